@@ -1,0 +1,133 @@
+# Needs only Go and a POSIX shell, except: race needs a C compiler, and
+# integration needs the servers of compose.yaml.
+#
+# Modules are found, not listed: a new one needs no change here. To work on a
+# few of them, name them: make race MODULES='. backoffhttp'.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+GO        ?= go
+FUZZTIME  ?= 10s
+COVER_MIN ?= 100.0
+BENCH     ?= .
+BENCHTIME ?= 1s
+COUNT     ?= 1
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Without cgo the tests need no C compiler. A go.work lying about must not
+# decide which versions are tested.
+export CGO_ENABLED := 0
+export GOWORK := off
+
+# find, from here down, without testdata and hidden directories.
+FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
+
+# Every module: ". examples internal/bench ...".
+MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
+
+# The files whose tests need servers, and the modules they belong to.
+TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
+INTEGRATION := $(sort $(patsubst ./%,%,$(shell for f in $(TAGGED); do \
+	d=$${f%/*}; until [ -f "$$d/go.mod" ]; do d=$${d%/*}; done; echo "$$d"; done)))
+
+# $(call each,modules,command) runs a command in each of the modules.
+define each
+@set -e; for m in $(1); do echo "== $$m: $(2)"; (cd "$$m" && $(2)); done
+endef
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## Run the tests that need no server, in every module
+	$(call each,$(MODULES),$(GO) test ./...)
+	@echo "left out: integration tests that need servers ($(or $(INTEGRATION),no module has any)): run make integration"
+
+.PHONY: race
+race: ## Run the same tests under the race detector, in random order
+	$(call each,$(MODULES),CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...)
+
+# Counted from the profile: the total of "go tool cover" is rounded, and reads
+# 100.0% with one statement of three thousand missing.
+.PHONY: cover
+cover: ## Fail if statement coverage of the root package is below COVER_MIN
+	@$(GO) test -coverprofile=cover.out .
+	@$(GO) tool cover -func=cover.out | awk '$$NF != "100.0%" || $$1 == "total:"'
+	@awk -v min=$(COVER_MIN) ' \
+		NR > 1 { all += $$2; if ($$3 > 0) hit += $$2; else print "not covered: " $$1 } \
+		END { \
+			got = all ? 100 * hit / all : 0; \
+			printf "root package: %d of %d statements covered, %.2f %%, want %s %%\n", hit, all, got, min; \
+			exit (got < min) \
+		}' cover.out
+
+# With the tag, so that tests which run only beside servers are checked too.
+.PHONY: lint
+lint: ## Check formatting, go vet and staticcheck, in every module
+	@out=$$($(FIND) -name '*.go' -exec gofmt -l {} +) || exit 1; \
+	if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
+	$(call each,$(MODULES),$(GO) vet -tags=integration ./...)
+	$(call each,$(MODULES),$(GO) run $(STATICCHECK) -tags=integration ./...)
+
+# Until Go 1.27 a fuzz run could end in a bare "context deadline exceeded" when
+# FUZZTIME was over (go.dev/issue/75804). A finding names a failing input or a
+# seed, a failure of the test names its line: only a run with neither is let
+# through.
+.PHONY: fuzz
+fuzz: ## Run every fuzz target of the root module for FUZZTIME each
+	@set -e; n=0; mod=$$($(GO) list -m); pkgs=$$($(GO) list ./...); \
+	for pkg in $$pkgs; do \
+		dir=.$${pkg#"$$mod"}; \
+		for f in $$(cat "$$dir"/*_test.go 2>/dev/null | \
+			sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)([A-Za-z_]* \*testing\.F).*/\1/p'); do \
+			n=$$((n + 1)); echo "== $$pkg: $$f"; \
+			{ $(GO) test -run='^$$' -fuzz="^$$f\$$" -fuzztime=$(FUZZTIME) "$$dir" </dev/null 2>&1 || \
+				echo "FAILED $$f"; } | tee fuzz.log; \
+			if grep -q '^FAILED ' fuzz.log; then \
+				grep -q '^    context deadline exceeded$$' fuzz.log || exit 1; \
+				if grep -qE 'Failing input written|seed corpus|_test\.go:[0-9]' fuzz.log; then exit 1; fi; \
+				echo "$$f: not a finding, see go.dev/issue/75804"; \
+			fi; \
+		done; \
+	done; \
+	echo "fuzzed $$n targets for $(FUZZTIME) each"
+
+.PHONY: bench
+bench: ## Run the benchmarks matching BENCH, COUNT times, BENCHTIME each
+	$(call each,internal/bench,$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem \
+		-benchtime=$(BENCHTIME) -count=$(COUNT) ./...)
+
+.PHONY: examples
+examples: ## Vet and build every example, and run the quickstart
+	$(call each,$(filter examples examples/%,$(MODULES)),$(GO) vet ./... && $(GO) build -buildvcs=false -o /dev/null ./...)
+	$(GO) run -C examples ./quickstart
+
+# A skipped test would pass without its server, and a cached one without asking
+# it: the first is refused, the second switched off.
+.PHONY: integration
+integration: ## Run the tests that need servers; fails without them (see compose.yaml)
+	@if grep -nE '\.Skip(f|Now)?\(' /dev/null $(TAGGED); then \
+		echo "an integration test fails without its server, it does not skip"; exit 1; fi
+	$(call each,$(INTEGRATION),$(GO) test -count=1 -tags=integration ./...)
+	@echo "integration tests run in: $(or $(INTEGRATION),no module has any)"
+
+.PHONY: tidy-check
+tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
+	$(call each,$(MODULES),$(GO) mod tidy -diff)
+
+# 386 runs, for the width of int and the alignment of 64-bit atomics; the
+# others must compile, tests included.
+.PHONY: cross
+cross: ## Test the root module on 386; vet and build it for other systems
+	GOARCH=386 $(GO) test ./...
+	@set -e; for t in linux/arm64 darwin/arm64 windows/amd64 js/wasm; do echo "== $$t: go vet, go build"; \
+		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./...; \
+		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./...; \
+	done
+
+.PHONY: ci
+ci: FUZZTIME := 3s
+ci: lint tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 3s a target

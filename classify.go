@@ -1,0 +1,451 @@
+package backoff
+
+import (
+	"context"
+	"io"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Class is what the library needs to know of a failure. The classes are ordered:
+// where parts of an error tree disagree, the later one stands.
+type Class uint8
+
+const (
+	// ClassUnknown says that nothing is known. [Policy.Do] retries it, because
+	// calling Do is the statement that the operation may fail transiently; the
+	// HTTP, gRPC and SQL layers do not.
+	ClassUnknown Class = iota
+	// ClassUnsent is a failure that provably never reached the server, such as a
+	// refused connection. It may be repeated even where the operation is not
+	// idempotent.
+	ClassUnsent
+	// ClassRetryable is a transient failure.
+	ClassRetryable
+	// ClassThrottled is a server saying "too much", such as HTTP 429.
+	ClassThrottled
+	// ClassOverloaded is a server, or something on the way, saying "do not retry".
+	ClassOverloaded
+	// ClassPermanent is a definitive answer: repeating the call repeats it.
+	ClassPermanent
+)
+
+var classNames = [...]string{"unknown", "unsent", "retryable", "throttled", "overloaded", "permanent"}
+
+// String returns the name of the class in lower case.
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return "invalid"
+}
+
+// Retryable reports whether a failure of this class may be tried again: all but
+// ClassOverloaded and ClassPermanent.
+func (c Class) Retryable() bool { return c < ClassOverloaded }
+
+// A Classifier sorts an error. ClassUnknown means "no opinion" and leaves the
+// error to [DefaultClassifier]. It must be safe for concurrent use.
+//
+// Markers come first: an error marked by [Permanent] or [Mark] is not shown to the
+// classifier, and neither is what a policy of this package gave up on.
+type Classifier func(error) Class
+
+// RetryIf returns a [Classifier] that retries exactly the errors that retryable
+// accepts. Any func(error) bool that a client library offers fits, such as
+// storage.ShouldRetry or pgconn.SafeToRetry.
+func RetryIf(retryable func(error) bool) Classifier {
+	return func(err error) Class {
+		if err != nil && retryable(err) {
+			return ClassRetryable
+		}
+		return ClassPermanent
+	}
+}
+
+// OnCode returns a [Classifier] that retries exactly the errors whose code, as told
+// by of, is among codes. It fits any code without importing its package:
+//
+//	backoff.OnCode(status.Code, codes.Unavailable, codes.Aborted)
+func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
+	return RetryIf(func(err error) bool {
+		code := of(err)
+		for _, c := range codes {
+			if c == code {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Permanent marks err as final: no policy of this package tries again, however
+// deep the mark is wrapped or joined, and however policies are nested. The mark
+// shows neither in the text nor to errors.Is and errors.As. Permanent(nil) is nil.
+//
+// A sentinel may be marked once, where it is declared, and then costs nothing.
+func Permanent(err error) error { return Mark(err, ClassPermanent) }
+
+// Mark says of which class err is, above whatever a classifier would say. Of marks
+// around one another the outermost stands: it was made by who knew most. So
+// Mark(err, ClassRetryable) lets an outer policy retry what an inner one gave up
+// on, the one way to make retries multiply. Of marked errors joined side by side
+// the greatest [Class] stands. Mark(nil, c) is nil.
+func Mark(err error, c Class) error {
+	if err == nil {
+		return nil
+	}
+	return &marked{err: err, class: c}
+}
+
+// marked is an error with what its operation says about it.
+type marked struct {
+	err   error
+	hint  hint // where class is ClassUnknown there is nothing else
+	class Class
+}
+
+func (m *marked) Error() string { return m.err.Error() }
+func (m *marked) Unwrap() error { return m.err }
+
+// DefaultClassifier sorts what the standard library, and the clients that let
+// their errors speak by a method, report. Everything it does not know is
+// ClassUnknown; nil is ClassPermanent, as success needs no retry.
+//
+//   - Permanent: an operation's own context.Canceled, certificate errors
+//     (crypto/x509), names that do not exist, NonRetriable(), RetryableError() and
+//     CanceledError() as the AWS SDK means them, most HTTP 4xx by
+//     HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and 42.
+//   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE 53.
+//   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken pipes,
+//     io.ErrUnexpectedEOF and an io.EOF inside a *url.Error, net.ErrClosed, the
+//     statuses of [StatusClass], SQLSTATE 40001, 40P01, 55P03, 57P0x and 08,
+//     MongoDB's labels for errors that may be retried.
+//   - Unsent: refused connections, no route, SafeToRetry() true.
+//
+// In a tree of errors, as errors.Join makes them, the more specific evidence
+// stands, and among equals the greater [Class].
+func DefaultClassifier(err error) Class {
+	return judge(nil, err).class
+}
+
+// verdict is all that the loop wants to know of an error.
+type verdict struct {
+	class  Class
+	marked bool // by its operation, or by a policy that gave up
+	hint   hint
+}
+
+// judge asks the marks, then the classifier, then the evidence.
+func judge(classify Classifier, err error) verdict {
+	if err == nil {
+		return verdict{class: ClassPermanent}
+	}
+	var v verdict
+	mute := silent(err)
+	if !mute {
+		v.read(err, false)
+		if v.marked {
+			return v
+		}
+	}
+	if classify != nil {
+		v.class = classify(err)
+	}
+	if v.class == ClassUnknown && !mute {
+		v.class = examine(err).class
+	}
+	return v
+}
+
+// silent reports whether there is nothing to be read from err. Most errors are
+// silent, and this costs one look where everything below costs a dozen.
+func silent(err error) bool {
+	switch err.(type) {
+	case *marked, *Error, syscall.Errno,
+		interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ RetryAfter() time.Duration },
+		speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10:
+		return false
+	}
+	return err != context.Canceled && err != io.ErrUnexpectedEOF && reflect.TypeOf(err).Kind() == reflect.Pointer
+}
+
+// read collects the marks and hints of err's tree. Below a mark, other marks are
+// overruled, but their hints still count.
+func (v *verdict) read(err error, overruled bool) {
+	switch e := err.(type) {
+	case *marked:
+		if e.class != ClassUnknown && !overruled {
+			v.mark(e.class)
+			overruled = true
+		}
+		v.hint = v.hint.longer(e.hint)
+		v.read(e.err, overruled)
+	case *Error:
+		if e.final() && !overruled {
+			v.mark(ClassPermanent)
+		} else if e.Last != nil {
+			v.read(e.Last, overruled)
+		}
+	case interface{ RetryAfter() time.Duration }:
+		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
+		v.descend(err, overruled)
+	default:
+		v.descend(err, overruled)
+	}
+}
+
+func (v *verdict) mark(c Class) {
+	v.class = max(v.class, c)
+	v.marked = true
+}
+
+func (v *verdict) descend(err error, overruled bool) {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			v.read(inner, overruled)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if inner != nil {
+				v.read(inner, overruled)
+			}
+		}
+	}
+}
+
+// evidence is a class and how much it proves.
+type evidence struct {
+	class    Class
+	strength int
+}
+
+const (
+	circumstantial = 1 + iota // a timeout, a reset, a status
+	specific                  // a code that names the very failure
+	conclusive                // the error says so itself
+)
+
+func (a evidence) or(b evidence) evidence {
+	if b.strength > a.strength || b.strength == a.strength && b.class > a.class {
+		return b
+	}
+	return a
+}
+
+// examine walks err's tree for evidence.
+func examine(err error) evidence {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		found := testify(err)
+		inner := e.Unwrap()
+		if inner == nil {
+			return found
+		}
+		if inner == io.EOF && isType(err, "net/url", "Error") {
+			found = found.or(evidence{ClassRetryable, circumstantial})
+		}
+		return found.or(examine(inner))
+	case interface{ Unwrap() []error }:
+		found := testify(err)
+		for _, inner := range e.Unwrap() {
+			if inner != nil {
+				found = found.or(examine(inner))
+			}
+		}
+		return found
+	}
+	return testify(err)
+}
+
+// testify reads one error, without what it wraps.
+func testify(err error) evidence {
+	switch err {
+	case context.Canceled:
+		return evidence{ClassPermanent, conclusive}
+	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
+		return evidence{ClassRetryable, circumstantial}
+	}
+	switch e := err.(type) {
+	case syscall.Errno:
+		return errnoEvidence(e)
+	case speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10:
+		return interview(err)
+	}
+	if reflect.TypeOf(err).PkgPath() == "crypto/x509" {
+		return evidence{ClassPermanent, conclusive}
+	}
+	return evidence{}
+}
+
+// The methods by which errors of other libraries speak for themselves. They are
+// asked for all at once, because most errors have none of them.
+type (
+	speaker0  interface{ NonRetriable() }             // azcore
+	speaker1  interface{ RetryableError() bool }      // AWS SDK
+	speaker2  interface{ CanceledError() bool }       // AWS SDK
+	speaker3  interface{ SafeToRetry() bool }         // pgx
+	speaker4  interface{ SQLState() string }          // pgx, lib/pq
+	speaker5  interface{ ErrorCode() string }         // AWS SDK
+	speaker6  interface{ HTTPStatusCode() int }       // AWS SDK
+	speaker7  interface{ HTTPCode() int }             // gax
+	speaker8  interface{ HasErrorLabel(string) bool } // MongoDB
+	speaker9  interface{ Timeout() bool }             // net.Error
+	speaker10 interface{ Is(error) bool }             // "I am context.Canceled"
+)
+
+// interview asks an error that has at least one of the methods.
+func interview(err error) evidence {
+	return selfReport(err).or(codeReport(err)).or(networkReport(err))
+}
+
+func selfReport(err error) evidence {
+	var found evidence
+	if _, ok := err.(speaker0); ok {
+		found = evidence{ClassPermanent, conclusive}
+	}
+	if e, ok := err.(speaker1); ok {
+		if e.RetryableError() {
+			found = found.or(evidence{ClassRetryable, specific})
+		} else {
+			found = evidence{ClassPermanent, conclusive}
+		}
+	}
+	if e, ok := err.(speaker2); ok && e.CanceledError() {
+		found = evidence{ClassPermanent, conclusive}
+	}
+	if e, ok := err.(speaker3); ok && e.SafeToRetry() {
+		found = found.or(evidence{ClassUnsent, conclusive})
+	}
+	if e, ok := err.(speaker10); ok && e.Is(context.Canceled) {
+		found = evidence{ClassPermanent, conclusive}
+	}
+	return found
+}
+
+func codeReport(err error) evidence {
+	var found evidence
+	if e, ok := err.(speaker4); ok {
+		found = found.or(stateEvidence(e.SQLState()))
+	}
+	if e, ok := err.(speaker5); ok {
+		found = found.or(evidence{awsCodes[e.ErrorCode()], specific}.unlessUnknown())
+	}
+	if e, ok := err.(speaker6); ok { // 0 where no answer came
+		found = found.or(evidence{StatusClass(e.HTTPStatusCode()), circumstantial}.unlessUnknown())
+	}
+	if e, ok := err.(speaker7); ok { // -1 where the answer was not HTTP
+		found = found.or(evidence{StatusClass(e.HTTPCode()), circumstantial}.unlessUnknown())
+	}
+	if e, ok := err.(speaker8); ok {
+		if e.HasErrorLabel("TransientTransactionError") || e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("RetryableError") {
+			found = found.or(evidence{ClassRetryable, specific})
+		}
+	}
+	return found
+}
+
+func (a evidence) unlessUnknown() evidence {
+	if a.class == ClassUnknown {
+		return evidence{}
+	}
+	return a
+}
+
+// networkReport reads errors shaped like net.Error. Temporary is deprecated, but
+// part of the contract of the Cloud Storage clients: true counts, false does not.
+func networkReport(err error) evidence {
+	e, ok := err.(speaker9)
+	if !ok {
+		return evidence{}
+	}
+	t, temporary := err.(interface{ Temporary() bool })
+	switch {
+	case e.Timeout(), temporary && t.Temporary():
+		return evidence{ClassRetryable, circumstantial}
+	case isType(err, "net", "DNSError"):
+		if missing := reflect.ValueOf(err).Elem().FieldByName("IsNotFound"); missing.IsValid() && missing.Kind() == reflect.Bool && missing.Bool() {
+			return evidence{ClassPermanent, specific}
+		}
+	case isType(err, "internal/poll", "errNetClosing"): // net.ErrClosed
+		return evidence{ClassRetryable, circumstantial}
+	}
+	return evidence{}
+}
+
+// isType knows a type of a package that is not imported here, because its weight
+// would be carried by every program that retries anything.
+func isType(err error, pkg, name string) bool {
+	t := reflect.TypeOf(err)
+	if t.Kind() == reflect.Pointer {
+		if reflect.ValueOf(err).IsNil() {
+			return false
+		}
+		t = t.Elem()
+	}
+	return t.Name() == name && t.PkgPath() == pkg
+}
+
+// StatusClass sorts an HTTP status. Retryable: 408, 425 and 5xx but for 501, 505,
+// 506, 507, 508, 510 and 511; throttled: 429; permanent: the other 4xx and 5xx. It
+// knows nothing of other numbers. Source: RFC 9110 and RFC 8470; Google Cloud
+// IoT Core and Cloud Storage, retry strategy.
+func StatusClass(code int) Class {
+	switch code {
+	case 408, 425:
+		return ClassRetryable
+	case 429:
+		return ClassThrottled
+	case 501, 505, 506, 507, 508, 510, 511:
+		return ClassPermanent
+	}
+	switch {
+	case code >= 400 && code < 500:
+		return ClassPermanent
+	case code >= 500 && code < 600:
+		return ClassRetryable
+	}
+	return ClassUnknown
+}
+
+// stateEvidence sorts a SQLSTATE. Class 08 may have reached the server, so it is
+// retryable only, not unsent. Source: PostgreSQL, appendix A.
+func stateEvidence(state string) evidence {
+	switch state {
+	case "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05":
+		return evidence{ClassRetryable, specific}
+	}
+	if len(state) != 5 {
+		return evidence{}
+	}
+	switch state[:2] {
+	case "08":
+		return evidence{ClassRetryable, specific}
+	case "53":
+		return evidence{ClassThrottled, specific}
+	case "0A", "21", "22", "23", "25", "26", "28", "2D", "3D", "3F", "42", "44":
+		return evidence{ClassPermanent, specific}
+	}
+	return evidence{}
+}
+
+// awsCodes are the error codes the AWS SDKs retry. Source: AWS SDKs and Tools
+// Reference Guide, "Retry behavior".
+var awsCodes = func() map[string]Class {
+	codes := map[string]Class{
+		"RequestTimeout":          ClassRetryable,
+		"RequestTimeoutException": ClassRetryable,
+	}
+	for code := range strings.FieldsSeq(`
+		Throttling ThrottlingException ThrottledException RequestThrottledException
+		TooManyRequestsException ProvisionedThroughputExceededException
+		TransactionInProgressException RequestLimitExceeded BandwidthLimitExceeded
+		LimitExceededException RequestThrottled SlowDown PriorRequestNotComplete
+		EC2ThrottledException`) {
+		codes[code] = ClassThrottled
+	}
+	return codes
+}()

@@ -1,0 +1,20 @@
+// Package clock is the one place the library reads the time.
+//
+// Tests need nothing here: testing/synctest replaces the clock under time.Now.
+// The simulator cannot use it, because it advances time itself, for many
+// thousands of clients on one goroutine; it sets Source instead.
+package clock
+
+import "time"
+
+// Source, where not nil, replaces time.Now. It must be set before anything else
+// in the program uses the library, and is never set outside the simulator.
+var Source func() time.Time
+
+// Now returns the current time.
+func Now() time.Time {
+	if Source != nil {
+		return Source()
+	}
+	return time.Now()
+}

@@ -1,0 +1,43 @@
+package backoff
+
+import (
+	"context"
+	"time"
+)
+
+// An EventKind says what happened.
+type EventKind uint8
+
+const (
+	// EventRetry: an attempt failed and another one follows after Wait.
+	EventRetry EventKind = iota
+	// EventGiveUp: the call ended without success, for Reason.
+	EventGiveUp
+	// EventSuccess: the call succeeded, at the attempt Attempt.
+	EventSuccess
+)
+
+// String returns the name of the kind in lower case.
+func (k EventKind) String() string {
+	return [...]string{"retry", "give up", "success"}[min(k, EventSuccess)]
+}
+
+// An Event tells what a policy did. Fields that do not apply are zero.
+type Event struct {
+	Kind        EventKind
+	Name        string        // of the policy
+	Attempt     int           // the attempt that just ended, from 1; 0 if none was made
+	MaxAttempts int           // the limit; negative if there is none
+	Err         error         // that the attempt ended with, or the call if it gave up
+	Class       Class         // of the attempt's error
+	Reason      Reason        // why the call ended
+	Delay       time.Duration // what the schedule says, before jitter
+	Wait        time.Duration // what will be slept
+	Hint        time.Duration // what the server asked for
+	Elapsed     time.Duration // since the call began
+}
+
+// An Observer is told of every retry and of the end of every call, once each, on the
+// goroutine of the call and with its context. It must be safe for concurrent use
+// and should return soon, for the call waits.
+type Observer func(context.Context, Event)

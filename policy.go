@@ -1,0 +1,720 @@
+package backoff
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"iter"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/clock"
+)
+
+const (
+	defaultMaxAttempts = 4
+	defaultMaxHint     = 5 * time.Minute
+)
+
+// A Policy says how a call is carried through failure. The zero value is safe and
+// usable; every field has a default.
+//
+// A Policy is data: it holds nothing of the calls made under it and is never written
+// to. Share one among any number of goroutines; copy it to vary it:
+//
+//	patient := policy
+//	patient.MaxAttempts = 10
+type Policy struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	// Name is the operation, as it should stand in errors and events.
+	Name string
+	// MaxAttempts limits the attempts of a call, the first included. 0 means 4, 1
+	// means no retries, and a negative number no limit: then the context, MaxElapsed
+	// or a Budget must end the call.
+	MaxAttempts int
+	// MaxElapsed limits the time from the beginning of a call to the beginning of
+	// its last attempt. It does not interrupt an attempt; AttemptTimeout does, and is
+	// cut to the time left. A retry that would begin later is not waited for, one
+	// that would begin exactly then is made. 0 and negative mean no limit.
+	MaxElapsed time.Duration
+	// AttemptTimeout limits each attempt by its context: AttemptTimeout.Delay(1) is the time of
+	// the first one, and so on; 0 leaves one unlimited. What it ends is retried,
+	// unlike what the caller's context ends. The context of an attempt is cancelled
+	// when the attempt returns, so what it returns must not depend on it. nil means no limit.
+	AttemptTimeout Schedule
+	// Schedule is the delay before each retry. nil means Exponential{}.
+	Schedule Schedule
+	// Jitter spreads the delay. nil means FullJitter.
+	Jitter Jitter
+	// MaxDelay bounds the wait after jitter; the schedule's own Max bounds the delay
+	// before it, which keeps the spread. Hints are bounded by MaxHint instead. 0 and
+	// negative mean no limit.
+	MaxDelay time.Duration
+	// MaxHint is the longest wait that a server may ask for. A longer one ends the
+	// call. 0 means 5 minutes, a negative one no limit.
+	MaxHint time.Duration
+	// Classify sorts errors. nil means DefaultClassifier.
+	Classify Classifier
+	// Idempotency says whether the operation may be sent again. nil means Idempotent.
+	Idempotency Idempotency
+	// Budget bounds the retries of all calls that share it. nil means none.
+	Budget Budget
+	// Observer is told of retries and ends. nil means none.
+	Observer Observer
+	// Rand draws the numbers for jitter, uniformly from [0,1). It must be safe for
+	// concurrent use. nil means math/rand/v2.
+	Rand func() float64
+}
+
+// Do calls op until it succeeds, may not be repeated, or the policy's limits are
+// reached, waiting in between; it blocks until then. It returns nil as soon as op
+// does, even if ctx ended meanwhile, as a result must not be lost. If ctx has ended
+// before the first attempt, op is not called.
+//
+// A definitive error comes back as it is, marked [Permanent]. Otherwise the error
+// is an [*Error]: it matches op's last error, and tells why the call ended. An
+// invalid policy is refused before the first attempt, with the error of Validate.
+//
+// op gets ctx, or a context derived from it where AttemptTimeout or [Keyed] ask for
+// one. A panic in op passes through. While op succeeds Do allocates nothing, takes no
+// lock, and arms no timer; op stays on the caller's stack.
+func (p *Policy) Do(ctx context.Context, op func(context.Context) error) error {
+	if p.elaborate() || ctx.Err() != nil {
+		return p.do(ctx, op)
+	}
+	err := op(ctx)
+	if err == nil {
+		return nil
+	}
+	return p.redo(ctx, op, err)
+}
+
+// Wrap returns op under the policy, for those who want a function.
+func (p *Policy) Wrap(op func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return p.Do(ctx, op) }
+}
+
+// elaborate reports whether a call needs anything done before its first attempt.
+func (p *Policy) elaborate() bool {
+	return p.AttemptTimeout != nil || p.Budget != nil || p.Observer != nil ||
+		p.Idempotency != nil || p.MaxElapsed > 0 ||
+		p.Schedule != nil && checkSchedule("", p.Schedule) != nil ||
+		p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) < 0
+}
+
+// do is Do with everything there may be to do.
+func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
+	r := Run{policy: p, ctx: ctx}
+	defer r.abandon()
+	for r.begin() {
+		wait, ok := r.Retry(op(r.Context()))
+		if !ok || !r.sleep(wait) {
+			break
+		}
+	}
+	return r.err
+}
+
+// redo goes on after a first failure under a policy that is not elaborate.
+func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err error) error {
+	r := Run{policy: p, ctx: ctx, number: 1, opened: true, running: true}
+	for {
+		wait, ok := r.Retry(err)
+		if !ok || !r.sleep(wait) || !r.begin() {
+			return r.err
+		}
+		if err = op(ctx); err == nil {
+			return nil
+		}
+	}
+}
+
+// Start returns a new [Run], for callers that cannot give their operation away as a
+// function.
+func (p *Policy) Start(ctx context.Context) *Run { return &Run{policy: p, ctx: ctx} }
+
+// Delay returns a wait before the given retry, counted from 1, jittered and bounded by
+// MaxDelay; 0 for numbers below 1. It is the func(int) time.Duration that many
+// clients take. Every call draws afresh and as if it were the first of its kind, so
+// a jitter that looks at the previous wait loses its memory here.
+func (p *Policy) Delay(retry int) time.Duration {
+	if retry <= 0 {
+		return 0
+	}
+	return p.jittered(delayOf(p.Schedule, retry), 0)
+}
+
+// Retryable reports whether an error is of a class that may be retried; false for
+// nil. It is the func(error) bool that many clients take.
+func (p *Policy) Retryable(err error) bool {
+	return judge(p.Classify, err).class.Retryable()
+}
+
+// Decide is the policy for a loop that keeps its own count: whether to make the
+// given retry, counted from 1 (and taken as 1 below), after err, and after what wait.
+// It knows the limit of attempts, classes, hints, and the schedule, but neither time
+// nor budget; for those see [Policy.Start].
+func (p *Policy) Decide(retry int, err error) (wait time.Duration, again bool) {
+	v := judge(p.Classify, err)
+	retry = max(retry, 1)
+	if !v.class.Retryable() || p.spent(retry) || p.overlong(v.hint) ||
+		p.Idempotency != nil && !p.Idempotency.Repeatable(context.Background(), v.class) {
+		return 0, false
+	}
+	return p.hinted(p.jittered(delayOf(p.Schedule, retry), 0), v.hint), true
+}
+
+// Validate says what is wrong with the policy, naming the field and its value, or
+// returns nil. Do and the others call it by themselves.
+func (p *Policy) Validate() error {
+	if err := checkSchedule("Policy.Schedule", p.Schedule); err != nil {
+		return err
+	}
+	if err := checkSchedule("Policy.AttemptTimeout", p.AttemptTimeout); err != nil {
+		return err
+	}
+	if p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) < 0 {
+		return invalid("Policy.Jitter", "waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
+	}
+	return nil
+}
+
+// spent reports whether so many attempts are all that are allowed.
+func (p *Policy) spent(attempts int) bool {
+	limit := p.maxAttempts()
+	return limit > 0 && attempts >= limit
+}
+
+func (p *Policy) maxAttempts() int {
+	switch {
+	case p.Idempotency == NeverRetry:
+		return 1
+	case p.MaxAttempts == 0:
+		return defaultMaxAttempts
+	}
+	return p.MaxAttempts
+}
+
+func (p *Policy) overlong(h hint) bool {
+	limit := p.maxHint()
+	return h.given && limit > 0 && h.after > limit
+}
+
+func (p *Policy) maxHint() time.Duration {
+	if p.MaxHint == 0 {
+		return defaultMaxHint
+	}
+	return p.MaxHint
+}
+
+// jittered turns a delay into a wait.
+func (p *Policy) jittered(delay, prev time.Duration) time.Duration {
+	if p.Jitter == nil && delay == 0 {
+		return 0 // without a draw: there is nothing to spread
+	}
+	return p.with(delay, prev, p.draw())
+}
+
+// with is jittered for the given draw.
+func (p *Policy) with(delay, prev time.Duration, u float64) time.Duration {
+	var wait time.Duration
+	if p.Jitter == nil {
+		wait = FullJitter(delay, prev, u)
+	} else {
+		wait = max(0, p.Jitter(delay, prev, u))
+	}
+	if p.MaxDelay > 0 {
+		wait = min(wait, p.MaxDelay)
+	}
+	return wait
+}
+
+// hinted stretches a wait to what a server asked for, and beyond it by the longer of
+// the policy's own wait and a random part of a tenth of the hint.
+func (p *Policy) hinted(wait time.Duration, h hint) time.Duration {
+	switch {
+	case !h.given:
+		return wait
+	case h.exact:
+		return h.after
+	}
+	return saturatingAdd(h.after, max(wait, scale(h.after/10, p.draw())))
+}
+
+func (p *Policy) draw() float64 {
+	if p.Rand == nil {
+		return mathrand.Float64()
+	}
+	return unit(p.Rand())
+}
+
+// A Run is one call under a [Policy]: it counts the attempts, decides after each
+// failure, and holds all the state there is. It is for one goroutine.
+//
+// As a range loop:
+//
+//	r := policy.Start(ctx)
+//	for range r.Attempts() {
+//		v, err := fetch(r.Context())
+//		if err == nil {
+//			return v, nil
+//		}
+//		r.Fail(err)
+//	}
+//	return zero, r.Err()
+//
+// A caller with a loop of its own asks Retry after each attempt, and sleeps itself.
+type Run struct {
+	policy  *Policy
+	ctx     context.Context
+	attempt context.Context // of the attempt under way, where it has one of its own
+	cancel  context.CancelFunc
+	key     string // made for the call, under Keyed
+	last    error  // of the last attempt
+	err     error  // of the call, once it is over
+	began   time.Time
+	now     time.Time     // the last reading of the clock
+	prev    time.Duration // the jitter's last wait
+	number  int           // of attempts begun
+	paid    int           // of these, by Progress
+	step    int           // retries since the schedule began
+	ticket  Ticket
+	booked  bool // the ticket is out
+	opened  bool // the first attempt was asked for
+	running bool // an attempt is under way
+	failed  bool // Fail was called for it
+	cut     bool // the last attempt, by AttemptTimeout
+	over    bool
+}
+
+var errUnreported = errors.New("attempt ended without Run.Fail")
+
+// Attempts returns the attempts of the call, numbered from 1, for a range loop that sleeps between
+// them. Leaving the loop means success, unless Fail was called for the attempt;
+// reaching the end of its body is a failure, whether Fail was called or not. The loop
+// ends by itself when the policy gives up; then Err says why. The sequence is for single
+// use: once over, it is empty until Reset.
+func (r *Run) Attempts() iter.Seq[int] {
+	return func(yield func(int) bool) { r.each(yield) }
+}
+
+func (r *Run) each(yield func(int) bool) {
+	defer r.abandon()
+	for r.begin() {
+		if !yield(r.number) {
+			r.leave()
+			return
+		}
+		err := r.last
+		if !r.failed {
+			err = errUnreported
+		}
+		if wait, ok := r.Retry(err); !ok || !r.sleep(wait) {
+			return
+		}
+	}
+}
+
+// Fail reports that the attempt under way failed, with err. Called more than once,
+// the last one stands.
+func (r *Run) Fail(err error) {
+	if err == nil {
+		err = errUnreported
+	}
+	r.last, r.failed = err, true
+}
+
+// Err returns why the call failed: nil while it goes on and after success.
+func (r *Run) Err() error { return r.err }
+
+// Context returns the context for the attempt under way: that of the call, under the
+// policy's AttemptTimeout and with the call's idempotency key, if it has these. It
+// ends with the attempt.
+func (r *Run) Context() context.Context {
+	if r.attempt != nil {
+		return r.attempt
+	}
+	return r.ctx
+}
+
+// Admit asks for the first attempt, for a caller with a loop of its own: whether it
+// may be made, and after what pause. It is false for an invalid policy, an ended
+// context, and a budget that refuses; then Err tells. Calling it is optional: without
+// it, the first Retry asks in hindsight, so that the budget's books are right.
+func (r *Run) Admit() (pause time.Duration, ok bool) {
+	if r.over || r.opened {
+		return 0, !r.over
+	}
+	r.opened = true
+	if r.policy.elaborate() {
+		pause = r.open()
+	}
+	if !r.over && r.ctx.Err() != nil {
+		r.cancelled()
+	}
+	return pause, !r.over
+}
+
+// Retry reports how an attempt ended and decides what follows: another attempt after
+// pause, or the end, of which Err tells. The caller sleeps, and ends the sleep if its context
+// does. A nil err is success; with a Budget or an Observer, report that too.
+//
+// It has the shape of a gax.Retryer.
+func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
+	if !r.running { // the caller's own loop: no begin
+		if !r.opened && err != nil {
+			r.last = err
+		}
+		if _, ok := r.Admit(); !ok {
+			return 0, false
+		}
+		r.number++
+	}
+	if err == nil {
+		r.succeed()
+		return 0, false
+	}
+	return r.fail(err)
+}
+
+// Progress says that the call has achieved something that a retry will build on, such
+// as a chunk of a transfer: attempts, elapsed time and schedule start again, with the
+// attempt under way as the first.
+func (r *Run) Progress() {
+	r.paid, r.step, r.prev = r.number, 0, 0
+	if r.running {
+		r.paid--
+	}
+	r.began = clock.Now()
+}
+
+// Reset makes the Run as new, for a loop that lives longer than one call: a
+// reconnect loop resets after a connection that held.
+func (r *Run) Reset() {
+	r.abandon()
+	*r = Run{policy: r.policy, ctx: r.ctx}
+}
+
+// begin makes the next attempt ready, or reports that there is none.
+func (r *Run) begin() bool {
+	if !r.opened {
+		r.opened = true
+		if r.policy.elaborate() && !r.sleep(r.open()) {
+			return false
+		}
+	}
+	if r.over {
+		return false
+	}
+	if r.ctx.Err() != nil {
+		r.cancelled()
+		return false
+	}
+	r.number++
+	r.running, r.failed = true, false
+	if r.key != "" {
+		r.attempt = WithIdempotencyKey(r.ctx, r.key)
+	}
+	if r.policy.AttemptTimeout != nil {
+		r.limit()
+	}
+	return true
+}
+
+// open does what must be done before the first attempt, and returns how long a
+// budget wants it to wait.
+func (r *Run) open() time.Duration {
+	p := r.policy
+	if err := p.Validate(); err != nil {
+		r.end(ReasonInvalid, ClassPermanent, err)
+		return 0
+	}
+	r.now = clock.Now()
+	r.began = r.now
+	if p.Idempotency == Keyed && IdempotencyKey(r.ctx) == "" {
+		r.key = rand.Text()
+	}
+	if p.Budget == nil || r.ctx.Err() != nil {
+		return 0
+	}
+	wait, why := r.reserve(Attempt{Number: 1, Kind: KindFirst, Now: r.now}, 0)
+	if why != ReasonSuccess {
+		r.giveUp(why, ClassUnknown, hint{}, wait)
+	}
+	return wait
+}
+
+// limit gives the attempt a context that ends with its time.
+func (r *Run) limit() {
+	d := delayOf(r.policy.AttemptTimeout, r.number-r.paid)
+	if d == 0 {
+		return
+	}
+	if r.policy.MaxElapsed > 0 {
+		d = min(d, r.policy.MaxElapsed-clock.Now().Sub(r.began))
+	}
+	r.attempt, r.cancel = context.WithTimeoutCause(r.Context(), d, ErrAttemptTimeout)
+}
+
+// timedOut reports whether it was the attempt's own time that ended it. The error
+// alone does not tell: whoever waits under a context reports its end in his own way.
+func (r *Run) timedOut(err error) bool {
+	if r.attempt == nil || context.Cause(r.attempt) != ErrAttemptTimeout {
+		return false
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) {
+		return true
+	}
+	timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return ok && timeout.Timeout()
+}
+
+// fail decides after a failure. The order of its questions is the library's
+// behaviour; there is no other place that asks them.
+func (r *Run) fail(err error) (time.Duration, bool) {
+	p := r.policy
+	r.last = err
+	r.cut = r.timedOut(err)
+	ended := r.ctx.Err()
+	v := judge(p.Classify, err)
+	if r.cut && !v.marked { // also where a classifier lists what it retries
+		v.class = ClassRetryable
+	}
+	r.settle(outcomeOf(v.class, r.cut, ended != nil))
+	wait, why := r.next(v, ended)
+	if why != ReasonSuccess {
+		r.stop(why, v, wait)
+		return 0, false
+	}
+	return wait, true
+}
+
+// next returns the wait before the next attempt, or why there is none.
+func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
+	p := r.policy
+	switch {
+	case ended != nil:
+		return 0, endOf(ended)
+	case v.class == ClassPermanent:
+		return 0, ReasonPermanent
+	case v.class == ClassOverloaded:
+		return 0, ReasonOverloaded
+	case p.spent(r.number - r.paid):
+		return 0, ReasonAttempts
+	case p.Idempotency != nil && !p.Idempotency.Repeatable(r.ctx, v.class):
+		return 0, ReasonNotIdempotent
+	case p.overlong(v.hint):
+		return v.hint.after, ReasonHint
+	}
+	r.step++
+	delay := delayOf(p.Schedule, r.step)
+	wait := p.jittered(delay, r.prev)
+	r.prev = wait
+	wait = p.hinted(wait, v.hint)
+	if v.hint.exact {
+		r.step = 0
+	}
+	why := r.room(&wait, v.class)
+	if why == ReasonSuccess && p.Observer != nil {
+		r.notify(Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, Hint: v.hint.after})
+	}
+	return wait, why
+}
+
+// room reports whether time and budget allow a retry after wait, which the budget
+// may stretch.
+func (r *Run) room(wait *time.Duration, c Class) Reason {
+	if *wait > 0 || !r.began.IsZero() {
+		r.now = clock.Now()
+		if r.began.IsZero() {
+			r.began = r.now
+		}
+	}
+	if why := r.fits(*wait); why != ReasonSuccess || r.policy.Budget == nil {
+		return why
+	}
+	longer, why := r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, Now: r.now}, *wait)
+	*wait = longer
+	return why
+}
+
+// reserve asks the budget for an attempt after at least wait, which it may stretch.
+func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
+	ticket, longer, ok := r.policy.Budget.Reserve(a)
+	if !ok {
+		return wait, ReasonBudget
+	}
+	wait = max(wait, longer)
+	r.ticket, r.booked = ticket, true
+	why := r.fits(wait)
+	if why != ReasonSuccess {
+		r.settle(OutcomeNotSent)
+	}
+	return wait, why
+}
+
+// fits reports whether an attempt after wait would still be within the call's time.
+func (r *Run) fits(wait time.Duration) Reason {
+	p := r.policy
+	if p.MaxElapsed > 0 {
+		left := p.MaxElapsed - r.now.Sub(r.began)
+		if wait > left || wait == left && p.AttemptTimeout != nil {
+			return ReasonElapsed
+		}
+	}
+	if wait > 0 {
+		if deadline, ok := r.ctx.Deadline(); ok && wait >= deadline.Sub(r.now) {
+			return ReasonDeadline
+		}
+	}
+	return ReasonSuccess
+}
+
+// sleep waits, and reports whether an attempt may follow.
+func (r *Run) sleep(wait time.Duration) bool {
+	if wait <= 0 || pause(r.ctx.Done(), wait, r.now) {
+		return true
+	}
+	r.cancelled()
+	return false
+}
+
+// cancelled ends a call whose context ended while no attempt was under way.
+func (r *Run) cancelled() {
+	r.settle(OutcomeNotSent)
+	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, hint{}, 0)
+}
+
+func endOf(err error) Reason {
+	if err == context.DeadlineExceeded {
+		return ReasonDeadline
+	}
+	return ReasonCanceled
+}
+
+func (r *Run) succeed() {
+	r.settle(OutcomeSuccess)
+	r.over = true
+	if r.policy.Observer != nil {
+		r.notify(Event{Kind: EventSuccess})
+	}
+}
+
+// leave ends a range loop whose body was left.
+func (r *Run) leave() {
+	if !r.failed {
+		r.succeed()
+		return
+	}
+	v := judge(r.policy.Classify, r.last)
+	r.settle(outcomeOf(v.class, r.timedOut(r.last), r.ctx.Err() != nil))
+	r.end(ReasonAbandoned, v.class, r.last)
+}
+
+// stop ends the call after a failure.
+func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
+	if why != ReasonPermanent {
+		r.giveUp(why, v.class, v.hint, wait)
+		return
+	}
+	err := r.last
+	if !v.marked {
+		err = Permanent(err)
+	}
+	r.end(why, v.class, err)
+}
+
+// giveUp ends the call with an *Error.
+func (r *Run) giveUp(why Reason, c Class, h hint, wait time.Duration) {
+	e := &Error{
+		Name:     r.policy.Name,
+		Attempts: r.number,
+		Reason:   why,
+		Last:     r.last,
+		Hint:     h.after,
+		ctx:      r.ctx,
+		wait:     wait,
+		timedOut: r.cut,
+		single:   r.policy.maxAttempts() == 1,
+	}
+	switch why {
+	case ReasonElapsed:
+		e.limit = r.policy.MaxElapsed
+	case ReasonHint:
+		e.limit = r.policy.maxHint()
+	case ReasonDeadline:
+		if deadline, ok := r.ctx.Deadline(); ok {
+			e.limit = deadline.Sub(r.now)
+		}
+	}
+	if !r.began.IsZero() {
+		e.Elapsed = clock.Now().Sub(r.began)
+	}
+	r.end(why, c, e)
+}
+
+// end is where every call that fails comes to.
+func (r *Run) end(why Reason, c Class, err error) {
+	r.over, r.err = true, err
+	if r.policy.Observer != nil {
+		r.notify(Event{Kind: EventGiveUp, Reason: why, Err: err, Class: c})
+	}
+}
+
+func (r *Run) notify(e Event) {
+	e.Name = r.policy.Name
+	e.Attempt = r.number
+	e.MaxAttempts = r.policy.maxAttempts()
+	if !r.began.IsZero() {
+		e.Elapsed = clock.Now().Sub(r.began)
+	}
+	r.policy.Observer(r.ctx, e)
+}
+
+// abandon settles an attempt that ended in no other way: by a panic, a Goexit, or a
+// Reset.
+func (r *Run) abandon() {
+	if r.running || r.booked {
+		r.settle(OutcomeTransient)
+	}
+}
+
+// settle ends the attempt under way: its context, and its ticket.
+func (r *Run) settle(o Outcome) {
+	r.running = false
+	if r.attempt != nil || r.booked {
+		r.release(o)
+	}
+}
+
+func (r *Run) release(o Outcome) {
+	if r.cancel != nil {
+		r.cancel()
+		r.cancel = nil
+	}
+	r.attempt = nil
+	if r.booked {
+		r.booked = false
+		r.policy.Budget.Done(r.ticket, o)
+	}
+}
+
+func outcomeOf(c Class, timedOut, ended bool) Outcome {
+	switch {
+	case ended:
+		return OutcomeCanceled
+	case timedOut:
+		return OutcomeTimeout
+	}
+	switch c {
+	case ClassPermanent:
+		return OutcomeDefinitive
+	case ClassThrottled, ClassOverloaded:
+		return OutcomeThrottled
+	}
+	return OutcomeTransient
+}
