@@ -84,10 +84,13 @@ func (p *Policy) Do(ctx context.Context, op func(context.Context) error) error {
 		return p.do(ctx, op)
 	}
 	err := op(ctx)
-	if err == nil {
-		return nil
+	if err != nil {
+		return p.redo(ctx, op, err)
 	}
-	return p.redo(ctx, op, err)
+	if b, ok := p.Budget.(*RetryBudget); ok {
+		b.earned.Add()
+	}
+	return nil
 }
 
 // Wrap returns op under the policy, for those who want a function.
@@ -97,10 +100,17 @@ func (p *Policy) Wrap(op func(context.Context) error) func(context.Context) erro
 
 // elaborate reports whether a call needs anything done before its first attempt.
 func (p *Policy) elaborate() bool {
-	return p.AttemptTimeout != nil || p.Budget != nil || p.Observer != nil ||
+	return p.AttemptTimeout != nil || p.Observer != nil ||
 		p.Idempotency != nil || p.MaxElapsed > 0 ||
+		p.Budget != nil && !undemanding(p.Budget) ||
 		p.Schedule != nil && checkSchedule("", p.Schedule) != nil ||
 		p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) < 0
+}
+
+// undemanding reports whether a budget grants first attempts without being asked.
+func undemanding(budget Budget) bool {
+	b, ok := budget.(*RetryBudget)
+	return ok && b.Validate() == nil
 }
 
 // do is Do with everything there may be to do.
@@ -118,13 +128,15 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 
 // redo goes on after a first failure under a policy that is not elaborate.
 func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err error) error {
-	r := Run{policy: p, ctx: ctx, number: 1, opened: true, running: true}
+	r := Run{policy: p, ctx: ctx, number: 1, opened: true, running: true, booked: p.Budget != nil}
+	defer r.abandon()
 	for {
 		wait, ok := r.Retry(err)
 		if !ok || !r.sleep(wait) || !r.begin() {
 			return r.err
 		}
 		if err = op(ctx); err == nil {
+			r.succeed()
 			return nil
 		}
 	}
@@ -177,7 +189,7 @@ func (p *Policy) Validate() error {
 	if p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) < 0 {
 		return invalid("Policy.Jitter", "waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 	}
-	return nil
+	return validate(p.Budget)
 }
 
 // spent reports whether so many attempts are all that are allowed.
