@@ -96,15 +96,7 @@ func (e *Error) Error() string {
 	if e.Name != "" {
 		text += e.Name + ": "
 	}
-	switch e.Attempts {
-	case 0:
-		text += "not started: "
-	case 1:
-		text += "gave up after 1 attempt in " + round(e.Elapsed) + ": "
-	default:
-		text += "gave up after " + strconv.Itoa(e.Attempts) + " attempts in " + round(e.Elapsed) + ": "
-	}
-	text += e.why()
+	text += e.tried() + e.why()
 	if e.timedOut {
 		text += "attempt timed out: "
 	}
@@ -112,6 +104,20 @@ func (e *Error) Error() string {
 		return text[:len(text)-len(": ")]
 	}
 	return text + e.Last.Error()
+}
+
+func (e *Error) tried() string {
+	if e.Attempts == 0 {
+		return "not started: "
+	}
+	text := "gave up after " + strconv.Itoa(e.Attempts) + " attempts"
+	if e.Attempts == 1 {
+		text = "gave up after 1 attempt"
+	}
+	if e.Elapsed > 0 { // 0 where the clock was not looked at
+		text += " in " + round(e.Elapsed)
+	}
+	return text + ": "
 }
 
 // why explains the reasons that the number of attempts does not.

@@ -26,13 +26,14 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind        EventKind
 	Name        string        // of the policy
-	Attempt     int           // the attempt that just ended, from 1; 0 if none was made
+	Attempt     int           // the attempt that just ended, from 1, since the call or its last Progress began; 0 if none was made
 	MaxAttempts int           // the limit; negative if there is none
-	Err         error         // that the attempt ended with, or the call if it gave up
+	Err         error         // that the attempt ended with; the policy's own if it is invalid
 	Class       Class         // of the attempt's error
 	Reason      Reason        // why the call ended
 	Delay       time.Duration // what the schedule says, before jitter
 	Wait        time.Duration // what will be slept
+	Slept       time.Duration // what was slept before the attempt
 	Hint        time.Duration // what the server asked for
 	Elapsed     time.Duration // since the call began
 }

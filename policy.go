@@ -288,6 +288,7 @@ type Run struct {
 	began   time.Time
 	now     time.Time     // the last reading of the clock
 	prev    time.Duration // the jitter's last wait
+	slept   time.Duration // before the attempt under way, if anybody observes
 	number  int           // of attempts begun
 	paid    int           // of these, by Progress
 	step    int           // retries since the schedule began
@@ -358,10 +359,7 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 	if r.over || r.opened {
 		return 0, !r.over
 	}
-	r.opened = true
-	if r.policy.elaborate() {
-		pause = r.open()
-	}
+	pause = r.open()
 	if !r.over && r.ctx.Err() != nil {
 		r.cancelled()
 	}
@@ -410,11 +408,8 @@ func (r *Run) Reset() {
 
 // begin makes the next attempt ready, or reports that there is none.
 func (r *Run) begin() bool {
-	if !r.opened {
-		r.opened = true
-		if r.policy.elaborate() && !r.sleep(r.open()) {
-			return false
-		}
+	if !r.opened && !r.sleep(r.open()) {
+		return false
 	}
 	if r.over {
 		return false
@@ -438,6 +433,11 @@ func (r *Run) begin() bool {
 // budget wants it to wait.
 func (r *Run) open() time.Duration {
 	p := r.policy
+	r.opened = true
+	if !p.elaborate() {
+		r.booked = p.Budget != nil // granted without being asked
+		return 0
+	}
 	if err := p.Validate(); err != nil {
 		r.end(ReasonInvalid, ClassPermanent, err)
 		return 0
@@ -588,11 +588,18 @@ func (r *Run) fits(wait time.Duration) Reason {
 
 // sleep waits, and reports whether an attempt may follow.
 func (r *Run) sleep(wait time.Duration) bool {
-	if wait <= 0 || pause(r.ctx.Done(), wait, r.now) {
+	r.slept = 0
+	if wait <= 0 {
 		return true
 	}
-	r.cancelled()
-	return false
+	woken := pause(r.ctx.Done(), wait, r.now)
+	if r.policy.Observer != nil {
+		r.slept = clock.Now().Sub(r.now)
+	}
+	if !woken {
+		r.cancelled()
+	}
+	return woken
 }
 
 // cancelled ends a call whose context ended while no attempt was under way.
@@ -673,13 +680,20 @@ func (r *Run) giveUp(why Reason, c Class, h hint, wait time.Duration) {
 func (r *Run) end(why Reason, c Class, err error) {
 	r.over, r.err = true, err
 	if r.policy.Observer != nil {
-		r.notify(Event{Kind: EventGiveUp, Reason: why, Err: err, Class: c})
+		e := Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c}
+		if gave, ok := err.(*Error); ok {
+			e.Hint = gave.Hint
+		} else if why == ReasonInvalid {
+			e.Err = err
+		}
+		r.notify(e)
 	}
 }
 
 func (r *Run) notify(e Event) {
 	e.Name = r.policy.Name
-	e.Attempt = r.number
+	e.Attempt = r.number - r.paid
+	e.Slept = r.slept
 	e.MaxAttempts = r.policy.maxAttempts()
 	if !r.began.IsZero() {
 		e.Elapsed = clock.Now().Sub(r.began)

@@ -1,0 +1,7 @@
+module github.com/gobackoff/backoff/examples
+
+go 1.26.0
+
+require github.com/gobackoff/backoff v0.0.0-00010101000000-000000000000
+
+replace github.com/gobackoff/backoff => ..

@@ -1,0 +1,75 @@
+// Command loop retries with a range loop, for code that cannot be given away as a
+// function, or that is clearer with return and continue. It asks one question of a
+// TCP server that first hangs, then resets the connection, then answers.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+var policy = backoff.Policy{
+	Name:           "ask",
+	Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond},
+	AttemptTimeout: backoff.Constant(300 * time.Millisecond), // what ends the hanging attempt
+}
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	go serve(listener, hang, reset, answer)
+
+	reply, err := ask(ctx, listener.Addr().String(), out)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "reply: %s", reply)
+	return err
+}
+
+// ask returns the server's reply, or why it gave up asking.
+func ask(ctx context.Context, addr string, out io.Writer) (string, error) {
+	r := policy.Start(ctx)
+	for attempt := range r.Attempts() {
+		reply, err := askOnce(r.Context(), addr) // ends with the attempt's time
+		if err == nil {
+			return reply, nil // to leave the loop is success
+		}
+		fmt.Fprintf(out, "attempt %d: %v\n", attempt, err)
+		r.Fail(err) // to reach the end of the body is failure
+	}
+	return "", r.Err()
+}
+
+func askOnce(ctx context.Context, addr string) (string, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	// A connection knows nothing of contexts: end its reads when ctx ends.
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
+	defer stop()
+	if _, err := io.WriteString(conn, "how are you?\n"); err != nil {
+		return "", err
+	}
+	return bufio.NewReader(conn).ReadString('\n')
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
+)
+
+// The patterns leave out what the operating system says of a broken connection.
+var lines = []string{
+	`attempt 1 of 6: 503 Service Unavailable \(retryable\), delay 200ms, wait (1\d\dms|200ms)`,
+	`attempt 2 of 6: 429 Too Many Requests \(throttled\), server asks for 1s, delay 400ms, wait 1\.[2-4]`,
+	`attempt 3 of 6: .*\(retryable\), delay 800ms, wait [4-8]\d\dms`,
+	`attempt 4 of 6: .*\(unsent\), delay 1\.6s, wait (1(\.\d+)?s|[89]\d\dms)`,
+	`attempt 5 of 6: success`,
+	`got "all is well again\\n"`,
+	`5 attempts in \d+(\.\d+)?s, .* waiting`,
+}
+
+func TestEveryFaultIsOvercome(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for _, line := range lines {
+		if !regexp.MustCompile(`(?m)^(` + line + `)`).Match(out.Bytes()) {
+			t.Errorf("no line like %s in\n%s", line, &out)
+		}
+	}
+}
+
+func TestNoWaitBeyondTheDeadline(t *testing.T) {
+	t.Parallel()
+	server := start(t, faulty.Busy(429, "10"))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	err := fetch(ctx, io.Discard, server.URL)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want deadline exceeded", err)
+	}
+	if ctx.Err() != nil || server.Requests() != 1 {
+		t.Errorf("gave up late, after %d requests: %v", server.Requests(), err)
+	}
+}
+
+func TestAHintTooLongEndsTheCall(t *testing.T) {
+	t.Parallel()
+	server := start(t, faulty.Busy(503, "3600"))
+	err := fetch(t.Context(), io.Discard, server.URL)
+	gaveUp, ok := errors.AsType[*backoff.Error](err)
+	if !ok || gaveUp.Reason != backoff.ReasonHint || gaveUp.Hint != time.Hour {
+		t.Errorf("got %v, want a hint of 1h", err)
+	}
+}
+
+func TestInterruptEndsTheWait(t *testing.T) {
+	t.Parallel()
+	server := start(t, faulty.Busy(503, "60"))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	began := time.Now()
+	err := fetch(ctx, io.Discard, server.URL)
+	if !errors.Is(err, context.Canceled) || time.Since(began) > 10*time.Second {
+		t.Errorf("ended after %s with %v", time.Since(began), err)
+	}
+}
+
+func start(t *testing.T, script ...faulty.Step) *faulty.Server {
+	t.Helper()
+	server, err := faulty.Start(script...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}

@@ -1,0 +1,95 @@
+// Command transfer downloads a file from a server that breaks the connection every
+// few chunks, more often than the policy has attempts. Every chunk that arrives is
+// kept, and gives the attempts back: the call gives up only where it stands still.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+var policy = backoff.Policy{
+	Name:        "download",
+	MaxAttempts: 3, // without progress
+	Schedule:    backoff.Exponential{Initial: 20 * time.Millisecond},
+}
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	server, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+
+	var file bytes.Buffer
+	if err := download(ctx, &file, server.URL); err != nil {
+		return err
+	}
+	if !bytes.Equal(file.Bytes(), original) {
+		return errors.New("the copy differs from the original")
+	}
+	fmt.Fprintf(out, "%d bytes, intact, in %d requests\n", file.Len(), server.Requests())
+	return nil
+}
+
+// download appends what is at url to file.
+func download(ctx context.Context, file *bytes.Buffer, url string) error {
+	r := policy.Start(ctx)
+	for range r.Attempts() {
+		err := resume(r.Context(), file, url, r.Progress)
+		if err == nil {
+			return nil
+		}
+		r.Fail(err)
+	}
+	return r.Err()
+}
+
+// resume asks for the rest of the file, and calls progress for every piece of it.
+func resume(ctx context.Context, file *bytes.Buffer, url string, progress func()) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	req.Header.Set("Range", fmt.Sprintf("bytes=%d-", file.Len()))
+	req.Header.Set("If-Match", version) // never two halves of different files
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusPartialContent {
+		return backoff.Mark(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
+	}
+	_, err = io.Copy(reporter{file, progress}, resp.Body)
+	return err
+}
+
+// reporter is a writer that reports whatever it has written.
+type reporter struct {
+	io.Writer
+	progress func()
+}
+
+func (r reporter) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if n > 0 {
+		r.progress()
+	}
+	return n, err
+}

@@ -1,0 +1,74 @@
+// Command value retries an operation that returns a value: a JSON document from a
+// server that is first unavailable and then cuts its answer short.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
+)
+
+type settings struct {
+	Region   string
+	Replicas int
+}
+
+var policy = backoff.Policy{
+	Name:     "load settings",
+	Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
+}
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	const document = `{"Region": "north", "Replicas": 3}`
+	server, err := faulty.Start(
+		faulty.Status(http.StatusServiceUnavailable),
+		faulty.Cut(document),
+		faulty.Text(document),
+	)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+
+	// The type of the value is that of the function: there is nothing to convert.
+	loaded, err := backoff.DoValue(ctx, &policy, func(ctx context.Context) (settings, error) {
+		return load(ctx, server.URL)
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "region %s, replicas %d, after %d requests\n", loaded.Region, loaded.Replicas, server.Requests())
+	return nil
+}
+
+func load(ctx context.Context, url string) (s settings, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return s, backoff.Permanent(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return s, backoff.Mark(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
+	}
+	err = json.NewDecoder(resp.Body).Decode(&s)
+	return s, err
+}
