@@ -80,6 +80,15 @@ type Budget interface {
 	Done(t Ticket, o Outcome)
 }
 
+// Departures is a [Budget] that is also asked when an attempt it granted is really
+// about to be made: for a retry, after the sleep. By this a budget tells calls that
+// are asleep from attempts that are under way. If Depart refuses, the call ends as if Reserve had, and
+// Done is told OutcomeNotSent. It must not block.
+type Departures interface {
+	Budget
+	Depart(t Ticket) bool
+}
+
 const (
 	defaultRatio  = 0.12
 	defaultWindow = 10 * time.Second

@@ -54,6 +54,15 @@ func (s all) Done(t Ticket, o Outcome) {
 	}
 }
 
+func (s all) Depart(t Ticket) bool {
+	for i, b := range s {
+		if d, ok := b.(Departures); ok && !d.Depart(Ticket{t[i]}) {
+			return false
+		}
+	}
+	return true
+}
+
 func (s all) Validate() error {
 	if len(s) > maxBudgets {
 		return invalid("All", "joins "+strconv.Itoa(len(s))+" budgets, want at most "+strconv.Itoa(maxBudgets))

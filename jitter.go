@@ -100,7 +100,7 @@ func SlottedJitter(slot time.Duration) Jitter {
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
 		slots := delay / slot
-		return min(scale(slots+1, u), slots) * slot
+		return min(scale(saturatingAdd(slots, 1), u), slots) * slot
 	}
 }
 

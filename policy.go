@@ -60,6 +60,9 @@ type Policy struct {
 	Idempotency Idempotency
 	// Budget bounds the retries of all calls that share it. nil means none.
 	Budget Budget
+	// Healthy is how long a run under Keep must last for the schedule to start again. 0
+	// means 2 minutes, a negative number that every run is healthy.
+	Healthy time.Duration
 	// Observer is told of retries and ends. nil means none.
 	Observer Observer
 	// Rand draws the numbers for jitter, uniformly from [0,1). It must be safe for
@@ -299,6 +302,8 @@ type Run struct {
 	failed  bool // Fail was called for it
 	cut     bool // the last attempt, by AttemptTimeout
 	over    bool
+	endless bool          // under Keep: a refusal of the budget is not the end
+	refused time.Duration // the wait that the budget refused
 }
 
 var errUnreported = errors.New("attempt ended without Run.Fail")
@@ -379,6 +384,9 @@ func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 		if _, ok := r.Admit(); !ok {
 			return 0, false
 		}
+		if r.booked && !r.depart() {
+			return 0, false
+		}
 		r.number++
 	}
 	if err == nil {
@@ -408,7 +416,7 @@ func (r *Run) Reset() {
 
 // begin makes the next attempt ready, or reports that there is none.
 func (r *Run) begin() bool {
-	if !r.opened && !r.sleep(r.open()) {
+	if !r.opened && (!r.sleep(r.open()) || r.unpaid()) {
 		return false
 	}
 	if r.over {
@@ -416,6 +424,9 @@ func (r *Run) begin() bool {
 	}
 	if r.ctx.Err() != nil {
 		r.cancelled()
+		return false
+	}
+	if r.booked && !r.depart() {
 		return false
 	}
 	r.number++
@@ -427,6 +438,17 @@ func (r *Run) begin() bool {
 		r.limit()
 	}
 	return true
+}
+
+// depart tells the budget that the attempt it granted is about to be made.
+func (r *Run) depart() bool {
+	b, ok := r.policy.Budget.(Departures)
+	if !ok || b.Depart(r.ticket) {
+		return true
+	}
+	r.settle(OutcomeNotSent)
+	r.giveUp(ReasonBudget, ClassUnknown, hint{}, 0)
+	return false
 }
 
 // open does what must be done before the first attempt, and returns how long a
@@ -649,6 +671,10 @@ func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, h hint, wait time.Duration) {
+	if r.endless && why == ReasonBudget {
+		r.refused = wait
+		return
+	}
 	e := &Error{
 		Name:     r.policy.Name,
 		Attempts: r.number,

@@ -1,0 +1,125 @@
+package presets
+
+import (
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// AWSFullJitter waits U(0, min(30 s, 100 ms * 2^n)), n from 0. At the cap it keeps its
+// whole spread. With [AWSEqualJitter] and [AWSDecorrelated] it is one of the three
+// that the analysis compares; waits close to 0 are part of it.
+//
+// Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+func AWSFullJitter() backoff.Policy {
+	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.FullJitter}
+}
+
+// AWSEqualJitter waits between half of min(30 s, 100 ms * 2^n) and all of it, so
+// [15 s, 30 s] at the cap.
+//
+// Source: as [AWSFullJitter].
+func AWSEqualJitter() backoff.Policy {
+	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.EqualJitter}
+}
+
+// AWSDecorrelated waits min(30 s, U(100 ms, 3*previous)), the first previous wait being
+// 100 ms. The schedule is that base; the growth is in the draws, of which each
+// call has its own.
+//
+// Near the cap it bunches: of the waits that follow one of 30 s, two thirds are 30 s
+// exactly. AWSFullJitter does not do that, and is the better choice for a fleet.
+//
+// Source: as [AWSFullJitter].
+func AWSDecorrelated() backoff.Policy {
+	const base, most = 100 * time.Millisecond, 30 * time.Second
+	return backoff.Policy{
+		Schedule: backoff.Constant(base),
+		Jitter:   backoff.DecorrelatedJitter(base, most),
+	}
+}
+
+// AWSSimulator waits min(2 s, 5 ms * 2^n) without jitter, n from 1: it raises the count
+// before it uses it, so the first wait is 10 ms. The simulated clients try until
+// they succeed. Its other strategies differ in the Jitter.
+//
+// Source: aws-arch-backoff-simulator, the program behind the figures of [AWSFullJitter].
+func AWSSimulator() backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: -1,
+		Schedule:    backoff.Exponential{Initial: 10 * time.Millisecond, Max: 2 * time.Second},
+		Jitter:      backoff.NoJitter,
+	}
+}
+
+// AWSStandardDocs is the standard retry mode of the AWS SDKs as documented before
+// 2026: 3 attempts, min(20 s, U(0, 1) * 2^n s), n from 0.
+//
+// The cap comes after the draw. From the sixth retry on a share of 1 - 20/2^n of the
+// waits is 20 s exactly: 37.5 % at n = 5, 69 % at n = 6. Three attempts never get there;
+// a copy with more does. The SDK's quota of retries is for Budget, here and below.
+//
+// Source: AWS SDKs and Tools Reference Guide, "Retry behavior". The SDK for Go waits
+// otherwise: [AWSGoV2Legacy], [AWS2026Transient].
+func AWSStandardDocs() backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: 3,
+		Schedule:    backoff.Exponential{Initial: time.Second, Max: -1},
+		Jitter:      backoff.FullJitter,
+		MaxDelay:    awsCap,
+	}
+}
+
+const awsCap = 20 * time.Second
+
+// AWSGoV2Legacy is the standard retryer of the AWS SDK for Go v2 in its default mode:
+// 3 attempts, U(0, 2^n s), n from 1, and exactly 20 s, without jitter, from the fifth
+// retry on.
+//
+// Where the documentation starts at up to 1 s ([AWSStandardDocs]), the SDK counts from
+// 1 and starts at up to 2 s; and where that draws and cuts, the SDK does not draw.
+//
+// Source: aws-sdk-go-v2, aws/retry; measured with v1.47.6.
+func AWSGoV2Legacy() backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: 3,
+		Schedule:    backoff.Exponential{Initial: 2 * time.Second, Max: awsCap},
+		Jitter:      fullBelowCap,
+	}
+}
+
+// fullBelowCap is full jitter that is dropped at the cap.
+func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
+	if delay >= awsCap {
+		return delay
+	}
+	return backoff.FullJitter(delay, prev, u)
+}
+
+// AWS2026Transient is the retry behaviour that AWS_NEW_RETRIES_2026=true chooses, after
+// a transient error: 3 attempts, U(0, min(20 s, 50 ms * 2^n)), n from 0, which keeps
+// its spread at the cap.
+//
+// The SDK looks at each error and takes the base of [AWS2026Throttling] after a
+// throttling one; a policy has one schedule for all of them. It also bounds what
+// x-amz-retry-after asks for to 5 s above its own wait, where the library obeys
+// up to MaxHint.
+//
+// Source: aws-sdk-go-v2; measured with v1.47.6, where it is opt-in.
+func AWS2026Transient() backoff.Policy {
+	return aws2026(50 * time.Millisecond)
+}
+
+// AWS2026Throttling is [AWS2026Transient] after a throttling error:
+// U(0, min(20 s, 1 s * 2^n)).
+func AWS2026Throttling() backoff.Policy {
+	return aws2026(time.Second)
+}
+
+func aws2026(base time.Duration) backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: 3,
+		Schedule:    backoff.Exponential{Initial: base, Max: awsCap},
+		Jitter:      backoff.FullJitter,
+	}
+}

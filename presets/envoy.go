@@ -1,0 +1,70 @@
+package presets
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// EnvoyDocs is Envoy's retry as documented: a whole number of milliseconds below
+// min((2^n - 1) * 25 ms, 250 ms), n from 1, so 0-24, 0-74, 0-174 and then 0-249 ms, and
+// one retry (num_retries). [EnvoySource] is what runs.
+//
+// Envoy's route timeout covers all attempts: end the context.
+//
+// Source: Envoy, router filter, x-envoy-max-retries. A revision of the code did the
+// same, but cut after the draw, which made 250 ms exactly a frequent wait.
+func EnvoyDocs() backoff.Policy {
+	const base = 25 * time.Millisecond
+	return backoff.Policy{
+		MaxAttempts: 2,
+		Schedule:    backoff.Sequence(base, 3*base, 7*base, 10*base),
+		Jitter:      wholeMillis,
+	}
+}
+
+// EnvoySource is Envoy's retry as its code has it: a whole number of milliseconds below
+// an interval that doubles from 25 ms and stays at 250 ms: 0-24, 0-49, 0-99, 0-199, and
+// then 0-249 ms. One retry, as in [EnvoyDocs].
+//
+// Source: Envoy, JitteredExponentialBackOffStrategy.
+func EnvoySource() backoff.Policy {
+	const base = 25 * time.Millisecond
+	return backoff.Policy{
+		MaxAttempts: 2,
+		Schedule:    backoff.Exponential{Initial: base, Max: 10 * base},
+		Jitter:      wholeMillis,
+	}
+}
+
+// Istio is the retry policy of the usual VirtualService example, attempts: 3 and
+// perTryTimeout: 2s, over [EnvoySource]. Istio's attempts are retries, so these are 4
+// requests, and the 2 s hold for the first of them too.
+//
+// Its retryOn: 5xx,reset,connect-failure is for Classify.
+//
+// Source: Istio, HTTPRetry.
+func Istio() backoff.Policy {
+	p := EnvoySource()
+	p.MaxAttempts = 4
+	p.AttemptTimeout = backoff.Constant(2 * time.Second)
+	return p
+}
+
+// EnvoyOutlierEjection is how long a host stays ejected, for the n-th time: n times base,
+// without jitter, and exactly 300 s, or base where that is longer, from there on. A base
+// of 0 means 30 s. It never gives up.
+//
+// It is no retry but the cool-down of a circuit breaker, for its Schedule. Istio's
+// outlierDetection example ejects after 5 5xx in a row, and looks every 30 s.
+//
+// Source: Envoy, outlier detection, base_ejection_time and max_ejection_time.
+func EnvoyOutlierEjection(base time.Duration) backoff.Policy {
+	base = cmp.Or(base, 30*time.Second)
+	return backoff.Policy{
+		MaxAttempts: -1,
+		Schedule:    backoff.Linear{Initial: base, Max: max(300*time.Second, base)},
+		Jitter:      backoff.NoJitter,
+	}
+}

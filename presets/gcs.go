@@ -1,0 +1,253 @@
+package presets
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// The client libraries of Cloud Storage. "The document" is its page "Retry strategy",
+// which lists their parameters and examples; the source of each is its code.
+
+// GCSCpp is ExponentialBackoffPolicy(initial, maximum, scaling) of the C++ library under
+// LimitedTimeRetryPolicy(total): each wait is drawn from a window that starts where
+// the one before ended and is scaling times as long, the first being
+// [initial, initial*scaling]. It is cut to whole milliseconds.
+//
+// Once a window's end reaches maximum, every window is
+// [max(maximum/scaling, initial), maximum]. With (1 s, 1 min, 3) the windows are [1, 3],
+// [3, 9], [9, 27] and then [20, 60] s, not [27, 60] as the document's "etc." suggests.
+//
+// 0 means the default of each: 1 s, 5 min, 2, 15 min; a negative total is no limit.
+// scaling must be 1 or more. C++ begins a sleep that ends after total and then does not
+// try again; this gives up before such a sleep.
+//
+// Source: google-cloud-cpp, internal/backoff_policy.
+func GCSCpp(initial, maximum time.Duration, scaling float64, total time.Duration) backoff.Policy {
+	initial, maximum, scaling = cmp.Or(initial, time.Second), cmp.Or(maximum, 5*time.Minute), cmp.Or(scaling, 2)
+	ends := backoff.Exponential{
+		Initial:    time.Duration(float64(initial) * scaling),
+		Max:        -1,
+		Multiplier: scaling,
+	}
+	return backoff.Policy{
+		MaxAttempts: -1,
+		MaxElapsed:  cmp.Or(total, 15*time.Minute),
+		Schedule:    backoff.Truncate(ends, maximum),
+		Jitter:      window(initial, scaling),
+	}
+}
+
+// window draws between a delay and what it was before it was scaled, which is where the
+// window before it ended.
+func window(initial time.Duration, scaling float64) backoff.Jitter {
+	return func(end, prev time.Duration, u float64) time.Duration {
+		start := max(initial, time.Duration(float64(end)/scaling))
+		return (start + backoff.FullJitter(end-start, prev, u)).Truncate(time.Millisecond)
+	}
+}
+
+// GCSGoDefault waits U[1 ns, min(30 s, 1 s * 2^n)], n from 0: full jitter that is never
+// 0 and keeps its spread at the cap. It retries for ever: give it a context that ends,
+// or MaxAttempts and MaxElapsed, which are the library's WithMaxAttempts and
+// WithMaxRetryDuration.
+//
+// The scopes of that library (client, bucket, object) are copies of a policy, each
+// overriding what it wants to. RetryIdempotent, RetryAlways and RetryNever are the
+// field Idempotency. gax does not bound the first pause by the maximum, which shows
+// only where Initial is beyond Max; Validate refuses such a policy.
+//
+// Source: gax-go, Backoff; measured with v2.26.
+func GCSGoDefault() backoff.Policy {
+	return gax(time.Second, 30*time.Second, 2)
+}
+
+func gax(initial, most time.Duration, multiplier float64) backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: -1,
+		Schedule:    backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier},
+		Jitter:      fullButZero,
+	}
+}
+
+// fullButZero is full jitter from 1 ns on.
+func fullButZero(delay, prev time.Duration, u float64) time.Duration {
+	return min(backoff.FullJitter(delay, prev, u), delay-1) + 1
+}
+
+// GCSGoResumableChunk is what the Go library does for each chunk of a resumable upload:
+// [GCSGoDefault] from 100 ms on, for 32 s (Writer.ChunkRetryDeadline). The 32 s start
+// again with every chunk: call [backoff.Run.Progress] when one is through.
+//
+// Source: google-api-go-client, gensupport. The document gives 1 s as the initial
+// delay of every operation; without a custom retryer the upload path starts at 100 ms.
+func GCSGoResumableChunk() backoff.Policy {
+	p := gax(100*time.Millisecond, 30*time.Second, 2)
+	p.MaxElapsed = 32 * time.Second
+	return p
+}
+
+// GCSGoCustom is the document's example for Go: gax.Backoff{2 s, 60 s, 3}, RetryAlways,
+// and a context of 500 s, which stands here as MaxElapsed so that the policy is
+// complete by itself. A context, unlike MaxElapsed, also ends an attempt: pass one too.
+//
+// Where the context ends a sleep halfway in the original, this gives up before it.
+func GCSGoCustom() backoff.Policy {
+	p := gax(2*time.Second, 60*time.Second, 3)
+	p.MaxElapsed = 500 * time.Second
+	p.Idempotency = backoff.AlwaysRetry
+	return p
+}
+
+// GCSJavaDefault is RetrySettings of the Java library: 6 attempts, which is 5 retries,
+// in at most 50 s; waits of whole milliseconds from [0, min(32 s, 1 s * 2^n)), n from 0,
+// which keep their spread at the cap. An attempt may take 50 s (initialRpcTimeout, with
+// a multiplier of 1), and no more than is left of the total.
+//
+// Java begins a wait that ends exactly with the total; this does not, as no time would
+// be left for the attempt. In Java a total of 0 together with 0 attempts means no
+// retries. The timeouts of connecting and reading, 20 s each, belong to the transport.
+//
+// Source: gax-java, RetrySettings and ExponentialRetryAlgorithm.
+func GCSJavaDefault() backoff.Policy {
+	return gcsJava(6, 2, 50*time.Second)
+}
+
+// GCSJavaCustom is the document's example for Java: [GCSJavaDefault] with 10 attempts,
+// which it explains as the initial one and 9 retries, a multiplier of 3, and 5 min.
+func GCSJavaCustom() backoff.Policy {
+	return gcsJava(10, 3, 5*time.Minute)
+}
+
+func gcsJava(attempts int, multiplier float64, total time.Duration) backoff.Policy {
+	const rpc = 50 * time.Second
+	return backoff.Policy{
+		MaxAttempts:    attempts,
+		MaxElapsed:     total,
+		AttemptTimeout: backoff.Exponential{Initial: rpc, Max: rpc, Multiplier: 1},
+		Schedule:       backoff.Exponential{Initial: time.Second, Max: 32 * time.Second, Multiplier: multiplier},
+		Jitter:         wholeMillis,
+	}
+}
+
+// GCSNodeDocs is the Node.js library as the document's table has it: 1 s, doubling up to
+// 64 s, 3 retries in at most 600 s, and no word of jitter. [GCSNode] is what runs.
+func GCSNodeDocs() backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: 4,
+		MaxElapsed:  600 * time.Second,
+		Schedule:    backoff.Exponential{Initial: time.Second, Max: 64 * time.Second},
+		Jitter:      backoff.NoJitter,
+	}
+}
+
+// GCSNode is the Node.js library with the names of its options:
+// min(retryDelayMultiplier^n s + k ms, maxRetryDelay), n from 1, k from 0 to 999. The
+// cap is on the sum and leaves no jitter, by default from the 6th retry on.
+//
+// 0 means the default of each: 3, 2, 64 s, 600 s. A negative number is no limit.
+// Validate refuses a maxRetryDelay below the first wait. For autoRetry: false set
+// MaxAttempts to 1; retryableErrorFn is Classify with [backoff.RetryIf].
+//
+// The original SHORTENS its last wait to what is left of totalTimeout, and tries once
+// more at its end. MaxElapsed cannot say that: this gives up at once, before the wait
+// that would pass it. Nor does it count failures without a response separately.
+//
+// Source: retry-request. The document says that the first wait is 1 s ([GCSNodeDocs]);
+// there is no such parameter, and it is one multiplier: 2 to 2.999 s.
+func GCSNode(maxRetries int, retryDelayMultiplier float64, maxRetryDelay, totalTimeout time.Duration) backoff.Policy {
+	multiplier := cmp.Or(retryDelayMultiplier, 2)
+	most := cmp.Or(maxRetryDelay, 64*time.Second)
+	return backoff.Policy{
+		MaxAttempts: attempts(cmp.Or(maxRetries, 3)),
+		MaxElapsed:  cmp.Or(totalTimeout, 600*time.Second),
+		Schedule: backoff.Exponential{
+			Initial:    time.Duration(multiplier * float64(time.Second)),
+			Max:        most,
+			Multiplier: multiplier,
+		},
+		Jitter:   added(999*time.Millisecond, time.Millisecond),
+		MaxDelay: most,
+	}
+}
+
+// GCSPythonDefault is google.api_core.retry.Retry: U[0, min(60 s, 1 s * 2^n)], n from 0,
+// which keeps its spread at the cap, for 120 s. As here, a wait that would pass the
+// deadline is not begun, and one that ends with it is.
+//
+// with_deadline, with_delay and with_predicate are copies with another MaxElapsed,
+// Schedule or Classify.
+//
+// Source: google-api-core, api_core/retry.
+func GCSPythonDefault() backoff.Policy {
+	return gcsPython(time.Second, 2, time.Minute, 120*time.Second)
+}
+
+// GCSPythonCustom is the document's example for Python: [GCSPythonDefault] with 1.5 s,
+// a multiplier of 1.2, 45 s, and a deadline of 500 s.
+func GCSPythonCustom() backoff.Policy {
+	return gcsPython(1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
+}
+
+func gcsPython(initial time.Duration, multiplier float64, most, deadline time.Duration) backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: -1,
+		MaxElapsed:  deadline,
+		Schedule:    backoff.Exponential{Initial: initial, Max: most, Multiplier: multiplier},
+		Jitter:      backoff.FullJitter,
+	}
+}
+
+// GCSRubyDefault is the Ruby library: min(60 s, 1 s * 2^n), n from 0, times U[0.5, 1.5],
+// 3 retries in at most 900 s. The 60 s, documented as the longest wait, bound what is
+// jittered: at the cap it waits 30 to 90 s, which 3 retries do not reach.
+//
+// Retries for one operation are a copy with another MaxAttempts.
+//
+// Source: google-apis-core, by way of the gem retriable.
+func GCSRubyDefault() backoff.Policy {
+	return gcsRuby(4, time.Second, 2, time.Minute, 900*time.Second)
+}
+
+// GCSRubyCustom is the document's example for Ruby: [GCSRubyDefault] with 5 retries,
+// 1.5 s, a multiplier of 1.2, 45 s, and 500 s in all.
+func GCSRubyCustom() backoff.Policy {
+	return gcsRuby(6, 1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
+}
+
+func gcsRuby(attempts int, base time.Duration, multiplier float64, most, total time.Duration) backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: attempts,
+		MaxElapsed:  total,
+		Schedule:    backoff.Exponential{Initial: base, Max: most, Multiplier: multiplier},
+		Jitter:      backoff.UniformJitter(0.5, 1.5),
+	}
+}
+
+// GCSPHP is the PHP library, which cannot be configured: min(2^n s + k us, 60 s), n from
+// 0, k from 0 to 1000000, 3 retries. The cap is on the sum and leaves no jitter from the
+// 7th retry on, of which there are none.
+//
+// Source: Google Cloud PHP core, ExponentialBackoff. The document gives no numbers.
+func GCSPHP() backoff.Policy {
+	const most = time.Minute
+	return backoff.Policy{
+		MaxAttempts: 4,
+		Schedule:    backoff.Exponential{Initial: time.Second, Max: most},
+		Jitter:      added(time.Second, time.Microsecond),
+		MaxDelay:    most,
+	}
+}
+
+// GCSCSharp is RetryTiming.Default of the C# library: min(32 s, 1 s * 2^n), n from 0,
+// without jitter and so exactly 32 s at the cap. It names no limit.
+//
+// Source: Google.Cloud.Storage.V1, RetryTiming. The document says it cannot be
+// customised, which since 4.x it can.
+func GCSCSharp() backoff.Policy {
+	return backoff.Policy{
+		Schedule: backoff.Exponential{Initial: time.Second, Max: 32 * time.Second},
+		Jitter:   backoff.NoJitter,
+	}
+}

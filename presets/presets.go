@@ -1,0 +1,150 @@
+// Package presets holds the backoff of well-known systems as policies: protocols,
+// client libraries, service meshes, and the formulas that documents teach.
+//
+//	policy := presets.GCSJavaDefault()
+//	err := policy.Do(ctx, upload)
+//
+// Every function returns a new [backoff.Policy] by value, to be used as it is or
+// varied field by field. [All] yields them under the names by which tools know them.
+//
+// A preset follows its primary source: the standard, or the code that runs. Where a
+// popular document says otherwise, the comment names both, and where both are in
+// use each has a function of its own. These rules hold for all of them:
+//
+//   - A limit that the source sets is set, and "for ever" is MaxAttempts: -1. Where
+//     the source names no limit, the field stays 0: the library's 4 attempts.
+//   - A total time is MaxElapsed. A wait that would pass it is not begun, whether the
+//     original does the same, sleeps past it, or shortens the wait.
+//   - A wait begins when the attempt has failed.
+//   - Schedule, jitter and limits are the system's own. Classes of errors, hints
+//     and budgets stay at the library's defaults, except where a comment says so.
+//
+// Where a function takes parameters, 0 means the value of the source and a negative
+// number no limit, as in the library.
+package presets
+
+import (
+	"iter"
+	"math"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// All yields every preset with its name, such as "iot-core-32s", grouped by subject.
+// The order is the same every time and the policies are new ones. For one of them by
+// name:
+//
+//	policy, ok := maps.Collect(presets.All())[name]
+func All() iter.Seq2[string, backoff.Policy] {
+	return func(yield func(string, backoff.Policy) bool) {
+		for _, p := range catalogue {
+			if !yield(p.name, p.policy()) {
+				return
+			}
+		}
+	}
+}
+
+// catalogue holds functions, so that importing the package builds no policy.
+var catalogue = []struct {
+	name   string
+	policy func() backoff.Policy
+}{
+	{"iot-core-32s", func() backoff.Policy { return IoTCore(32 * time.Second) }},
+	{"iot-core-64s", func() backoff.Policy { return IoTCore(64 * time.Second) }},
+	{"api-n5", APIN5},
+
+	{"table-constant-1s", TableConstant},
+	{"table-linear-1s", TableLinear},
+	{"table-exponential-1s", TableExponential},
+	{"canonical-capped-100ms-30s", func() backoff.Policy { return Canonical(2) }},
+	{"canonical-capped-factor1.5", func() backoff.Policy { return Canonical(1.5) }},
+	{"aws-full-jitter-100ms-30s", AWSFullJitter},
+	{"aws-equal-jitter-100ms-30s", AWSEqualJitter},
+	{"aws-decorrelated-100ms-30s", AWSDecorrelated},
+	{"ts-helper-defaults", ArticleHelper},
+	{"ts-example-200ms-5s-equal", ArticleHelperExample},
+	{"aws-simulator-5-2000", AWSSimulator},
+
+	{"ieee-802.3-truncated-beb", func() backoff.Policy { return Ethernet(0) }},
+	{"ethernet-untruncated-beb", func() backoff.Policy { return ExponentialSlots(0, 0) }},
+	{"csma-ca-ofdm", func() backoff.Policy { return CSMACA(0, 0, 0) }},
+	{"sip-timer-a", func() backoff.Policy { return SIPTimerA(0) }},
+	{"sip-timer-e", func() backoff.Policy { return SIPTimerE(0, 0) }},
+	{"sip-timer-g", func() backoff.Policy { return SIPTimerG(0, 0) }},
+
+	{"gcloud-cli", func() backoff.Policy { return GCloud(0, 0, 0, 0) }},
+	{"gcs-cpp-default", func() backoff.Policy { return GCSCpp(0, 0, 0, 0) }},
+	{"gcs-cpp-custom-3x", func() backoff.Policy { return GCSCpp(time.Second, time.Minute, 3, 5*time.Minute) }},
+	{"gcs-go-default", GCSGoDefault},
+	{"gcs-go-resumable-chunk", GCSGoResumableChunk},
+	{"gcs-go-custom", GCSGoCustom},
+	{"gcs-java-default", GCSJavaDefault},
+	{"gcs-java-custom", GCSJavaCustom},
+	{"gcs-node-seed", GCSNodeDocs},
+	{"gcs-node-primary", func() backoff.Policy { return GCSNode(0, 0, 0, 0) }},
+	{"gcs-node-custom", func() backoff.Policy { return GCSNode(5, 3, 60*time.Second, 500*time.Second) }},
+	{"gcs-python-default", GCSPythonDefault},
+	{"gcs-python-custom", GCSPythonCustom},
+	{"gcs-ruby-default", GCSRubyDefault},
+	{"gcs-ruby-custom", GCSRubyCustom},
+	{"gcs-php-default", GCSPHP},
+	{"gcs-csharp-default", GCSCSharp},
+
+	{"envoy-retry-docs", EnvoyDocs},
+	{"envoy-retry-source", EnvoySource},
+	{"istio-virtualservice-retry", Istio},
+	{"envoy-outlier-ejection", func() backoff.Policy { return EnvoyOutlierEjection(0) }},
+	{"grpc-a6-current", GRPCRetry},
+	{"grpc-connection-backoff", GRPCConnection},
+
+	{"aws-sdk-standard-doc", AWSStandardDocs},
+	{"aws-sdk-go-v2-legacy", AWSGoV2Legacy},
+	{"aws-sdk-2026-transient", AWS2026Transient},
+	{"aws-sdk-2026-throttling", AWS2026Throttling},
+
+	{"extra-azure-azcore", Azcore},
+	{"extra-go-retryablehttp", RetryableHTTP},
+	{"extra-k8s-default-backoff", KubernetesDefault},
+	{"extra-etcd-interceptor", func() backoff.Policy { return Etcd(1) }},
+	{"extra-urllib3-0.1", func() backoff.Policy { return Urllib3(0) }},
+	{"extra-stripe-go", Stripe},
+	{"extra-gsutil", Gsutil},
+}
+
+// attempts is the number of attempts with so many retries, a negative number being
+// no limit to either.
+func attempts(retries int) int {
+	if retries < 0 {
+		return -1
+	}
+	return retries + 1
+}
+
+// added adds a whole number of units, 0 to most, all equally likely.
+func added(most, unit time.Duration) backoff.Jitter {
+	draw := backoff.SlottedJitter(unit)
+	return func(delay, prev time.Duration, u float64) time.Duration {
+		return delay + min(draw(most, prev, u), math.MaxInt64-delay)
+	}
+}
+
+// wholeMillis draws a whole number of milliseconds below the delay.
+func wholeMillis(delay, prev time.Duration, u float64) time.Duration {
+	return backoff.FullJitter(delay, prev, u).Truncate(time.Millisecond)
+}
+
+// powersLessOne is (first*base^(retry-1) - 1) units: the highest number of a draw
+// among a power's worth of them. Where the power saturates, so does this.
+func powersLessOne(first, base float64, unit time.Duration) backoff.Schedule {
+	powers := backoff.Exponential{
+		Initial:    time.Duration(first * float64(unit)),
+		Max:        -1,
+		Multiplier: base,
+	}
+	if p := (backoff.Policy{Schedule: powers}); p.Validate() != nil {
+		return powers // to be refused again: a func is not looked into
+	}
+	return backoff.ScheduleFunc(func(retry int) time.Duration { return powers.Delay(retry) - unit })
+}

@@ -1,0 +1,264 @@
+package presets_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// A row is what the sources say of one system. Durations are those of the retries 1
+// to 8. The rows stand beside the tests of their subject.
+type row struct {
+	name     string
+	delays   string        // before jitter; "" where the source has none
+	bounds   string        // of the wait
+	grain    time.Duration // by how much the largest draw may miss the upper bound
+	attempts int           // 0 where the source names no limit, -1 for none at all
+	total    time.Duration // 0 for none
+}
+
+var rows = slices.Concat(articleRows, awsRows, ethernetRows, sipRows, googleRows, gcsRows, envoyRows, grpcRows, othersRows)
+
+const (
+	float  = 2 * time.Nanosecond // what floating point may be off by
+	enough = 300                 // attempts that are taken for no limit
+	top    = 1 - 1.0/(1<<53)     // the largest number that a generator draws
+)
+
+var errTransient = errors.New("transient")
+
+func TestEveryRowHasItsPresetAndNoPresetIsWithoutARow(t *testing.T) {
+	var want []string
+	for _, row := range rows {
+		want = append(want, row.name)
+	}
+	require.Len(t, want, 54)
+	require.ElementsMatch(t, want, names())
+	require.Equal(t, names(), names(), "the order is the same every time")
+}
+
+func TestAllMayBeLeftEarly(t *testing.T) {
+	for name := range presets.All() {
+		require.Equal(t, "iot-core-32s", name)
+		break
+	}
+}
+
+func TestEveryPresetIsValidAndNew(t *testing.T) {
+	for name, p := range presets.All() {
+		require.NoError(t, p.Validate(), name)
+		require.Empty(t, p.Name, "%s: the name is that of the user's operation", name)
+		p.MaxAttempts, p.Schedule = 99, nil
+		again := byName(t, name)
+		require.NotEqual(t, 99, again.MaxAttempts, name)
+		require.NotNil(t, again.Schedule, name)
+	}
+}
+
+func TestDelaysAreThoseOfTheRow(t *testing.T) {
+	for _, row := range rows {
+		p := byName(t, row.name)
+		for i, want := range durations(t, row.delays) {
+			got := p.Preview(8).Waits[i].Delay
+			if p.MaxDelay > 0 {
+				got = min(got, p.MaxDelay) // where the cap is on what the jitter made of it
+			}
+			require.InDelta(t, want, got, 1, "%s: retry %d: want %v, got %v", row.name, i+1, want, got)
+		}
+	}
+}
+
+func TestTenThousandDrawsStayWithinTheBoundsOfTheRow(t *testing.T) {
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			bounds := intervals(t, row.bounds)
+			p := endless(byName(t, row.name), seeded())
+			least, most := slices.Repeat([]time.Duration{math.MaxInt64}, 8), make([]time.Duration, 8)
+			for range 10_000 {
+				for i, wait := range waits(t, &p, 8) {
+					least[i], most[i] = min(least[i], wait), max(most[i], wait)
+				}
+			}
+			for i, bound := range bounds {
+				require.GreaterOrEqual(t, least[i], bound[0]-float, "retry %d", i+1)
+				require.LessOrEqual(t, most[i], bound[1]+float, "retry %d", i+1)
+			}
+		})
+	}
+}
+
+func TestSmallestAndLargestDrawReachTheBoundsOfTheRow(t *testing.T) {
+	for _, row := range rows {
+		low, high := endless(byName(t, row.name), always(0)), endless(byName(t, row.name), always(top))
+		smallest, largest := waits(t, &low, 8), waits(t, &high, 8)
+		for i, bound := range intervals(t, row.bounds) {
+			least, most := min(smallest[i], largest[i]), max(smallest[i], largest[i])
+			require.InDelta(t, bound[0], least, float64(float), "%s: retry %d: want %v, got %v", row.name, i+1, bound[0], least)
+			require.InDelta(t, bound[1], most, float64(row.grain+float), "%s: retry %d: want %v, got %v", row.name, i+1, bound[1], most)
+		}
+	}
+}
+
+func TestGivesUpByTheRuleOfTheRow(t *testing.T) {
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := byName(t, row.name)
+				p.Rand = seeded()
+				require.Equal(t, max(row.total, 0), p.MaxElapsed)
+				made, err := exhaust(t, &p)
+				switch {
+				case row.attempts > 0:
+					require.Equal(t, backoff.ReasonAttempts, err.Reason)
+					require.Equal(t, row.attempts, made)
+				case row.attempts == 0:
+					require.Equal(t, backoff.ReasonAttempts, err.Reason)
+					require.Equal(t, 4, made, "the library's default stands")
+				case row.total > 0:
+					require.Equal(t, backoff.ReasonElapsed, err.Reason)
+					require.LessOrEqual(t, err.Elapsed, row.total)
+				default:
+					require.Equal(t, backoff.ReasonCanceled, err.Reason)
+					require.Equal(t, enough, made)
+				}
+			})
+		})
+	}
+}
+
+func TestNothingOverflowsHoweverManyRetries(t *testing.T) {
+	for name, p := range presets.All() {
+		for _, u := range []float64{0, 0.5, top} {
+			p.Rand = always(u)
+			before, longest := p.Schedule.Delay(20), p.Delay(20)
+			for _, retry := range []int{62, 63, 64, 65, 1000, 1 << 30, math.MaxInt} {
+				require.GreaterOrEqual(t, p.Schedule.Delay(retry), before, "%s: retry %d", name, retry)
+				require.GreaterOrEqual(t, p.Delay(retry), longest, "%s: retry %d", name, retry)
+			}
+		}
+	}
+}
+
+func TestOneFieldIsOverriddenTheOthersStay(t *testing.T) {
+	client := presets.GCSGoDefault()
+	bucket := client
+	bucket.MaxAttempts = 5
+	object := bucket
+	object.Idempotency = backoff.AlwaysRetry
+
+	require.Equal(t, -1, client.MaxAttempts, "the original is unchanged")
+	require.Nil(t, bucket.Idempotency)
+	require.Equal(t, 5, object.MaxAttempts)
+	require.Equal(t, client.Schedule, object.Schedule)
+}
+
+func names() []string {
+	var all []string
+	for name := range presets.All() {
+		all = append(all, name)
+	}
+	return all
+}
+
+func byName(t *testing.T, name string) backoff.Policy {
+	t.Helper()
+	for n, p := range presets.All() {
+		if n == name {
+			return p
+		}
+	}
+	require.FailNow(t, "no such preset", name)
+	return backoff.Policy{}
+}
+
+func durations(t *testing.T, list string) []time.Duration {
+	t.Helper()
+	var all []time.Duration
+	for text := range strings.FieldsSeq(list) {
+		d, err := time.ParseDuration(text)
+		require.NoError(t, err)
+		all = append(all, d)
+	}
+	if len(all) > 0 {
+		require.Len(t, all, 8)
+	}
+	return all
+}
+
+func intervals(t *testing.T, list string) [][2]time.Duration {
+	t.Helper()
+	flat := strings.NewReplacer("[", "", "]", "", ",", " ").Replace(list)
+	var all [][2]time.Duration
+	for pair := range slices.Chunk(strings.Fields(flat), 2) {
+		lo, err := time.ParseDuration(pair[0])
+		require.NoError(t, err)
+		hi, err := time.ParseDuration(pair[1])
+		require.NoError(t, err)
+		all = append(all, [2]time.Duration{lo, hi})
+	}
+	require.Len(t, all, 8)
+	return all
+}
+
+// endless is p without limits, so that every retry can be seen.
+func endless(p backoff.Policy, draw func() float64) backoff.Policy {
+	p.MaxAttempts, p.MaxElapsed, p.AttemptTimeout, p.Rand = -1, 0, nil, draw
+	return p
+}
+
+// waits are those before the first n retries of one call.
+func waits(t *testing.T, p *backoff.Policy, n int) []time.Duration {
+	t.Helper()
+	all := make([]time.Duration, n)
+	run := p.Start(context.Background())
+	for i := range all {
+		wait, ok := run.Retry(errTransient)
+		if !ok {
+			require.NoError(t, run.Err())
+		}
+		all[i] = wait
+	}
+	return all
+}
+
+// exhaust runs an operation that always fails, and says how often that was.
+func exhaust(t *testing.T, p *backoff.Policy) (made int, gaveUp *backoff.Error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := p.Do(ctx, func(context.Context) error {
+		if made++; made == enough {
+			cancel()
+		}
+		return errTransient
+	})
+	require.ErrorIs(t, err, errTransient)
+	require.ErrorAs(t, err, &gaveUp)
+	require.Equal(t, made, gaveUp.Attempts)
+	return made, gaveUp
+}
+
+func always(u float64) func() float64 { return func() float64 { return u } }
+
+func seeded() func() float64 { return rand.New(rand.NewPCG(1, 2)).Float64 }
+
+// script draws the given numbers in order, and fails on one too many.
+func script(t *testing.T, numbers ...float64) func() float64 {
+	return func() float64 {
+		require.NotEmpty(t, numbers, "one draw too many")
+		u := numbers[0]
+		numbers = numbers[1:]
+		return u
+	}
+}
