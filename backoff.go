@@ -192,16 +192,10 @@ type Doer interface {
 // while op itself still runs on the caller's.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
 	var value T
-	var err error
-	call := func(ctx context.Context) (err error) {
+	err := through(ctx, d, func(ctx context.Context) (err error) {
 		value, err = op(ctx)
 		return err
-	}
-	if p, ok := d.(*Policy); ok {
-		err = p.Do(ctx, call)
-	} else {
-		err = Stack(d).Do(ctx, call)
-	}
+	})
 	return value, err
 }
 
@@ -213,20 +207,25 @@ func Stack(outermost ...Doer) Doer { return stack(append([]Doer(nil), outermost.
 type stack []Doer
 
 func (s stack) Do(ctx context.Context, op func(context.Context) error) error {
-	if len(s) == 0 {
+	switch len(s) {
+	case 0:
 		return op(ctx)
+	case 1:
+		return through(ctx, s[0], op)
 	}
-	inner := op
-	if len(s) > 1 {
-		inner = func(ctx context.Context) error { return s[1:].Do(ctx, op) }
-	}
-	switch d := s[0].(type) {
+	return through(ctx, s[0], func(ctx context.Context) error { return s[1:].Do(ctx, op) })
+}
+
+// through is d.Do(ctx, op), but calls the types of this package by name: passed to
+// an interface, op would escape to the heap with everything it captures.
+func through(ctx context.Context, d Doer, op func(context.Context) error) error {
+	switch d := d.(type) {
 	case *Policy:
-		return d.Do(ctx, inner)
+		return d.Do(ctx, op)
 	case stack:
-		return d.Do(ctx, inner)
+		return d.Do(ctx, op)
 	}
-	return foreign(ctx, s[0], inner)
+	return foreign(ctx, d, op)
 }
 
 // delayOf is s.Delay for a schedule that may be nil or somebody else's.
