@@ -222,6 +222,8 @@ func through(ctx context.Context, d Doer, op func(context.Context) error) error 
 	switch d := d.(type) {
 	case *Policy:
 		return d.Do(ctx, op)
+	case *Breaker:
+		return d.Do(ctx, op)
 	case stack:
 		return d.Do(ctx, op)
 	}

@@ -24,10 +24,11 @@ const (
 
 // An Attempt is what a [Budget] is asked to pay for.
 type Attempt struct {
-	Number int       // from 1
-	Kind   Kind      // first, retry or hedge
-	Class  Class     // of the failure before it
-	Now    time.Time // the caller's reading of the clock; zero if it has none
+	Number   int       // from 1
+	Kind     Kind      // first, retry or hedge
+	Class    Class     // of the failure before it
+	TimedOut bool      // the attempt before it was ended by its own timeout
+	Now      time.Time // the caller's reading of the clock; zero if it has none
 }
 
 // Time returns Now, or reads the clock where the caller has not.

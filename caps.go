@@ -3,6 +3,8 @@ package backoff
 import (
 	"sync"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // InFlight is a [Budget] that lets at most Max attempts be under way at once, of all
@@ -20,14 +22,14 @@ type InFlight struct {
 	places places
 }
 
-// Reserve implements [Budget]. It takes a place for a first attempt; a retry
-// takes it when it departs.
+// Reserve implements [Budget]. It takes a place for a first attempt and for a hedge; a
+// retry takes it when it departs.
 func (f *InFlight) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	if a.Kind == KindRetry {
 		return f.places.ticket(), 0, true
 	}
-	t := f.places.ticket()
-	return t, 0, f.places.take(t, f.limit())
+	t, ok := f.places.enter(f.limit(), time.Time{})
+	return t, 0, ok
 }
 
 // Depart implements [Departures].
@@ -46,7 +48,9 @@ func (f *InFlight) limit() int { return capOf(f.Max, defaultInFlight) }
 // 30,000 goroutines asleep, to wake on a service that is about to recover; a call that would
 // be one too many ends at once with the error it has.
 //
-// It is used, and counts, as [InFlight] does.
+// It is used as [InFlight] is. A second Done changes nothing. A call holds its place until it
+// departs, or for 10 minutes: whoever has a loop of his own may leave it in the middle of a
+// sleep, as gax does, and never say so. Who sleeps longer than that is not counted any more.
 type Pending struct {
 	// Max is the number of calls. 0 means 1000, a negative number no limit.
 	Max int
@@ -59,8 +63,14 @@ func (p *Pending) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	if a.Kind != KindRetry {
 		return Ticket{}, 0, true
 	}
-	t := p.places.ticket()
-	return t, 0, p.places.take(t, capOf(p.Max, defaultPending))
+	now := a.Time()
+	limit := capOf(p.Max, defaultPending)
+	t, ok := p.places.enter(limit, now)
+	if !ok {
+		p.places.reclaim(now.Add(-longestSleep))
+		t, ok = p.places.enter(limit, now)
+	}
+	return t, 0, ok
 }
 
 // Depart implements [Departures]. The call is awake.
@@ -73,11 +83,15 @@ func (p *Pending) Depart(t Ticket) bool {
 func (p *Pending) Done(t Ticket, _ Outcome) { p.places.free(t) }
 
 // Load returns how many calls are asleep.
-func (p *Pending) Load() int { return p.places.taken() }
+func (p *Pending) Load() int {
+	p.places.reclaim(clock.Now().Add(-longestSleep))
+	return p.places.taken()
+}
 
 const (
 	defaultInFlight = 100
 	defaultPending  = 1000
+	longestSleep    = 10 * time.Minute
 )
 
 func capOf(limit, otherwise int) int {
@@ -89,9 +103,10 @@ func capOf(limit, otherwise int) int {
 
 // places counts who is in, and knows them by ticket, so that nobody leaves twice.
 type places struct {
-	mu   sync.Mutex
-	last uint64
-	in   map[uint64]struct{}
+	mu     sync.Mutex
+	last   uint64               // ticket
+	oldest uint64               // ticket that may be in
+	in     map[uint64]time.Time // since when; zero for those who are not to be reclaimed
 }
 
 func (p *places) ticket() Ticket {
@@ -101,20 +116,30 @@ func (p *places) ticket() Ticket {
 	return Ticket{p.last}
 }
 
+// enter lets a newcomer in, unless limit are.
+func (p *places) enter(limit int, now time.Time) (Ticket, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	return Ticket{p.last}, p.admit(p.last, limit, now)
+}
+
 // take lets the holder of a ticket in, unless limit are. It is idempotent.
 func (p *places) take(t Ticket, limit int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, in := p.in[t[0]]; in {
-		return true
-	}
+	_, in := p.in[t[0]]
+	return in || p.admit(t[0], limit, time.Time{})
+}
+
+func (p *places) admit(ticket uint64, limit int, now time.Time) bool {
 	if limit >= 0 && len(p.in) >= limit {
 		return false
 	}
 	if p.in == nil {
-		p.in = make(map[uint64]struct{})
+		p.in = make(map[uint64]time.Time)
 	}
-	p.in[t[0]] = struct{}{}
+	p.in[ticket] = now
 	return true
 }
 
@@ -122,6 +147,19 @@ func (p *places) free(t Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.in, t[0])
+}
+
+// reclaim frees the places of those who entered at the given time or before. It looks at
+// each ticket once.
+func (p *places) reclaim(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ; p.oldest <= p.last; p.oldest++ {
+		if since, in := p.in[p.oldest]; in && since.After(until) {
+			return
+		}
+		delete(p.in, p.oldest)
+	}
 }
 
 func (p *places) taken() int {

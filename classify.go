@@ -105,6 +105,13 @@ type marked struct {
 	err   error
 	hint  hint // where class is ClassUnknown there is nothing else
 	class Class
+
+	inferred bool // from a classifier, by a policy: the operation did not say so
+}
+
+// inferred marks err as permanent on a policy's word.
+func inferred(err error) error {
+	return &marked{err: err, class: ClassPermanent, inferred: true}
 }
 
 func (m *marked) Error() string { return m.err.Error() }
@@ -135,6 +142,7 @@ func DefaultClassifier(err error) Class {
 type verdict struct {
 	class  Class
 	marked bool // by its operation, or by a policy that gave up
+	open   *OpenError
 	hint   hint
 }
 
@@ -166,7 +174,7 @@ func silent(err error) bool {
 	switch err.(type) {
 	case *marked, *Error, syscall.Errno,
 		interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ RetryAfter() time.Duration },
-		speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10:
+		speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10, speaker11:
 		return false
 	}
 	return err != context.Canceled && err != io.ErrUnexpectedEOF && reflect.TypeOf(err).Kind() == reflect.Pointer
@@ -189,6 +197,12 @@ func (v *verdict) read(err error, overruled bool) {
 		} else if e.Last != nil {
 			v.read(e.Last, overruled)
 		}
+	case *OpenError: // its last error is of another call
+		if !overruled {
+			v.mark(ClassPermanent)
+			v.open = e
+		}
+		v.hint = v.hint.longer(hint{after: e.RetryAfter(), given: true})
 	case interface{ RetryAfter() time.Duration }:
 		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
 		v.descend(err, overruled)
@@ -239,6 +253,11 @@ func (a evidence) or(b evidence) evidence {
 // examine walks err's tree for evidence.
 func examine(err error) evidence {
 	switch e := err.(type) {
+	case *Error: // what it says of itself is for the loops of others
+		if e.Last == nil {
+			return evidence{}
+		}
+		return examine(e.Last)
 	case interface{ Unwrap() error }:
 		found := testify(err)
 		inner := e.Unwrap()
@@ -248,7 +267,11 @@ func examine(err error) evidence {
 		if inner == io.EOF && isType(err, "net/url", "Error") {
 			found = found.or(evidence{ClassRetryable, circumstantial})
 		}
-		return found.or(examine(inner))
+		found = found.or(examine(inner))
+		if found.class == ClassUnsent && connected(err) {
+			found.class = ClassRetryable
+		}
+		return found
 	case interface{ Unwrap() []error }:
 		found := testify(err)
 		for _, inner := range e.Unwrap() {
@@ -272,7 +295,7 @@ func testify(err error) evidence {
 	switch e := err.(type) {
 	case syscall.Errno:
 		return errnoEvidence(e)
-	case speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10:
+	case speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10, speaker11:
 		return interview(err)
 	}
 	if reflect.TypeOf(err).PkgPath() == "crypto/x509" {
@@ -295,6 +318,7 @@ type (
 	speaker8  interface{ HasErrorLabel(string) bool } // MongoDB
 	speaker9  interface{ Timeout() bool }             // net.Error
 	speaker10 interface{ Is(error) bool }             // "I am context.Canceled"
+	speaker11 interface{ Temporary() bool }           // net.Error, once
 )
 
 // interview asks an error that has at least one of the methods.
@@ -358,13 +382,10 @@ func (a evidence) unlessUnknown() evidence {
 // networkReport reads errors shaped like net.Error. Temporary is deprecated, but
 // part of the contract of the Cloud Storage clients: true counts, false does not.
 func networkReport(err error) evidence {
-	e, ok := err.(speaker9)
-	if !ok {
-		return evidence{}
-	}
-	t, temporary := err.(interface{ Temporary() bool })
+	timeout, ok := err.(speaker9)
+	temporary, ok2 := err.(speaker11)
 	switch {
-	case e.Timeout(), temporary && t.Temporary():
+	case ok && timeout.Timeout(), ok2 && temporary.Temporary():
 		return evidence{ClassRetryable, circumstantial}
 	case isType(err, "net", "DNSError"):
 		if missing := reflect.ValueOf(err).Elem().FieldByName("IsNotFound"); missing.IsValid() && missing.Kind() == reflect.Bool && missing.Bool() {
@@ -374,6 +395,16 @@ func networkReport(err error) evidence {
 		return evidence{ClassRetryable, circumstantial}
 	}
 	return evidence{}
+}
+
+// connected reports whether err is of a connection that was up. A router's word that
+// its peer cannot be reached may then come after the request was sent.
+func connected(err error) bool {
+	if !isType(err, "net", "OpError") {
+		return false
+	}
+	op := reflect.ValueOf(err).Elem().FieldByName("Op")
+	return op.IsValid() && op.Kind() == reflect.String && op.String() != "dial"
 }
 
 // isType knows a type of a package that is not imported here, because its weight

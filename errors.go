@@ -15,6 +15,8 @@ var (
 	ErrExhausted = errors.New("backoff: attempts exhausted")
 	// ErrBudget is matched when the [Budget] refused.
 	ErrBudget = errors.New("backoff: budget refused")
+	// ErrOpen is matched when a [Breaker] refused, by an [OpenError].
+	ErrOpen = errors.New("backoff: circuit open")
 	// ErrAttemptTimeout is the cause of an attempt's context when the policy's
 	// AttemptTimeout ended it, and is matched when the last attempt ended that way.
 	ErrAttemptTimeout = errors.New("backoff: attempt timeout")
@@ -47,12 +49,14 @@ const (
 	ReasonAbandoned
 	// ReasonBudget: the budget refused the attempt.
 	ReasonBudget
+	// ReasonOpen: a [Breaker] inside the policy is open.
+	ReasonOpen
 	// ReasonInvalid: the policy cannot be obeyed; no attempt was made.
 	ReasonInvalid
 )
 
 var reasonNames = [...]string{"success", "permanent", "attempts", "elapsed", "hint", "deadline",
-	"canceled", "not idempotent", "overloaded", "abandoned", "budget", "invalid"}
+	"canceled", "not idempotent", "overloaded", "abandoned", "budget", "open", "invalid"}
 
 // String returns the name of the reason in lower case.
 func (r Reason) String() string {
@@ -71,9 +75,10 @@ func (r Reason) String() string {
 // policy was limited to one attempt it is not: such a policy leaves retrying to others.
 //
 // Elapsed counts from the beginning of the call if the policy has a MaxElapsed,
-// AttemptTimeout, Idempotency, Budget or Observer. Without any of these a policy does
-// not look at the clock until there is something to wait for, as that would
-// cost more than the rest of a successful call; then Elapsed leaves out the first attempt.
+// AttemptTimeout, Idempotency, Observer, or a Budget other than [RetryBudget]. Without
+// any of these a policy does not look at the clock until there is something to wait
+// for, as that would cost more than the rest of a successful call; then Elapsed leaves
+// out the first attempt.
 type Error struct {
 	Name     string        // of the policy
 	Attempts int           // made, the first included
@@ -82,6 +87,7 @@ type Error struct {
 	Last     error         // the operation's last error; nil if no attempt was made
 	Hint     time.Duration // what the server asked for last; 0 if nothing
 
+	open     *OpenError      // that ended the call
 	ctx      context.Context // of the call
 	wait     time.Duration   // the one that was not begun
 	limit    time.Duration   // that it would have passed
@@ -135,7 +141,7 @@ func (e *Error) why() string {
 			return "context deadline exceeded: "
 		}
 	case ReasonCanceled:
-		if cause := context.Cause(e.ctx).Error(); e.Last == nil || e.Last.Error() != cause {
+		if cause := e.cause(); e.Last == nil || e.Last.Error() != cause {
 			return cause + ": "
 		}
 	case ReasonNotIdempotent:
@@ -144,8 +150,17 @@ func (e *Error) why() string {
 		return "the server says not to retry: "
 	case ReasonBudget:
 		return "retry budget refused: "
+	case ReasonOpen:
+		return "circuit open: "
 	}
 	return ""
+}
+
+func (e *Error) cause() string {
+	if e.ctx == nil {
+		return context.Canceled.Error()
+	}
+	return context.Cause(e.ctx).Error()
 }
 
 // round shortens d to what a reader can use.
@@ -169,6 +184,11 @@ func (e *Error) Unwrap() []error {
 		all = append(all, ErrExhausted)
 	case ReasonBudget:
 		all = append(all, ErrBudget)
+	case ReasonOpen:
+		all = append(all, ErrOpen)
+		if e.open != nil {
+			all = append(all, e.open)
+		}
 	case ReasonDeadline, ReasonCanceled:
 		all = e.ended(all)
 	}
@@ -185,6 +205,9 @@ func (e *Error) Unwrap() []error {
 // asked here and not when the call ends: Cause takes a lock, for which thousands
 // of calls cancelled together would queue.
 func (e *Error) ended(all []error) []error {
+	if e.ctx == nil { // made by hand
+		return append(all, map[Reason]error{ReasonDeadline: context.DeadlineExceeded, ReasonCanceled: context.Canceled}[e.Reason])
+	}
 	if e.wait > 0 { // given up before the deadline: what became of ctx since is another matter
 		return append(all, context.DeadlineExceeded)
 	}

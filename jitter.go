@@ -104,9 +104,10 @@ func SlottedJitter(slot time.Duration) Jitter {
 	}
 }
 
-// impossible stands for a jitter whose bounds are: it waits less than nothing,
-// by which Validate knows it.
-func impossible(_, _ time.Duration, _ float64) time.Duration { return -1 }
+// impossible stands for a jitter whose bounds are. Validate knows it by its wait.
+func impossible(_, _ time.Duration, _ float64) time.Duration { return impossibleWait }
+
+const impossibleWait = time.Duration(math.MinInt64)
 
 func clamp(d, lo, hi time.Duration) time.Duration { return min(max(d, lo), hi) }
 

@@ -2,6 +2,9 @@ package backoff
 
 import (
 	"context"
+	"os"
+	"runtime/debug"
+	"sync"
 	"time"
 )
 
@@ -40,5 +43,50 @@ type Event struct {
 
 // An Observer is told of every retry and of the end of every call, once each, on the
 // goroutine of the call and with its context. It must be safe for concurrent use
-// and should return soon, for the call waits.
+// and should return soon, for the call waits. If it panics, the call goes on, and the first
+// such panic of the program is reported on standard error.
 type Observer func(context.Context, Event)
+
+// Observers returns an [Observer] that tells each of observers, in order; one that
+// panics does not keep it from the others. nil ones are left out. It returns nil if
+// there is none, so that nothing is spent on telling nobody.
+func Observers(observers ...Observer) Observer {
+	var all []Observer
+	for _, o := range observers {
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, e Event) {
+		for _, o := range all {
+			o.tell(ctx, e)
+		}
+	}
+}
+
+// tell calls o, and contains its panic: an observer must not fail the call it
+// observes.
+func (o Observer) tell(ctx context.Context, e Event) {
+	defer func() {
+		if v := recover(); v != nil {
+			panicked.Do(func() { reportPanic(v) })
+		}
+	}()
+	o(ctx, e)
+}
+
+var panicked sync.Once
+
+func reportPanic(v any) {
+	text := "of a type of its own"
+	switch v := v.(type) {
+	case error:
+		text = v.Error()
+	case string:
+		text = v
+	}
+	os.Stderr.WriteString("backoff: an observer panicked, which is reported only once: " + text + "\n" + string(debug.Stack()))
+}

@@ -60,6 +60,11 @@ type Policy struct {
 	Idempotency Idempotency
 	// Budget bounds the retries of all calls that share it. nil means none.
 	Budget Budget
+	// WaitOpen makes a call that meets an open [Breaker] inside the policy wait until the
+	// circuit may be tried again, if that fits MaxHint, MaxElapsed and the context's deadline;
+	// else, and by default, it ends the call. What the breaker refuses counts as no attempt, and
+	// takes nothing from the budget.
+	WaitOpen bool
 	// Healthy is how long a run under Keep must last for the schedule to start again. 0
 	// means 2 minutes, a negative number that every run is healthy.
 	Healthy time.Duration
@@ -107,7 +112,7 @@ func (p *Policy) elaborate() bool {
 		p.Idempotency != nil || p.MaxElapsed > 0 ||
 		p.Budget != nil && !undemanding(p.Budget) ||
 		p.Schedule != nil && checkSchedule("", p.Schedule) != nil ||
-		p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) < 0
+		p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) == impossibleWait
 }
 
 // undemanding reports whether a budget grants first attempts without being asked.
@@ -189,8 +194,8 @@ func (p *Policy) Validate() error {
 	if err := checkSchedule("Policy.AttemptTimeout", p.AttemptTimeout); err != nil {
 		return err
 	}
-	if p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) < 0 {
-		return invalid("Policy.Jitter", "waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
+	if p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) == impossibleWait {
+		return invalid("Policy.Jitter", "has impossible bounds: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 	}
 	return validate(p.Budget)
 }
@@ -291,19 +296,19 @@ type Run struct {
 	began   time.Time
 	now     time.Time     // the last reading of the clock
 	prev    time.Duration // the jitter's last wait
+	hint    hint          // of the server's last answer
 	slept   time.Duration // before the attempt under way, if anybody observes
 	number  int           // of attempts begun
 	paid    int           // of these, by Progress
 	step    int           // retries since the schedule began
 	ticket  Ticket
-	booked  bool // the ticket is out
-	opened  bool // the first attempt was asked for
-	running bool // an attempt is under way
-	failed  bool // Fail was called for it
-	cut     bool // the last attempt, by AttemptTimeout
+	booked  bool       // the ticket is out
+	opened  bool       // the first attempt was asked for
+	running bool       // an attempt is under way
+	failed  bool       // Fail was called for it
+	cut     bool       // the last attempt, by AttemptTimeout
+	barred  *OpenError // by which the last attempt was refused
 	over    bool
-	endless bool          // under Keep: a refusal of the budget is not the end
-	refused time.Duration // the wait that the budget refused
 }
 
 var errUnreported = errors.New("attempt ended without Run.Fail")
@@ -323,6 +328,10 @@ func (r *Run) each(yield func(int) bool) {
 		if !yield(r.number) {
 			r.leave()
 			return
+		}
+		if !r.running { // Reset: what ended was the first attempt of the new call
+			r.enrol()
+			r.number, r.running = 1, true
 		}
 		err := r.last
 		if !r.failed {
@@ -350,6 +359,9 @@ func (r *Run) Err() error { return r.err }
 // policy's AttemptTimeout and with the call's idempotency key, if it has these. It
 // ends with the attempt.
 func (r *Run) Context() context.Context {
+	if r.attempt == nil && r.key != "" {
+		r.attempt = WithIdempotencyKey(r.ctx, r.key)
+	}
 	if r.attempt != nil {
 		return r.attempt
 	}
@@ -377,23 +389,37 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 //
 // It has the shape of a gax.Retryer.
 func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
-	if !r.running { // the caller's own loop: no begin
-		if !r.opened && err != nil {
-			r.last = err
-		}
-		if _, ok := r.Admit(); !ok {
-			return 0, false
-		}
-		if r.booked && !r.depart() {
-			return 0, false
-		}
-		r.number++
+	if r.over {
+		return 0, false
 	}
-	if err == nil {
+	if !r.running { // the caller's own loop: no begin
+		r.catchUp(err)
+	}
+	switch {
+	case r.over:
+		return 0, false
+	case err == nil:
 		r.succeed()
 		return 0, false
 	}
 	return r.fail(err)
+}
+
+// catchUp asks for an attempt that was made without begin. A refusal ends the call,
+// unless the attempt succeeded: then only the budget's books are put right.
+func (r *Run) catchUp(err error) {
+	r.number++
+	switch {
+	case err == nil && !r.opened && r.policy.Budget != nil:
+		r.ticket, _, r.booked = r.policy.Budget.Reserve(Attempt{Number: 1, Kind: KindFirst})
+	case err == nil:
+	case !r.opened:
+		r.last = err
+		r.open()
+	case r.booked:
+		r.last = err
+		r.depart()
+	}
 }
 
 // Progress says that the call has achieved something that a retry will build on, such
@@ -416,7 +442,7 @@ func (r *Run) Reset() {
 
 // begin makes the next attempt ready, or reports that there is none.
 func (r *Run) begin() bool {
-	if !r.opened && (!r.sleep(r.open()) || r.unpaid()) {
+	if !r.opened && !r.sleep(r.open()) {
 		return false
 	}
 	if r.over {
@@ -431,9 +457,6 @@ func (r *Run) begin() bool {
 	}
 	r.number++
 	r.running, r.failed = true, false
-	if r.key != "" {
-		r.attempt = WithIdempotencyKey(r.ctx, r.key)
-	}
 	if r.policy.AttemptTimeout != nil {
 		r.limit()
 	}
@@ -447,7 +470,7 @@ func (r *Run) depart() bool {
 		return true
 	}
 	r.settle(OutcomeNotSent)
-	r.giveUp(ReasonBudget, ClassUnknown, hint{}, 0)
+	r.giveUp(ReasonBudget, ClassUnknown, 0)
 	return false
 }
 
@@ -464,19 +487,26 @@ func (r *Run) open() time.Duration {
 		r.end(ReasonInvalid, ClassPermanent, err)
 		return 0
 	}
-	r.now = clock.Now()
-	r.began = r.now
-	if p.Idempotency == Keyed && IdempotencyKey(r.ctx) == "" {
-		r.key = rand.Text()
-	}
+	r.enrol()
 	if p.Budget == nil || r.ctx.Err() != nil {
 		return 0
 	}
 	wait, why := r.reserve(Attempt{Number: 1, Kind: KindFirst, Now: r.now}, 0)
 	if why != ReasonSuccess {
-		r.giveUp(why, ClassUnknown, hint{}, wait)
+		r.giveUp(why, ClassUnknown, wait)
+		return 0
 	}
 	return wait
+}
+
+// enrol begins a call under an elaborate policy.
+func (r *Run) enrol() {
+	r.opened = true
+	r.now = clock.Now()
+	r.began = r.now
+	if r.policy.Idempotency == Keyed && IdempotencyKey(r.ctx) == "" {
+		r.key = rand.Text()
+	}
 }
 
 // limit gives the attempt a context that ends with its time.
@@ -511,14 +541,21 @@ func (r *Run) timedOut(err error) bool {
 // behaviour; there is no other place that asks them.
 func (r *Run) fail(err error) (time.Duration, bool) {
 	p := r.policy
-	r.last = err
 	r.cut = r.timedOut(err)
 	ended := r.ctx.Err()
 	v := judge(p.Classify, err)
+	r.hint = v.hint
+	if r.barred = v.open; v.open == nil || r.number == 1 {
+		r.last = err // else the last answer of the service stands
+	}
 	if r.cut && !v.marked { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
-	r.settle(outcomeOf(v.class, r.cut, ended != nil))
+	outcome := outcomeOf(v.class, r.cut, ended != nil)
+	if v.open != nil {
+		outcome = OutcomeNotSent
+	}
+	r.settle(outcome)
 	wait, why := r.next(v, ended)
 	if why != ReasonSuccess {
 		r.stop(why, v, wait)
@@ -533,6 +570,8 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 	switch {
 	case ended != nil:
 		return 0, endOf(ended)
+	case v.open != nil:
+		return r.meetOpen(v.hint)
 	case v.class == ClassPermanent:
 		return 0, ReasonPermanent
 	case v.class == ClassOverloaded:
@@ -550,7 +589,7 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 	r.prev = wait
 	wait = p.hinted(wait, v.hint)
 	if v.hint.exact {
-		r.step = 0
+		r.step, r.prev = 0, 0
 	}
 	why := r.room(&wait, v.class)
 	if why == ReasonSuccess && p.Observer != nil {
@@ -559,21 +598,52 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 	return wait, why
 }
 
+// meetOpen is next where a breaker refused. The refusal was no attempt.
+func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
+	p := r.policy
+	r.number--
+	switch {
+	case !p.WaitOpen:
+		return h.after, ReasonOpen
+	case p.overlong(h):
+		return h.after, ReasonHint
+	}
+	wait := h.after
+	if wait == 0 { // half-open, with all probes out
+		wait = p.jittered(delayOf(p.Schedule, r.step+1), r.prev)
+	}
+	why := r.look(wait, true)
+	if why != ReasonSuccess || p.Budget == nil {
+		return wait, why
+	}
+	a := Attempt{Number: r.number + 1, Kind: KindRetry, Now: r.now}
+	if r.number == 0 {
+		a.Kind = KindFirst
+	}
+	return r.reserve(a, wait)
+}
+
 // room reports whether time and budget allow a retry after wait, which the budget
 // may stretch.
 func (r *Run) room(wait *time.Duration, c Class) Reason {
-	if *wait > 0 || !r.began.IsZero() {
+	if why := r.look(*wait, *wait > 0 || !r.began.IsZero()); why != ReasonSuccess || r.policy.Budget == nil {
+		return why
+	}
+	longer, why := r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, TimedOut: r.cut, Now: r.now}, *wait)
+	*wait = longer
+	return why
+}
+
+// look reports whether an attempt after wait would still be within the call's time,
+// after a look at the clock if that is asked for.
+func (r *Run) look(wait time.Duration, atClock bool) Reason {
+	if atClock {
 		r.now = clock.Now()
 		if r.began.IsZero() {
 			r.began = r.now
 		}
 	}
-	if why := r.fits(*wait); why != ReasonSuccess || r.policy.Budget == nil {
-		return why
-	}
-	longer, why := r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, Now: r.now}, *wait)
-	*wait = longer
-	return why
+	return r.fits(wait)
 }
 
 // reserve asks the budget for an attempt after at least wait, which it may stretch.
@@ -627,7 +697,7 @@ func (r *Run) sleep(wait time.Duration) bool {
 // cancelled ends a call whose context ended while no attempt was under way.
 func (r *Run) cancelled() {
 	r.settle(OutcomeNotSent)
-	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, hint{}, 0)
+	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, 0)
 }
 
 func endOf(err error) Reason {
@@ -658,32 +728,33 @@ func (r *Run) leave() {
 
 // stop ends the call after a failure.
 func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
+	if why == ReasonOpen && r.number == 0 { // nothing to add
+		r.end(why, v.class, r.last)
+		return
+	}
 	if why != ReasonPermanent {
-		r.giveUp(why, v.class, v.hint, wait)
+		r.giveUp(why, v.class, wait)
 		return
 	}
 	err := r.last
 	if !v.marked {
-		err = Permanent(err)
+		err = inferred(err)
 	}
 	r.end(why, v.class, err)
 }
 
 // giveUp ends the call with an *Error.
-func (r *Run) giveUp(why Reason, c Class, h hint, wait time.Duration) {
-	if r.endless && why == ReasonBudget {
-		r.refused = wait
-		return
-	}
+func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := &Error{
 		Name:     r.policy.Name,
 		Attempts: r.number,
 		Reason:   why,
 		Last:     r.last,
-		Hint:     h.after,
+		Hint:     r.hint.after,
 		ctx:      r.ctx,
 		wait:     wait,
 		timedOut: r.cut,
+		open:     r.barred,
 		single:   r.policy.maxAttempts() == 1,
 	}
 	switch why {
@@ -724,7 +795,7 @@ func (r *Run) notify(e Event) {
 	if !r.began.IsZero() {
 		e.Elapsed = clock.Now().Sub(r.began)
 	}
-	r.policy.Observer(r.ctx, e)
+	r.policy.Observer.tell(r.ctx, e)
 }
 
 // abandon settles an attempt that ended in no other way: by a panic, a Goexit, or a

@@ -2,6 +2,7 @@ package backoff
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 )
 
@@ -26,9 +27,9 @@ type PreviewWait struct {
 
 // Preview returns the waits before the first n retries, whether or not the policy's
 // limits let them happen; for n of 0 or less, those before all retries that
-// MaxAttempts allows, or 10 where it sets no limit. It computes them on a grid of draws, without
-// Rand: means are exact to about 0.1 %, and the bounds are those of the draws 0 and
-// just below 1.
+// MaxAttempts allows, or 10 where it sets no limit. It computes them on a grid of
+// draws, without Rand: means are exact to about 0.1 %, or 1 % for a jitter that looks at
+// the previous wait; bounds are those of the draws 0 and just below 1.
 func (p *Policy) Preview(n int) Preview {
 	if n <= 0 {
 		if n = p.maxAttempts() - 1; n < 0 {
@@ -65,25 +66,26 @@ func (p *Policy) withAttempts(waits time.Duration, n int) time.Duration {
 	return total
 }
 
-// population follows calls that draw from a grid, each from another point of it at
-// every retry, because the next wait may depend on the one before.
+// population follows calls that each draw from another point of a grid, newly
+// shuffled for every retry, because the next wait may depend on the one before.
 type population struct {
-	prev   [1009]time.Duration // a prime, so that the points do not fall together
+	prev   []time.Duration
 	lo, hi time.Duration
-	steps  int
+	rand   *rand.Rand
 }
 
 func (c *population) step(p *Policy, delay time.Duration) PreviewWait {
-	const size = len(c.prev)
-	stride := 1 + c.steps*31%(size-1)
-	c.steps++
+	const size = 1 << 15
+	if c.prev == nil {
+		c.prev = make([]time.Duration, size)
+		c.rand = rand.New(rand.NewPCG(size, size)) // the same view every time
+	}
 	var sum float64
-	for i := range c.prev {
-		u := (float64(i*stride%size) + 0.5) / float64(size)
-		c.prev[i] = p.with(delay, c.prev[i], u)
+	for i, point := range c.rand.Perm(size) {
+		c.prev[i] = p.with(delay, c.prev[i], (float64(point)+0.5)/size)
 		sum += float64(c.prev[i])
 	}
-	w := PreviewWait{Delay: delay, Mean: scale(1, math.Round(sum/float64(size)))}
+	w := PreviewWait{Delay: delay, Mean: scale(1, math.Round(sum/size))}
 	w.Min = min(p.with(delay, c.lo, 0), p.with(delay, c.hi, 0))
 	w.Max = max(p.with(delay, c.lo, unit(1)), p.with(delay, c.hi, unit(1)))
 	for _, wait := range c.prev { // a jitter need not be monotonic

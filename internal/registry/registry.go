@@ -13,12 +13,12 @@ import (
 // A Registry makes a value for each key at first use. Values live in two generations:
 // who is used moves to the younger one, and when that is full, or Idle old, the elder
 // one is dropped. So a lookup takes neither lock nor clock, a key is forgotten when it
-// was not used for Idle (at the latest, when twice that has passed and a new key comes),
-// and the number of keys is bounded.
+// was not used for Idle (at the latest, when twice that has passed and a new key
+// comes), and the number of keys is bounded.
 type Registry[V any] struct {
 	New  func(key string) V
 	Keep func(V) bool // whether a value must outlive its generation; nil: none must
-	Max  int          // keys held, but for those to be kept
+	Max  int          // keys held, besides up to twice as many to be kept
 	Idle time.Duration
 
 	young atomic.Pointer[sync.Map]
@@ -76,12 +76,15 @@ func (r *Registry[V]) turn() *sync.Map {
 	return next
 }
 
-// rescue carries the values that must be kept over from the generation about to go.
+// rescue carries the values that must be kept over from the generation about to go: up
+// to Max of them, for their number may be a stranger's doing, too. They do not count as
+// used, or many of them would make every new key a new generation.
 func (r *Registry[V]) rescue(next *sync.Map) {
+	kept := 0
 	for key, v := range r.old.Range {
-		if r.Keep(v.(V)) {
+		if kept < r.Max && r.Keep(v.(V)) {
 			next.Store(key, v)
-			r.count++
+			kept++
 		}
 	}
 }

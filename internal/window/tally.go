@@ -3,80 +3,42 @@
 package window
 
 import (
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// A Tally is a counter that many processors add to at once, each to a cache line of
-// its own. The zero value is ready; it must not be copied.
+// A Tally is a [Counter] that knows when it began. The zero value is ready; it must not
+// be copied.
 type Tally struct {
-	cells atomic.Pointer[cells]
+	counter Counter
+	born    atomic.Pointer[time.Time]
 }
 
-type cells struct {
-	born time.Time // before the first count
-	each []cell
-}
-
-type cell struct {
-	n atomic.Uint64
-	_ [56]byte // to the end of the cache line
-}
-
-// Add counts one. It takes no lock, and allocates only at first use.
+// Add counts one. It takes no lock, and allocates only at first use and when it is
+// first contended.
 func (t *Tally) Add() {
-	p := places.Get().(*place)
-	if cells := t.cells.Load(); cells != nil {
-		cells.each[p.number&(len(cells.each)-1)].n.Add(1)
-	} else {
-		t.first()
+	if t.born.Load() == nil {
+		t.begin()
 	}
-	places.Put(p)
+	t.counter.Add()
 }
 
-// first makes the cells and counts one.
-func (t *Tally) first() {
-	size := 1
-	for size < runtime.GOMAXPROCS(0) {
-		size *= 2
-	}
-	t.cells.CompareAndSwap(nil, &cells{born: clock.Now(), each: make([]cell, size)})
-	t.cells.Load().each[0].n.Add(1)
+func (t *Tally) begin() {
+	now := clock.Now()
+	t.born.CompareAndSwap(nil, &now)
 }
 
-// Born returns when the first count was made, the only one for which the clock is
-// read; zero if there was none.
+// Born returns when the first count was made, the only one for which the clock is read;
+// zero if there was none.
 func (t *Tally) Born() time.Time {
-	if cells := t.cells.Load(); cells != nil {
-		return cells.born
+	if born := t.born.Load(); born != nil {
+		return *born
 	}
 	return time.Time{}
 }
 
 // Total returns how many were counted so far. Of two calls one after the other, the
 // later is never smaller.
-func (t *Tally) Total() uint64 {
-	cells := t.cells.Load()
-	if cells == nil {
-		return 0
-	}
-	var sum uint64
-	for i := range cells.each {
-		sum += cells.each[i].n.Load()
-	}
-	return sum
-}
-
-// A place stands for a processor. A sync.Pool keeps what was put back where it was
-// put, so a goroutine gets the place of the processor it runs on; that it
-// sometimes gets another costs time, not correctness.
-type place struct{ number int }
-
-var (
-	lastPlace atomic.Int64
-	places    = sync.Pool{New: func() any { return &place{number: int(lastPlace.Add(1))} }}
-)
+func (t *Tally) Total() uint64 { return t.counter.Total() }

@@ -1,0 +1,129 @@
+//go:build !race
+
+package backoff_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// The race detector allocates, so these run without it.
+
+// requireAllocs holds fn to a number of allocations.
+func requireAllocs(t *testing.T, want float64, name string, fn func()) {
+	t.Helper()
+	require.Equal(t, want, testing.AllocsPerRun(100, fn), name)
+}
+
+func TestASuccessAllocatesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0 // captured, so that the closures are real ones
+	op := func(context.Context) error { n++; return nil }
+	for name, policy := range map[string]*backoff.Policy{
+		"zero":       {},
+		"unlimited":  {MaxAttempts: -1, Schedule: backoff.Exponential{Multiplier: 3}, Jitter: backoff.EqualJitter},
+		"observed":   {Observer: func(context.Context, backoff.Event) {}},
+		"timed":      {MaxElapsed: time.Hour},
+		"by success": {Budget: &backoff.RetryBudget{}},
+	} {
+		requireAllocs(t, 0, name+": Do", func() { _ = policy.Do(ctx, func(context.Context) error { n++; return nil }) })
+		requireAllocs(t, 0, name+": Do of a variable", func() { _ = policy.Do(ctx, op) })
+		requireAllocs(t, 0, name+": DoValue", func() {
+			v, _ := backoff.DoValue(ctx, policy, func(context.Context) (int, error) { n++; return n, nil })
+			n += v
+		})
+		requireAllocs(t, 0, name+": range", func() {
+			r := policy.Start(ctx)
+			for range r.Attempts() {
+				n++
+				break
+			}
+		})
+	}
+}
+
+// A retry has no price of its own. (The fourth failure has: the *Error.)
+func TestARetryAllocatesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	policy := backoff.Policy{Schedule: backoff.Constant(0)}
+	requireAllocs(t, 0, "Do", func() {
+		n := 0
+		_ = policy.Do(ctx, func(context.Context) error {
+			if n++; n <= 3 {
+				return errBoom
+			}
+			return nil
+		})
+	})
+	requireAllocs(t, 0, "DoValue", func() {
+		n := 0
+		_, _ = backoff.DoValue(ctx, &policy, func(context.Context) (int, error) {
+			if n++; n <= 3 {
+				return 0, errBoom
+			}
+			return n, nil
+		})
+	})
+	requireAllocs(t, 0, "range", func() {
+		n := 0
+		r := policy.Start(ctx)
+		for range r.Attempts() {
+			if n++; n > 3 {
+				break
+			}
+			r.Fail(errBoom)
+		}
+	})
+	requireAllocs(t, 1, "giving up", func() { _ = policy.Do(ctx, func(context.Context) error { return errBoom }) })
+}
+
+// The timer of a wait is reused.
+func TestAWaitAllocatesNothing(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Microsecond), Jitter: backoff.NoJitter}
+	ctx := t.Context()
+	got := testing.AllocsPerRun(20, func() {
+		n := 0
+		_ = policy.Do(ctx, func(context.Context) error {
+			if n++; n <= 3 {
+				return errBoom
+			}
+			return nil
+		})
+	})
+	require.Zero(t, got)
+}
+
+func TestASentinelMarkedOnceCostsNothing(t *testing.T) {
+	policy, sentinel := backoff.Policy{}, backoff.Permanent(errFinal)
+	ctx := t.Context()
+	requireAllocs(t, 0, "Do", func() { _ = policy.Do(ctx, func(context.Context) error { return sentinel }) })
+}
+
+func TestThePartsOfAPolicyAllocateNothing(t *testing.T) {
+	policy := backoff.Policy{}
+	requireAllocs(t, 0, "Delay", func() { policy.Delay(3) })
+	requireAllocs(t, 0, "Decide", func() { policy.Decide(3, errBoom) })
+	requireAllocs(t, 0, "Retryable", func() { policy.Retryable(errBoom) })
+	requireAllocs(t, 0, "Validate", func() { _ = policy.Validate() })
+	requireAllocs(t, 0, "ParseRetryAfter", func() { backoff.ParseRetryAfter("120", noon) })
+}
+
+// The doc comment of DoValue: with the types of this package it costs what their Do
+// costs. A Stack is one of them.
+func TestDoValueOfAStackCostsWhatItsDoCosts(t *testing.T) {
+	ctx := t.Context()
+	n := 0
+	stack := backoff.Stack(&backoff.Policy{})
+	requireAllocs(t, 0, "Do", func() { _ = stack.Do(ctx, func(context.Context) error { n++; return nil }) })
+	requireAllocs(t, 0, "DoValue", func() {
+		v, _ := backoff.DoValue(ctx, stack, func(context.Context) (int, error) { n++; return n, nil })
+		n += v
+	})
+}

@@ -1,0 +1,399 @@
+package backoff_test
+
+// This file is the specification: what the package promises, one promise a test,
+// each on a virtual clock. The files beside it, one for each source file, go after
+// the edges. The helpers at the bottom serve all of them.
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Contract row 23.
+func TestTheZeroPolicyMakesFourAttemptsUnderFullJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Rand: fixed(0.5)} // otherwise zero: half of 100, 200 and 400 ms
+		op := returning(errBoom)
+
+		err := policy.Do(t.Context(), op.do)
+
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, msec(0, 50, 150, 350), op.at)
+	})
+}
+
+func TestDoEndsWithTheFirstSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(errBoom, errBoom, nil)
+		require.NoError(t, steady(time.Second).Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 1000, 2000), op.at)
+	})
+}
+
+func TestDoStopsOnPermanent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(errBoom, backoff.Permanent(errFinal))
+
+		err := steady(time.Second).Do(t.Context(), op.do)
+
+		require.ErrorIs(t, err, errFinal)
+		require.EqualError(t, err, "final", "the mark must not show")
+		require.Equal(t, msec(0, 1000), op.at)
+	})
+}
+
+// A result that came is worth more than the context that ended while it came.
+func TestASuccessIsNeverDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		value, err := backoff.DoValue(ctx, steady(time.Second), func(context.Context) (string, error) {
+			cancel()
+			return "result", nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, "result", value)
+	})
+}
+
+// Contract row 29.
+func TestNoAttemptIsMadeUnderAnEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		op := returning(nil)
+
+		err := steady(time.Second).Do(ctx, op.do)
+
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, op.at)
+	})
+}
+
+// Contract rows 27 and 28.
+func TestCancellingEndsASleepAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		errShutdown := errors.New("shutdown")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(700*time.Millisecond, func() { cancel(errShutdown) })
+		began := time.Now()
+
+		err := steady(time.Hour).Do(ctx, returning(errBoom).do)
+
+		require.Equal(t, 700*time.Millisecond, time.Since(began))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, errShutdown, "the cause")
+		require.ErrorIs(t, err, errBoom, "and what the operation said last")
+	})
+}
+
+// Contract row 52.
+func TestASleepThatCannotEndInAnAttemptIsNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		began := time.Now()
+
+		err := steady(3*time.Second).Do(ctx, returning(errBoom).do)
+
+		require.Zero(t, time.Since(began), "it must not wait for the deadline")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errBoom)
+	})
+}
+
+func TestMaxElapsedAllowsTheAttemptThatBeginsExactlyThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.MaxAttempts, policy.MaxElapsed = -1, 3*time.Second
+		op := returning(errBoom)
+
+		err := policy.Do(t.Context(), op.do)
+
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, msec(0, 1000, 2000, 3000), op.at)
+		require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason)
+	})
+}
+
+// Whose deadline it was cannot be told from the error: both are DeadlineExceeded.
+func TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.AttemptTimeout = backoff.Constant(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		var began []time.Duration
+		start := time.Now()
+
+		err := policy.Do(ctx, func(ctx context.Context) error {
+			began = append(began, time.Since(start))
+			<-ctx.Done()
+			return ctx.Err()
+		})
+
+		require.Equal(t, msec(0, 3000), began)
+		require.Equal(t, 4*time.Second, time.Since(start))
+		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason)
+		require.NotErrorIs(t, err, backoff.ErrAttemptTimeout, "the caller's deadline came first")
+	})
+}
+
+// An operation that was told to stop has been told by somebody.
+func TestAnOperationsOwnCancellationIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(context.Canceled)
+		require.ErrorIs(t, steady(time.Second).Do(t.Context(), op.do), context.Canceled)
+		require.Len(t, op.at, 1)
+	})
+}
+
+func TestAServersHintIsObeyedAndSpreadUpward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Rand: fixed(0.5)} // 120 s and half of a tenth of it
+		op := returning(backoff.RetryAfter(errBoom, 2*time.Minute), nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 126_000), op.at)
+	})
+}
+
+func TestAHintBeyondMaxHintEndsTheCallInsteadOfHangingIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		err := steady(time.Second).Do(t.Context(), returning(backoff.RetryAfter(errBoom, 6*time.Minute)).do)
+		require.Zero(t, time.Since(began))
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, 6*time.Minute, gaveUp(t, err).Hint)
+	})
+}
+
+// Contract rows 10 and 30.
+func TestTheErrorTellsWhatHappenedInOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(400 * time.Millisecond)
+		policy.Name = "fetch"
+
+		err := policy.Do(t.Context(), returning(errBoom).do)
+
+		require.EqualError(t, err, "backoff: fetch: gave up after 4 attempts in 1.2s: boom")
+		e := gaveUp(t, err)
+		require.Equal(t, 4, e.Attempts)
+		require.Equal(t, 1200*time.Millisecond, e.Elapsed)
+		require.Equal(t, backoff.ReasonAttempts, e.Reason)
+		require.Same(t, errBoom, e.Last)
+	})
+}
+
+// Contract row 37: 3 calls at the bottom, not 27.
+func TestNestedPoliciesDoNotMultiply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.MaxAttempts = 3
+		op := returning(errBoom)
+		nested := policy.Wrap(policy.Wrap(policy.Wrap(op.do)))
+		require.ErrorIs(t, nested(t.Context()), errBoom)
+		require.Len(t, op.at, 3)
+	})
+}
+
+// Contract rows 84, 105 and 122.
+func TestAPolicyIsVariedByCopyingIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Minute)
+		urgent := *policy
+		urgent.Schedule = backoff.Constant(time.Second)
+
+		op := returning(errBoom, nil)
+		require.NoError(t, urgent.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 1000), op.at)
+
+		op = returning(errBoom, nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 60_000), op.at, "the original must not know of its copy")
+	})
+}
+
+func TestTheRangeLoopRetriesTheBodyThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(errBoom, errBoom, nil)
+		r := steady(time.Second).Start(t.Context())
+		last := 0
+		for n := range r.Attempts() {
+			last = n
+			if err := op.do(r.Context()); err != nil {
+				r.Fail(err)
+				continue
+			}
+			break
+		}
+		require.NoError(t, r.Err())
+		require.Equal(t, 3, last)
+		require.Equal(t, msec(0, 1000, 2000), op.at)
+	})
+}
+
+// Contract row 64: a refused connection never reached the server, a reset one may have.
+func TestANonIdempotentOperationIsRepeatedOnlyIfItWasNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.Idempotency = backoff.NonIdempotent
+		op := returning(syscall.ECONNREFUSED, syscall.ECONNRESET)
+
+		err := policy.Do(t.Context(), op.do)
+
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Len(t, op.at, 2)
+		require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
+	})
+}
+
+func TestAKeyIsTheSameForAllAttemptsOfACallAndNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.Idempotency = backoff.Keyed
+		keys := map[string]int{}
+		for range 2 {
+			_ = policy.Do(t.Context(), func(ctx context.Context) error {
+				keys[backoff.IdempotencyKey(ctx)]++
+				return errBoom
+			})
+		}
+		require.Len(t, keys, 2)
+		for key, attempts := range keys {
+			require.NotEmpty(t, key)
+			require.Equal(t, 4, attempts)
+		}
+	})
+}
+
+func TestTheBudgetIsAskedBeforeTheSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.Budget = &ledger{refuse: func(a backoff.Attempt) bool { return a.Number == 3 }}
+		op, began := returning(errBoom), time.Now()
+
+		err := policy.Do(t.Context(), op.do)
+
+		require.Equal(t, time.Second, time.Since(began), "no sleep before a refusal")
+		require.Len(t, op.at, 2)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorIs(t, err, errBoom, "the budget must not hide the operation's error")
+	})
+}
+
+func TestTheObserverHearsOfEveryRetryAndOfTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard []backoff.EventKind
+		policy := steady(time.Second)
+		policy.Observer = func(_ context.Context, e backoff.Event) { heard = append(heard, e.Kind) }
+		require.NoError(t, policy.Do(t.Context(), returning(errBoom, errBoom, nil).do))
+		require.Error(t, policy.Do(t.Context(), returning(backoff.Permanent(errFinal)).do))
+		require.Equal(t, []backoff.EventKind{
+			backoff.EventRetry, backoff.EventRetry, backoff.EventSuccess, backoff.EventGiveUp,
+		}, heard)
+	})
+}
+
+func TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt(t *testing.T) {
+	op := returning(nil)
+	err := (&backoff.Policy{Schedule: backoff.Exponential{Multiplier: 0.5}}).Do(t.Context(), op.do)
+	require.EqualError(t, err, "backoff: Policy.Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1")
+	require.Empty(t, op.at)
+}
+
+func TestAValueComesBackAlsoBesideAnError(t *testing.T) {
+	policy := backoff.Policy{MaxAttempts: 1}
+	value, err := backoff.DoValue(t.Context(), &policy, func(context.Context) (int, error) { return 503, errBoom })
+	require.ErrorIs(t, err, errBoom)
+	require.Equal(t, 503, value)
+}
+
+func TestAStackPutsTheFirstDoerOutermost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		counter := doer(func(ctx context.Context, op func(context.Context) error) error {
+			calls++
+			return op(ctx)
+		})
+		policy := steady(time.Second)
+
+		require.Error(t, backoff.Stack(counter, policy).Do(t.Context(), returning(errBoom).do))
+		require.Equal(t, 1, calls, "around the policy: once per call")
+		require.Error(t, backoff.Stack(policy, counter).Do(t.Context(), returning(errBoom).do))
+		require.Equal(t, 1+4, calls, "inside it: once per attempt")
+	})
+}
+
+// Helpers.
+
+var (
+	errBoom  = errors.New("boom")
+	errFinal = errors.New("final")
+)
+
+// steady is a policy that waits exactly d before each of three retries.
+func steady(d time.Duration) *backoff.Policy {
+	return &backoff.Policy{Schedule: backoff.Constant(d), Jitter: backoff.NoJitter}
+}
+
+// scripted is an operation whose results are given, and notes when it was called.
+type scripted struct {
+	results []error
+	began   time.Time
+	at      []time.Duration
+}
+
+// returning returns an operation with the given results, of which the last stands for
+// all that follow.
+func returning(results ...error) *scripted {
+	return &scripted{results: results, began: time.Now()}
+}
+
+func (s *scripted) do(context.Context) error {
+	s.at = append(s.at, time.Since(s.began))
+	return s.results[min(len(s.at), len(s.results))-1]
+}
+
+// gaveUp returns the *Error that err is.
+func gaveUp(t *testing.T, err error) *backoff.Error {
+	t.Helper()
+	e, ok := err.(*backoff.Error)
+	require.True(t, ok, "want an *Error, got %T: %v", err, err)
+	return e
+}
+
+func msec(ms ...int64) []time.Duration {
+	times := make([]time.Duration, len(ms))
+	for i := range ms {
+		times[i] = time.Duration(ms[i]) * time.Millisecond
+	}
+	return times
+}
+
+// fixed draws the same number again and again.
+func fixed(u float64) func() float64 { return func() float64 { return u } }
+
+// draws draws the given numbers, each once.
+func draws(us ...float64) func() float64 {
+	var mu sync.Mutex
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		u := us[0]
+		us = us[1:]
+		return u
+	}
+}
+
+// doer makes a Doer of a function: one that the package has never seen.
+type doer func(ctx context.Context, op func(context.Context) error) error
+
+func (d doer) Do(ctx context.Context, op func(context.Context) error) error { return d(ctx, op) }

@@ -1,0 +1,517 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
+)
+
+// Contract row 80: the cool-down itself grows.
+func TestBreakerStaysOpenLongerEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := openBreaker(t)
+		for _, want := range []time.Duration{5, 10, 20, 40, 60, 60} {
+			began := time.Now()
+			require.Equal(t, want*time.Second, b.Stats().RetryAfter)
+			time.Sleep(want*time.Second - 1)
+			require.Zero(t, feed(b, 1, nil))
+			time.Sleep(time.Nanosecond)
+			require.Equal(t, 1, feed(b, 2, errOutage))
+			require.Equal(t, want*time.Second, time.Since(began))
+		}
+		time.Sleep(time.Minute)
+		feed(b, 2, nil)
+		require.Equal(t, backoff.StateClosed, b.State())
+		time.Sleep(9 * time.Second)
+		feed(b, 20, errOutage)
+		require.Equal(t, time.Minute, b.Stats().RetryAfter, "not healthy for a whole window")
+		time.Sleep(time.Minute)
+		feed(b, 2, nil)
+		time.Sleep(10 * time.Second)
+		feed(b, 20, errOutage)
+		require.Equal(t, 5*time.Second, b.Stats().RetryAfter)
+		require.Equal(t, 1, b.Stats().Openings)
+	})
+}
+
+func TestBreakerCountsHealthByCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		b.WindowCalls, b.Successes = 10, 1
+		for _, healthy := range []bool{false, true} {
+			b.Reset()
+			b.Trip()
+			time.Sleep(5 * time.Second)
+			feed(b, 1, nil)
+			time.Sleep(time.Hour)
+			if healthy {
+				feed(b, 9, nil)
+			}
+			feed(b, 1, errOutage)
+			b.Trip()
+			require.Equal(t, healthy, b.Stats().Openings == 1)
+		}
+	})
+}
+
+// Contract row 62: Istio's outlier detection, an ejection per host that grows linearly.
+func TestBreakerEjectsAHostLikeEnvoy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hosts := backoff.Breakers{New: func(host string) *backoff.Breaker {
+			return &backoff.Breaker{
+				Name:        host,
+				FailureRate: -1,
+				Streak:      5,
+				StreakSpan:  -1,
+				Window:      30 * time.Second,
+				OpenFor:     backoff.Linear{Initial: 30 * time.Second, Max: 5 * time.Minute},
+				Jitter:      backoff.NoJitter,
+				Successes:   1,
+			}
+		}}
+		for n := 1; n <= 12; n++ {
+			require.Equal(t, 5, feed(hosts.For("a"), 10, errOutage))
+			require.Equal(t, 4, feed(hosts.For("b"), 4, errOutage))
+			require.Equal(t, 1, feed(hosts.For("b"), 1, nil))
+			want := min(time.Duration(n)*30*time.Second, 5*time.Minute)
+			require.Equal(t, want, hosts.For("a").Stats().RetryAfter)
+			time.Sleep(want)
+			require.Equal(t, 1, feed(hosts.For("a"), 1, nil))
+		}
+	})
+}
+
+func TestBreakerSpreadsItsOpenTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lo, hi := time.Hour, time.Duration(0)
+		for range 1000 {
+			var b backoff.Breaker
+			b.Trip()
+			d := b.Stats().RetryAfter
+			lo, hi = min(lo, d), max(hi, d)
+			b.Reset() // ends its timer
+		}
+		require.InDelta(t, 4, lo.Seconds(), 0.1)
+		require.InDelta(t, 6, hi.Seconds(), 0.1)
+		require.GreaterOrEqual(t, lo, 4*time.Second)
+		require.LessOrEqual(t, hi, 6*time.Second)
+	})
+}
+
+func TestBreakerTakesANegativeOpenTimeAsNone(t *testing.T) {
+	b := rateBreaker()
+	b.Jitter = func(delay, _ time.Duration, _ float64) time.Duration { return time.Second - delay }
+	b.Trip()
+	require.Equal(t, backoff.StateHalfOpen, b.State())
+}
+
+func TestBreakerRemembersItsOpenTimeForTheJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []time.Duration
+		b := rateBreaker()
+		b.Rand = func() float64 { return 0.5 }
+		b.Jitter = func(delay, prev time.Duration, u float64) time.Duration {
+			if delay != time.Second { // of Validate
+				require.Equal(t, 0.5, u)
+				seen = append(seen, prev)
+			}
+			return delay + prev
+		}
+		b.Trip()
+		for range 2 {
+			time.Sleep(b.Stats().RetryAfter)
+			feed(b, 1, errOutage)
+		}
+		require.Equal(t, []time.Duration{0, 5 * time.Second, 15 * time.Second}, seen)
+	})
+}
+
+func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
+	cases := []struct {
+		name string
+		hint error
+		max  time.Duration
+		want time.Duration
+	}{
+		{"shorter than its own time", backoff.RetryAfter(errOutage, time.Second), 0, 5 * time.Second},
+		{"longer, and a twentieth for the spread", backoff.RetryAfter(errOutage, 20*time.Second), 0, 21 * time.Second},
+		{"exactly", backoff.Pushback(errOutage, 20*time.Second), 0, 20 * time.Second},
+		{"beyond the limit", backoff.Pushback(errOutage, time.Hour), 0, 5 * time.Minute},
+		{"beyond its own limit", backoff.Pushback(errOutage, time.Hour), time.Minute, time.Minute},
+		{"without limit", backoff.Pushback(errOutage, time.Hour), -1, time.Hour},
+	}
+	for _, c := range cases {
+		bubble(t, c.name, func(t *testing.T) {
+			b := rateBreaker()
+			b.MaxHint, b.Rand = c.max, func() float64 { return 0.5 }
+			feed(b, 20, c.hint)
+			require.Equal(t, c.want, b.Stats().RetryAfter)
+		})
+	}
+	bubble(t, "of an earlier failure", func(t *testing.T) {
+		b := rateBreaker()
+		feed(b, 1, backoff.Pushback(errOutage, time.Minute))
+		time.Sleep(9 * time.Second)
+		feed(b, 19, errOutage)
+		require.Equal(t, 51*time.Second, b.Stats().RetryAfter)
+	})
+	bubble(t, "of what a policy gave up on", func(t *testing.T) {
+		p := backoff.Policy{MaxAttempts: 1}
+		gaveUp := p.Do(t.Context(), func(context.Context) error { return backoff.Pushback(errOutage, 20*time.Second) })
+		for want, err := range map[time.Duration]error{
+			20 * time.Second: gaveUp,
+			30 * time.Second: backoff.Pushback(gaveUp, 30*time.Second),
+			40 * time.Second: errors.Join(gaveUp, backoff.Pushback(errOutage, 40*time.Second), errOutage),
+			50 * time.Second: backoff.Mark(backoff.Pushback(gaveUp, 50*time.Second), backoff.ClassThrottled),
+		} {
+			b := rateBreaker()
+			feed(b, 20, err)
+			require.Equal(t, want, b.Stats().RetryAfter)
+		}
+	})
+	bubble(t, "of a probe", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		feed(b, 1, backoff.Mark(backoff.Pushback(errOutage, time.Minute), backoff.ClassOverloaded))
+		require.Equal(t, time.Minute, b.Stats().RetryAfter)
+	})
+}
+
+// Contract row 34: a small set of probes.
+func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
+	for _, probes := range []int{0, 1, 3, -1} {
+		bubble(t, fmt.Sprint(probes), func(t *testing.T) {
+			b := halfOpenBreaker(t)
+			b.Probes = probes
+			want := map[int]int{0: 1, 1: 1, 3: 3, -1: 200}[probes]
+			var admitted, refused atomic.Int32
+			release := make(chan struct{})
+			var group sync.WaitGroup
+			for range 200 {
+				group.Go(func() {
+					err := b.Do(t.Context(), func(context.Context) error {
+						admitted.Add(1)
+						<-release
+						return nil
+					})
+					if errors.Is(err, backoff.ErrOpen) {
+						refused.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			require.EqualValues(t, want, admitted.Load())
+			require.EqualValues(t, 200-want, refused.Load())
+			require.EqualValues(t, want, b.Stats().Probes)
+			close(release)
+			group.Wait()
+		})
+	}
+}
+
+func TestBreakerClosesAfterTwoSuccessfulProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		feed(b, 1, nil)
+		require.Equal(t, backoff.StateHalfOpen, b.State())
+		feed(b, 1, nil)
+		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, 100, feed(b, 100, nil))
+	})
+}
+
+func TestBreakerOpensAgainWhenAProbeFails(t *testing.T) {
+	failures := map[string]error{
+		"failure":    errOutage,
+		"throttled":  backoff.Mark(errOutage, backoff.ClassThrottled),
+		"overloaded": backoff.Mark(errOutage, backoff.ClassOverloaded),
+		"timeout":    context.DeadlineExceeded,
+	}
+	for name, err := range failures {
+		bubble(t, name, func(t *testing.T) {
+			b := halfOpenBreaker(t)
+			feed(b, 1, nil)
+			feed(b, 1, err)
+			require.Equal(t, backoff.StateOpen, b.State())
+			require.Equal(t, 10*time.Second, b.Stats().RetryAfter)
+			time.Sleep(10 * time.Second)
+			feed(b, 1, nil)
+			require.Equal(t, backoff.StateHalfOpen, b.State(), "the success before is forgotten")
+		})
+	}
+}
+
+func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
+	bubble(t, "that panics", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		require.PanicsWithValue(t, "boom", func() {
+			_ = b.Do(t.Context(), func(context.Context) error { panic("boom") })
+		})
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+	bubble(t, "that leaves its goroutine", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		go func() {
+			_ = b.Do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
+		}()
+		synctest.Wait()
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+	bubble(t, "that has no consequence", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		require.Equal(t, 100, feed(b, 100, context.Canceled))
+		require.Equal(t, backoff.StateHalfOpen, b.State())
+		require.Equal(t, 2, feed(b, 2, nil))
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+	bubble(t, "that hangs", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		answer := make(chan error)
+		go func() { _ = b.Do(t.Context(), func(context.Context) error { return <-answer }) }()
+		synctest.Wait()
+		time.Sleep(5*time.Second - 1)
+		require.Zero(t, feed(b, 1, nil), "its lease is as long as the circuit was open")
+		time.Sleep(time.Nanosecond)
+		require.Equal(t, 1, feed(b, 1, nil))
+		answer <- errOutage
+		synctest.Wait()
+		require.Equal(t, backoff.StateHalfOpen, b.State(), "the answer is late")
+		feed(b, 1, nil)
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+	bubble(t, "of which nobody tells", func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		b.Lease = time.Minute
+		_, err := b.Allow()
+		require.NoError(t, err)
+		time.Sleep(time.Minute - 1)
+		require.Zero(t, feed(b, 1, nil))
+		time.Sleep(time.Nanosecond)
+		require.Equal(t, 2, feed(b, 2, nil))
+	})
+}
+
+func TestBreakerIgnoresALateProbeEvenIfNobodyElseCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		done, err := b.Allow()
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.Zero(t, b.Stats().Probes)
+		done(errOutage)
+		require.Equal(t, backoff.StateHalfOpen, b.State())
+	})
+}
+
+func TestBreakerRampsUpAfterClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := 0.0
+		b := halfOpenBreaker(t)
+		b.Ramp, b.Rand = 10*time.Second, func() float64 { return u }
+		feed(b, 2, nil)
+		require.Equal(t, backoff.StateClosed, b.State())
+		for _, c := range []struct {
+			u        float64
+			admitted int
+			after    time.Duration
+		}{{0.09, 1, 0}, {0.1, 0, 0}, {0.54, 1, 5 * time.Second}, {0.55, 0, 0}, {0.99, 0, 4 * time.Second}, {0.99, 1, time.Second}, {0.99, 1, 0}} {
+			time.Sleep(c.after)
+			u = c.u
+			require.Equal(t, c.admitted, feed(b, 1, nil), "%+v", c)
+		}
+	})
+}
+
+func TestBreakerTellsHowLongItRamps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := halfOpenBreaker(t)
+		b.Ramp, b.Rand = 10*time.Second, func() float64 { return 0.5 }
+		feed(b, 2, nil)
+		time.Sleep(time.Second)
+		err := b.Do(t.Context(), nil)
+		require.EqualError(t, err, "backoff: db: circuit recovering, try again in 9s: outage")
+		require.Equal(t, 20, feed(b, 0, nil)+20)
+		b.Rand = func() float64 { return 0 }
+		feed(b, 20, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State(), "it can open again")
+	})
+}
+
+// A permit of every earlier phase, with every answer, and none has a consequence.
+func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
+	for _, answer := range []error{nil, errOutage} {
+		bubble(t, fmt.Sprint(answer), func(t *testing.T) {
+			b := rateBreaker()
+			var late []func(error)
+			permit := func() {
+				done, err := b.Allow()
+				require.NoError(t, err)
+				late = append(late, done)
+			}
+			permit() // of the first closed phase
+			feed(b, 20, errOutage)
+			time.Sleep(5 * time.Second)
+			permit() // a probe
+			feed(b, 1, nil)
+			time.Sleep(5 * time.Second)
+			feed(b, 1, errOutage)
+			require.Equal(t, backoff.StateOpen, b.State())
+			time.Sleep(10 * time.Second)
+			feed(b, 1, nil)
+			for _, done := range late {
+				done(answer)
+			}
+			require.Equal(t, backoff.StateHalfOpen, b.State())
+			permit() // a probe of this phase, in time
+			late[len(late)-1](nil)
+			require.Equal(t, backoff.StateClosed, b.State())
+			for _, done := range late {
+				done(answer)
+			}
+			require.Zero(t, b.Stats().Successes+b.Stats().Failures)
+		})
+	}
+}
+
+func TestBreakerHearsTheSameAnswerOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		done, err := b.Allow()
+		require.NoError(t, err)
+		for range 30 {
+			done(errOutage)
+		}
+		require.EqualValues(t, 1, b.Stats().Failures)
+
+		b = halfOpenBreaker(t)
+		done, err = b.Allow()
+		require.NoError(t, err)
+		done(nil)
+		done(nil)
+		require.Equal(t, backoff.StateHalfOpen, b.State())
+	})
+}
+
+func TestBreakerRefusesAPermit(t *testing.T) {
+	b := rateBreaker()
+	b.Trip()
+	done, err := b.Allow()
+	require.Nil(t, done)
+	require.ErrorIs(t, err, backoff.ErrOpen)
+}
+
+func TestBreakerTellsEachTransitionOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []backoff.Transition
+		b := rateBreaker()
+		b.OnChange = func(tr backoff.Transition) { got = append(got, tr) }
+		began := time.Now()
+		feed(b, 20, errOutage)
+		time.Sleep(6 * time.Second)
+		feed(b, 1, nil)
+		feed(b, 1, nil)
+		b.Reset() // no transition
+		b.Trip()
+		b.Force(backoff.ModeForcedOpen) // no transition
+		b.Force(backoff.ModeEnforce)
+		require.Equal(t, []backoff.Transition{
+			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerRate, At: began, Generation: 1, Err: errOutage, RetryAfter: 5 * time.Second},
+			{Name: "db", From: backoff.StateOpen, To: backoff.StateHalfOpen, Trigger: backoff.TriggerTime, At: began.Add(6 * time.Second), Generation: 2, Err: errOutage},
+			{Name: "db", From: backoff.StateHalfOpen, To: backoff.StateClosed, Trigger: backoff.TriggerProbe, At: began.Add(6 * time.Second), Generation: 3},
+			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerManual, At: began.Add(6 * time.Second), Generation: 5, RetryAfter: 5 * time.Second},
+			{Name: "db", From: backoff.StateOpen, To: backoff.StateClosed, Trigger: backoff.TriggerManual, At: began.Add(6 * time.Second), Generation: 7},
+		}, got)
+	})
+}
+
+func TestBreakerNamesItsTrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last backoff.Trigger
+		note := func(tr backoff.Transition) { last = tr.Trigger }
+		streak := &backoff.Breaker{Streak: 1, StreakSpan: -1, OnChange: note}
+		feed(streak, 1, errOutage)
+		require.Equal(t, backoff.TriggerStreak, last)
+		time.Sleep(6 * time.Second)
+		feed(streak, 1, errOutage)
+		require.Equal(t, backoff.TriggerProbe, last)
+		slow := &backoff.Breaker{SlowCall: time.Second, MinCalls: 1, OnChange: note}
+		_ = slow.Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
+		require.Equal(t, backoff.TriggerSlow, last)
+	})
+}
+
+func TestBreakerSurvivesItsListener(t *testing.T) {
+	bubble(t, "that calls the breaker", func(t *testing.T) {
+		var to []backoff.State
+		b := rateBreaker()
+		b.OnChange = func(tr backoff.Transition) {
+			to = append(to, tr.To)
+			b.State()
+			b.Stats()
+			if len(to) == 1 {
+				b.Reset()
+				b.Trip()
+			}
+		}
+		b.Trip()
+		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateClosed, backoff.StateOpen}, to)
+	})
+	leaving := map[string]func(){"that panics": func() { panic("boom") }, "that leaves its goroutine": runtime.Goexit}
+	for name, leave := range leaving {
+		bubble(t, name, func(t *testing.T) {
+			told := 0
+			b := rateBreaker()
+			b.OnChange = func(backoff.Transition) {
+				if told++; told == 1 {
+					b.Reset()
+				}
+				leave()
+			}
+			b.Trip()
+			require.Equal(t, 2, told, "also of what came up meanwhile")
+			b.Trip()
+			require.Equal(t, 3, told)
+		})
+	}
+	bubble(t, "that blocks", func(t *testing.T) {
+		release := make(chan struct{})
+		var to []backoff.State
+		b := rateBreaker()
+		b.OnChange = func(tr backoff.Transition) { <-release; to = append(to, tr.To) }
+		tripped := make(chan struct{})
+		go func() { b.Trip(); close(tripped) }()
+		synctest.Wait()
+		require.Zero(t, feed(b, 1, nil), "others go on")
+		b.Reset()
+		require.Equal(t, 1, feed(b, 1, nil))
+		close(release)
+		<-tripped
+		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateClosed}, to)
+	})
+}
+
+// Under the simulator's clock there are no timers.
+func TestBreakerGoesByTheSimulatorsClock(t *testing.T) {
+	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	clock.Source = func() time.Time { return now }
+	defer func() { clock.Source = nil }()
+
+	b := openBreaker(t)
+	now = now.Add(5*time.Second - 1)
+	require.Zero(t, feed(b, 1, nil))
+	now = now.Add(-time.Hour)
+	require.Zero(t, feed(b, 1, nil), "it went back")
+	now = now.Add(time.Hour + 1)
+	require.Equal(t, 2, feed(b, 2, nil))
+	require.Equal(t, backoff.StateClosed, b.State())
+}

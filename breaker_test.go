@@ -1,0 +1,556 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+var errOutage = errors.New("outage")
+
+// feed makes n calls that end with err, and returns how many were admitted.
+func feed(d backoff.Doer, n int, err error) (admitted int) {
+	for range n {
+		_ = d.Do(context.Background(), func(context.Context) error {
+			admitted++
+			return err
+		})
+	}
+	return admitted
+}
+
+// rateBreaker returns one that opens by its rate only, for exactly 5 s, 10 s and so on.
+func rateBreaker() *backoff.Breaker {
+	return &backoff.Breaker{Name: "db", Streak: -1, Jitter: backoff.NoJitter}
+}
+
+// openBreaker returns a rateBreaker that a failure has opened.
+func openBreaker(t *testing.T) *backoff.Breaker {
+	b := rateBreaker()
+	feed(b, 20, errOutage)
+	require.Equal(t, backoff.StateOpen, b.State())
+	return b
+}
+
+// halfOpenBreaker returns a breaker that is half-open.
+func halfOpenBreaker(t *testing.T) *backoff.Breaker {
+	b := openBreaker(t)
+	time.Sleep(5 * time.Second)
+	require.Equal(t, backoff.StateHalfOpen, b.State())
+	return b
+}
+
+// bubble runs a test under a clock of its own.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// Decision 67: exactly half is enough, given a minimum of calls.
+func TestBreakerOpensAtHalfOfTwentyCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff.Breaker
+		feed(&b, 10, nil)
+		feed(&b, 9, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		feed(&b, 1, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State())
+		require.Zero(t, feed(&b, 5, nil))
+	})
+}
+
+func TestBreakerNeedsAMinimumOfCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		require.Equal(t, 19, feed(b, 19, errOutage))
+		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, 1, feed(b, 2, errOutage))
+	})
+	one := &backoff.Breaker{MinCalls: -1}
+	require.Equal(t, 1, feed(one, 2, errOutage))
+}
+
+func TestBreakerThresholdIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for percent := 1; percent <= 100; percent++ {
+			for _, window := range []int{0, 100} {
+				b := &backoff.Breaker{FailureRate: float64(percent) / 100, MinCalls: 100, WindowCalls: window, Streak: -1}
+				feed(b, 100-percent+1, nil)
+				feed(b, percent-1, errOutage)
+				require.Equal(t, backoff.StateClosed, b.State(), "%d of 100", percent-1)
+
+				b.Reset()
+				feed(b, 100-percent, nil)
+				feed(b, percent, errOutage)
+				require.Equal(t, backoff.StateOpen, b.State(), "%d of 100", percent)
+			}
+		}
+	})
+}
+
+func TestBreakerOpensAfterAStreakOverASecond(t *testing.T) {
+	bubble(t, "one call a second to a dead host", func(t *testing.T) {
+		var b backoff.Breaker
+		for n := 1; n <= 5; n++ {
+			require.Equal(t, 1, feed(&b, 1, errOutage), "call %d", n)
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+	bubble(t, "five at once are no streak", func(t *testing.T) {
+		var b backoff.Breaker
+		feed(&b, 5, errOutage)
+		time.Sleep(999 * time.Millisecond)
+		feed(&b, 1, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		time.Sleep(time.Millisecond)
+		feed(&b, 1, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+	bubble(t, "a success between", func(t *testing.T) {
+		b := &backoff.Breaker{FailureRate: -1}
+		for range 10 {
+			feed(b, 4, errOutage)
+			time.Sleep(time.Second)
+			feed(b, 1, nil)
+		}
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+	bubble(t, "no span", func(t *testing.T) {
+		b := &backoff.Breaker{Streak: 3, StreakSpan: -1}
+		require.Equal(t, 3, feed(b, 4, errOutage))
+	})
+}
+
+func TestBreakerSurvivesABurstOfFailedConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff.Breaker
+		for range 1000 { // 100 a second
+			feed(&b, 1, nil)
+			time.Sleep(10 * time.Millisecond)
+		}
+		feed(&b, 100, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		feed(&b, 1, nil)
+		time.Sleep(time.Second)
+		feed(&b, 1, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+}
+
+// A burst after a pause: its successes cannot be dated exactly, for which it must not
+// be punished.
+func TestBreakerSurvivesABurstAfterAPause(t *testing.T) {
+	for _, pause := range []time.Duration{9 * time.Second, time.Minute, 24 * time.Hour} {
+		bubble(t, pause.String(), func(t *testing.T) {
+			var b backoff.Breaker
+			feed(&b, 1, nil)
+			time.Sleep(pause)
+			feed(&b, 1000, nil)
+			feed(&b, 100, errOutage)
+			require.Equal(t, backoff.StateClosed, b.State())
+			time.Sleep(999 * time.Millisecond)
+			feed(&b, 100, errOutage)
+			require.Equal(t, backoff.StateClosed, b.State())
+		})
+	}
+}
+
+func TestBreakerIgnoresRareErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff.Breaker
+		for n := range 200_000 { // at 1000 a second
+			err := error(nil)
+			if n%1000 == 0 {
+				err = errOutage
+			}
+			require.Equal(t, 1, feed(&b, 1, err))
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+func TestBreakerOpensSoonAfterALongHealthyTime(t *testing.T) {
+	for _, share := range []int{100, 60} {
+		bubble(t, fmt.Sprintf("%d%%", share), func(t *testing.T) {
+			var b backoff.Breaker
+			for range 60_000 { // 10 minutes at 100 a second
+				feed(&b, 1, nil)
+				time.Sleep(10 * time.Millisecond)
+			}
+			outage, n := time.Now(), 0
+			for b.State() == backoff.StateClosed {
+				err := errOutage
+				if n++; n%10 >= share/10 {
+					err = nil
+				}
+				feed(&b, 1, err)
+				time.Sleep(10 * time.Millisecond)
+			}
+			limit := 10 * time.Second // 8.3 s until half of the window's calls are failures
+			if share == 100 {
+				limit = 1010 * time.Millisecond // a streak
+			}
+			require.LessOrEqual(t, time.Since(outage), limit)
+		})
+	}
+}
+
+func TestBreakerForgetsWhatIsOlderThanItsWindow(t *testing.T) {
+	bubble(t, "time", func(t *testing.T) {
+		b := rateBreaker()
+		feed(b, 19, errOutage)
+		time.Sleep(10 * time.Second)
+		feed(b, 19, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		time.Sleep(time.Hour)
+		feed(b, 19, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		time.Sleep(9999 * time.Millisecond)
+		feed(b, 1, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+	bubble(t, "calls", func(t *testing.T) {
+		b := &backoff.Breaker{WindowCalls: 10, Streak: -1}
+		feed(b, 5, errOutage)
+		time.Sleep(time.Hour)
+		feed(b, 4, nil)
+		require.EqualValues(t, 5, b.Stats().Failures, "however long ago")
+		feed(b, 6, nil)
+		require.EqualValues(t, 0, b.Stats().Failures)
+		feed(b, 5, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+	bubble(t, "never", func(t *testing.T) {
+		b := rateBreaker()
+		b.Window = -1
+		feed(b, 19, errOutage)
+		time.Sleep(1000 * time.Hour)
+		feed(b, 1, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+}
+
+func TestBreakerOpensOnSlowCalls(t *testing.T) {
+	slow := func(err error) func(context.Context) error {
+		return func(context.Context) error { time.Sleep(time.Second); return err }
+	}
+	for _, window := range []int{0, 20} {
+		bubble(t, fmt.Sprint(window), func(t *testing.T) {
+			b := rateBreaker()
+			b.SlowCall, b.WindowCalls, b.Window, b.SlowRate = time.Second, window, time.Minute, 0.3
+			feed(b, 14, nil)
+			for range 5 {
+				require.NoError(t, b.Do(t.Context(), slow(nil)))
+			}
+			require.Equal(t, backoff.StateClosed, b.State())
+			require.Equal(t, errOutage, b.Do(t.Context(), slow(errOutage)))
+			require.Equal(t, backoff.StateOpen, b.State())
+			time.Sleep(5 * time.Second)
+			require.NoError(t, b.Do(t.Context(), slow(nil)))
+			require.Equal(t, backoff.StateOpen, b.State(), "a slow probe fails")
+		})
+	}
+	bubble(t, "rule switched off", func(t *testing.T) {
+		b := &backoff.Breaker{SlowCall: time.Second, SlowRate: -1}
+		for range 100 {
+			require.NoError(t, b.Do(t.Context(), slow(nil)))
+		}
+		require.EqualValues(t, 10, b.Stats().Slow)
+	})
+}
+
+func TestBreakerObeysARuleOfTheUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var triggers []backoff.Trigger
+		b := &backoff.Breaker{FailureRate: -1, Streak: -1}
+		b.OnChange = func(tr backoff.Transition) { triggers = append(triggers, tr.Trigger) }
+		b.TripIf = func(s backoff.BreakerStats) bool {
+			require.Equal(t, backoff.StateClosed, b.State(), "may call the breaker")
+			return s.Failures == 7 && s.Successes == 3 && b.Stats().Streak == 4
+		}
+		feed(b, 3, errOutage)
+		feed(b, 3, nil)
+		feed(b, 3, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		feed(b, 1, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State())
+		require.Equal(t, []backoff.Trigger{backoff.TriggerRule}, triggers)
+	})
+}
+
+func TestBreakerRuleComesTooLate(t *testing.T) {
+	b := &backoff.Breaker{}
+	b.TripIf = func(backoff.BreakerStats) bool { b.Reset(); return true }
+	feed(b, 1, errOutage)
+	require.Equal(t, backoff.StateClosed, b.State(), "the phase it judged is over")
+}
+
+func TestBreakerWrapsAFunction(t *testing.T) {
+	b := rateBreaker()
+	op := b.Wrap(func(context.Context) error { return errOutage })
+	require.Equal(t, errOutage, op(context.Background()))
+	b.Trip()
+	require.ErrorIs(t, op(context.Background()), backoff.ErrOpen)
+}
+
+func TestBreakerCarriesAValue(t *testing.T) {
+	b := rateBreaker()
+	v, err := backoff.DoValue(context.Background(), b, func(context.Context) (int, error) { return 7, nil })
+	require.NoError(t, err)
+	require.Equal(t, 7, v)
+}
+
+func TestBreakerModes(t *testing.T) {
+	bubble(t, "forced open", func(t *testing.T) {
+		b := rateBreaker()
+		b.Force(backoff.ModeForcedOpen)
+		b.Trip()
+		b.Reset()
+		time.Sleep(1000 * time.Hour)
+		require.Zero(t, feed(b, 10, nil))
+		require.Equal(t, backoff.StateOpen, b.State())
+		require.EqualError(t, b.Do(t.Context(), nil), "backoff: db: circuit open")
+		b.Force(backoff.ModeEnforce)
+		require.Equal(t, 10, feed(b, 10, nil))
+	})
+	bubble(t, "forced closed", func(t *testing.T) {
+		b := openBreaker(t)
+		b.Force(backoff.ModeForcedClosed)
+		b.Trip()
+		require.Equal(t, 100, feed(b, 100, errOutage))
+		done, err := b.Allow()
+		require.NoError(t, err)
+		done(errOutage)
+		require.Equal(t, backoff.BreakerStats{Mode: backoff.ModeForcedClosed, Generation: 2}, b.Stats())
+	})
+	bubble(t, "observe", func(t *testing.T) {
+		var to []backoff.State
+		b := rateBreaker()
+		b.OnChange = func(tr backoff.Transition) { to = append(to, tr.To) }
+		b.Force(backoff.ModeObserve)
+		require.Equal(t, 30, feed(b, 30, errOutage))
+		require.Equal(t, backoff.StateOpen, b.State())
+		time.Sleep(5 * time.Second)
+		_, err := b.Allow() // a probe that never answers
+		require.NoError(t, err)
+		require.Equal(t, 10, feed(b, 10, errOutage), "what would be refused has no consequence")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 2, feed(b, 2, nil))
+		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateHalfOpen, backoff.StateClosed}, to)
+	})
+	bubble(t, "no change", func(t *testing.T) {
+		b := openBreaker(t)
+		b.Force(backoff.ModeEnforce)
+		b.Force(backoff.Mode(100))
+		require.Equal(t, backoff.StateOpen, b.State())
+	})
+}
+
+func TestBreakerObservesWithoutARamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.Breaker{Ramp: time.Minute, Successes: 1}
+		b.Force(backoff.ModeObserve)
+		b.Trip()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 100, feed(b, 100, nil))
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+}
+
+func TestBreakerTripsAndResetsByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		b.Reset()
+		b.Trip()
+		require.Zero(t, feed(b, 1, nil))
+		time.Sleep(time.Second)
+		b.Trip()
+		require.Equal(t, 4*time.Second, b.Stats().RetryAfter, "open already")
+		time.Sleep(4 * time.Second)
+		b.Trip()
+		require.Equal(t, 10*time.Second, b.Stats().RetryAfter, "it was time to probe")
+		b.Reset()
+		require.Equal(t, 1, feed(b, 1, nil))
+		b.Trip()
+		require.Equal(t, 5*time.Second, b.Stats().RetryAfter, "Reset forgets the openings")
+	})
+}
+
+func TestBreakerValidates(t *testing.T) {
+	impossible := backoff.UniformJitter(2, 1)
+	cases := map[string]*backoff.Breaker{
+		"backoff: Breaker.FailureRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                {FailureRate: 1.5},
+		"backoff: Breaker.SlowRate is NaN, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: math.NaN()},
+		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                                            {WindowCalls: 10_001},
+		"backoff: Breaker.Successes is -1, want 0 (for 2) or more":                                                                             {Successes: -1},
+		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                                           {OpenFor: backoff.Constant(-1)},
+		"backoff: Breaker.Jitter waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0": {Jitter: impossible},
+	}
+	for want, b := range cases {
+		require.EqualError(t, b.Validate(), want)
+		require.EqualError(t, b.Do(context.Background(), nil), want, "refused before the call")
+		_, err := b.Allow()
+		require.EqualError(t, err, want)
+		b.Trip()
+		b.Reset()
+		b.Force(backoff.ModeForcedClosed)
+		require.EqualError(t, b.Do(context.Background(), nil), want)
+		require.Equal(t, backoff.StateClosed, b.State())
+		require.Equal(t, "invalid", b.Stats().Mode.String())
+		require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err))
+	}
+	require.NoError(t, new(backoff.Breaker).Validate())
+	all := backoff.Breaker{FailureRate: -1, MinCalls: -1, Window: -1, WindowCalls: -1, Streak: -1, StreakSpan: -1, SlowCall: -1, SlowRate: -1,
+		MaxHint: -1, Probes: -1, Lease: -1, Ramp: -1, MinAttempt: -1}
+	require.NoError(t, all.Validate())
+	require.Equal(t, 1000, feed(&all, 1000, errOutage), "no rule is left")
+}
+
+func TestBreakerErrorTellsWhatToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := openBreaker(t)
+		time.Sleep(time.Second)
+		err := b.Do(t.Context(), nil)
+		require.EqualError(t, err, "backoff: db: circuit open, try again in 4s: outage")
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.ErrorIs(t, err, errOutage)
+		var open *backoff.OpenError
+		require.ErrorAs(t, err, &open)
+		require.Equal(t, "db", open.Name)
+		require.Equal(t, backoff.StateOpen, open.State)
+		require.Equal(t, errOutage, open.Last)
+		require.Equal(t, 4*time.Second, open.RetryAfter())
+		require.False(t, open.RetryableError())
+		open.NonRetriable()
+		require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err))
+
+		time.Sleep(4 * time.Second)
+		require.Zero(t, open.RetryAfter())
+		_, _ = b.Allow()
+		time.Sleep(time.Second)
+		require.EqualError(t, b.Do(t.Context(), nil), "backoff: db: circuit half-open: outage")
+	})
+	var b backoff.Breaker
+	b.Force(backoff.ModeForcedOpen)
+	err := b.Do(context.Background(), nil)
+	require.EqualError(t, err, "backoff: circuit open")
+	require.Equal(t, []error{backoff.ErrOpen}, err.(*backoff.OpenError).Unwrap())
+}
+
+func TestBreakerNamesAreTexts(t *testing.T) {
+	require.Equal(t, "closed open half-open invalid", fmt.Sprint(backoff.StateClosed, backoff.StateOpen, backoff.StateHalfOpen, backoff.State(9)))
+	require.Equal(t, "enforce observe forced open forced closed invalid", fmt.Sprint(backoff.ModeEnforce, backoff.ModeObserve,
+		backoff.ModeForcedOpen, backoff.ModeForcedClosed, backoff.Mode(9)))
+	require.Equal(t, "rate streak slow rule time probe manual invalid", fmt.Sprint(backoff.TriggerRate, backoff.TriggerStreak, backoff.TriggerSlow,
+		backoff.TriggerRule, backoff.TriggerTime, backoff.TriggerProbe, backoff.TriggerManual, backoff.Trigger(9)))
+}
+
+// Contract row 69: a refusal neither waits nor allocates.
+func TestBreakerRefusesAtOnce(t *testing.T) {
+	b := &backoff.Breaker{OpenFor: backoff.Constant(time.Hour)}
+	b.Trip()
+	defer b.Reset()
+	ctx := context.Background()
+	calls := 0
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if err := b.Do(ctx, func(context.Context) error { calls++; return nil }); err == nil {
+			t.Error("admitted")
+		}
+	}))
+	require.Zero(t, calls)
+}
+
+func TestBreakerAllocatesNothingWhileCallsSucceed(t *testing.T) {
+	ctx := context.Background()
+	calls := 0
+	for _, b := range []*backoff.Breaker{{}, {SlowCall: time.Hour}} {
+		require.NoError(t, b.Do(ctx, func(context.Context) error { return nil }))
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_ = b.Do(ctx, func(context.Context) error { calls++; return nil })
+		}))
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_, _ = backoff.DoValue(ctx, b, func(context.Context) (int, error) { calls++; return calls, nil })
+		}))
+		d := backoff.Stack(b, &backoff.Policy{})
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_, _ = backoff.DoValue(ctx, d, func(context.Context) (int, error) { calls++; return calls, nil })
+		}))
+		feed(b, 1, errOutage)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_ = b.Do(ctx, func(context.Context) error { calls++; return errOutage })
+			_ = b.Do(ctx, func(context.Context) error { calls++; return nil })
+			_ = b.Do(ctx, func(context.Context) error { calls++; return nil })
+		}))
+	}
+}
+
+func TestBreakerLeavesNothingBehind(t *testing.T) {
+	before := runtime.NumGoroutine()
+	b := &backoff.Breaker{OpenFor: backoff.Constant(time.Hour)}
+	b.Trip()
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	forgotten := weak.Make(b)
+	b = nil
+	require.Eventually(t, func() bool { runtime.GC(); return forgotten.Value() == nil }, 5*time.Second, time.Millisecond,
+		"its timer does not hold it")
+	_ = b
+}
+
+func TestBreakerIsSafeForConcurrentUse(t *testing.T) {
+	synctest.Test(t, useConcurrently)
+}
+
+func useConcurrently(t *testing.T) {
+	var told []backoff.Transition
+	b := &backoff.Breaker{Streak: 3, StreakSpan: -1, MinCalls: 3, OpenFor: backoff.Constant(time.Millisecond), Probes: 2, Ramp: time.Millisecond,
+		SlowCall: time.Hour, TripIf: func(s backoff.BreakerStats) bool { return s.Streak > 1 }}
+	b.OnChange = func(tr backoff.Transition) { told = append(told, tr) }
+	var group sync.WaitGroup
+	for g := range 8 {
+		group.Go(func() {
+			for n := range 300 {
+				switch (g + n) % 16 {
+				case 0:
+					b.Stats()
+				case 1:
+					b.Trip()
+				case 2:
+					b.Reset()
+				case 3:
+					b.Force(backoff.Mode(n % 4))
+				case 4:
+					if done, err := b.Allow(); err == nil {
+						done(errOutage)
+					}
+				default:
+					feed(b, 1, []error{nil, nil, errOutage}[n%3])
+				}
+				if n%50 == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+	group.Wait()
+	b.OnChange = nil
+	b.Reset()
+	for i, tr := range told {
+		require.NotEqual(t, tr.From, tr.To)
+		if i > 0 {
+			require.Equal(t, told[i-1].To, tr.From, "in order, none left out")
+			require.Less(t, told[i-1].Generation, tr.Generation)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+func TestBreakerVerdicts(t *testing.T) {
+	wrap := func(err error) error { return fmt.Errorf("fetch: %w", err) }
+	synctest.Test(t, func(t *testing.T) {
+		refused := openBreaker(t).Do(context.Background(), nil)
+		cases := []struct {
+			name              string
+			err               error
+			good, bad, streak int
+		}{
+			{"success", nil, 1, 0, 0},
+			{"failure", errOutage, 0, 1, 1},
+			{"unsent", backoff.Mark(errOutage, backoff.ClassUnsent), 0, 1, 1},
+			{"definitive answer", backoff.Permanent(errOutage), 1, 0, 0},
+			{"throttled", backoff.Mark(errOutage, backoff.ClassThrottled), 0, 1, 0},
+			{"overloaded", backoff.Mark(errOutage, backoff.ClassOverloaded), 0, 1, 0},
+			{"timeout", context.DeadlineExceeded, 0, 1, 1},
+			{"cancelled by the operation", wrap(context.Canceled), 0, 0, 0},
+			{"another breaker", wrap(refused), 0, 0, 0},
+			{"another breaker's sentinel", wrap(backoff.ErrOpen), 0, 0, 0},
+			{"a budget's sentinel", wrap(backoff.ErrBudget), 0, 0, 0},
+			{"a policy gave up", policyError("", errOutage), 0, 1, 1},
+			{"a policy gave up, wrapped", wrap(policyError("", errOutage)), 0, 1, 1},
+			{"a policy gave up, with a hint", backoff.RetryAfter(policyError("", errOutage), 0), 0, 1, 1},
+			{"a policy gave up throttled", policyError("", backoff.Mark(errOutage, backoff.ClassThrottled)), 0, 1, 0},
+			{"a policy found it permanent", policyError("classifier", errOutage), 0, 1, 1},
+			{"a policy passed on what is permanent", policyError("", backoff.Permanent(errOutage)), 1, 0, 0},
+			{"a policy's budget refused a retry", policyError("budget", errOutage), 0, 1, 1},
+			{"a policy's context ended before", policyError("ended", errOutage), 0, 0, 0},
+			{"a policy was cancelled", policyError("cancelled", errOutage), 0, 0, 0},
+			{"a policy met an open circuit", policyError("", refused), 0, 0, 0},
+			{"overruled by a mark", backoff.Permanent(policyError("", errOutage)), 1, 0, 0},
+			{"joined: one failed", errors.Join(policyError("", errOutage), backoff.Permanent(errOutage)), 0, 1, 1},
+			{"joined: one was refused", errors.Join(refused, backoff.Permanent(errOutage)), 1, 0, 0},
+			{"joined by hand", errorTree{refused, nil, errOutage}, 0, 1, 1},
+		}
+		for _, c := range cases {
+			b := rateBreaker()
+			feed(b, 1, c.err)
+			s := b.Stats()
+			require.Equal(t, []int{c.good, c.bad, c.streak}, []int{int(s.Successes), int(s.Failures), s.Streak}, c.name)
+		}
+	})
+}
+
+// policyError returns what a policy returns for an operation that fails with err, and
+// ends for reason.
+func policyError(reason string, err error) error {
+	p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
+	op := func(context.Context) error { return err }
+	switch reason {
+	case "classifier":
+		p.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
+	case "budget":
+		p.Budget = firstOnly{}
+	case "cancelled":
+		p.Schedule, p.Jitter = backoff.Constant(time.Hour), backoff.NoJitter
+		ctx, cancel := context.WithCancel(context.Background())
+		return p.Do(ctx, func(context.Context) error { time.AfterFunc(time.Second, cancel); return err })
+	case "ended":
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		return p.Do(ctx, op)
+	}
+	return p.Do(context.Background(), op)
+}
+
+// firstOnly is a budget that grants first attempts only.
+type firstOnly struct{}
+
+func (firstOnly) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
+	return t, 0, a.Kind == backoff.KindFirst
+}
+func (firstOnly) Done(backoff.Ticket, backoff.Outcome) {}
+
+// errorTree is a tree that somebody made with a nil in it.
+type errorTree []error
+
+func (errorTree) Error() string     { return "joined" }
+func (j errorTree) Unwrap() []error { return j }
+
+func TestBreakerAsksItsOwnClassifier(t *testing.T) {
+	b := rateBreaker()
+	b.Classify = func(err error) backoff.Class {
+		if errors.Is(err, errOutage) {
+			return backoff.ClassThrottled
+		}
+		return backoff.ClassUnknown
+	}
+	p := backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassPermanent }}
+	feed(backoff.Stack(b, &p), 3, errOutage)
+	s := b.Stats()
+	require.EqualValues(t, 3, s.Failures, "the policy's opinion is about retrying")
+	require.Zero(t, s.Streak)
+}
+
+func TestBreakerSetsTheCallersEndApart(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	bubble(t, "cancelled", func(t *testing.T) {
+		b := rateBreaker()
+		for range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			require.ErrorIs(t, b.Do(ctx, wait), context.Canceled)
+			ctx, cancel = context.WithCancel(t.Context())
+			require.Equal(t, errOutage, b.Do(ctx, func(context.Context) error { cancel(); return errOutage }))
+		}
+		require.Zero(t, b.Stats().Failures+b.Stats().Successes)
+	})
+	bubble(t, "deadline", func(t *testing.T) {
+		b := rateBreaker()
+		for _, op := range []func(context.Context) error{wait, func(ctx context.Context) error { <-ctx.Done(); return context.Canceled }} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			require.Error(t, b.Do(ctx, op))
+			cancel()
+		}
+		require.EqualValues(t, 2, b.Stats().Failures)
+	})
+	bubble(t, "deadline too short", func(t *testing.T) {
+		b := rateBreaker()
+		b.MinAttempt = time.Second
+		for _, limit := range []time.Duration{time.Second - 1, time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			require.Error(t, b.Do(ctx, wait))
+			cancel()
+		}
+		require.EqualValues(t, 1, b.Stats().Failures)
+	})
+	bubble(t, "a success is one all the same", func(t *testing.T) {
+		b := rateBreaker()
+		ctx, cancel := context.WithCancel(t.Context())
+		require.NoError(t, b.Do(ctx, func(context.Context) error { cancel(); return nil }))
+		require.EqualValues(t, 1, b.Stats().Successes)
+	})
+}
+
+func TestBreakerDoesNotCallWhenTheContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, b := range []*backoff.Breaker{{}, {SlowCall: time.Second}} {
+		require.Equal(t, context.Canceled, b.Do(ctx, nil))
+		require.Zero(t, b.Stats().Failures)
+	}
+}
+
+func TestBreakerCountsPanicsAndPassesThemOn(t *testing.T) {
+	for _, b := range []*backoff.Breaker{{}, {SlowCall: time.Second}} {
+		require.PanicsWithValue(t, "boom", func() {
+			_ = b.Do(context.Background(), func(context.Context) error { panic("boom") })
+		})
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_ = b.Do(context.Background(), func(context.Context) error { runtime.Goexit(); return nil })
+		}()
+		<-gone
+		require.EqualValues(t, 2, b.Stats().Failures)
+	}
+}
+
+func TestBreakerKeepsThePanicAsCause(t *testing.T) {
+	b := &backoff.Breaker{Streak: 1, StreakSpan: -1}
+	require.Panics(t, func() { _ = b.Do(context.Background(), func(context.Context) error { panic("boom") }) })
+	require.ErrorContains(t, b.Do(context.Background(), nil), "operation panicked or left its goroutine")
+}
+
+// Contract row 33: the breaker wraps the retry loop and gets one outcome per call; an
+// open one is not retried.
+func TestBreakerAroundAPolicyHearsOneVerdictPerCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &backoff.Policy{MaxAttempts: 3}
+		b := rateBreaker()
+		require.Equal(t, 30, feed(backoff.Stack(b, p), 10, errOutage))
+		require.EqualValues(t, 10, b.Stats().Failures)
+
+		b.Trip()
+		began := time.Now()
+		require.Zero(t, feed(backoff.Stack(b, p), 10, errOutage))
+		require.Zero(t, time.Since(began))
+	})
+}
+
+func TestBreakerInsideAPolicyHearsEachAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &backoff.Policy{MaxAttempts: 3}
+		b := rateBreaker()
+		require.Equal(t, 18, feed(backoff.Stack(p, b), 6, errOutage))
+		require.EqualValues(t, 18, b.Stats().Failures)
+
+		attempts := 0
+		err := backoff.Stack(p, b).Do(t.Context(), func(context.Context) error { attempts++; return errOutage })
+		require.Equal(t, 2, attempts, "it opened during the loop")
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.ErrorIs(t, err, errOutage)
+
+		began := time.Now()
+		require.Zero(t, feed(backoff.Stack(p, b), 10, errOutage))
+		require.Zero(t, time.Since(began), "an open circuit is not retried")
+	})
+}
+
+func TestBreakerMayBeWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := openBreaker(t)
+		p := backoff.Policy{Rand: func() float64 { return 0 }}
+		began := time.Now()
+		err := p.Do(t.Context(), func(ctx context.Context) error {
+			err := b.Do(ctx, func(context.Context) error { return nil })
+			if errors.Is(err, backoff.ErrOpen) {
+				err = backoff.Mark(err, backoff.ClassRetryable)
+			}
+			return err
+		})
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Second, time.Since(began), "exactly when the circuit lets it")
+	})
+}
+
+// Contract row 25: timeouts, retries, a budget and a breaker in one call, and each of
+// them does its part in an outage.
+func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refusedByBudget, timedOut, retried, served, sent int
+		var states []backoff.State
+		b := &backoff.Breaker{OpenFor: backoff.Constant(3 * time.Second), OnChange: func(tr backoff.Transition) { states = append(states, tr.To) }}
+		p := &backoff.Policy{
+			AttemptTimeout: backoff.Constant(100 * time.Millisecond),
+			Budget:         new(backoff.RetryBudget),
+			Observer: func(_ context.Context, e backoff.Event) {
+				if e.Kind == backoff.EventRetry {
+					retried++
+				}
+				if errors.Is(e.Err, context.DeadlineExceeded) {
+					timedOut++
+				}
+				if e.Reason == backoff.ReasonBudget {
+					refusedByBudget++
+				}
+			},
+		}
+		d := backoff.Stack(b, p)
+		began := time.Now()
+		for n := range 1200 { // a minute, of which 20 s are an outage
+			down := n >= 400 && n < 800
+			_ = d.Do(t.Context(), func(ctx context.Context) error {
+				sent++
+				if down {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				served++
+				return nil
+			})
+			time.Sleep(time.Until(began.Add(time.Duration(n+1) * 50 * time.Millisecond)))
+		}
+		require.Positive(t, timedOut)
+		require.Positive(t, retried)
+		require.Positive(t, refusedByBudget)
+		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateHalfOpen}, states[:2])
+		require.Equal(t, backoff.StateClosed, states[len(states)-1])
+		require.Greater(t, served, 600, "before and after")
+		require.Less(t, sent-served, 100, "during the outage, of 400 calls")
+	})
+}

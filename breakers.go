@@ -1,0 +1,57 @@
+package backoff
+
+import (
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/registry"
+)
+
+// Breakers keeps one [Breaker] per key, such as a host, a shard or a tenant, so that
+// one that is down does not take the others along:
+//
+//	err := breakers.For(host).Do(ctx, call)
+//
+// The zero value makes a Breaker named after the key. Keys may come from strangers:
+// their number is bounded, and a key out of use is forgotten, with its breaker, unless
+// its circuit is open. So that open ones cannot be piled up either, up to twice MaxKeys
+// of them are kept, besides. Who holds a breaker of a forgotten key, or a permit of it,
+// may go on to use it; it only is no longer the one that others get.
+//
+// A Breakers must not be copied, nor its fields changed, after first use. It is safe
+// for concurrent use; looking up a known key takes no lock and reads no clock.
+type Breakers struct {
+	// New makes the breaker of a key that is new or was forgotten. It must return a new
+	// one and not call For. nil means &Breaker{Name: key}.
+	New func(key string) *Breaker
+	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no limit.
+	MaxKeys int
+	// Idle is how long a key is kept that nobody asks for, at least. 0 means 10
+	// minutes, a negative number for ever, as far as MaxKeys allows.
+	Idle time.Duration
+
+	once sync.Once
+	keys registry.Registry[*Breaker]
+}
+
+// For returns the breaker of key.
+func (b *Breakers) For(key string) *Breaker {
+	b.once.Do(b.open)
+	return b.keys.Get(key)
+}
+
+// All returns the keys that are kept, with their breakers, in no order.
+func (b *Breakers) All() iter.Seq2[string, *Breaker] {
+	b.once.Do(b.open)
+	return func(yield func(string, *Breaker) bool) { b.keys.Range(yield) }
+}
+
+func (b *Breakers) open() {
+	b.keys.New = b.New
+	if b.New == nil {
+		b.keys.New = func(key string) *Breaker { return &Breaker{Name: key} }
+	}
+	b.keys.Keep = func(kept *Breaker) bool { return kept.State() == StateOpen }
+	b.keys.Max, b.keys.Idle = registryLimits(b.MaxKeys, b.Idle)
+}

@@ -1,0 +1,862 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// budgetPay tells a budget of n calls that succeeded.
+func budgetPay(b backoff.Budget, n int) {
+	for range n {
+		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+		b.Done(ticket, backoff.OutcomeSuccess)
+	}
+}
+
+// budgetRetry asks for a retry.
+func budgetRetry(b backoff.Budget) (backoff.Ticket, bool) {
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry})
+	return ticket, ok && wait == 0
+}
+
+// budgetDrain asks for retries until one is refused, at most limit times, and returns
+// the tickets of those that were granted.
+func budgetDrain(b backoff.Budget, limit int) (tickets []backoff.Ticket) {
+	for range limit {
+		ticket, ok := budgetRetry(b)
+		if !ok {
+			break
+		}
+		tickets = append(tickets, ticket)
+	}
+	return tickets
+}
+
+func TestRetryBudgetNeverRefusesAFirstAttempt(t *testing.T) {
+	b := new(backoff.RetryBudget)
+	budgetDrain(b, 1000)
+	for range 1000 {
+		_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+		require.True(t, ok)
+		require.Zero(t, wait)
+	}
+}
+
+// Ratios that floats cannot hold: 100 * 0.29 is less than 29, and 1/0.6 was truncated
+// elsewhere until 0.6 acted as 1.0.
+func TestRetryBudgetAllowsExactlyItsRatio(t *testing.T) {
+	for _, c := range []struct {
+		ratio float64
+		calls int
+		want  int // and Floor, 3
+	}{
+		{0, 100, 12}, {0.1, 100, 10}, {0.29, 100, 29}, {0.33, 100, 33}, {0.6, 100, 60}, {0.7, 100, 70},
+		{0.6, 10, 6}, {0.7, 10, 7}, {0.33, 10, 3}, {0.29, 10, 2}, {1, 50, 50}, {2.5, 50, 125}, {1e-6, 100, 0},
+	} {
+		b := &backoff.RetryBudget{Ratio: c.ratio}
+		budgetPay(b, c.calls)
+		require.Len(t, budgetDrain(b, 1000), c.want+3, "%v of %d", c.ratio, c.calls)
+	}
+}
+
+func TestRetryBudgetGivesAClientWithFewCallsOneOfThree(t *testing.T) {
+	for calls, want := range map[int]int{3: 1, 6: 2, 8: 3, 9: 4, 12: 4, 30: 6} { // 0.12 of them besides
+		b := new(backoff.RetryBudget)
+		budgetPay(b, calls)
+		require.Len(t, budgetDrain(b, 1000), want, "%d calls", calls)
+	}
+	b := &backoff.RetryBudget{Floor: 10}
+	budgetPay(b, 30)
+	require.Len(t, budgetDrain(b, 1000), 13)
+}
+
+func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
+	for o, paid := range map[backoff.Outcome]uint64{
+		backoff.OutcomeSuccess:    1,
+		backoff.OutcomeDefinitive: 1,
+		backoff.OutcomeTransient:  0,
+		backoff.OutcomeThrottled:  0,
+		backoff.OutcomeTimeout:    0,
+		backoff.OutcomeCanceled:   0,
+		backoff.OutcomeNotSent:    0,
+	} {
+		b := new(backoff.RetryBudget)
+		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+		b.Done(ticket, o)
+		require.Equal(t, paid, b.Stats().Successes, "outcome %d", o)
+	}
+}
+
+func TestRetryBudgetForgetsWithItsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.RetryBudget{Window: 10 * time.Second}
+		budgetPay(b, 100)
+		require.Len(t, budgetDrain(b, 1000), 15)
+		time.Sleep(8900 * time.Millisecond)
+		require.Empty(t, budgetDrain(b, 1), "the retries still count")
+		time.Sleep(1100 * time.Millisecond)
+		require.Equal(t, backoff.RetryBudgetStats{Retries: 15}, b.Stats())
+		budgetPay(b, 100)
+		require.Len(t, budgetDrain(b, 1000), 15)
+	})
+}
+
+func TestRetryBudgetHasTwoSpareRetriesAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		require.Len(t, budgetDrain(b, 10), 2)
+		time.Sleep(time.Hour)
+		require.Empty(t, budgetDrain(b, 10), "and no more until something succeeds")
+		budgetPay(b, 1)
+		time.Sleep(time.Hour)
+		require.Len(t, budgetDrain(b, 10), 2, "so it is for its first three successes")
+	})
+}
+
+func TestRetryBudgetHasASpareRetryForACallOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		budgetPay(b, 3)
+		for range 100 {
+			time.Sleep(time.Minute)
+			ticket, ok := budgetRetry(b)
+			require.True(t, ok)
+			_, again := budgetRetry(b)
+			require.False(t, again, "one at a time")
+			b.Done(ticket, backoff.OutcomeSuccess)
+		}
+		time.Sleep(time.Minute)
+		ticket, ok := budgetRetry(b)
+		require.True(t, ok)
+		b.Done(ticket, backoff.OutcomeTransient)
+		for range 100 {
+			time.Sleep(time.Minute)
+			_, ok = budgetRetry(b)
+			require.False(t, ok, "the spare one failed: not before a success")
+		}
+		budgetPay(b, 1)
+		time.Sleep(time.Minute)
+		_, ok = budgetRetry(b)
+		require.True(t, ok)
+	})
+}
+
+func TestRetryBudgetKeepsItsSpareRetryFromThoseWhoAskOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		budgetPay(b, 3)
+		budgetRetry(b)
+		for range 10 {
+			time.Sleep(19 * time.Second) // less than two windows
+			_, ok := budgetRetry(b)
+			require.False(t, ok)
+		}
+		time.Sleep(20 * time.Second)
+		_, ok := budgetRetry(b)
+		require.True(t, ok)
+	})
+}
+
+func TestRetryBudgetGetsARetryBackThatWasNotMade(t *testing.T) {
+	b := new(backoff.RetryBudget)
+	budgetPay(b, 100)
+	tickets := budgetDrain(b, 1000)
+	require.Len(t, tickets, 15)
+	for _, ticket := range tickets[:5] {
+		b.Done(ticket, backoff.OutcomeNotSent)
+		b.Done(ticket, backoff.OutcomeNotSent) // a second Done changes nothing
+	}
+	require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 10, Allowed: 15}, b.Stats())
+	require.Len(t, budgetDrain(b, 1000), 5)
+
+	spare := new(backoff.RetryBudget)
+	tickets = budgetDrain(spare, 10)
+	spare.Done(tickets[0], backoff.OutcomeNotSent)
+	spare.Done(tickets[0], backoff.OutcomeNotSent)
+	require.Len(t, budgetDrain(spare, 10), 1, "a spare one, too")
+}
+
+func TestRetryBudgetGetsARetryBackWhereItWasCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		budgetPay(b, 200)
+		first, _ := budgetRetry(b)
+		time.Sleep(5 * time.Second)
+		second, _ := budgetRetry(b)
+		b.Done(first, backoff.OutcomeNotSent)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, uint64(1), b.Stats().Retries, "the second one is younger than a window")
+		time.Sleep(time.Minute)
+		b.Done(second, backoff.OutcomeNotSent) // long forgotten
+		require.Zero(t, b.Stats().Retries)
+	})
+}
+
+func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
+	b := &backoff.RetryBudget{Ratio: 30}
+	budgetPay(b, 100)
+	ticket, _ := budgetRetry(b)
+	b.Done(ticket, backoff.OutcomeSuccess)
+	b.Done(ticket, backoff.OutcomeSuccess)
+	b.Done(ticket, backoff.OutcomeNotSent)
+	require.Equal(t, backoff.RetryBudgetStats{Successes: 101, Retries: 1, Allowed: 3033}, b.Stats())
+
+	first, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+	b.Done(first, backoff.OutcomeSuccess)
+	b.Done(first, backoff.OutcomeSuccess)
+	require.Equal(t, uint64(103), b.Stats().Successes, "a first attempt counts twice")
+
+	old, _ := budgetRetry(b)
+	require.Len(t, budgetDrain(b, 1200), 1200) // their Done never comes
+	b.Done(old, backoff.OutcomeNotSent)
+	require.Equal(t, uint64(1202), b.Stats().Retries, "too long ago to be given back")
+	b.Done(old, backoff.OutcomeSuccess)
+	require.Equal(t, uint64(104), b.Stats().Successes, "but it was paid for")
+}
+
+// The ways in which a call ends without its operation's return.
+func TestRetryBudgetIsRightAfterPanicGoexitAndCancellation(t *testing.T) {
+	p := backoff.Policy{Schedule: backoff.Constant(2 * time.Second), Jitter: backoff.NoJitter}
+	failing := errors.New("transient")
+	run := func(t *testing.T, ctx context.Context, op func(attempt int) error) {
+		var all sync.WaitGroup
+		all.Go(func() {
+			defer func() { _ = recover() }()
+			attempt := 0
+			_ = p.Do(ctx, func(context.Context) error { attempt++; return op(attempt) })
+		})
+		all.Wait()
+	}
+	for name, end := range map[string]func(cancel func()){
+		"panic":        func(func()) { panic("at the disco") },
+		"Goexit":       func(func()) { runtime.Goexit() },
+		"cancellation": func(cancel func()) { cancel() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(backoff.RetryBudget)
+			p.Budget = b
+			ctx, cancel := context.WithCancel(t.Context())
+			budgetPay(b, 100)
+			run(t, ctx, func(attempt int) error {
+				if attempt == 2 {
+					end(cancel)
+				}
+				return failing
+			})
+			require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 1, Allowed: 15}, b.Stats(), name)
+			require.Len(t, budgetDrain(b, 1000), 14, "%s: nothing is lost", name)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		p.Budget = b
+		budgetPay(b, 100)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Hour, errors.New("enough"))
+		defer cancel()
+		time.AfterFunc(time.Second, cancel)
+		run(t, ctx, func(int) error { return failing })
+		require.Zero(t, b.Stats().Retries, "cancelled in the sleep: the retry is given back")
+	})
+}
+
+func TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("the cause")
+		p := backoff.Policy{Budget: new(backoff.RetryBudget), MaxAttempts: 10, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+		begin := time.Now()
+		err := p.Do(t.Context(), func(context.Context) error { return cause })
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, 2*time.Minute, time.Since(begin), "the two spare retries, and no wait after them")
+	})
+}
+
+// Contract rows 35 and 41: a service that is down gets no more than a tenth on top.
+func TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := backoff.Policy{Budget: new(backoff.RetryBudget), Schedule: backoff.Constant(time.Millisecond)}
+		down, attempts := false, 0
+		call := func() {
+			_ = p.Do(t.Context(), func(context.Context) error {
+				attempts++
+				if down {
+					return errors.New("down")
+				}
+				return nil
+			})
+			time.Sleep(10 * time.Millisecond)
+		}
+		for range 6000 {
+			call()
+		}
+		down, attempts = true, 0
+		for range 6000 {
+			call()
+		}
+		require.LessOrEqual(t, float64(attempts)/6000, 1.1)
+	})
+}
+
+func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
+	b := new(backoff.RetryBudget)
+	budgetPay(b, 100)
+	require.Len(t, budgetDrain(b, 1000), 15)
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: clockSetBy(time.Now(), step)})
+		require.False(t, ok, "set by %v", step)
+		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 15, Allowed: 15}, b.Stats())
+	}
+}
+
+func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
+	b := new(backoff.RetryBudget)
+	now := time.Now().Round(0) // no monotonic reading
+	ask := func() bool {
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: now})
+		return ok
+	}
+	budgetPay(b, 100)
+	for range 15 {
+		require.True(t, ask())
+	}
+	now = now.Add(-time.Hour)
+	require.False(t, ask())
+	now = now.Add(21 * time.Second)
+	budgetPay(b, 100)
+	require.True(t, ask(), "not after an hour, but after a window")
+}
+
+// The bound of the doc comment, for any sequence of calls, waits and refusals, and for
+// every interval.
+func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 7))
+			b := &backoff.RetryBudget{Ratio: []float64{0, 0.1, 0.5, 2}[seed%4], Floor: []int{0, 1, 10}[seed%3], Window: 10 * time.Second}
+			log := budgetHistory{ratio: max(0.12*float64(1-min(1, seed%4)), b.Ratio), floor: float64(max(3*(1-min(1, int(seed%3))), b.Floor)), window: b.Window}
+			begin := time.Now()
+			for range 250 {
+				now := time.Since(begin)
+				switch random.IntN(4) {
+				case 0:
+					n := random.IntN(30)
+					budgetPay(b, n)
+					for range n {
+						log.paid = append(log.paid, now)
+					}
+				case 1, 2:
+					for range 1 + random.IntN(8) {
+						log.asked = append(log.asked, now)
+						ticket, ok := budgetRetry(b)
+						switch {
+						case !ok:
+						case random.IntN(4) == 0:
+							b.Done(ticket, backoff.OutcomeNotSent)
+						case random.IntN(4) == 0:
+							log.granted = append(log.granted, now)
+							b.Done(ticket, backoff.OutcomeSuccess)
+							log.paid = append(log.paid, now)
+						default:
+							log.granted = append(log.granted, now)
+						}
+					}
+				default:
+					time.Sleep(time.Duration(math.Pow(10, 4.5*random.Float64()) * float64(time.Millisecond)))
+				}
+			}
+			log.check(t)
+		})
+	}
+}
+
+// A budgetHistory is what happened, in order of time.
+type budgetHistory struct {
+	ratio, floor         float64
+	window               time.Duration
+	paid, asked, granted []time.Duration
+}
+
+// check holds every interval that begins and ends with a retry to the bound.
+func (h *budgetHistory) check(t *testing.T) {
+	t.Helper()
+	for i, from := range h.granted {
+		since := time.Duration(-1) // the last retry that asked a window before
+		for _, at := range h.asked {
+			if at <= from-h.window {
+				since = at
+			}
+		}
+		for j := i; j < len(h.granted); j++ {
+			to := h.granted[j]
+			var counted, within, earlier float64
+			for _, at := range h.paid {
+				switch {
+				case at > to || at < since:
+				case at >= from:
+					within++
+					counted++
+				default:
+					earlier++
+					counted++
+				}
+			}
+			spare := within + 1 + 1 + 3 // one was due from what went before
+			bound := h.ratio*counted + h.floor*(2+(to-from).Seconds()/(0.9*h.window.Seconds())) + spare
+			if got := float64(j - i + 1); got > bound {
+				require.Fail(t, "too many retries", "%v from %v to %v, bound %v (%v calls)", got, from, to, bound, counted)
+			}
+		}
+	}
+}
+
+func TestRetryBudgetDoesNotOverdrawUnder64Goroutines(t *testing.T) {
+	b := new(backoff.RetryBudget)
+	var paid, made, unused atomic.Int64
+	var all sync.WaitGroup
+	for worker := range 64 {
+		all.Go(func() {
+			for i := range 300 {
+				if i%3 == 0 {
+					paid.Add(1)
+					budgetPay(b, 1)
+				}
+				ticket, ok := budgetRetry(b)
+				switch {
+				case !ok:
+				case (worker+i)%5 == 0:
+					unused.Add(1)
+					b.Done(ticket, backoff.OutcomeNotSent)
+					b.Done(ticket, backoff.OutcomeNotSent)
+				default:
+					made.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	stats := b.Stats()
+	require.Equal(t, uint64(paid.Load()), stats.Successes)
+	require.Equal(t, paid.Load()*12/100+3, int64(stats.Allowed))
+	require.LessOrEqual(t, made.Load(), int64(stats.Allowed)+2+3, "and the spare ones of the start")
+	require.Positive(t, unused.Load())
+	rest := int64(len(budgetDrain(b, 10_000)))
+	require.GreaterOrEqual(t, made.Load()+rest, int64(stats.Allowed), "what was not used is there again")
+	require.LessOrEqual(t, made.Load()+rest, int64(stats.Allowed)+2+3)
+}
+
+func TestRetryBudgetAllocatesNothing(t *testing.T) {
+	b := &backoff.RetryBudget{Ratio: 10}
+	budgetPay(b, 1000)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		budgetPay(b, 1)
+		ticket, _ := budgetRetry(b)
+		b.Done(ticket, backoff.OutcomeNotSent)
+		budgetRetry(b)
+	}))
+	p := backoff.Policy{Budget: b}
+	succeed := func(context.Context) error { return nil }
+	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = p.Do(t.Context(), succeed) }))
+}
+
+func TestRetryBudgetValidate(t *testing.T) {
+	for want, b := range map[string]*backoff.RetryBudget{
+		"backoff: RetryBudget is nil": nil,
+		"backoff: RetryBudget.Ratio is -0.1, want a number of retries per success": {Ratio: -0.1},
+		"backoff: RetryBudget.Ratio is NaN, want a number of retries per success":  {Ratio: math.NaN()},
+		"backoff: RetryBudget.Ratio is +Inf, want a number of retries per success": {Ratio: math.Inf(1)},
+		"backoff: RetryBudget.Window is -1s, want 0 or more":                       {Window: -time.Second},
+		"backoff: RetryBudget.Floor is -1, want 0 or more":                         {Floor: -1},
+	} {
+		require.EqualError(t, b.Validate(), want)
+		p := backoff.Policy{Budget: b}
+		called := false
+		err := p.Do(t.Context(), func(context.Context) error { called = true; return nil })
+		require.EqualError(t, err, want)
+		require.False(t, called)
+	}
+	require.NoError(t, new(backoff.RetryBudget).Validate())
+}
+
+// A budgetModel is the rules of RetryBudget with nothing clever about it: every event in a
+// list, by the number of its bucket.
+type budgetModel struct {
+	ratio         float64
+	floor         int
+	window        time.Duration
+	begin         time.Duration // of the buckets; -1 before the first
+	good, bad     []int64
+	earned, dated int
+	current       int64
+	asked         time.Duration // -1 before the first
+	settled       int
+	spent         int
+}
+
+func (m *budgetModel) pay(now time.Duration) {
+	if m.begin < 0 {
+		m.begin = now
+	}
+	m.earned++
+}
+
+// date puts the successes since the last retry into buckets, evenly.
+func (m *budgetModel) date(now time.Duration) {
+	if m.begin < 0 {
+		m.begin = now
+	}
+	fresh := m.earned - m.dated
+	m.dated = m.earned
+	number := int64((now - m.begin) / (m.window / 10))
+	buckets := min(number-m.current, 11)
+	if steps := number - m.current; steps > 11 {
+		fresh = int(float64(fresh) * 11 / float64(steps))
+	}
+	m.current = number
+	for back := range buckets {
+		for range fresh / int(buckets) {
+			m.good = append(m.good, number-back)
+		}
+	}
+	rest := fresh
+	if buckets > 0 {
+		rest = fresh % int(buckets)
+	}
+	for range rest {
+		m.good = append(m.good, number)
+	}
+}
+
+// lately counts the events of the last ten buckets.
+func (m *budgetModel) lately(events []int64) (n int) {
+	for _, bucket := range events {
+		if bucket > m.current-10 {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *budgetModel) limit() int {
+	paid := m.lately(m.good)
+	millionths := int(math.Round(m.ratio * 1e6))
+	return (paid*millionths + min(paid*1_000_000/3, m.floor*1_000_000)) / 1_000_000
+}
+
+// retry returns whether there may be one, and how to take it back.
+func (m *budgetModel) retry(now time.Duration) (back func(), ok bool) {
+	m.date(now)
+	calm := m.asked < 0 || now-m.asked >= 2*m.window
+	m.asked = now
+	limit := m.limit()
+	if m.lately(m.bad) < limit {
+		bucket := m.current
+		m.bad = append(m.bad, bucket)
+		return func() {
+			if i := slices.Index(m.bad, bucket); i >= 0 && bucket >= m.current-10 {
+				m.bad = slices.Delete(m.bad, i, i+1)
+			}
+		}, true
+	}
+	if m.settled != m.earned {
+		m.settled, m.spent = m.earned, 0
+	}
+	most := 1
+	if m.earned < 3 {
+		most, calm = 2, true
+	}
+	if limit > 0 || !calm || m.spent >= most {
+		return nil, false
+	}
+	m.spent++
+	return func() { m.spent = max(0, m.spent-1) }, true
+}
+
+// FuzzRetryBudget runs a budget and the model of it side by side. Each byte of the script is
+// a step: a success, a retry, the end of one, or some time.
+func FuzzRetryBudget(f *testing.F) {
+	f.Add([]byte("ppprrrppppppppppprrrrr"), 0.12, 3)
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 6, 10, 3, 1, 1, 254, 0, 1, 1, 1, 2, 6}, 0.6, 1)
+	f.Add([]byte{1, 1, 1, 255, 1, 0, 255, 1, 1, 0, 0, 0, 255, 1, 2, 2, 1}, 0.29, 0)
+	f.Fuzz(func(t *testing.T, script []byte, ratio float64, floor int) {
+		b := &backoff.RetryBudget{Ratio: ratio, Floor: floor}
+		if b.Validate() != nil || ratio > 100 || floor > 100 || len(script) > 500 {
+			return
+		}
+		m := &budgetModel{ratio: ratio, floor: floor, window: 10 * time.Second, begin: -1, asked: -1}
+		if ratio == 0 {
+			m.ratio = 0.12
+		}
+		if floor == 0 {
+			m.floor = 3
+		}
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			var tickets []backoff.Ticket
+			var backs []func()
+			for i, step := range script {
+				now := time.Since(begin)
+				switch step % 4 {
+				case 0:
+					for range 1 + step/64 {
+						budgetPay(b, 1)
+						m.pay(now)
+					}
+				case 1:
+					ticket, got := budgetRetry(b)
+					back, want := m.retry(now)
+					if got != want {
+						t.Fatalf("step %d at %v: granted %v, the model says %v (%+v)", i, now, got, want, m)
+					}
+					if got {
+						tickets, backs = append(tickets, ticket), append(backs, back)
+					}
+				case 2:
+					if len(tickets) > 0 {
+						last := len(tickets) - 1
+						if step < 128 {
+							b.Done(tickets[last], backoff.OutcomeNotSent)
+							backs[last]()
+						} else {
+							b.Done(tickets[last], backoff.OutcomeSuccess)
+							m.pay(now)
+						}
+						b.Done(tickets[last], backoff.OutcomeNotSent) // once more
+						tickets, backs = tickets[:last], backs[:last]
+					}
+				case 3:
+					time.Sleep(time.Duration(math.Pow(1.1, float64(step)/2) * float64(10*time.Millisecond)))
+				}
+			}
+			m.date(time.Since(begin))
+			stats := b.Stats()
+			if stats.Successes != uint64(m.lately(m.good)) || stats.Allowed != uint64(m.limit()) {
+				t.Fatalf("%+v, the model says %d, %d", stats, m.lately(m.good), m.limit())
+			}
+		})
+	})
+}
+
+// A recordingBudget notes what it is asked and told.
+type recordingBudget struct {
+	name   string
+	log    *[]string
+	refuse bool
+	stay   bool // refuses departures
+	wait   time.Duration
+}
+
+func (b *recordingBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	*b.log = append(*b.log, "reserve "+b.name)
+	return backoff.Ticket{uint64(b.name[0])}, b.wait, !b.refuse
+}
+
+func (b *recordingBudget) Done(t backoff.Ticket, o backoff.Outcome) {
+	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t[0]-uint64(b.name[0]), o))
+}
+
+func (b *recordingBudget) Depart(t backoff.Ticket) bool {
+	*b.log = append(*b.log, fmt.Sprintf("depart %s %d", b.name, t[0]-uint64(b.name[0])))
+	return !b.stay
+}
+
+func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
+	var log []string
+	a, b, c := &recordingBudget{name: "a", log: &log, wait: time.Second}, &recordingBudget{name: "b", log: &log, wait: time.Minute}, &recordingBudget{name: "c", log: &log, wait: time.Millisecond}
+	all := backoff.All(a, backoff.All(nil, b), nil, c)
+
+	ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 1})
+	require.True(t, ok)
+	require.Equal(t, time.Minute, wait, "the longest")
+	require.True(t, all.(backoff.Departures).Depart(ticket))
+	all.Done(ticket, backoff.OutcomeTimeout)
+	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "depart a 0", "depart b 0", "depart c 0",
+		"done c 0 4", "done b 0 4", "done a 0 4"}, log)
+
+	log, c.refuse = nil, true
+	_, wait, ok = all.Reserve(backoff.Attempt{Number: 1})
+	require.False(t, ok)
+	require.Zero(t, wait)
+	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "done b 0 6", "done a 0 6"}, log, "c granted nothing")
+
+	log, a.stay = nil, true
+	require.False(t, all.(backoff.Departures).Depart(ticket))
+	require.Equal(t, []string{"depart a 0"}, log)
+}
+
+func TestAllOfNothingGrantsEverything(t *testing.T) {
+	for _, all := range []backoff.Budget{backoff.All(), backoff.All(nil, nil), backoff.All(backoff.All())} {
+		ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry})
+		require.True(t, ok)
+		require.Zero(t, wait)
+		all.Done(ticket, backoff.OutcomeSuccess)
+		require.NoError(t, (&backoff.Policy{Budget: all}).Validate())
+	}
+}
+
+func TestAllJoinsFourAndValidatesEachOfThem(t *testing.T) {
+	b := func() backoff.Budget { return new(backoff.RetryBudget) }
+	four := backoff.All(backoff.All(b(), b()), backoff.All(b(), b()))
+	require.NoError(t, (&backoff.Policy{Budget: four}).Validate())
+
+	p := backoff.Policy{Budget: backoff.All(four, b())}
+	require.EqualError(t, p.Validate(), "backoff: All joins 5 budgets, want at most 4")
+	require.EqualError(t, p.Do(t.Context(), func(context.Context) error { panic("called") }), "backoff: All joins 5 budgets, want at most 4")
+
+	p.Budget = backoff.All(b(), &backoff.RetryBudget{Floor: -1})
+	require.ErrorContains(t, p.Validate(), "RetryBudget.Floor is -1")
+	p.Budget = backoff.All(b(), (*backoff.RetryBudget)(nil))
+	require.ErrorContains(t, p.Validate(), "RetryBudget is nil")
+	p.Budget = backoff.All(&recordingBudget{name: "a", log: new([]string)}) // that has no Validate
+	require.NoError(t, p.Validate())
+}
+
+func TestAllHoldsTheBoundsOfItsMembersTogether(t *testing.T) {
+	strict, loose := &backoff.RetryBudget{Ratio: 0.1}, &backoff.RetryBudget{Ratio: 0.5}
+	all := backoff.All(loose, strict)
+	budgetPay(all, 100)
+	require.Len(t, budgetDrain(all, 1000), 13)
+	require.Equal(t, uint64(13), loose.Stats().Retries, "what the strict one refused was given back")
+	require.Equal(t, uint64(100), strict.Stats().Successes)
+}
+
+// Contract row 49, of budgets: a key that fails does not take the retries of another.
+func TestRow49BudgetsKeepOnePerKey(t *testing.T) {
+	var hosts backoff.Budgets
+	budgetPay(hosts.For("a"), 100)
+	budgetPay(hosts.For("b"), 100)
+	require.Len(t, budgetDrain(hosts.For("a"), 1000), 15)
+	require.Len(t, budgetDrain(hosts.For("b"), 1000), 15)
+	require.Empty(t, budgetDrain(hosts.For("a"), 1))
+	require.Same(t, hosts.For("a"), hosts.For("a"))
+}
+
+func TestBudgetsMakeWhatTheyAreToldOncePerKey(t *testing.T) {
+	var made sync.Map
+	hosts := backoff.Budgets{New: func(key string) backoff.Budget {
+		_, again := made.LoadOrStore(key, true)
+		require.False(t, again)
+		return &backoff.RetryBudget{Ratio: 0.5}
+	}}
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for i := range 50 {
+				budgetPay(hosts.For(strconv.Itoa(i)), 1)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, uint64(64), hosts.For("7").(*backoff.RetryBudget).Stats().Successes)
+}
+
+func TestBudgetsBoundTheKeysThatStrangersChoose(t *testing.T) {
+	made := 0
+	hosts := backoff.Budgets{MaxKeys: 100, New: func(string) backoff.Budget { made++; return new(backoff.RetryBudget) }}
+	kept := hosts.For("kept")
+	for i := range 100_000 {
+		hosts.For("key " + strconv.Itoa(i))
+		require.Same(t, kept, hosts.For("kept"), "what is used is kept")
+	}
+	require.Equal(t, 100_001, made)
+	for i := range 100 {
+		hosts.For("key " + strconv.Itoa(99_999-i))
+	}
+	require.GreaterOrEqual(t, made, 100_001+1, "no more than MaxKeys were kept")
+	require.LessOrEqual(t, made, 100_001+75, "and about as many")
+
+	for _, key := range []string{"", "\x00", "\xff\xfe", "a\nb", string(make([]byte, 1<<16))} {
+		require.Same(t, hosts.For(key), hosts.For(key), "%q", key[:min(len(key), 9)])
+	}
+}
+
+func TestBudgetsForgetKeysOutOfUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			idle   time.Duration
+			pause  time.Duration
+			forget bool
+		}{{0, 9 * time.Minute, false}, {0, 30 * time.Minute, true}, {time.Second, 3 * time.Second, true}, {-1, 10_000 * time.Hour, false}} {
+			hosts := backoff.Budgets{Idle: c.idle}
+			old := hosts.For("old")
+			for i := range 3 { // a key is forgotten when new ones come
+				time.Sleep(c.pause)
+				hosts.For("new " + strconv.Itoa(i))
+			}
+			if c.forget {
+				require.NotSame(t, old, hosts.For("old"), "idle for %v of %v", c.pause, c.idle)
+			} else if c.idle < 0 || 3*c.pause < 10*time.Minute {
+				require.Same(t, old, hosts.For("old"), "idle for %v of %v", c.pause, c.idle)
+			}
+		}
+	})
+}
+
+func TestBudgetsWithoutLimits(t *testing.T) {
+	hosts := backoff.Budgets{MaxKeys: -1, Idle: -1}
+	first := hosts.For("first")
+	for i := range 5000 {
+		hosts.For(strconv.Itoa(i))
+	}
+	require.Same(t, first, hosts.For("first"))
+}
+
+func TestBudgetsFindAKnownKeyWithoutAllocating(t *testing.T) {
+	var hosts backoff.Budgets
+	hosts.For("a")
+	require.Zero(t, testing.AllocsPerRun(1000, func() { hosts.For("a") }))
+}
+
+func ExampleRetryBudget() {
+	budget := new(backoff.RetryBudget) // one per service, shared by all that call it
+	fetch := backoff.Policy{Name: "fetch", Budget: budget, Schedule: backoff.Constant(0)}
+
+	attempts := 0
+	var err error
+	for range 100 {
+		err = fetch.Do(context.Background(), func(context.Context) error {
+			attempts++
+			return errors.New("down")
+		})
+	}
+	fmt.Println(attempts, "attempts for 100 calls")
+	fmt.Println(errors.Is(err, backoff.ErrBudget))
+	// Output:
+	// 102 attempts for 100 calls
+	// true
+}
+
+func ExampleAll() {
+	policy := backoff.Policy{Budget: backoff.All(
+		new(backoff.RetryBudget), // retries, by success
+		new(backoff.Throttle),    // all attempts, by what the service accepts
+	)}
+	fmt.Println(policy.Validate())
+	// Output: <nil>
+}
+
+func ExampleBudgets() {
+	var hosts backoff.Budgets
+	policy := backoff.Policy{Name: "fetch"}
+	fetch := func(ctx context.Context, host string, op func(context.Context) error) error {
+		toHost := policy
+		toHost.Budget = hosts.For(host)
+		return toHost.Do(ctx, op)
+	}
+	fmt.Println(fetch(context.Background(), "a.example", func(context.Context) error { return nil }))
+	// Output: <nil>
+}

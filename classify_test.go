@@ -1,0 +1,382 @@
+package backoff_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// What the standard library reports, as it reports it. Contract rows 94, 101, 108
+// and 121.
+func TestDefaultClassifierKnowsTheStandardLibrary(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		err  error
+		want backoff.Class
+	}{
+		{"nil", nil, backoff.ClassPermanent},
+		{"unknown", errBoom, backoff.ClassUnknown},
+		{"the operation's own cancellation", context.Canceled, backoff.ClassPermanent},
+		{"somebody's deadline", context.DeadlineExceeded, backoff.ClassRetryable},
+		{"os deadline", os.ErrDeadlineExceeded, backoff.ClassRetryable},
+		{"end of input", io.EOF, backoff.ClassUnknown},
+		{"end of input in a request", &url.Error{Op: "Get", URL: "http://x", Err: io.EOF}, backoff.ClassRetryable},
+		{"end of input in something else", &os.PathError{Op: "read", Path: "x", Err: io.EOF}, backoff.ClassUnknown},
+		{"cut off", io.ErrUnexpectedEOF, backoff.ClassRetryable},
+		{"closed connection", net.ErrClosed, backoff.ClassRetryable},
+		{"cancelled request", &url.Error{Op: "Get", URL: "http://x", Err: context.Canceled}, backoff.ClassPermanent},
+		{"timed out request", &url.Error{Op: "Get", URL: "http://x", Err: context.DeadlineExceeded}, backoff.ClassRetryable},
+		{"no such host", &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}, backoff.ClassPermanent},
+		{"no such host, dialled", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}}, backoff.ClassPermanent},
+		{"server misbehaving", &net.DNSError{Err: "server misbehaving", Name: "x", IsTemporary: true}, backoff.ClassRetryable},
+		{"slow name server", &net.DNSError{Err: "i/o timeout", Name: "x", IsTimeout: true}, backoff.ClassRetryable},
+		{"other trouble with names", &net.DNSError{Err: "?", Name: "x"}, backoff.ClassUnknown},
+		{"unknown authority", x509.UnknownAuthorityError{}, backoff.ClassPermanent},
+		{"wrong host", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}, backoff.ClassPermanent},
+		{"expired", x509.CertificateInvalidError{Reason: x509.Expired}, backoff.ClassPermanent},
+		{"no roots", x509.SystemRootsError{}, backoff.ClassPermanent},
+		{"verification", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
+		{"verification in a request", &url.Error{Op: "Get", URL: "https://x", Err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}}}, backoff.ClassPermanent},
+		{"end of input from nobody", (*nobody)(nil), backoff.ClassUnknown},
+		{"wraps nothing", hollow{}, backoff.ClassUnknown},
+		{"wraps nothings", fmt.Errorf("%w", error(nil)), backoff.ClassUnknown},
+	} {
+		require.Equal(t, row.want, backoff.DefaultClassifier(row.err), row.name)
+		if row.err == nil {
+			continue
+		}
+		require.Equal(t, row.want, backoff.DefaultClassifier(fmt.Errorf("fetch: %w", row.err)), "%s, wrapped", row.name)
+		require.Equal(t, row.want, backoff.DefaultClassifier(errors.Join(errBoom, row.err)), "%s, joined", row.name)
+		require.Equal(t, row.want, backoff.DefaultClassifier(fmt.Errorf("%w, %w", errBoom, fmt.Errorf("%w", row.err))), "%s, deep", row.name)
+	}
+}
+
+// nobody is an error of which there is only the type; it wraps io.EOF all the same.
+type nobody struct{}
+
+func (*nobody) Error() string { return "nobody" }
+func (*nobody) Unwrap() error { return io.EOF }
+
+type hollow struct{}
+
+func (hollow) Error() string   { return "hollow" }
+func (hollow) Unwrap() []error { return []error{nil, nil} }
+
+// Only what refused or could not be reached is known never to have arrived.
+func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
+	for errno, want := range map[syscall.Errno]backoff.Class{
+		syscall.ECONNREFUSED: backoff.ClassUnsent,
+		syscall.EHOSTUNREACH: backoff.ClassUnsent,
+		syscall.ENETUNREACH:  backoff.ClassUnsent,
+		syscall.ECONNRESET:   backoff.ClassRetryable,
+		syscall.ECONNABORTED: backoff.ClassRetryable,
+		syscall.EPIPE:        backoff.ClassRetryable,
+		syscall.ETIMEDOUT:    backoff.ClassRetryable,
+		syscall.EINTR:        backoff.ClassRetryable,
+		syscall.EMFILE:       backoff.ClassRetryable,
+		syscall.EACCES:       backoff.ClassUnknown,
+		syscall.ENOENT:       backoff.ClassUnknown,
+	} {
+		require.Equal(t, want, backoff.DefaultClassifier(errno), "%v", errno)
+		dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
+		require.Equal(t, want, backoff.DefaultClassifier(dial), "%v", dial)
+		require.Equal(t, want, backoff.DefaultClassifier(&url.Error{Op: "Get", URL: "http://x", Err: dial}), "%v", dial)
+	}
+}
+
+// A connection that was up reports, when its packets stay away, what a router said
+// of them last: EHOSTUNREACH may come from a read, after the request was sent.
+func TestUnreachableIsUnsentOnlyWhileDialling(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNREFUSED} {
+		for _, op := range []string{"read", "write"} {
+			err := &net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError(op, errno)}
+			require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(err), "%v", err)
+			require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(&url.Error{Op: "Post", URL: "http://x", Err: err}), "%v", err)
+		}
+	}
+}
+
+func TestARealRefusedDialIsUnsent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	_, err = net.Dial("tcp", l.Addr().String())
+	require.Error(t, err)
+	require.Equal(t, backoff.ClassUnsent, backoff.DefaultClassifier(err))
+}
+
+func TestAClosedConnectionIsRetryable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	_, err = l.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(err))
+}
+
+// Errors that speak for themselves, in the words of the clients that make them.
+type (
+	azure      struct{ error }
+	awsSays    struct{ retryable bool }
+	awsStopped struct{ cancelled bool }
+	pgxSays    struct{ safe bool }
+	sqlState   string
+	awsCode    string
+	httpStatus struct {
+		code   int
+		behind error
+	}
+	gaxCode    int
+	mongoLabel string
+	temporary  bool
+	transient  struct{ timeout, temporary bool }
+	imposter   struct{}
+)
+
+func (azure) NonRetriable()                      {}
+func (awsSays) Error() string                    { return "aws" }
+func (a awsSays) RetryableError() bool           { return a.retryable }
+func (awsStopped) Error() string                 { return "aws" }
+func (a awsStopped) CanceledError() bool         { return a.cancelled }
+func (pgxSays) Error() string                    { return "pgx" }
+func (p pgxSays) SafeToRetry() bool              { return p.safe }
+func (s sqlState) Error() string                 { return "SQLSTATE " + string(s) }
+func (s sqlState) SQLState() string              { return string(s) }
+func (c awsCode) Error() string                  { return string(c) }
+func (c awsCode) ErrorCode() string              { return string(c) }
+func (h httpStatus) Error() string               { return "status " + strconv.Itoa(h.code) }
+func (h httpStatus) HTTPStatusCode() int         { return h.code }
+func (h httpStatus) Unwrap() error               { return h.behind }
+func (c gaxCode) Error() string                  { return "code " + strconv.Itoa(int(c)) }
+func (c gaxCode) HTTPCode() int                  { return int(c) }
+func (m mongoLabel) Error() string               { return string(m) }
+func (m mongoLabel) HasErrorLabel(l string) bool { return l == string(m) }
+func (temporary) Error() string                  { return "temporary" }
+func (t temporary) Temporary() bool              { return bool(t) }
+func (transient) Error() string                  { return "transient" }
+func (t transient) Timeout() bool                { return t.timeout }
+func (t transient) Temporary() bool              { return t.temporary }
+func (imposter) Error() string                   { return "stopped" }
+func (imposter) Is(target error) bool            { return target == context.Canceled }
+
+func TestErrorsSpeakForThemselves(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want backoff.Class
+	}{
+		{azure{errBoom}, backoff.ClassPermanent},
+		{azure{syscall.ECONNRESET}, backoff.ClassPermanent},
+		{awsSays{true}, backoff.ClassRetryable}, {awsSays{false}, backoff.ClassPermanent},
+		{awsStopped{true}, backoff.ClassPermanent}, {awsStopped{false}, backoff.ClassUnknown},
+		{pgxSays{true}, backoff.ClassUnsent}, {pgxSays{false}, backoff.ClassUnknown},
+		{mongoLabel("TransientTransactionError"), backoff.ClassRetryable},
+		{mongoLabel("RetryableWriteError"), backoff.ClassRetryable},
+		{mongoLabel("NetworkError"), backoff.ClassUnknown},
+		{awsCode("ThrottlingException"), backoff.ClassThrottled},
+		{awsCode("RequestTimeout"), backoff.ClassRetryable},
+		{awsCode("NoSuchBucket"), backoff.ClassUnknown},
+		{gaxCode(503), backoff.ClassRetryable}, {gaxCode(429), backoff.ClassThrottled},
+		{gaxCode(404), backoff.ClassPermanent}, {gaxCode(-1), backoff.ClassUnknown},
+		{transient{timeout: true}, backoff.ClassRetryable}, {transient{temporary: true}, backoff.ClassRetryable},
+		{transient{}, backoff.ClassUnknown},
+		{imposter{}, backoff.ClassPermanent},
+		// No answer came: the status is none, and what lies behind tells.
+		{httpStatus{0, syscall.ECONNRESET}, backoff.ClassRetryable},
+		{httpStatus{0, syscall.ECONNREFUSED}, backoff.ClassUnsent},
+		{httpStatus{0, errBoom}, backoff.ClassUnknown},
+		{httpStatus{503, nil}, backoff.ClassRetryable},
+		{httpStatus{429, nil}, backoff.ClassThrottled},
+		{httpStatus{403, errBoom}, backoff.ClassPermanent},
+		// A code that names the failure beats a status that only sorts it.
+		{httpStatus{400, awsCode("RequestTimeout")}, backoff.ClassRetryable},
+		{httpStatus{400, awsCode("ThrottlingException")}, backoff.ClassThrottled},
+		{httpStatus{503, awsCode("SlowDown")}, backoff.ClassThrottled},
+		// And an error that says so itself beats both.
+		{httpStatus{503, awsSays{false}}, backoff.ClassPermanent},
+		{httpStatus{503, awsStopped{true}}, backoff.ClassPermanent},
+	} {
+		require.Equal(t, row.want, backoff.DefaultClassifier(row.err), "%#v", row.err)
+		require.Equal(t, row.want, backoff.DefaultClassifier(fmt.Errorf("op: %w", row.err)), "%#v, wrapped", row.err)
+	}
+}
+
+// Decision 58: the method is deprecated, and its true is honoured, also where no
+// Timeout stands beside it.
+func TestTemporaryIsHonoured(t *testing.T) {
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(temporary(true)))
+	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(temporary(false)))
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(fmt.Errorf("op: %w", temporary(true))))
+}
+
+func TestDefaultClassifierKnowsSQLStates(t *testing.T) {
+	for class, states := range map[backoff.Class]string{
+		backoff.ClassRetryable: "40001 40P01 55P03 57P01 57P02 57P03 57P05 08000 08006",
+		backoff.ClassThrottled: "53000 53300",
+		backoff.ClassPermanent: "22001 23505 28P01 42601 0A000 3D000",
+		backoff.ClassUnknown:   "57P04 XX000 40 4000 400011",
+	} {
+		for state := range strings.FieldsSeq(states) {
+			require.Equal(t, class, backoff.DefaultClassifier(sqlState(state)), state)
+		}
+	}
+	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(sqlState("")))
+}
+
+// Contract rows 5, 31 and 101.
+func TestStatusClass(t *testing.T) {
+	want := map[int]backoff.Class{408: backoff.ClassRetryable, 425: backoff.ClassRetryable, 429: backoff.ClassThrottled}
+	for code := 500; code < 600; code++ {
+		want[code] = backoff.ClassRetryable
+	}
+	for _, code := range []int{501, 505, 506, 507, 508, 510, 511} {
+		want[code] = backoff.ClassPermanent
+	}
+	for code := 400; code < 500; code++ {
+		if _, ok := want[code]; !ok {
+			want[code] = backoff.ClassPermanent
+		}
+	}
+	for code := -1; code < 1000; code++ {
+		require.Equal(t, want[code], backoff.StatusClass(code), "%d", code) // others: unknown
+	}
+}
+
+// Of evidence that contradicts itself, the weightier stands; of equal, the more careful.
+func TestJoinedEvidenceIsWeighed(t *testing.T) {
+	for _, row := range []struct {
+		a, b error
+		want backoff.Class
+	}{
+		{syscall.ECONNREFUSED, syscall.ECONNRESET, backoff.ClassRetryable}, // one of the two was sent
+		{syscall.ECONNRESET, context.Canceled, backoff.ClassPermanent},
+		{syscall.ECONNREFUSED, x509.UnknownAuthorityError{}, backoff.ClassPermanent},
+		{sqlState("23505"), syscall.ECONNRESET, backoff.ClassPermanent},
+		{sqlState("40001"), httpStatus{400, nil}, backoff.ClassRetryable},
+		{errBoom, syscall.ECONNREFUSED, backoff.ClassUnsent},
+	} {
+		require.Equal(t, row.want, backoff.DefaultClassifier(errors.Join(row.a, row.b)), "%v, %v", row.a, row.b)
+		require.Equal(t, row.want, backoff.DefaultClassifier(errors.Join(row.b, row.a)), "%v, %v", row.b, row.a)
+	}
+}
+
+// Marks.
+
+func TestAMarkIsKnownHoweverDeep(t *testing.T) {
+	for class := backoff.ClassUnsent; class <= backoff.ClassPermanent; class++ {
+		mark := backoff.Mark(syscall.ECONNRESET, class)
+		for _, err := range []error{
+			mark, fmt.Errorf("op: %w", mark), errors.Join(errBoom, mark), errors.Join(fmt.Errorf("%w", mark), io.EOF),
+			fmt.Errorf("%w, %w", errBoom, fmt.Errorf("deep: %w", errors.Join(mark))), backoff.RetryAfter(mark, 1),
+		} {
+			require.Equal(t, class, backoff.DefaultClassifier(err), "%v", err)
+			policy := backoff.Policy{Classify: func(error) backoff.Class { panic("asked about a marked error") }}
+			require.Equal(t, class.Retryable(), policy.Retryable(err), "%v", err)
+		}
+	}
+}
+
+func TestOfMarksAroundOneAnotherTheOutermostStands(t *testing.T) {
+	inner := backoff.Permanent(errBoom)
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.Mark(fmt.Errorf("op: %w", inner), backoff.ClassRetryable)))
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(backoff.Permanent(backoff.Mark(errBoom, backoff.ClassRetryable))))
+	require.Equal(t, backoff.ClassThrottled, backoff.DefaultClassifier(backoff.Mark(errors.Join(inner, inner), backoff.ClassThrottled)))
+}
+
+func TestOfMarksSideBySideTheGreatestStands(t *testing.T) {
+	classes := []backoff.Class{backoff.ClassUnsent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent}
+	for _, a := range classes {
+		for _, b := range classes {
+			err := errors.Join(backoff.Mark(errBoom, a), backoff.Mark(errFinal, b))
+			require.Equal(t, max(a, b), backoff.DefaultClassifier(err), "%v, %v", a, b)
+		}
+	}
+}
+
+func TestTheMarkDoesNotShow(t *testing.T) {
+	custom := statusError(503)
+	err := backoff.Permanent(errors.Join(custom, io.ErrClosedPipe))
+	require.Equal(t, errors.Join(custom, io.ErrClosedPipe).Error(), err.Error())
+	require.ErrorIs(t, err, custom)
+	require.ErrorIs(t, err, io.ErrClosedPipe, "the sibling")
+	got, ok := errors.AsType[statusError](err)
+	require.True(t, ok)
+	require.Equal(t, custom, got)
+}
+
+func TestMarkingNothingGivesNothing(t *testing.T) {
+	require.NoError(t, backoff.Permanent(nil))
+	require.NoError(t, backoff.Mark(nil, backoff.ClassRetryable))
+	require.NoError(t, backoff.RetryAfter(nil, 1))
+	require.NoError(t, backoff.Pushback(nil, 1))
+	require.NoError(t, backoff.Pushback(nil, -1))
+}
+
+// Classifiers.
+
+// Contract rows 12, 27 and 120.
+func TestRetryIfRetriesExactlyWhatItsPredicateAccepts(t *testing.T) {
+	classify := backoff.RetryIf(func(err error) bool { return errors.Is(err, io.ErrShortBuffer) })
+	require.Equal(t, backoff.ClassRetryable, classify(fmt.Errorf("op: %w", io.ErrShortBuffer)))
+	require.Equal(t, backoff.ClassPermanent, classify(syscall.ECONNREFUSED))
+	require.Equal(t, backoff.ClassPermanent, backoff.RetryIf(func(error) bool { return true })(nil))
+	policy := backoff.Policy{Classify: classify}
+	require.False(t, policy.Retryable(syscall.ECONNREFUSED))
+	require.False(t, policy.Retryable(nil))
+	require.True(t, policy.Retryable(io.ErrShortBuffer))
+}
+
+func TestOnCodeClassifiesAnyComparableCode(t *testing.T) {
+	status := func(err error) int {
+		var s statusError
+		errors.As(err, &s)
+		return int(s)
+	}
+	classify := backoff.OnCode(status, 502, 503)
+	for code, want := range map[int]backoff.Class{502: backoff.ClassRetryable, 503: backoff.ClassRetryable, 500: backoff.ClassPermanent, 0: backoff.ClassPermanent} {
+		require.Equal(t, want, classify(fmt.Errorf("op: %w", statusError(code))), "%d", code)
+	}
+	require.Equal(t, backoff.ClassPermanent, classify(nil), "though its code is the zero one")
+	require.Equal(t, backoff.ClassPermanent, backoff.OnCode(status, 0)(nil))
+	require.Equal(t, backoff.ClassPermanent, backoff.OnCode(status)(statusError(503)), "no codes, no retries")
+}
+
+// No opinion leaves the error to the default.
+func TestAClassifierWithoutAnOpinionLeavesTheErrorToTheDefault(t *testing.T) {
+	policy := backoff.Policy{Classify: func(err error) backoff.Class {
+		if errors.Is(err, errFinal) {
+			return backoff.ClassPermanent
+		}
+		return backoff.ClassUnknown
+	}}
+	require.False(t, policy.Retryable(errFinal))
+	require.False(t, policy.Retryable(context.Canceled))
+	require.True(t, policy.Retryable(errBoom))
+	require.True(t, policy.Retryable(syscall.ECONNRESET))
+}
+
+func TestClassesHaveNames(t *testing.T) {
+	names := map[backoff.Class]string{
+		backoff.ClassUnknown: "unknown", backoff.ClassUnsent: "unsent", backoff.ClassRetryable: "retryable",
+		backoff.ClassThrottled: "throttled", backoff.ClassOverloaded: "overloaded", backoff.ClassPermanent: "permanent", 99: "invalid",
+	}
+	for class, name := range names {
+		require.Equal(t, name, class.String())
+	}
+	for class := backoff.ClassUnknown; class <= backoff.ClassPermanent; class++ {
+		require.Equal(t, class < backoff.ClassOverloaded, class.Retryable(), "%v", class)
+	}
+}

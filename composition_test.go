@@ -1,0 +1,142 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// downFor is an operation that fails until so much time has passed.
+func downFor(d time.Duration, calls *int) func(context.Context) error {
+	start := time.Now()
+	return func(context.Context) error {
+		*calls++
+		if time.Since(start) < d {
+			return errDown
+		}
+		return nil
+	}
+}
+
+var errDown = errors.New("down")
+
+// impatient opens at the second failure in a row, for exactly a minute, and closes at
+// the first success.
+func impatient() *backoff.Breaker {
+	return &backoff.Breaker{Streak: 2, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Successes: 1}
+}
+
+// Contract row 33, the other way round: inside the loop the breaker hears every
+// attempt, and its refusal ends the call with the service's last error and its own.
+func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		policy := &backoff.Policy{Name: "fetch", MaxAttempts: 10, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		err := backoff.Stack(policy, impatient()).Do(t.Context(), downFor(time.Hour, &calls))
+
+		require.Equal(t, 2, calls, "the third was refused")
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.ErrorIs(t, err, errDown)
+		gave, ok := errors.AsType[*backoff.Error](err)
+		require.True(t, ok)
+		require.Equal(t, backoff.ReasonOpen, gave.Reason)
+		require.Equal(t, 2, gave.Attempts)
+		open, ok := errors.AsType[*backoff.OpenError](err)
+		require.True(t, ok)
+		require.Equal(t, 59*time.Second, open.RetryAfter())
+
+		outer := 0
+		err = (&backoff.Policy{}).Do(t.Context(), func(context.Context) error { outer++; return err })
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.Equal(t, 1, outer, "it is final to the loops around")
+	})
+}
+
+func TestAFirstAttemptThatABreakerRefusesReturnsTheBreakersError(t *testing.T) {
+	breaker := impatient()
+	breaker.Trip()
+	calls := 0
+	err := backoff.Stack(&backoff.Policy{}, breaker).Do(t.Context(), downFor(0, &calls))
+	require.Zero(t, calls)
+	open, ok := errors.AsType[*backoff.OpenError](err)
+	require.True(t, ok)
+	require.Positive(t, open.RetryAfter())
+}
+
+func TestWaitOpenWaitsExactlyUntilTheCircuitMayBeTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, start := 0, time.Now()
+		budget := &tokenCount{}
+		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, WaitOpen: true, Budget: budget}
+		err := backoff.Stack(policy, impatient()).Do(t.Context(), downFor(30*time.Second, &calls))
+
+		require.NoError(t, err)
+		require.Equal(t, 3, calls, "the refusal was no attempt")
+		require.Equal(t, time.Minute+time.Second, time.Since(start), "a second's wait, and a minute after the second failure")
+		require.Equal(t, 3, budget.net(), "and took no token")
+	})
+}
+
+func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		calls, start := 0, time.Now()
+		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, WaitOpen: true}
+		err := backoff.Stack(policy, impatient()).Do(ctx, downFor(time.Hour, &calls))
+
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, 2*time.Second, time.Since(start), "it does not start a sleep that cannot end in an attempt")
+	})
+}
+
+// Contract row 25: budget, breaker and retries in one outage, in one call.
+func TestBudgetBreakerAndRetriesWorkTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		op := downFor(30*time.Second, &calls)
+		service := backoff.Stack(
+			&backoff.Breaker{OpenFor: backoff.Constant(5 * time.Second), Jitter: backoff.NoJitter},
+			&backoff.Policy{Budget: &backoff.RetryBudget{}, AttemptTimeout: backoff.Constant(time.Second)},
+		)
+		const seconds = 60
+		refused, lost := 0, 0
+		for range seconds * 10 {
+			switch err := service.Do(t.Context(), op); {
+			case errors.Is(err, backoff.ErrOpen):
+				refused++
+			case err != nil:
+				lost++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Greater(t, refused, 150, "of the 300 calls of the outage, most never left")
+		require.Less(t, lost, 40)
+		require.Less(t, calls, 600-refused+10, "and hardly one was retried: nothing succeeded that could pay")
+		require.NoError(t, service.Do(t.Context(), op), "the service is back")
+	})
+}
+
+// tokenCount is a budget that grants everything and keeps count.
+type tokenCount struct{ reserved, unsent int }
+
+func (s *tokenCount) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	s.reserved++
+	return backoff.Ticket{}, 0, true
+}
+
+func (s *tokenCount) Done(_ backoff.Ticket, o backoff.Outcome) {
+	if o == backoff.OutcomeNotSent {
+		s.unsent++
+	}
+}
+
+// net is how many attempts were paid for.
+func (s *tokenCount) net() int { return s.reserved - s.unsent }

@@ -1,0 +1,712 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// The examples draw the same number again and again, and hardly wait, so that their
+// output can be checked. Do neither in a program.
+
+// quick is a schedule for examples.
+const quick = backoff.Constant(time.Microsecond)
+
+// flaky returns an operation that fails the given number of times.
+func flaky(failures int) func(context.Context) error {
+	return func(context.Context) error {
+		if failures--; failures >= 0 {
+			return errors.New("connection reset")
+		}
+		return nil
+	}
+}
+
+func Example() {
+	var fetching = backoff.Policy{Name: "fetch", Schedule: backoff.Exponential{Initial: time.Microsecond}}
+
+	fetch := flaky(2)
+	err := fetching.Do(context.Background(), func(ctx context.Context) error {
+		return fetch(ctx)
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExamplePolicy() {
+	policy := backoff.Policy{
+		Name:           "charge",
+		MaxAttempts:    3,
+		AttemptTimeout: backoff.Constant(2 * time.Second),
+		Schedule:       quick,
+		Idempotency:    backoff.Keyed,
+	}
+	keys := map[string]bool{}
+	err := policy.Do(context.Background(), func(ctx context.Context) error {
+		keys[backoff.IdempotencyKey(ctx)] = true
+		return errors.New("no answer")
+	})
+	fmt.Println(err != nil, len(keys))
+
+	// Policies are varied by copying them.
+	patient := policy
+	patient.MaxAttempts = 10
+	fmt.Println(policy.MaxAttempts, patient.MaxAttempts)
+	// Output:
+	// true 1
+	// 3 10
+}
+
+func ExamplePolicy_Do() {
+	policy := backoff.Policy{Schedule: quick}
+	attempt := 0
+	err := policy.Do(context.Background(), func(context.Context) error {
+		attempt++
+		fmt.Println("attempt", attempt)
+		if attempt < 3 {
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// attempt 1
+	// attempt 2
+	// attempt 3
+	// <nil>
+}
+
+func ExamplePolicy_Wrap() {
+	policy := backoff.Policy{Schedule: quick}
+	ping := policy.Wrap(flaky(1))
+	fmt.Println(ping(context.Background()))
+	// Output: <nil>
+}
+
+// Many clients take their backoff as a function of the number of the retry.
+func ExamplePolicy_Delay() {
+	policy := backoff.Policy{Jitter: backoff.EqualJitter, Rand: func() float64 { return 0.5 }}
+	var client struct{ Backoff func(retry int) time.Duration }
+	client.Backoff = policy.Delay
+	fmt.Println(client.Backoff(1), client.Backoff(2), client.Backoff(3))
+	// Output: 75ms 150ms 300ms
+}
+
+func ExamplePolicy_Retryable() {
+	policy := backoff.Policy{Classify: backoff.RetryIf(func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) })}
+	fmt.Println(policy.Retryable(fmt.Errorf("read: %w", io.ErrUnexpectedEOF)), policy.Retryable(io.EOF), policy.Retryable(nil))
+	// Output: true false false
+}
+
+func ExamplePolicy_Decide() {
+	policy := backoff.Policy{MaxAttempts: 3, Rand: func() float64 { return 0.5 }}
+	for retry := 1; retry <= 3; retry++ {
+		fmt.Println(policy.Decide(retry, io.ErrUnexpectedEOF))
+	}
+	// Output:
+	// 50ms true
+	// 100ms true
+	// 0s false
+}
+
+func ExamplePolicy_Validate() {
+	policy := backoff.Policy{Schedule: backoff.Linear{Initial: time.Minute, Max: time.Second}}
+	fmt.Println(policy.Validate())
+	// Output: backoff: Policy.Schedule: Linear.Initial is 1m0s, beyond Max 1s
+}
+
+func ExamplePolicy_Start() {
+	policy := backoff.Policy{Schedule: quick}
+	op := flaky(2)
+
+	r := policy.Start(context.Background())
+	for n := range r.Attempts() {
+		if err := op(r.Context()); err != nil {
+			r.Fail(err)
+			continue
+		}
+		fmt.Println("done at attempt", n)
+		break
+	}
+	fmt.Println(r.Err())
+	// Output:
+	// done at attempt 3
+	// <nil>
+}
+
+func ExampleRun() {
+	policy := backoff.Policy{Schedule: quick, Name: "fetch", MaxAttempts: 2}
+	fetch := func(ctx context.Context) (string, error) {
+		r := policy.Start(ctx)
+		for range r.Attempts() {
+			v, err := "", io.ErrUnexpectedEOF // what the operation returned
+			if err == nil {
+				return v, nil
+			}
+			r.Fail(err)
+		}
+		return "", r.Err()
+	}
+	_, err := fetch(context.Background())
+	fmt.Println(errors.Is(err, backoff.ErrExhausted), errors.Is(err, io.ErrUnexpectedEOF))
+	// Output: true true
+}
+
+// A caller with an event loop of its own sleeps itself.
+func ExampleRun_Retry() {
+	policy := backoff.Policy{Jitter: backoff.NoJitter, MaxAttempts: 3}
+	r := policy.Start(context.Background())
+	fmt.Println(r.Retry(io.ErrUnexpectedEOF))
+	fmt.Println(r.Retry(io.ErrUnexpectedEOF))
+	fmt.Println(r.Retry(io.ErrUnexpectedEOF))
+	fmt.Println(errors.Is(r.Err(), backoff.ErrExhausted))
+	// Output:
+	// 100ms true
+	// 200ms true
+	// 0s false
+	// true
+}
+
+// Each chunk that arrives earns the transfer its attempts anew.
+func ExampleRun_Progress() {
+	policy := backoff.Policy{Schedule: quick, MaxAttempts: 2}
+	sent, size := 0, 5
+	r := policy.Start(context.Background())
+	for range r.Attempts() {
+		if sent++; sent == size {
+			break
+		}
+		r.Progress()
+		r.Fail(errors.New("connection reset after one more chunk"))
+	}
+	fmt.Println(sent, r.Err())
+	// Output: 5 <nil>
+}
+
+// A reconnect loop starts again after a connection that held.
+func ExampleRun_Reset() {
+	policy := backoff.Policy{Schedule: quick, MaxAttempts: 3}
+	connections := []string{"refused", "held", "refused", "refused"}
+	r := policy.Start(context.Background())
+	for range r.Attempts() {
+		c := connections[0]
+		connections = connections[1:]
+		fmt.Println(c)
+		if c == "held" {
+			r.Reset()
+		}
+		r.Fail(errors.New("connection " + c))
+	}
+	fmt.Println(errors.Is(r.Err(), backoff.ErrExhausted))
+	// Output:
+	// refused
+	// held
+	// refused
+	// refused
+	// true
+}
+
+func print5(s backoff.Schedule) {
+	for retry := 1; retry <= 5; retry++ {
+		fmt.Print(s.Delay(retry), " ")
+	}
+	fmt.Println()
+}
+
+// fibonacci is a Schedule of one's own.
+type fibonacci struct{ unit time.Duration }
+
+func (f fibonacci) Delay(retry int) time.Duration {
+	a, b := time.Duration(0), f.unit
+	for range min(retry, 50) {
+		a, b = b, a+b
+	}
+	return a
+}
+
+func ExampleSchedule() {
+	print5(fibonacci{time.Second})
+	// Output: 1s 1s 2s 3s 5s
+}
+
+func ExampleScheduleFunc() {
+	print5(backoff.ScheduleFunc(func(retry int) time.Duration {
+		return time.Duration(retry*retry) * time.Second
+	}))
+	// Output: 1s 4s 9s 16s 25s
+}
+
+func ExampleConstant() {
+	print5(backoff.Constant(time.Second))
+	// Output: 1s 1s 1s 1s 1s
+}
+
+func ExampleLinear() {
+	print5(backoff.Linear{Initial: time.Second, Step: 2 * time.Second, Max: 6 * time.Second})
+	// Output: 1s 3s 5s 6s 6s
+}
+
+func ExampleExponential() {
+	print5(backoff.Exponential{Initial: time.Second, Max: 20 * time.Second, Multiplier: 3})
+	// Output: 1s 3s 9s 20s 20s
+}
+
+func ExampleTruncate() {
+	print5(backoff.Truncate(fibonacci{time.Second}, 3*time.Second))
+	// Output: 1s 1s 2s 3s 3s
+}
+
+// One retry at once, for the connection that was idle too long, and then patience.
+func ExampleSequence() {
+	print5(backoff.Sequence(0, time.Second, 10*time.Second))
+	// Output: 0s 1s 10s 10s 10s
+}
+
+// A third of the delay, for a reason of one's own.
+func ExampleJitter() {
+	var third backoff.Jitter = func(delay, _ time.Duration, _ float64) time.Duration { return delay / 3 }
+	policy := backoff.Policy{Schedule: backoff.Constant(3 * time.Second), Jitter: third}
+	fmt.Println(policy.Delay(1))
+	// Output: 1s
+}
+
+func ExampleNoJitter() {
+	fmt.Println(backoff.NoJitter(time.Second, 0, 0.25))
+	// Output: 1s
+}
+
+func ExampleFullJitter() {
+	fmt.Println(backoff.FullJitter(time.Second, 0, 0.25))
+	// Output: 250ms
+}
+
+func ExampleEqualJitter() {
+	fmt.Println(backoff.EqualJitter(time.Second, 0, 0.25))
+	// Output: 625ms
+}
+
+func ExampleDecorrelatedJitter() {
+	jitter := backoff.DecorrelatedJitter(time.Second, 10*time.Second)
+	wait := time.Duration(0)
+	for range 5 {
+		wait = jitter(0, wait, 0.5)
+		fmt.Print(wait, " ")
+	}
+	// Output: 2s 3.5s 5.75s 9.125s 10s
+}
+
+// The jitter of gRPC: 20 % to both sides.
+func ExampleUniformJitter() {
+	jitter := backoff.UniformJitter(0.8, 1.2)
+	fmt.Println(jitter(time.Second, 0, 0), jitter(time.Second, 0, 0.5))
+	// Output: 800ms 1s
+}
+
+// Whole seconds, and up to one on top.
+func ExampleAddedJitter() {
+	jitter := backoff.AddedJitter(time.Second)
+	fmt.Println(jitter(8*time.Second, 0, 0.25))
+	// Output: 8.25s
+}
+
+// Ethernet, after the third collision: 0 to 7 slots.
+func ExampleSlottedJitter() {
+	slot := 51200 * time.Nanosecond
+	jitter := backoff.SlottedJitter(slot)
+	fmt.Println(int(jitter(7*slot, 0, 0.5) / slot))
+	// Output: 4
+}
+
+func ExampleClass() {
+	err := fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
+	class := backoff.DefaultClassifier(err)
+	fmt.Println(class, class.Retryable())
+	fmt.Println(backoff.StatusClass(429), backoff.StatusClass(404))
+	// Output:
+	// retryable true
+	// throttled permanent
+}
+
+// What a classifier has no opinion on is left to the default one.
+func ExampleClassifier() {
+	errStale := errors.New("stale session")
+	policy := backoff.Policy{Classify: func(err error) backoff.Class {
+		if errors.Is(err, errStale) {
+			return backoff.ClassPermanent
+		}
+		return backoff.ClassUnknown
+	}}
+	fmt.Println(policy.Retryable(errStale), policy.Retryable(io.ErrUnexpectedEOF), policy.Retryable(context.Canceled))
+	// Output: false true false
+}
+
+func ExampleRetryIf() {
+	classify := backoff.RetryIf(func(err error) bool { return strings.Contains(err.Error(), "try again") })
+	fmt.Println(classify(errors.New("busy, try again")), classify(errors.New("no")))
+	// Output: retryable permanent
+}
+
+// With gRPC this is OnCode(status.Code, codes.Unavailable, codes.Aborted).
+func ExampleOnCode() {
+	type code int
+	codeOf := func(err error) (c code) { _, _ = fmt.Sscanf(err.Error(), "code %d", &c); return c }
+	classify := backoff.OnCode(codeOf, 14, 10)
+	fmt.Println(classify(errors.New("code 14")), classify(errors.New("code 3")))
+	// Output: retryable permanent
+}
+
+func ExamplePermanent() {
+	policy := backoff.Policy{}
+	attempts := 0
+	err := policy.Do(context.Background(), func(context.Context) error {
+		attempts++
+		return backoff.Permanent(fmt.Errorf("parse: %w", io.ErrNoProgress))
+	})
+	fmt.Println(attempts, err, errors.Is(err, io.ErrNoProgress))
+	// Output: 1 parse: multiple Read calls return no data or error true
+}
+
+// What an inner policy gave up on is final to the outer one, unless somebody says
+// otherwise. Mind that attempts multiply then.
+func ExampleMark() {
+	inner := backoff.Policy{Schedule: quick, MaxAttempts: 3}
+	outer := backoff.Policy{Schedule: quick, MaxAttempts: 2}
+	attempts := 0
+	_ = outer.Do(context.Background(), func(ctx context.Context) error {
+		err := inner.Do(ctx, func(context.Context) error { attempts++; return io.ErrUnexpectedEOF })
+		return backoff.Mark(err, backoff.ClassRetryable)
+	})
+	fmt.Println(attempts)
+	// Output: 6
+}
+
+func ExampleError() {
+	policy := backoff.Policy{Name: "fetch", Schedule: backoff.Constant(0)}
+	err := policy.Do(context.Background(), func(context.Context) error { return io.ErrUnexpectedEOF })
+	fmt.Println(err)
+
+	var gaveUp *backoff.Error
+	if errors.As(err, &gaveUp) {
+		fmt.Println(gaveUp.Name, gaveUp.Attempts, gaveUp.Reason, gaveUp.Last)
+	}
+	fmt.Println(errors.Is(err, backoff.ErrExhausted), errors.Is(err, io.ErrUnexpectedEOF))
+	// Output:
+	// backoff: fetch: gave up after 4 attempts: unexpected EOF
+	// fetch 4 attempts unexpected EOF
+	// true true
+}
+
+func ExampleReason() {
+	policy := backoff.Policy{}
+	err := policy.Do(context.Background(), func(context.Context) error {
+		return backoff.RetryAfter(errors.New("maintenance"), time.Hour)
+	})
+	if gaveUp, ok := errors.AsType[*backoff.Error](err); ok && gaveUp.Reason == backoff.ReasonHint {
+		fmt.Println("come back in", gaveUp.Hint)
+	}
+	// Output: come back in 1h0m0s
+}
+
+// A hint says when to come back, at the earliest.
+func ExampleRetryAfter() {
+	policy := backoff.Policy{Rand: func() float64 { return 0.5 }}
+	err := backoff.RetryAfter(errors.New("429 Too Many Requests"), 20*time.Second)
+	fmt.Println(policy.Decide(1, err))
+	// Output: 21s true
+}
+
+// gRPC's form of a hint is exact, and may forbid the retry.
+func ExamplePushback() {
+	policy := backoff.Policy{}
+	for _, header := range []string{"250", "-1"} {
+		err := errors.New("unavailable")
+		if d, ok := backoff.ParsePushback(header); ok {
+			err = backoff.Pushback(err, d)
+		}
+		fmt.Println(policy.Decide(1, err))
+	}
+	// Output:
+	// 250ms true
+	// 0s false
+}
+
+func ExampleParseRetryAfter() {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	fmt.Println(backoff.ParseRetryAfter("120", now))
+	fmt.Println(backoff.ParseRetryAfter("Sun, 01 Mar 2026 12:00:30 GMT", now))
+	fmt.Println(backoff.ParseRetryAfter("soon", now))
+	// Output:
+	// 2m0s true
+	// 30s true
+	// 0s false
+}
+
+func ExampleParseRetryAfterMS() {
+	fmt.Println(backoff.ParseRetryAfterMS("1500"))
+	// Output: 1.5s true
+}
+
+// readOnly allows what its context says is a read.
+type readOnly struct{}
+
+type methodKey struct{}
+
+func (readOnly) Repeatable(ctx context.Context, c backoff.Class) bool {
+	return ctx.Value(methodKey{}) == "GET" || c == backoff.ClassUnsent
+}
+
+func ExampleIdempotency() {
+	policy := backoff.Policy{Schedule: quick, Idempotency: readOnly{}}
+	for _, method := range []string{"GET", "POST"} {
+		attempts := 0
+		_ = policy.Do(context.WithValue(context.Background(), methodKey{}, method), func(context.Context) error {
+			attempts++
+			return io.ErrUnexpectedEOF
+		})
+		fmt.Println(method, attempts)
+	}
+	// Output:
+	// GET 4
+	// POST 1
+}
+
+func ExampleConditional() {
+	type ifMatch struct{}
+	hasPrecondition := func(ctx context.Context) bool { return ctx.Value(ifMatch{}) != nil }
+	update := backoff.Conditional(hasPrecondition)
+	ctx := context.Background()
+	fmt.Println(update.Repeatable(ctx, backoff.ClassRetryable))
+	fmt.Println(update.Repeatable(context.WithValue(ctx, ifMatch{}, "etag"), backoff.ClassRetryable))
+	// Output:
+	// false
+	// true
+}
+
+func ExampleWithIdempotencyKey() {
+	ctx := backoff.WithIdempotencyKey(context.Background(), "order-7")
+	policy := backoff.Policy{Idempotency: backoff.Keyed}
+	_ = policy.Do(ctx, func(ctx context.Context) error {
+		fmt.Println("Idempotency-Key:", backoff.IdempotencyKey(ctx))
+		return nil
+	})
+	// Output: Idempotency-Key: order-7
+}
+
+func ExampleObserver() {
+	policy := backoff.Policy{
+		Name: "fetch", Schedule: backoff.Constant(0), MaxAttempts: 2,
+		Observer: func(_ context.Context, e backoff.Event) {
+			fmt.Printf("%s: %v, attempt %d of %d: %v\n", e.Name, e.Kind, e.Attempt, e.MaxAttempts, e.Err)
+		},
+	}
+	_ = policy.Do(context.Background(), func(context.Context) error { return io.ErrUnexpectedEOF })
+	// Output:
+	// fetch: retry, attempt 1 of 2: unexpected EOF
+	// fetch: give up, attempt 2 of 2: unexpected EOF
+}
+
+func ExampleObservers() {
+	count, log := 0, func(_ context.Context, e backoff.Event) { fmt.Println(e.Kind) }
+	policy := backoff.Policy{Schedule: quick, Observer: backoff.Observers(log, func(context.Context, backoff.Event) { count++ })}
+	_ = policy.Do(context.Background(), flaky(1))
+	fmt.Println(count, "events")
+	// Output:
+	// retry
+	// success
+	// 2 events
+}
+
+// Three numbers are enough to see a service getting slower before it fails.
+func ExampleEvent() {
+	var retries, gaveUp, succeeded int
+	policy := backoff.Policy{Schedule: quick, Observer: func(_ context.Context, e backoff.Event) {
+		switch e.Kind {
+		case backoff.EventRetry:
+			retries++
+		case backoff.EventGiveUp:
+			gaveUp++
+		case backoff.EventSuccess:
+			succeeded++
+		}
+	}}
+	for failures := range 6 {
+		_ = policy.Do(context.Background(), flaky(failures))
+	}
+	fmt.Println(retries, gaveUp, succeeded)
+	// Output: 12 2 4
+}
+
+func ExampleEventKind() {
+	fmt.Printf("%v, %v, %v\n", backoff.EventRetry, backoff.EventGiveUp, backoff.EventSuccess)
+	// Output: retry, give up, success
+}
+
+func ExamplePolicy_Preview() {
+	policy := backoff.Policy{MaxAttempts: 3, Jitter: backoff.NoJitter, AttemptTimeout: backoff.Constant(time.Second)}
+	view := policy.Preview(0)
+	fmt.Println(view.Waits[0].Max, view.Waits[1].Max, view.Mean, view.Worst)
+	// Output: 100ms 200ms 300ms 3.3s
+}
+
+func ExamplePreview() {
+	policy := backoff.Policy{Jitter: backoff.EqualJitter}
+	for _, w := range policy.Preview(3).Waits {
+		fmt.Println(w.Min, w.Mean.Round(time.Millisecond), w.Max.Round(time.Millisecond))
+	}
+	// Output:
+	// 50ms 75ms 100ms
+	// 100ms 150ms 200ms
+	// 200ms 300ms 400ms
+}
+
+func ExamplePreviewWait() {
+	w := (&backoff.Policy{}).Preview(1).Waits[0]
+	fmt.Println(w.Delay, w.Min, w.Mean)
+	// Output: 100ms 0s 50ms
+}
+
+// counted is a Doer of one's own: it counts the calls that are under way.
+type counted struct{ n atomic.Int64 }
+
+func (c *counted) Do(ctx context.Context, op func(context.Context) error) error {
+	c.n.Add(1)
+	defer c.n.Add(-1)
+	return op(ctx)
+}
+
+func ExampleDoer() {
+	var calls counted
+	n, err := backoff.DoValue(context.Background(), &calls, func(context.Context) (int64, error) { return calls.n.Load(), nil })
+	fmt.Println(n, err, calls.n.Load())
+	// Output: 1 <nil> 0
+}
+
+func ExampleStack() {
+	var calls counted
+	policy := &backoff.Policy{Schedule: quick}
+	guarded := backoff.Stack(&calls, policy) // one call, however many attempts
+	fmt.Println(guarded.Do(context.Background(), flaky(3)))
+	// Output: <nil>
+}
+
+func ExampleDoValue() {
+	policy := backoff.Policy{Schedule: quick}
+	failures := 2
+	page, err := backoff.DoValue(context.Background(), &policy, func(context.Context) (string, error) {
+		if failures--; failures >= 0 {
+			return "", io.ErrUnexpectedEOF
+		}
+		return "<html>", nil
+	})
+	fmt.Println(page, err)
+	// Output: <html> <nil>
+}
+
+// allowance is a Budget in its simplest form: so many retries, and no more.
+type allowance struct{ left atomic.Int64 }
+
+func (b *allowance) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if a.Kind == backoff.KindFirst {
+		return backoff.Ticket{}, 0, true
+	}
+	return backoff.Ticket{}, 0, b.left.Add(-1) >= 0
+}
+
+func (b *allowance) Done(backoff.Ticket, backoff.Outcome) {}
+
+func ExampleBudget() {
+	budget := &allowance{}
+	budget.left.Store(4)
+	policy := backoff.Policy{Schedule: quick, Budget: budget}
+	for range 3 {
+		attempts := 0
+		err := policy.Do(context.Background(), func(context.Context) error { attempts++; return io.ErrUnexpectedEOF })
+		fmt.Println(attempts, errors.Is(err, backoff.ErrBudget))
+	}
+	// Output:
+	// 4 false
+	// 2 true
+	// 1 true
+}
+
+// inFlight is a Budget that lets only so many attempts run at a time, and prints what it
+// is told.
+type inFlight struct {
+	limit, running int // single goroutine: otherwise guarded by a lock
+	issued         uint64
+}
+
+func (b *inFlight) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if b.running == b.limit {
+		return backoff.Ticket{}, 0, false
+	}
+	b.running++
+	b.issued++
+	fmt.Println("attempt", a.Number, "after", a.Class)
+	return backoff.Ticket{b.issued}, 0, true
+}
+
+func (b *inFlight) Done(t backoff.Ticket, o backoff.Outcome) {
+	b.running--
+	fmt.Println("ticket", t[0], "success:", o == backoff.OutcomeSuccess)
+}
+
+func ExampleAttempt() {
+	policy := backoff.Policy{Schedule: quick, Budget: &inFlight{limit: 1}}
+	failures := 1
+	_ = policy.Do(context.Background(), func(context.Context) error {
+		if failures--; failures >= 0 {
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	})
+	// Output:
+	// attempt 1 after unknown
+	// ticket 1 success: false
+	// attempt 2 after retryable
+	// ticket 2 success: true
+}
+
+func ExampleTicket() {
+	budget := &inFlight{limit: 1}
+	first, _, _ := budget.Reserve(backoff.Attempt{Number: 1})
+	_, _, ok := budget.Reserve(backoff.Attempt{Number: 1})
+	fmt.Println(ok)
+	budget.Done(first, backoff.OutcomeSuccess)
+	// Output:
+	// attempt 1 after unknown
+	// false
+	// ticket 1 success: true
+}
+
+// verdicts counts outcomes.
+type verdicts map[backoff.Outcome]int
+
+func (verdicts) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+func (v verdicts) Done(_ backoff.Ticket, o backoff.Outcome) { v[o]++ }
+
+func ExampleOutcome() {
+	v := verdicts{}
+	policy := backoff.Policy{Schedule: quick, Budget: v}
+	_ = policy.Do(context.Background(), flaky(2))
+	_ = policy.Do(context.Background(), func(context.Context) error { return backoff.Permanent(io.EOF) })
+	fmt.Println(v[backoff.OutcomeSuccess], v[backoff.OutcomeTransient], v[backoff.OutcomeDefinitive])
+	// Output: 1 2 1
+}
+
+func ExampleKind() {
+	budget := &allowance{} // none left: first attempts only
+	for _, kind := range []backoff.Kind{backoff.KindFirst, backoff.KindRetry, backoff.KindHedge} {
+		_, _, ok := budget.Reserve(backoff.Attempt{Kind: kind})
+		fmt.Print(ok, " ")
+	}
+	// Output: true false false
+}

@@ -1,0 +1,159 @@
+package backoff_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Contract rows 64 and 97.
+func TestRepeatable(t *testing.T) {
+	plain := t.Context()
+	keyed := backoff.WithIdempotencyKey(plain, "key")
+	for _, row := range []struct {
+		operation                        backoff.Idempotency
+		unsent, other, unsentKey, other2 bool
+	}{
+		{backoff.Idempotent, true, true, true, true},
+		{backoff.NonIdempotent, true, false, true, true},
+		{backoff.Keyed, true, true, true, true},
+		{backoff.AlwaysRetry, true, true, true, true},
+		{backoff.NeverRetry, false, false, false, false},
+		{backoff.Conditional(), true, false, true, true},
+		{backoff.Conditional(always), true, true, true, true},
+		{backoff.Conditional(always, never), true, false, true, true},
+		{backoff.Conditional(never), true, false, true, true},
+	} {
+		require.Equal(t, row.unsent, row.operation.Repeatable(plain, backoff.ClassUnsent), "%v", row.operation)
+		require.Equal(t, row.unsentKey, row.operation.Repeatable(keyed, backoff.ClassUnsent), "%v", row.operation)
+		for _, class := range []backoff.Class{backoff.ClassUnknown, backoff.ClassRetryable, backoff.ClassThrottled} {
+			require.Equal(t, row.other, row.operation.Repeatable(plain, class), "%v, %v", row.operation, class)
+			require.Equal(t, row.other2, row.operation.Repeatable(keyed, class), "%v, %v", row.operation, class)
+		}
+	}
+}
+
+func always(context.Context) bool { return true }
+func never(context.Context) bool  { return false }
+
+// Contract rows 96 and 106: the predicate sees the call, and any type will do.
+func TestAConditionReadsTheContextOfTheCall(t *testing.T) {
+	type generation struct{}
+	policy := backoff.Policy{
+		Schedule:    backoff.Constant(0),
+		Idempotency: backoff.Conditional(func(ctx context.Context) bool { return ctx.Value(generation{}) != nil }),
+	}
+	op := returning(errBoom)
+	require.Error(t, policy.Do(t.Context(), op.do))
+	require.Len(t, op.at, 1)
+	op = returning(errBoom)
+	require.Error(t, policy.Do(context.WithValue(t.Context(), generation{}, 7), op.do))
+	require.Len(t, op.at, 4)
+}
+
+func TestConditionalKeepsACopy(t *testing.T) {
+	conditions := []func(context.Context) bool{always}
+	operation := backoff.Conditional(conditions...)
+	conditions[0] = never
+	require.True(t, operation.Repeatable(t.Context(), backoff.ClassRetryable))
+}
+
+// strict is an Idempotency of a user's own.
+type strict struct{ asked *int }
+
+func (s strict) Repeatable(_ context.Context, c backoff.Class) bool {
+	*s.asked++
+	return c == backoff.ClassThrottled
+}
+
+func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
+	asked := 0
+	policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: strict{&asked}}
+	op := returning(backoff.Mark(errBoom, backoff.ClassThrottled), errBoom)
+	err := policy.Do(t.Context(), op.do)
+	require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
+	require.Len(t, op.at, 2)
+	require.Equal(t, 2, asked)
+
+	asked = 0
+	require.Error(t, policy.Do(t.Context(), returning(backoff.Permanent(errBoom)).do))
+	require.Zero(t, asked, "not for what is final anyhow")
+}
+
+func TestNeverRetryMakesOneAttemptWhateverTheLimit(t *testing.T) {
+	for _, limit := range []int{-1, 0, 9} {
+		policy := backoff.Policy{Idempotency: backoff.NeverRetry, MaxAttempts: limit}
+		op := returning(backoff.Mark(errBoom, backoff.ClassUnsent))
+		err := policy.Do(t.Context(), op.do)
+		require.Len(t, op.at, 1)
+		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
+	}
+}
+
+// Contract row 66.
+func TestACallersKeyIsKept(t *testing.T) {
+	ctx := backoff.WithIdempotencyKey(t.Context(), "order-7")
+	for _, operation := range []backoff.Idempotency{backoff.Keyed, backoff.NonIdempotent} {
+		policy := backoff.Policy{Idempotency: operation, Schedule: backoff.Constant(0)}
+		attempts := 0
+		_ = policy.Do(ctx, func(ctx context.Context) error {
+			attempts++
+			require.Equal(t, "order-7", backoff.IdempotencyKey(ctx))
+			return errBoom
+		})
+		require.Equal(t, 4, attempts)
+	}
+}
+
+func TestAKeyMadeForTheCallerIsLongAndUnlike(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		key := backoff.IdempotencyKey(backoff.WithIdempotencyKey(t.Context(), ""))
+		require.GreaterOrEqual(t, len(key), 26, "130 bits in base 32")
+		seen[key] = true
+	}
+	require.Len(t, seen, 1000)
+	require.Empty(t, backoff.IdempotencyKey(t.Context()))
+}
+
+func TestTheInnermostKeyIsRead(t *testing.T) {
+	ctx := backoff.WithIdempotencyKey(backoff.WithIdempotencyKey(t.Context(), "outer"), "inner")
+	require.Equal(t, "inner", backoff.IdempotencyKey(ctx))
+}
+
+// A key is for the attempt's context, which may end with a time of its own.
+func TestAKeyAndATimeoutGoTogether(t *testing.T) {
+	policy := backoff.Policy{Idempotency: backoff.Keyed, AttemptTimeout: backoff.Constant(time.Hour), Schedule: backoff.Constant(0)}
+	keys := map[string]int{}
+	_ = policy.Do(t.Context(), func(ctx context.Context) error {
+		_, ok := ctx.Deadline()
+		require.True(t, ok)
+		keys[backoff.IdempotencyKey(ctx)]++
+		return errBoom
+	})
+	require.Len(t, keys, 1)
+	require.NotContains(t, keys, "")
+}
+
+// A Keyed call inside another sends the key of the outer one: to the server it is
+// one operation.
+func TestANestedKeyedCallKeepsTheOuterKey(t *testing.T) {
+	policy := backoff.Policy{Idempotency: backoff.Keyed, MaxAttempts: 1}
+	require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
+		outer := backoff.IdempotencyKey(ctx)
+		return policy.Do(ctx, func(ctx context.Context) error {
+			require.Equal(t, outer, backoff.IdempotencyKey(ctx))
+			return nil
+		})
+	}))
+}
+
+func TestIdempotenciesHaveNames(t *testing.T) {
+	require.Equal(t, "[Idempotent NonIdempotent Keyed AlwaysRetry NeverRetry]",
+		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed, backoff.AlwaysRetry, backoff.NeverRetry}))
+}

@@ -1,0 +1,47 @@
+package window
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var dawn = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+
+func TestRingBeginsAtTheFirstLook(t *testing.T) {
+	var r Ring
+	r.Advance(dawn.Add(time.Hour), span, 100)
+	require.EqualValues(t, 100, r.Least(Good))
+}
+
+func TestRingBeginsWhereItIsTold(t *testing.T) {
+	var r Ring
+	r.Start(time.Time{})
+	r.Start(dawn)
+	r.Start(dawn.Add(time.Hour))
+	r.Advance(dawn.Add(100*time.Second), span, 1000)
+	require.EqualValues(t, 100, r.Least(Good))
+}
+
+func TestRingGoesOnWhereTheClockGoesBack(t *testing.T) {
+	var r Ring
+	r.Start(dawn)
+	r.Advance(dawn.Add(5*time.Second), span, 0)
+	r.Add(Bad, 1)
+	r.Advance(dawn.Add(-time.Hour), span, 7)
+	require.EqualValues(t, 5, r.Bucket())
+	require.EqualValues(t, 7, r.Least(Good))
+	r.Advance(dawn.Add(-time.Hour).Add(9*time.Second), span, 7)
+	require.EqualValues(t, 1, r.Least(Bad))
+	r.Advance(dawn.Add(-time.Hour).Add(10*time.Second), span, 7)
+	require.EqualValues(t, 0, r.Least(Bad))
+}
+
+func TestRingForgetsWhereTheClockGoesForward(t *testing.T) {
+	var r Ring
+	r.Start(dawn)
+	r.Add(Bad, 1)
+	r.Advance(dawn.Add(time.Hour), span, 0)
+	require.Zero(t, r.Most(Bad))
+}

@@ -1,0 +1,151 @@
+package window
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const span = 10 * time.Second
+
+func TestSlideForgetsBucketByBucket(t *testing.T) {
+	var s Slide
+	s.Advance(0, span, 0)
+	s.Add(Bad, 3)
+	s.Advance(9*time.Second+999*time.Millisecond, span, 0)
+	require.EqualValues(t, 3, s.Least(Bad))
+	s.Advance(10*time.Second, span, 0)
+	require.EqualValues(t, 0, s.Least(Bad), "it may be older than the window")
+	require.EqualValues(t, 3, s.Most(Bad), "it may not")
+	s.Advance(11*time.Second, span, 0)
+	require.EqualValues(t, 0, s.Most(Bad))
+}
+
+func TestSlideForgetsAllAfterALongPause(t *testing.T) {
+	var s Slide
+	s.Add(Bad, 3)
+	s.Add(Other, 4)
+	s.Advance(time.Hour, span, 0)
+	require.Zero(t, s.Most(Bad))
+	require.Zero(t, s.Most(Other))
+}
+
+func TestSlideSpreadsSuccessesOverTheTimeSinceTheLastLook(t *testing.T) {
+	var s Slide
+	require.EqualValues(t, 1000, s.Advance(5*time.Second, span, 1000))
+	require.EqualValues(t, 1000, s.Least(Good))
+	require.EqualValues(t, 5000, s.Advance(55*time.Second, span, 6000))
+	require.EqualValues(t, 1000, s.Least(Good), "of 50 s at 100 a second")
+	require.Zero(t, s.Advance(55*time.Second, span, 6000))
+	require.Zero(t, s.Advance(55*time.Second, span, 10), "a total that is smaller is none")
+}
+
+func TestSlideCountsWhatTheCurrentBucketGains(t *testing.T) {
+	var s Slide
+	s.Advance(time.Second, span, 5)
+	s.Advance(time.Second, span, 7)
+	require.EqualValues(t, 7, s.Least(Good))
+	require.EqualValues(t, 7, s.Fresh())
+}
+
+func TestSlideTellsHowManySuccessesMayBeOfLate(t *testing.T) {
+	var s Slide
+	s.Advance(time.Hour, span, 1000) // of an hour, or of its last second
+	require.Less(t, s.Least(Good), uint64(10))
+	require.EqualValues(t, 1000, s.Fresh())
+	s.Advance(time.Hour+time.Second, span, 1100)
+	require.EqualValues(t, 1100, s.Fresh())
+	s.Advance(time.Hour+2*time.Second, span, 1200)
+	require.EqualValues(t, 200, s.Fresh())
+	s.Advance(time.Hour+20*time.Second, span, 1300)
+	require.EqualValues(t, 100, s.Fresh(), "the 100 before are older than the window")
+}
+
+func TestSlideStandsStillWhereTheTimeGoesBack(t *testing.T) {
+	var s Slide
+	s.Advance(5*time.Second, span, 10)
+	s.Advance(-time.Hour, span, 20)
+	require.EqualValues(t, 5, s.Bucket())
+	require.EqualValues(t, 20, s.Least(Good))
+}
+
+func TestSlideTakesBackWhatItStillHolds(t *testing.T) {
+	var s Slide
+	s.Add(Bad, 2)
+	first := s.Bucket()
+	s.Advance(3*time.Second, span, 0)
+	s.Remove(Bad, first)
+	require.EqualValues(t, 1, s.Least(Bad))
+	s.Remove(Bad, first)
+	s.Remove(Bad, first)
+	require.EqualValues(t, 0, s.Least(Bad))
+	s.Add(Bad, 1)
+	s.Remove(Bad, s.Bucket()+1)
+	s.Remove(Bad, s.Bucket()-20)
+	require.EqualValues(t, 1, s.Least(Bad))
+}
+
+func TestSlideClears(t *testing.T) {
+	var s Slide
+	s.Advance(time.Second, span, 10)
+	s.Add(Bad, 2)
+	s.Clear()
+	require.Zero(t, s.Most(Good)+s.Most(Bad)+s.Fresh())
+	s.Advance(time.Second, span, 12)
+	require.EqualValues(t, 2, s.Least(Good), "but for those seen before")
+}
+
+func TestSlideSaturates(t *testing.T) {
+	var s Slide
+	s.Add(Bad, math.MaxUint64)
+	s.Add(Bad, 1)
+	require.EqualValues(t, uint32(math.MaxUint32), s.Least(Bad))
+	s.Advance(1, 1, math.MaxUint64) // a window shorter than its buckets
+	require.EqualValues(t, uint32(math.MaxUint32), s.Least(Good))
+}
+
+// TestSlideAgreesWithAList compares with a list of all events and their times.
+func TestSlideAgreesWithAList(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var s Slide
+		var events [kinds][]int64 // their buckets
+		var now time.Duration
+		total := uint64(0)
+		for range 200 {
+			k := Kind(random.IntN(kinds))
+			if k == Good {
+				total++
+			} else {
+				s.Add(k, 1)
+			}
+			s.Advance(now, span, total)
+			events[k] = append(events[k], int64(now/time.Second))
+			if random.IntN(3) == 0 {
+				now += time.Duration(random.Int64N(int64(4 * time.Second)))
+			}
+			s.Advance(now, span, total)
+			for k := range Kind(kinds) {
+				least, most := within(events[k], int64(now/time.Second))
+				require.Equal(t, least, s.Least(k), "seed %d", seed)
+				require.Equal(t, most, s.Most(k), "seed %d", seed)
+			}
+			require.LessOrEqual(t, s.Fresh(), s.Least(Good), "all of them are dated")
+		}
+	}
+}
+
+func within(buckets []int64, now int64) (least, most uint64) {
+	for _, b := range buckets {
+		if b > now-Buckets {
+			least++
+		}
+		if b >= now-Buckets {
+			most++
+		}
+	}
+	return least, most
+}

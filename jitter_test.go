@@ -1,0 +1,322 @@
+package backoff_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// The draws and delays at which arithmetic goes wrong.
+var (
+	awkwardDraws  = []float64{0, math.SmallestNonzeroFloat64, 0x1p-53, 0.1, 1. / 3, 0.5, 0.75, 1 - 0x1p-53}
+	awkwardDelays = []time.Duration{0, 1, 2, 3, 100 * time.Millisecond, 30 * time.Second, 1<<53 - 1, 1<<53 + 1, forever / 3, forever/2 + 1, forever - 1, forever}
+)
+
+// Contract rows 17, 18, 19 and 20: where a wait may fall, whatever the delay, the
+// wait before and the draw.
+func TestEveryJitterKeepsItsBounds(t *testing.T) {
+	const base, limit = 100 * time.Millisecond, 30 * time.Second
+	tripled := func(d time.Duration) time.Duration {
+		if d > forever/3 {
+			return forever
+		}
+		return 3 * d
+	}
+	for _, row := range []struct {
+		name   string
+		jitter backoff.Jitter
+		lo, hi func(delay, prev time.Duration) time.Duration
+	}{
+		{"none", backoff.NoJitter,
+			func(d, _ time.Duration) time.Duration { return d },
+			func(d, _ time.Duration) time.Duration { return d }},
+		{"full", backoff.FullJitter,
+			func(_, _ time.Duration) time.Duration { return 0 },
+			func(d, _ time.Duration) time.Duration { return d }},
+		{"equal", backoff.EqualJitter,
+			func(d, _ time.Duration) time.Duration { return d / 2 },
+			func(d, _ time.Duration) time.Duration { return d }},
+		{"decorrelated", backoff.DecorrelatedJitter(base, limit),
+			func(_, _ time.Duration) time.Duration { return base },
+			func(_, p time.Duration) time.Duration { return min(tripled(max(p, base)), limit) }},
+		{"decorrelated, unbounded", backoff.DecorrelatedJitter(base, -1),
+			func(_, _ time.Duration) time.Duration { return base },
+			func(_, p time.Duration) time.Duration { return tripled(max(p, base)) }},
+		{"uniform", backoff.UniformJitter(0.5, 1),
+			func(d, _ time.Duration) time.Duration { return d/2 - d>>52 }, // a float64 has 53 bits
+			func(d, _ time.Duration) time.Duration { return d + min(d>>52, forever-d) }},
+		{"added", backoff.AddedJitter(time.Second),
+			func(d, _ time.Duration) time.Duration { return d },
+			func(d, _ time.Duration) time.Duration { return d + min(time.Second, forever-d) }},
+		{"slotted", backoff.SlottedJitter(7),
+			func(_, _ time.Duration) time.Duration { return 0 },
+			func(d, _ time.Duration) time.Duration { return d / 7 * 7 }},
+	} {
+		for _, delay := range awkwardDelays {
+			for _, prev := range awkwardDelays {
+				for _, u := range awkwardDraws {
+					wait := row.jitter(delay, prev, u)
+					require.GreaterOrEqual(t, wait, row.lo(delay, prev), "%s(%d, %d, %v)", row.name, delay, prev, u)
+					require.LessOrEqual(t, wait, row.hi(delay, prev), "%s(%d, %d, %v)", row.name, delay, prev, u)
+				}
+			}
+		}
+	}
+}
+
+// The draw is a number between two ends, so the ends and the middle fix the rest.
+func TestJittersMapTheDrawOntoTheirRange(t *testing.T) {
+	const s = time.Second
+	almost := 1 - 0x1p-53
+	for _, row := range []struct {
+		name              string
+		jitter            backoff.Jitter
+		delay, prev       time.Duration
+		low, middle, high time.Duration
+	}{
+		{"full", backoff.FullJitter, 10 * s, 0, 0, 5 * s, 10*s - 1},
+		{"equal", backoff.EqualJitter, 10 * s, 0, 5 * s, 7500 * time.Millisecond, 10*s - 1},
+		{"decorrelated, first", backoff.DecorrelatedJitter(s, 20*s), 0, 0, s, 2 * s, 3*s - 1},
+		{"decorrelated, next", backoff.DecorrelatedJitter(s, 20*s), 0, 3 * s, s, 5 * s, 9*s - 1},
+		{"decorrelated, at max", backoff.DecorrelatedJitter(s, 20*s), 0, 20 * s, s, 20 * s, 20 * s},
+		{"decorrelated, from below", backoff.DecorrelatedJitter(s, 20*s), 0, 1, s, 2 * s, 3*s - 1},
+		{"decorrelated, defaults", backoff.DecorrelatedJitter(0, 0), 0, 30 * s, 100 * time.Millisecond, 30 * s, 30 * s},
+		{"decorrelated, long base", backoff.DecorrelatedJitter(40*s, 0), 0, 0, 40 * s, 40 * s, 40 * s},
+		{"uniform", backoff.UniformJitter(0.8, 1.2), 10 * s, 0, 8 * s, 10 * s, 12*s - 1},
+		{"uniform, none", backoff.UniformJitter(0, 0), 10 * s, 0, 0, 0, 0},
+		{"added", backoff.AddedJitter(s), 10 * s, 0, 10 * s, 10*s + s/2, 11*s - 1},
+		{"added, none", backoff.AddedJitter(0), 10 * s, 0, 10 * s, 10 * s, 10 * s},
+		{"slotted", backoff.SlottedJitter(s), 4*s + s/2, 0, 0, 2 * s, 4 * s},
+		{"slotted, none fits", backoff.SlottedJitter(s), s - 1, 0, 0, 0, 0},
+	} {
+		require.InDelta(t, row.low, row.jitter(row.delay, row.prev, 0), 1, "%s, low", row.name)
+		require.InDelta(t, row.middle, row.jitter(row.delay, row.prev, 0.5), 1, "%s, middle", row.name)
+		require.InDelta(t, row.high, row.jitter(row.delay, row.prev, almost), 1, "%s, high", row.name)
+	}
+}
+
+// Where a draw gives the largest wait there is, one more nanosecond must not make
+// it the smallest.
+func TestTheSpreadSaturatesInsteadOfWrapping(t *testing.T) {
+	require.Equal(t, forever, backoff.AddedJitter(forever)(forever, 0, 0.9))
+	require.Equal(t, forever, backoff.UniformJitter(1, math.MaxFloat64)(forever, 0, 0.5))
+	require.InEpsilon(t, float64(forever)*3/4, float64(backoff.DecorrelatedJitter(forever/2, -1)(0, forever, 0.5)), 1e-9)
+	require.InEpsilon(t, float64(forever)/2, float64(backoff.SlottedJitter(1)(forever, 0, 0.5)), 1e-9,
+		"half of all slots, also where there are 2^63 of them")
+}
+
+// Contract rows 18, 19 and 82: uniform over the range, by a Kolmogorov-Smirnov test
+// at a significance of 0.1 % on a fixed seed, and by the mean, within 4 standard errors.
+func TestWaitsAreUniformOverTheirRange(t *testing.T) {
+	const n, delay = 20_000, 10 * time.Second
+	for name, row := range map[string]struct {
+		jitter backoff.Jitter
+		lo, hi time.Duration
+	}{
+		"full":         {backoff.FullJitter, 0, delay},
+		"equal":        {backoff.EqualJitter, delay / 2, delay},
+		"uniform":      {backoff.UniformJitter(0.8, 1.2), 8 * time.Second, 12 * time.Second},
+		"added":        {backoff.AddedJitter(time.Second), delay, 11 * time.Second},
+		"decorrelated": {backoff.DecorrelatedJitter(time.Second, time.Minute), time.Second, 6 * time.Second}, // after 2 s
+	} {
+		rng := rand.New(rand.NewPCG(3, 4))
+		sample := make([]float64, n)
+		mean := 0.0
+		for i := range sample {
+			wait := row.jitter(delay, 2*time.Second, rng.Float64())
+			sample[i] = float64(wait-row.lo) / float64(row.hi-row.lo)
+			mean += sample[i] / n
+		}
+		slices.Sort(sample)
+		distance := 0.0
+		for i, x := range sample {
+			distance = max(distance, x-float64(i)/n, float64(i+1)/n-x)
+		}
+		require.Less(t, distance, 1.95/math.Sqrt(n), "%s: not uniform", name)
+		require.InDelta(t, 0.5, mean, 4*math.Sqrt(1./12/n), "%s: mean", name)
+	}
+}
+
+// Each of the 11 slots, both ends included, comes up as often: chi-square with 10
+// degrees of freedom, at a significance of 0.1 %.
+func TestSlottedJitterDrawsAllSlotsAlike(t *testing.T) {
+	const n, slot = 22_000, 51200 * time.Nanosecond
+	jitter := backoff.SlottedJitter(slot)
+	rng := rand.New(rand.NewPCG(5, 6))
+	var counts [11]float64
+	for range n {
+		wait := jitter(10*slot+slot/2, 0, rng.Float64())
+		require.Zero(t, wait%slot, "a wait between two slots")
+		counts[wait/slot]++
+	}
+	chi2 := 0.0
+	for _, c := range counts {
+		chi2 += (c - n/11) * (c - n/11) / (n / 11)
+	}
+	require.Less(t, chi2, 29.59)
+}
+
+// Contract row 21: after a wait at the maximum, two thirds of the next are there too.
+func TestDecorrelatedJitterBunchesAtItsMaximum(t *testing.T) {
+	const n, limit = 20_000, 30 * time.Second
+	jitter := backoff.DecorrelatedJitter(100*time.Millisecond, limit)
+	rng := rand.New(rand.NewPCG(7, 8))
+	atMax := 0.0
+	for range n {
+		if jitter(0, limit, rng.Float64()) == limit {
+			atMax += 1. / n
+		}
+	}
+	require.InDelta(t, 2./3, atMax, 0.015)
+}
+
+// Contract row 2.
+func TestEveryWaitIsDrawnAfresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{
+			Schedule: backoff.Constant(time.Second), MaxAttempts: 6,
+			Rand: draws(0.1, 0.9, 0, 0.5, 0.3), // and no more: the last failure draws nothing
+		}
+		op := returning(errBoom)
+		require.Error(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 100, 1000, 1000, 1500, 1800), op.at)
+	})
+}
+
+// Contract row 22: any function will do, and what it returns is slept.
+func TestAJitterOfTheUsersOwnIsUsedVerbatim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{
+			Schedule: backoff.Linear{Initial: 3 * time.Second},
+			Jitter:   func(delay, _ time.Duration, _ float64) time.Duration { return delay / 3 },
+		}
+		op := returning(errBoom)
+		require.Error(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 1000, 3000, 6000), op.at)
+	})
+}
+
+func TestAJitterIsToldTheDelayThePreviousWaitAndTheDraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type args struct {
+			delay, prev time.Duration
+			u           float64
+		}
+		var got []args
+		recording := false
+		policy := backoff.Policy{
+			Schedule: backoff.Linear{Initial: time.Second}, Rand: draws(0.25, 0.5, 0.75),
+			Jitter: func(delay, prev time.Duration, u float64) time.Duration {
+				if recording {
+					got = append(got, args{delay, prev, u})
+				}
+				return delay + time.Minute
+			},
+		}
+		_ = policy.Do(t.Context(), func(context.Context) error { recording = true; return errBoom })
+		require.Equal(t, []args{
+			{time.Second, 0, 0.25}, {2 * time.Second, 61 * time.Second, 0.5}, {3 * time.Second, 62 * time.Second, 0.75},
+		}, got)
+	})
+}
+
+// The doc comment of Jitter: "A negative wait counts as 0."
+func TestAJittersNegativeWaitCountsAsZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{
+			Schedule: backoff.Linear{Initial: 2 * time.Second},
+			Jitter:   func(delay, _ time.Duration, _ float64) time.Duration { return delay - 4*time.Second },
+		}
+		require.NoError(t, policy.Validate())
+		op := returning(errBoom)
+		require.ErrorIs(t, policy.Do(t.Context(), op.do), errBoom)
+		require.Equal(t, msec(0, 0, 0, 2000), op.at)
+	})
+}
+
+// Contract rows 20 and 105: the previous wait lives in the call. Two calls that take
+// turns under one policy wait as they would alone.
+func TestDecorrelatedCallsDoNotMix(t *testing.T) {
+	policy := backoff.Policy{Jitter: backoff.DecorrelatedJitter(time.Second, time.Hour), MaxAttempts: -1, Rand: fixed(0.5)}
+	long, short := policy.Start(t.Context()), policy.Start(t.Context())
+	next := func(r *backoff.Run) time.Duration {
+		wait, ok := r.Retry(errBoom)
+		require.True(t, ok)
+		return wait
+	}
+	// From a wait w follows 1 + (3w-1)/2 s.
+	require.Equal(t, 2*time.Second, next(long))
+	require.Equal(t, 3500*time.Millisecond, next(long))
+	require.Equal(t, 2*time.Second, next(short))
+	require.Equal(t, 5750*time.Millisecond, next(long))
+	require.Equal(t, 3500*time.Millisecond, next(short))
+	require.Equal(t, 2*time.Second, policy.Delay(7), "without a call every wait is the first")
+}
+
+func TestMaxDelayBoundsTheWaitAfterJitter(t *testing.T) {
+	policy := backoff.Policy{
+		Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.AddedJitter(time.Second),
+		MaxDelay: 4 * time.Second, Rand: fixed(0.5),
+	}
+	var waits []time.Duration
+	for retry := range 5 {
+		waits = append(waits, policy.Delay(retry))
+	}
+	require.Equal(t, msec(0, 1500, 2500, 4000, 4000), waits)
+	policy.MaxDelay = -1
+	require.Equal(t, 4500*time.Millisecond, policy.Delay(3), "negative is no limit")
+}
+
+// What a jitter is told to be uniform from [0,1) is in [0,1).
+func TestAJitterIsHandedADrawBelowOne(t *testing.T) {
+	const almost = 1 - 0x1p-53
+	for drawn, want := range map[float64]float64{-1: 0, 0: 0, 0.5: 0.5, almost: almost, 1: almost, 7: almost, math.Inf(1): almost, math.Inf(-1): 0} {
+		var got float64
+		policy := backoff.Policy{Rand: fixed(drawn), Jitter: func(_, _ time.Duration, u float64) time.Duration { got = u; return 0 }}
+		policy.Delay(1)
+		require.Equal(t, want, got, "drawn %v", drawn)
+	}
+}
+
+// A generator that leaves [0,1) must not make a wait leave its range.
+func TestABadGeneratorIsForcedIntoRange(t *testing.T) {
+	for _, u := range []float64{-1, math.Inf(-1), math.NaN(), 1, 2, math.Inf(1)} {
+		for _, jitter := range []backoff.Jitter{nil, backoff.EqualJitter, backoff.DecorrelatedJitter(time.Second, time.Second*3)} {
+			policy := backoff.Policy{Schedule: backoff.Constant(3 * time.Second), Jitter: jitter, Rand: fixed(u)}
+			require.GreaterOrEqual(t, policy.Delay(1), time.Duration(0), "draw %v", u)
+			require.LessOrEqual(t, policy.Delay(1), 3*time.Second, "draw %v", u)
+		}
+		policy := backoff.Policy{Schedule: backoff.Constant(3 * time.Second), Jitter: backoff.SlottedJitter(time.Second), Rand: fixed(u)}
+		require.Contains(t, []time.Duration{0, 3 * time.Second}, policy.Delay(1), "draw %v", u)
+	}
+}
+
+// Contract row 11: one policy, many goroutines, no lock, and every one its own numbers.
+func TestConcurrentCallsDrawDifferentNumbers(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour)}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	seen := map[[4]time.Duration]bool{}
+	for range 100 {
+		wg.Go(func() {
+			var waits [4]time.Duration
+			for i := range waits {
+				waits[i] = policy.Delay(1)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[waits] = true
+		})
+	}
+	wg.Wait()
+	require.Len(t, seen, 100)
+}

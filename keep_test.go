@@ -1,0 +1,923 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+)
+
+var errCut = errors.New("connection cut")
+
+// A lineman keeps a connection whose runs last as long as he is told, the last of them
+// for every further run, and notes the waits between them.
+type lineman struct {
+	lasting []time.Duration
+	err     error // of every run
+	runs    int
+	waits   []time.Duration
+	ended   time.Time
+}
+
+func (l *lineman) run(ctx context.Context) error {
+	if l.runs > 0 {
+		l.waits = append(l.waits, time.Since(l.ended))
+	}
+	l.runs++
+	defer func() { l.ended = time.Now() }()
+	if len(l.lasting) > 0 {
+		hold(ctx, l.lasting[min(l.runs, len(l.lasting))-1])
+	}
+	return l.err
+}
+
+// hold waits for d, or for the end of ctx.
+func hold(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// rigid waits 100 ms, 200 ms, 400 ms exactly, up to 30 s.
+func rigid() backoff.Policy { return backoff.Policy{Name: "line", Jitter: backoff.NoJitter} }
+
+func millis(all ...int) []time.Duration {
+	var durations []time.Duration
+	for _, n := range all {
+		durations = append(durations, time.Duration(n)*time.Millisecond)
+	}
+	return durations
+}
+
+func TestKeepRunsForAsLongAsTheContextLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		p := rigid()
+		l := lineman{err: errCut}
+		err := p.Keep(ctx, l.run)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errCut)
+		require.Equal(t, 9+(24*60*60*1000-51100)/30_000+1, l.runs, "51.1 s of growing waits, and one every 30 s")
+	})
+}
+
+func TestKeepWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		p.MaxAttempts = 5
+		var l lineman
+		err := p.Keep(t.Context(), l.run)
+		require.EqualError(t, err, "backoff: line: gave up after 5 attempts in 1.5s: run ended")
+		require.Equal(t, millis(100, 200, 400, 800), l.waits)
+	})
+}
+
+// Contract row 6: drop, stable for a minute, drop: the delay starts from its base.
+func TestKeepStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
+	short, long := 59_999*time.Millisecond, time.Minute
+	for _, c := range []struct {
+		name    string
+		healthy time.Duration
+		lasting []time.Duration
+		waits   []time.Duration
+	}{
+		{"a minute", time.Minute, []time.Duration{0, 0, short, long, 0, 0}, millis(100, 200, 400, 100, 200, 400)},
+		{"2 min by default", 0, []time.Duration{0, long, 2 * short, 2 * long, 0, 0}, millis(100, 200, 400, 100, 200, 400)},
+		{"negative: every run", -1, []time.Duration{0, 0, long, 0, 0, 0}, millis(100, 100, 100, 100, 100, 100)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				p := rigid()
+				p.Healthy = c.healthy
+				l := lineman{lasting: c.lasting, err: errCut}
+				p.Keep(ctx, func(ctx context.Context) error {
+					if l.runs == len(c.waits) {
+						defer cancel()
+					}
+					return l.run(ctx)
+				})
+				require.Equal(t, c.waits, l.waits)
+			})
+		})
+	}
+}
+
+func TestKeepJittersTheFirstReconnectAfterALongRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const loops = 1000
+		var mu sync.Mutex
+		var back []time.Duration // after all were cut off together
+		random := rand.New(rand.NewPCG(1, 2))
+		p := backoff.Policy{Rand: func() float64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return random.Float64()
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		var all sync.WaitGroup
+		for range loops {
+			all.Go(func() {
+				runs := 0
+				p.Keep(ctx, func(ctx context.Context) error {
+					if runs++; runs == 1 {
+						return hold(ctx, time.Hour)
+					}
+					mu.Lock()
+					back = append(back, time.Since(began)-time.Hour)
+					mu.Unlock()
+					return hold(ctx, time.Hour)
+				})
+			})
+		}
+		time.Sleep(time.Hour + time.Minute)
+		cancel()
+		all.Wait()
+		require.Len(t, back, loops)
+		tenths := make([]int, 10)
+		for _, d := range back {
+			tenths[d/(10*time.Millisecond)]++ // within 100 ms, or this panics
+		}
+		require.Greater(t, slices.Min(tenths), 70)
+		require.Less(t, slices.Max(tenths), 130)
+	})
+}
+
+func TestKeepCountsMaxAttemptsSinceTheLastHealthyRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		p.MaxAttempts = 3
+		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0, time.Hour, 0, 0, 0}, err: errCut}
+		err := p.Keep(t.Context(), l.run)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.ErrorIs(t, err, errCut)
+		require.Equal(t, 7, l.runs, "the third and the fifth began anew")
+		require.Equal(t, millis(100, 200, 100, 200, 100, 200), append(l.waits[:3:3], 200*time.Millisecond, l.waits[4], l.waits[5]))
+	})
+}
+
+func TestKeepCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		p.MaxElapsed = time.Second
+		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0}, err: errCut}
+		err := p.Keep(t.Context(), l.run)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, millis(100, 200, 100, 200, 400), l.waits, "and the next of 800 ms would pass it")
+	})
+}
+
+func TestKeepEndsOnAPermanentError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p backoff.Policy
+		runs := 0
+		err := p.Keep(t.Context(), func(context.Context) error {
+			if runs++; runs < 10 {
+				return errCut
+			}
+			return fmt.Errorf("login: %w", backoff.Permanent(errCut))
+		})
+		require.EqualError(t, err, "login: connection cut")
+		require.Equal(t, 10, runs)
+	})
+}
+
+func TestKeepReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
+		began := time.Now()
+		time.AfterFunc(time.Minute, func() { cancel(errors.New("shutdown")) })
+		err := p.Keep(ctx, func(context.Context) error { return errCut })
+		require.Equal(t, time.Minute, time.Since(began))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, errCut)
+		require.EqualError(t, err, "backoff: gave up after 1 attempt in 1m0s: shutdown: connection cut")
+	})
+}
+
+func TestKeepReturnsWhenTheContextEndsInARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var p backoff.Policy
+		l := lineman{lasting: []time.Duration{2 * time.Hour}} // an op that ends in good order
+		require.ErrorIs(t, p.Keep(ctx, l.run), context.DeadlineExceeded)
+		require.Equal(t, 1, l.runs)
+	})
+}
+
+func TestKeepBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		p := rigid()
+		l := lineman{err: errCut}
+		began := time.Now()
+		err := p.Keep(ctx, l.run)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 700*time.Millisecond, time.Since(began))
+		require.Equal(t, 4, l.runs)
+	})
+}
+
+func TestKeepUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var l lineman
+	var clerk clerk
+	p := rigid()
+	for _, p.Budget = range []backoff.Budget{nil, &clerk} {
+		err := p.Keep(ctx, l.run)
+		require.EqualError(t, err, "backoff: line: not started: context canceled")
+	}
+	require.Zero(t, l.runs)
+	require.Empty(t, clerk.asked)
+}
+
+func TestKeepRefusesAnInvalidPolicy(t *testing.T) {
+	var l lineman
+	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(backoff.InFlight)}
+	require.ErrorContains(t, p.Keep(t.Context(), l.run), "Policy.Schedule")
+	require.Zero(t, l.runs)
+}
+
+func TestKeepIsAsDataAsThePolicyIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var p backoff.Policy
+		p.Keep(ctx, func(context.Context) error { return errCut })
+		require.Zero(t, p.MaxAttempts)
+		runs := 0
+		p.Do(t.Context(), func(context.Context) error { runs++; return errCut })
+		require.Equal(t, 4, runs, "no limit is for Keep only")
+	})
+}
+
+// What ends a run by its own time does not end the loop, in whatever words the client reports it.
+func TestKeepGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
+	for _, told := range []error{context.DeadlineExceeded, context.Canceled, nil} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+			defer cancel()
+			p := rigid()
+			p.AttemptTimeout = backoff.Constant(10 * time.Minute)
+			runs := 0
+			err := p.Keep(ctx, func(ctx context.Context) error {
+				runs++
+				<-ctx.Done()
+				return told
+			})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, 144, runs, "every 10 min and 100 ms")
+		})
+	}
+}
+
+func TestKeepEndsWithAPolicyInsideUnlessItsErrorIsMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var dialing, keeping backoff.Policy
+		dials := 0
+		dial := func(ctx context.Context) error {
+			return dialing.Do(ctx, func(context.Context) error { dials++; return errCut })
+		}
+		require.ErrorIs(t, keeping.Keep(ctx, dial), backoff.ErrExhausted)
+		require.Equal(t, 4, dials)
+		err := keeping.Keep(ctx, func(ctx context.Context) error {
+			return backoff.Mark(dial(ctx), backoff.ClassRetryable)
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Greater(t, dials, 400)
+	})
+}
+
+// Contract row 24.
+func TestOneImmediateRetryIsConstantZeroAndTwoAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
+		l := lineman{err: errCut}
+		require.ErrorIs(t, p.Do(t.Context(), l.run), backoff.ErrExhausted)
+		require.Equal(t, []time.Duration{0}, l.waits)
+		require.Equal(t, 2, l.runs)
+		require.Zero(t, p.Delay(1))
+	})
+}
+
+// A clerk is a budget that notes what it is asked and told.
+type clerk struct {
+	reserve func(n int) (time.Duration, bool) // the nth question; nil: yes
+	depart  func(n int) bool
+
+	mu       sync.Mutex
+	asked    []backoff.Attempt
+	times    []time.Time
+	departed int
+	out      map[uint64]bool
+	told     []backoff.Outcome
+}
+
+func (c *clerk) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked, c.times = append(c.asked, a), append(c.times, time.Now())
+	n := len(c.asked)
+	ok = true
+	if c.reserve != nil {
+		wait, ok = c.reserve(n)
+	}
+	if ok {
+		if c.out == nil {
+			c.out = make(map[uint64]bool)
+		}
+		c.out[uint64(n)] = true
+	}
+	return backoff.Ticket{uint64(n)}, wait, ok
+}
+
+func (c *clerk) Depart(backoff.Ticket) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.departed++
+	return c.depart == nil || c.depart(c.departed)
+}
+
+func (c *clerk) Done(t backoff.Ticket, o backoff.Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.out[t[0]] {
+		panic("told of a ticket that is not out")
+	}
+	delete(c.out, t[0])
+	c.told = append(c.told, o)
+}
+
+// no refuses the questions from one number to another.
+func no(from, to int) func(int) (time.Duration, bool) {
+	return func(n int) (time.Duration, bool) { return 0, n < from || n > to }
+}
+
+func TestKeepWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		clerk := clerk{reserve: no(2, 4)}
+		p.Budget = &clerk
+		p.MaxAttempts = 2
+		began := time.Now()
+		l := lineman{err: errCut}
+		err := p.Keep(t.Context(), l.run)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.NotErrorIs(t, err, backoff.ErrBudget)
+		require.Equal(t, 2, l.runs)
+		var asked []time.Duration
+		for _, at := range clerk.times {
+			asked = append(asked, at.Sub(began))
+		}
+		require.Equal(t, millis(0, 100, 300, 700, 1500), asked, "once after every wait")
+		require.Equal(t, millis(1500), l.waits, "and ran as soon as it agreed")
+		require.Empty(t, clerk.out)
+	})
+}
+
+func TestKeepTellsTheBudgetWhatItAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 3 || n == 5 || n > 7 }}
+		p.Budget = &clerk
+		p.MaxAttempts = 3
+		p.AttemptTimeout = backoff.Sequence(time.Second, 0)
+		p.Keep(t.Context(), func(ctx context.Context) error {
+			if _, limited := ctx.Deadline(); limited {
+				<-ctx.Done()
+				return context.Canceled
+			}
+			return backoff.Mark(errCut, backoff.ClassThrottled)
+		})
+		type question struct {
+			number int
+			kind   backoff.Kind
+			class  backoff.Class
+		}
+		var asked []question
+		for _, a := range clerk.asked {
+			require.False(t, a.Now.IsZero())
+			asked = append(asked, question{a.Number, a.Kind, a.Class})
+		}
+		const first, retry = backoff.KindFirst, backoff.KindRetry
+		require.Equal(t, []question{
+			{1, first, backoff.ClassUnknown}, {1, first, backoff.ClassUnknown}, {1, first, backoff.ClassUnknown},
+			{2, retry, backoff.ClassRetryable}, {2, retry, backoff.ClassRetryable}, // its time ran out
+			{3, retry, backoff.ClassThrottled}, {3, retry, backoff.ClassThrottled}, {3, retry, backoff.ClassThrottled},
+		}, asked)
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeTimeout, backoff.OutcomeThrottled, backoff.OutcomeThrottled}, clerk.told)
+	})
+}
+
+func TestKeepWaitsAndAsksAgainWhereADepartureIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		clerk := clerk{depart: func(n int) bool { return n > 2 }}
+		p.Budget = &clerk
+		p.MaxAttempts = 2
+		began := time.Now()
+		l := lineman{err: errCut}
+		require.ErrorIs(t, p.Keep(t.Context(), l.run), backoff.ErrExhausted)
+		require.Equal(t, 700*time.Millisecond, time.Since(began), "two waits before the first run, one after it")
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeNotSent, backoff.OutcomeTransient, backoff.OutcomeTransient}, clerk.told)
+	})
+}
+
+// Even with a schedule of zeros and a generator that draws nothing but zeros.
+func TestKeepNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
+	refused := map[string]*clerk{
+		"the run":       {reserve: no(2, 1<<30)},
+		"the first run": {reserve: no(1, 1<<30)},
+		"departures":    {depart: func(n int) bool { return n == 1 }},
+	}
+	zero := func() float64 { return 0 }
+	policies := map[string]backoff.Policy{
+		"zero schedule": {Schedule: backoff.Constant(0), Rand: zero},
+		"zero draws":    {Rand: zero},
+		"pushback of 0": {},
+	}
+	for who, clerk := range refused {
+		for what, p := range policies {
+			t.Run(who+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					clerk.asked, clerk.departed = nil, 0
+					p.Budget = clerk
+					runs := 0
+					err := p.Keep(ctx, func(context.Context) error {
+						runs++
+						return backoff.Pushback(errCut, 0)
+					})
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					if runs > 0 {
+						require.ErrorIs(t, err, errCut, "it is not lost")
+					}
+					require.LessOrEqual(t, runs, 1)
+					require.Greater(t, len(clerk.asked), 100)
+					require.Less(t, len(clerk.asked), 400, "in an hour: the wait grows to 30 s")
+				})
+			})
+		}
+	}
+}
+
+func TestKeepBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		clerk := clerk{reserve: no(2, 1<<30)}
+		p := backoff.Policy{Schedule: backoff.Constant(0), MaxDelay: time.Second, Budget: &clerk}
+		p.Keep(ctx, func(context.Context) error { return errCut })
+		require.InDelta(t, 3600, len(clerk.asked), 10)
+	})
+}
+
+func TestKeepObeysAHintOnceAndNotAgainAtEveryRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		clerk := clerk{reserve: no(2, 3)}
+		p.Budget, p.MaxAttempts, p.Rand = &clerk, 2, func() float64 { return 0 }
+		began := time.Now()
+		p.Keep(t.Context(), func(context.Context) error { return backoff.RetryAfter(errCut, time.Minute) })
+		require.Equal(t, time.Minute+700*time.Millisecond, time.Since(began), "of waits of 100, 200 and 400 ms")
+	})
+}
+
+func TestKeepEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		reserve func(n int) (time.Duration, bool)
+		ended   time.Duration
+	}{
+		{"refused", no(2, 1<<30), 700 * time.Millisecond},
+		{"delayed at first", func(n int) (time.Duration, bool) { return time.Hour, n > 1 }, 100 * time.Millisecond},
+		{"delayed after a run", func(n int) (time.Duration, bool) { return time.Duration(n-1) * time.Hour, true }, 100 * time.Millisecond},
+		{"delayed later", func(n int) (time.Duration, bool) { return time.Hour, n == 4 }, 700 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				clerk := clerk{reserve: c.reserve}
+				p := rigid()
+				p.Budget = &clerk
+				began := time.Now()
+				err := p.Keep(ctx, func(context.Context) error { return errCut })
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, c.ended, time.Since(began))
+				require.Empty(t, clerk.out)
+			})
+		})
+	}
+}
+
+func TestKeepReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) {
+	for name, clerk := range map[string]*clerk{
+		"refused": {reserve: no(1, 1<<30)},
+		"delayed": {reserve: func(n int) (time.Duration, bool) { return time.Hour, n > 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				p := rigid()
+				p.Budget = clerk
+				began := time.Now()
+				time.AfterFunc(10*time.Minute+time.Millisecond, cancel)
+				var l lineman
+				require.EqualError(t, p.Keep(ctx, l.run), "backoff: line: not started: context canceled")
+				require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
+				require.Zero(t, l.runs)
+				require.Empty(t, clerk.out)
+			})
+		})
+	}
+}
+
+func TestKeepReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		clerk := clerk{}
+		clerk.reserve = func(n int) (time.Duration, bool) {
+			if n == 3 {
+				cancel()
+			}
+			return 0, n == 1
+		}
+		p := rigid()
+		p.Budget = &clerk
+		require.ErrorIs(t, p.Keep(ctx, func(context.Context) error { return errCut }), context.Canceled)
+		require.Len(t, clerk.asked, 3)
+	})
+}
+
+func TestKeepSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
+	for name, leave := range map[string]func(){
+		"panic":  func() { panic("bug") },
+		"Goexit": runtime.Goexit,
+	} {
+		for _, established := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, established), func(t *testing.T) {
+				var clerk clerk
+				p := backoff.Policy{Budget: &clerk}
+				var done sync.WaitGroup
+				done.Go(func() {
+					defer func() { recover() }()
+					p.Keep(t.Context(), func(ctx context.Context) error {
+						if established {
+							backoff.Established(ctx)
+						}
+						leave()
+						return nil
+					})
+				})
+				done.Wait()
+				require.Empty(t, clerk.out)
+				require.Len(t, clerk.told, 1)
+			})
+		}
+	}
+}
+
+func TestKeepPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clerk clerk
+		p := rigid()
+		p.Budget = &clerk
+		l := lineman{lasting: []time.Duration{0, time.Minute, 2 * time.Minute, 0}, err: errCut}
+		runs := 0
+		p.Keep(t.Context(), func(ctx context.Context) error {
+			if runs++; runs == 5 {
+				return backoff.Permanent(l.run(ctx))
+			}
+			return l.run(ctx)
+		})
+		const failed, success = backoff.OutcomeTransient, backoff.OutcomeSuccess
+		require.Equal(t, []backoff.Outcome{failed, failed, success, failed, backoff.OutcomeDefinitive}, clerk.told)
+	})
+}
+
+// The budget waits for a success, and the loop, which is all there is, for the budget.
+func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
+	const outage = 30 * time.Minute
+	for name, budget := range map[string]backoff.Budget{
+		"alone":        new(backoff.RetryBudget),
+		"among others": backoff.All(new(backoff.InFlight), new(backoff.RetryBudget), new(backoff.Pending)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				began := time.Now()
+				p := backoff.Policy{Budget: budget}
+				tries := 0
+				var back time.Duration
+				p.Keep(ctx, func(ctx context.Context) error {
+					up := time.Since(began)
+					switch {
+					case up == 0:
+						return hold(ctx, 5*time.Minute)
+					case up < outage:
+						tries++
+						return errCut
+					}
+					back = up
+					return hold(ctx, time.Hour)
+				})
+				require.LessOrEqual(t, tries, 2+25/2, "two spare retries of a client that has just started, and one every 2 min")
+				require.Greater(t, back, outage)
+				require.Less(t, back, outage+2*time.Minute+30*time.Second)
+			})
+		})
+	}
+}
+
+func TestObserverIsToldOfEveryRunThatEndsUnderKeepOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []backoff.Event
+		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 2 || n == 5 || n == 6 }}
+		p := rigid()
+		p.Budget, p.MaxAttempts = &clerk, 3
+		p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
+		p.Keep(t.Context(), func(context.Context) error { return backoff.Mark(errCut, backoff.ClassRetryable) })
+		require.Len(t, seen, 3)
+		for i, e := range seen {
+			require.Equal(t, i+1, e.Attempt)
+			require.ErrorIs(t, e.Err, errCut)
+			require.Equal(t, backoff.ClassRetryable, e.Class)
+		}
+		require.Equal(t, millis(100, 1400, 1600), []time.Duration{seen[0].Slept, seen[1].Slept, seen[2].Slept})
+		require.Equal(t, millis(200, 1600, 0), []time.Duration{seen[0].Wait, seen[1].Wait, seen[2].Wait})
+		require.Equal(t, backoff.EventGiveUp, seen[2].Kind)
+	})
+}
+
+// Contract row 68: ten thousand clients lose their connection at once. Each takes 50 ms to
+// connect, and the service can bear 100 that do.
+func TestTenThousandReconnectingLoopsNeverExceedTheirCap(t *testing.T) {
+	const loops, most = 10_000, 100
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		inFlight := backoff.InFlight{Max: most}
+		p := backoff.Policy{Budget: &inFlight}
+		service := switchboard{down: true}
+		var all sync.WaitGroup
+		for range loops {
+			all.Go(func() { p.Keep(ctx, service.connect) })
+		}
+		time.Sleep(time.Minute)
+		service.change(func() { service.down = false })
+		began := time.Now()
+		for connected := 0; connected < loops && time.Since(began) < time.Hour; {
+			time.Sleep(time.Second)
+			service.change(func() { connected = service.connected })
+		}
+		t.Logf("%d connected %v after the service returned; at most %d were connecting; %d attempts in the minute before",
+			service.connected, time.Since(began), service.peak, service.failed)
+		require.Equal(t, loops, service.connected, "all are connected")
+		require.Equal(t, most, service.peak, "and never more than the cap were connecting")
+		require.Zero(t, inFlight.Load(), "which those who are connected do not count for")
+		cancel()
+		all.Wait()
+		require.Zero(t, inFlight.Load())
+	})
+}
+
+// switchboard is a service that counts who is connecting to it at once.
+type switchboard struct {
+	mu               sync.Mutex
+	down             bool
+	connecting, peak int
+	connected        int
+	failed           int
+}
+
+func (s *switchboard) connect(ctx context.Context) error {
+	s.change(func() { s.connecting++; s.peak = max(s.peak, s.connecting) })
+	err := hold(ctx, 50*time.Millisecond)
+	s.change(func() {
+		s.connecting--
+		if s.down {
+			s.failed++
+			err = errCut
+		}
+	})
+	if err != nil {
+		return err
+	}
+	s.change(func() { s.connected++ })
+	backoff.Established(ctx)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *switchboard) change(what func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what()
+}
+
+func TestASharedRateLimitSpacesTheRunsOfAllLoops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const loops = 1000
+		ctx, cancel := context.WithCancel(t.Context())
+		p := backoff.Policy{Budget: &backoff.RateLimit{Limiter: rate.NewLimiter(100, 1)}}
+		var mu sync.Mutex
+		var began []time.Time
+		var all sync.WaitGroup
+		for range loops {
+			all.Go(func() {
+				p.Keep(ctx, func(ctx context.Context) error {
+					mu.Lock()
+					began = append(began, time.Now())
+					mu.Unlock()
+					return hold(ctx, time.Hour) // cut off together
+				})
+			})
+		}
+		time.Sleep(90 * time.Minute)
+		cancel()
+		all.Wait()
+		require.Len(t, began, 2*loops)
+		for i := range began[1:] {
+			require.GreaterOrEqual(t, began[i+1].Sub(began[i]), 10*time.Millisecond-time.Microsecond)
+		}
+		require.Less(t, began[2*loops-1].Sub(began[loops]), 11*time.Second)
+	})
+}
+
+func TestEstablishedSettlesTheRunWithItsBudgetOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clerk := clerk{}
+		p := rigid()
+		p.Budget, p.MaxAttempts = &clerk, 3
+		var first context.Context
+		runs := 0
+		p.Keep(t.Context(), func(ctx context.Context) error {
+			switch runs++; runs {
+			case 1:
+				first = ctx
+				return errCut
+			case 2:
+				backoff.Established(first)
+				require.Len(t, clerk.out, 1, "a run that is over speaks for no other")
+				backoff.Established(ctx)
+				require.Empty(t, clerk.out)
+				backoff.Established(ctx)
+			}
+			return errCut
+		})
+		const failed, success = backoff.OutcomeTransient, backoff.OutcomeSuccess
+		require.Equal(t, []backoff.Outcome{failed, success, failed}, clerk.told)
+	})
+}
+
+func TestEstablishedDoesNotMakeARunHealthy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		p.Budget, p.MaxAttempts = new(backoff.InFlight), 4
+		l := lineman{err: errCut}
+		err := p.Keep(t.Context(), func(ctx context.Context) error {
+			backoff.Established(ctx)
+			return l.run(ctx)
+		})
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, millis(100, 200, 400), l.waits)
+	})
+}
+
+func TestEstablishedDoesNothingWhereItDoesNotBelong(t *testing.T) {
+	var clerk clerk
+	limited := backoff.Policy{Budget: &clerk}
+	unlimited := backoff.Policy{MaxAttempts: 1}
+	backoff.Established(t.Context())
+	require.NoError(t, limited.Do(t.Context(), func(ctx context.Context) error {
+		backoff.Established(ctx)
+		require.Len(t, clerk.out, 1)
+		return nil
+	}))
+	limited.Keep(t.Context(), func(ctx context.Context) error {
+		unlimited.Keep(ctx, func(ctx context.Context) error {
+			backoff.Established(ctx)
+			require.Len(t, clerk.out, 1, "the loop around it is another one")
+			return nil
+		})
+		return backoff.Permanent(errCut)
+	})
+}
+
+func TestEstablishedMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
+	var clerk clerk
+	p := backoff.Policy{Budget: &clerk, Schedule: backoff.Constant(0), MaxAttempts: 200}
+	var callers sync.WaitGroup
+	p.Keep(t.Context(), func(ctx context.Context) error {
+		for range 4 {
+			callers.Go(func() { backoff.Established(ctx) })
+		}
+		return errCut
+	})
+	callers.Wait()
+	require.Empty(t, clerk.out)
+	require.Len(t, clerk.told, 200)
+}
+
+func TestKeepLeavesNothingBehind(t *testing.T) {
+	before := runtime.NumGoroutine()
+	inFlight, pending := new(backoff.InFlight), new(backoff.Pending)
+	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: backoff.All(inFlight, pending)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all, failed sync.WaitGroup
+	for range 50 {
+		failed.Add(1)
+		all.Go(func() {
+			p.Keep(ctx, func(context.Context) error { defer failed.Done(); return errCut })
+		})
+	}
+	failed.Wait()
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+50, "a loop has no goroutine but its own")
+	cancel()
+	all.Wait()
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // those who are done may not be gone yet
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	require.Zero(t, pending.Load())
+	require.Zero(t, inFlight.Load())
+}
+
+// A client stays subscribed: whatever ends the subscription, it comes back.
+func ExamplePolicy_Keep() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	policy := backoff.Policy{Name: "subscribe", Schedule: backoff.Exponential{Initial: time.Millisecond}}
+	runs := 0
+	err := policy.Keep(ctx, func(ctx context.Context) error {
+		runs++
+		switch runs {
+		case 1:
+			fmt.Println("connected, and cut off")
+			return errors.New("connection reset")
+		case 2:
+			fmt.Println("connected, and the server said goodbye")
+			return nil
+		}
+		fmt.Println("connected, and shut down")
+		cancel()
+		return ctx.Err()
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// connected, and cut off
+	// connected, and the server said goodbye
+	// connected, and shut down
+	// true
+}
+
+// Any number of clients may be connected, but only two of them connect at once.
+func ExampleEstablished() {
+	ctx, cancel := context.WithCancel(context.Background())
+	connecting := backoff.InFlight{Max: 2}
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Budget: &connecting}
+
+	var clients, connected sync.WaitGroup
+	for range 50 {
+		connected.Add(1)
+		clients.Go(func() {
+			policy.Keep(ctx, func(ctx context.Context) error {
+				// dial, log in, subscribe
+				backoff.Established(ctx)
+				connected.Done()
+				<-ctx.Done() // receive
+				return ctx.Err()
+			})
+		})
+	}
+	connected.Wait()
+	fmt.Println("all connected,", connecting.Load(), "connecting")
+	cancel()
+	clients.Wait()
+	// Output: all connected, 0 connecting
+}

@@ -1,0 +1,168 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Contract rows 10 and 73: what can be said of a call is in its events.
+func TestAnEventCarriesWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{
+			Name: "fetch", MaxAttempts: 3, Rand: fixed(0.5),
+			Schedule: backoff.Linear{Initial: 2 * time.Second},
+		}
+		hinted := backoff.RetryAfter(backoff.Mark(errBoom, backoff.ClassThrottled), time.Minute)
+		events := watch(&policy)
+
+		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom, hinted, errFinal).do), backoff.ErrExhausted)
+
+		const s = time.Second
+		require.Equal(t, []backoff.Event{
+			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, MaxAttempts: 3, Err: errBoom, Delay: 2 * s, Wait: s},
+			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 2, MaxAttempts: 3, Err: hinted, Class: backoff.ClassThrottled, Delay: 4 * s, Wait: 63 * s, Slept: s, Hint: 60 * s, Elapsed: s},
+			{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 3, MaxAttempts: 3, Err: errFinal, Reason: backoff.ReasonAttempts, Slept: 63 * s, Elapsed: 64 * s},
+		}, *events)
+	})
+}
+
+func TestASuccessIsAnEventToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.Name, policy.MaxAttempts = "fetch", -1
+		events := watch(policy)
+		require.NoError(t, policy.Do(t.Context(), returning(nil).do))
+		require.NoError(t, policy.Do(t.Context(), returning(errBoom, nil).do))
+		require.Equal(t, []backoff.Event{
+			{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1, MaxAttempts: -1},
+			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, MaxAttempts: -1, Err: errBoom, Delay: time.Second, Wait: time.Second},
+			{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 2, MaxAttempts: -1, Slept: time.Second, Elapsed: time.Second},
+		}, *events)
+	})
+}
+
+// Contract row 76: what a layer put into the context or the error of a call, its
+// observer can read.
+func TestTheObserverGetsTheContextOfTheCall(t *testing.T) {
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, "request 7")
+	heard := 0
+	policy := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: backoff.Constant(time.Hour), Observer: func(got context.Context, _ backoff.Event) {
+		heard++
+		require.Equal(t, "request 7", got.Value(key{}))
+		require.NoError(t, got.Err())
+	}}
+	require.Error(t, policy.Do(ctx, returning(errBoom).do))
+	require.Equal(t, 4, heard)
+}
+
+func TestNoAttemptNoAttemptNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		policy := backoff.Policy{}
+		events := watch(&policy)
+		require.Error(t, policy.Do(ctx, returning(nil).do))
+		require.Equal(t, []backoff.Event{
+			{Kind: backoff.EventGiveUp, MaxAttempts: 4, Reason: backoff.ReasonCanceled},
+		}, *events)
+	})
+}
+
+// The reading of the class does not hang on whether the call goes on.
+func TestTheLastEventTellsTheClass(t *testing.T) {
+	for _, class := range []backoff.Class{backoff.ClassUnsent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent} {
+		policy := backoff.Policy{MaxAttempts: 1}
+		events := watch(&policy)
+		require.Error(t, policy.Do(t.Context(), returning(backoff.Mark(errBoom, class)).do))
+		require.Equal(t, class, (*events)[0].Class)
+	}
+}
+
+// A retry that is announced is one that was paid for; if its sleep is cut short, the
+// end is told as well.
+func TestACancelledSleepIsAnnouncedAndEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Minute)
+		events := watch(policy)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		require.ErrorIs(t, policy.Do(ctx, returning(errBoom).do), context.Canceled)
+		require.Len(t, *events, 2)
+		require.Equal(t, backoff.EventRetry, (*events)[0].Kind)
+		require.Equal(t, backoff.ReasonCanceled, (*events)[1].Reason)
+		require.Equal(t, time.Second, (*events)[1].Slept)
+		require.Equal(t, time.Second, (*events)[1].Elapsed)
+	})
+}
+
+func TestKindsHaveNames(t *testing.T) {
+	require.Equal(t, "retry", backoff.EventRetry.String())
+	require.Equal(t, "give up", backoff.EventGiveUp.String())
+	require.Equal(t, "success", backoff.EventSuccess.String())
+}
+
+// An observer must not fail the call it observes.
+func TestAPanicInTheObserverIsContained(t *testing.T) {
+	silence(t)
+	for _, thrown := range []any{errors.ErrUnsupported, "text", 7} {
+		books, heard := &ledger{}, 0
+		policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0), Observer: func(context.Context, backoff.Event) { heard++; panic(thrown) }}
+		require.NoError(t, policy.Do(t.Context(), returning(errBoom, nil).do))
+		require.Equal(t, 2, heard)
+		require.Empty(t, books.out)
+		require.Equal(t, "done 2: success", books.lines[len(books.lines)-1])
+	}
+}
+
+// silence keeps what is written to standard error from the output of the tests, and
+// returns a function that reads it.
+func silence(t *testing.T) func() string {
+	file, err := os.CreateTemp(t.TempDir(), "stderr")
+	require.NoError(t, err)
+	real := os.Stderr
+	os.Stderr = file
+	t.Cleanup(func() {
+		os.Stderr = real
+		require.NoError(t, file.Close())
+	})
+	return func() string {
+		text, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		return string(text)
+	}
+}
+
+// In a program the report comes once, so the test makes it itself.
+func TestAPanicInTheObserverIsReportedWithItsStack(t *testing.T) {
+	for text, thrown := range map[string]any{"unsupported operation": errors.ErrUnsupported, "text": "text", "of a type of its own": 7} {
+		read := silence(t)
+		backoff.ReportPanic(thrown)
+		require.Contains(t, read(), "backoff: an observer panicked, which is reported only once: "+text+"\ngoroutine ")
+	}
+}
+
+func TestObserversAreToldInOrderAndApart(t *testing.T) {
+	silence(t)
+	var heard []string
+	note := func(name string) backoff.Observer {
+		return func(_ context.Context, e backoff.Event) { heard = append(heard, name+" "+e.Kind.String()) }
+	}
+	broken := func(context.Context, backoff.Event) { panic("broken") }
+	policy := backoff.Policy{Schedule: backoff.Constant(0), Observer: backoff.Observers(nil, note("a"), broken, note("b"))}
+	require.NoError(t, policy.Do(t.Context(), returning(errBoom, nil).do))
+	require.Equal(t, []string{"a retry", "b retry", "a success", "b success"}, heard)
+}
+
+func TestNoObserversAreNone(t *testing.T) {
+	require.Nil(t, backoff.Observers())
+	require.Nil(t, backoff.Observers(nil, nil))
+}

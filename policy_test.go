@@ -1,0 +1,754 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Contract rows 36 and 117: the first call counts.
+func TestMaxAttemptsCountsTheFirstCall(t *testing.T) {
+	for limit, want := range map[int]int{0: 4, 1: 1, 2: 2, 4: 4, 9: 9} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Second)
+			policy.MaxAttempts = limit
+			op := returning(errBoom)
+			err := policy.Do(t.Context(), op.do)
+			require.Len(t, op.at, want, "MaxAttempts %d", limit)
+			require.Equal(t, want, gaveUp(t, err).Attempts)
+
+			results := make([]error, want) // one failure less, and then success
+			for i := range want - 1 {
+				results[i] = errBoom
+			}
+			require.NoError(t, policy.Do(t.Context(), returning(results...).do), "MaxAttempts %d", limit)
+		})
+	}
+}
+
+// Contract rows 4 and 109: no limit has to be asked for, and then the context is the limit.
+func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.MaxAttempts, policy.MaxElapsed, policy.MaxDelay, policy.MaxHint = -1, -1, -1, -1
+		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Second)
+		defer cancel()
+		op := returning(errBoom)
+		err := policy.Do(ctx, op.do)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, op.at, 1000)
+	})
+}
+
+// Contract rows 16 and 26.
+func TestExponentialWaitsUnderEqualJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{
+			MaxAttempts: 7, Jitter: backoff.EqualJitter, Rand: fixed(0),
+			Schedule: backoff.Exponential{Initial: 200 * time.Millisecond, Max: 5 * time.Second},
+		}
+		op := returning(errBoom)
+		require.Error(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 100, 300, 700, 1500, 3100, 5600), op.at)
+	})
+}
+
+func TestMaxElapsedCountsTheAttemptsAndInterruptsNone(t *testing.T) {
+	for _, row := range []struct {
+		limit    time.Duration
+		attempts int
+	}{
+		{3*time.Second - 1, 1}, {3 * time.Second, 2}, {6*time.Second - 1, 2}, {6 * time.Second, 3}, {0, 4}, {-1, 4},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Second)
+			policy.MaxElapsed = row.limit
+			attempts := 0
+			err := policy.Do(t.Context(), func(ctx context.Context) error {
+				attempts++
+				time.Sleep(2 * time.Second)
+				require.NoError(t, ctx.Err())
+				return errBoom
+			})
+			require.ErrorIs(t, err, backoff.ErrExhausted)
+			require.Equal(t, row.attempts, attempts, "MaxElapsed %v", row.limit)
+		})
+	}
+}
+
+// Contract row 104: limits of count and time together, the first one wins.
+func TestTheFirstLimitReachedEndsTheCall(t *testing.T) {
+	for _, row := range []struct {
+		attempts int
+		elapsed  time.Duration
+		want     backoff.Reason
+	}{
+		{3, 10 * time.Second, backoff.ReasonAttempts},
+		{3, 2 * time.Second, backoff.ReasonAttempts},
+		{3, 2*time.Second - 1, backoff.ReasonElapsed},
+		{-1, 2 * time.Second, backoff.ReasonElapsed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Second)
+			policy.MaxAttempts, policy.MaxElapsed = row.attempts, row.elapsed
+			err := policy.Do(t.Context(), returning(errBoom).do)
+			require.Equal(t, row.want, gaveUp(t, err).Reason, "%+v", row)
+		})
+	}
+}
+
+// The wait that ends with the deadline leaves no time for an attempt.
+func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
+	for wait, attempts := range map[time.Duration]int{2*time.Second - 1: 2, 2 * time.Second: 1, 2*time.Second + 1: 1, 0: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			policy := steady(wait)
+			policy.MaxAttempts = 4
+			op := returning(errBoom)
+			err := policy.Do(ctx, op.do)
+			require.Len(t, op.at, attempts, "wait %v", wait)
+			require.Equal(t, wait != 0, errors.Is(err, context.DeadlineExceeded))
+		})
+	}
+}
+
+// Everything is wrong with this call. Each round puts right what stopped it, and
+// what stands behind comes to light.
+func TestDecisionsAreMadeInOneOrder(t *testing.T) {
+	order := []backoff.Reason{
+		backoff.ReasonCanceled, backoff.ReasonPermanent, backoff.ReasonOverloaded, backoff.ReasonAttempts,
+		backoff.ReasonNotIdempotent, backoff.ReasonHint, backoff.ReasonElapsed, backoff.ReasonDeadline,
+		backoff.ReasonBudget, backoff.ReasonSuccess,
+	}
+	for i, want := range order {
+		synctest.Test(t, func(t *testing.T) {
+			wrong := func(r backoff.Reason) bool { return slices.Index(order, r) >= i }
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			policy := steady(time.Minute)
+			failure := errBoom
+			if wrong(backoff.ReasonDeadline) {
+				ctx, cancel = context.WithTimeout(ctx, 40*time.Second)
+				defer cancel()
+			}
+			if wrong(backoff.ReasonElapsed) {
+				policy.MaxElapsed = 30 * time.Second
+			}
+			if wrong(backoff.ReasonHint) {
+				failure = backoff.RetryAfter(failure, time.Hour)
+			}
+			if wrong(backoff.ReasonNotIdempotent) {
+				policy.Idempotency = backoff.NonIdempotent
+			}
+			if wrong(backoff.ReasonAttempts) {
+				policy.MaxAttempts = 1
+			}
+			if wrong(backoff.ReasonOverloaded) {
+				failure = backoff.Mark(failure, backoff.ClassOverloaded)
+			}
+			if wrong(backoff.ReasonPermanent) {
+				failure = backoff.Permanent(failure)
+			}
+			policy.Budget = &ledger{refuse: func(a backoff.Attempt) bool { return a.Number == 2 && wrong(backoff.ReasonBudget) }}
+			events := watch(policy)
+
+			op := returning(failure, nil)
+			_ = policy.Do(ctx, func(ctx context.Context) error {
+				if wrong(backoff.ReasonCanceled) {
+					cancel()
+				}
+				return op.do(ctx)
+			})
+
+			require.Equal(t, want, (*events)[len(*events)-1].Reason)
+			if want != backoff.ReasonSuccess {
+				require.Len(t, op.at, 1, "%v", want)
+			}
+		})
+	}
+}
+
+// Contract rows 27 and 29.
+func TestAnEndedContextAllowsNoAttempt(t *testing.T) {
+	errCause := errors.New("shutting down")
+	for name, policy := range everyPath() {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errCause)
+		op := returning(nil)
+		err := policy.Do(ctx, op.do)
+		require.Empty(t, op.at, name)
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.ErrorIs(t, err, errCause, name)
+		require.Zero(t, gaveUp(t, err).Attempts, name)
+		require.NoError(t, gaveUp(t, err).Last, name)
+	}
+}
+
+func TestASuccessStandsHoweverTheContextEnded(t *testing.T) {
+	for name, policy := range everyPath() {
+		for _, failures := range []int{0, 1} {
+			ctx, cancel := context.WithCancel(t.Context())
+			n := 0
+			err := policy.Do(ctx, func(context.Context) error {
+				if n++; n <= failures {
+					return errBoom
+				}
+				cancel()
+				return nil
+			})
+			require.NoError(t, err, "%s, success after %d failures", name, failures)
+		}
+	}
+}
+
+// Contract row 28: the call ends in the instant of the cancellation, and does not
+// stay to see whether its operation fared better.
+func TestAContextThatEndsDuringAnAttemptIsTheEnd(t *testing.T) {
+	for name, policy := range everyPath() {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		errCause := errors.New("shutting down")
+		op := returning(errBoom)
+		err := policy.Do(ctx, func(ctx context.Context) error {
+			cancel(errCause)
+			return op.do(ctx)
+		})
+		require.Len(t, op.at, 1, name)
+		for _, want := range []error{context.Canceled, errCause, errBoom} {
+			require.ErrorIs(t, err, want, name)
+		}
+		require.Equal(t, backoff.ReasonCanceled, gaveUp(t, err).Reason, name)
+	}
+}
+
+// everyPath returns policies that take the different ways through Do.
+func everyPath() map[string]*backoff.Policy {
+	at0 := backoff.Constant(0)
+	return map[string]*backoff.Policy{
+		"plain":      {Schedule: at0},
+		"observed":   {Schedule: at0, Observer: func(context.Context, backoff.Event) {}},
+		"timed":      {Schedule: at0, AttemptTimeout: backoff.Constant(time.Hour)},
+		"limited":    {Schedule: at0, MaxElapsed: time.Hour},
+		"keyed":      {Schedule: at0, Idempotency: backoff.Keyed},
+		"budgeted":   {Schedule: at0, Budget: &ledger{}},
+		"by success": {Schedule: at0, Budget: &backoff.RetryBudget{}},
+	}
+}
+
+func TestAContextThatEndsWhileSleepingIsToldFromADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ctx, stop := context.WithTimeout(ctx, time.Hour)
+		defer stop()
+		time.AfterFunc(time.Minute, func() { cancel(io.ErrClosedPipe) })
+		err := steady(10*time.Minute).Do(ctx, returning(errBoom).do)
+		require.Equal(t, backoff.ReasonCanceled, gaveUp(t, err).Reason)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		for _, want := range []error{context.Canceled, io.ErrClosedPipe, errBoom} {
+			require.ErrorIs(t, err, want)
+		}
+		require.Equal(t, time.Minute, gaveUp(t, err).Elapsed)
+	})
+}
+
+// Contract row 128: whatever ends a call, one reason is reported, once.
+func TestEveryStopHasOneReason(t *testing.T) {
+	seen := map[backoff.Reason]bool{}
+	for _, end := range endings() {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Minute)
+			events := watch(policy)
+			err := end.call(t, policy)
+			require.Error(t, err)
+			last := (*events)[len(*events)-1]
+			require.Equal(t, backoff.EventGiveUp, last.Kind)
+			require.Equal(t, end.want, last.Reason)
+			switch {
+			case end.want == backoff.ReasonInvalid:
+				require.Equal(t, err, last.Err, "the policy's own error")
+			case last.Attempt == 0:
+				require.NoError(t, last.Err, "no attempt, no error")
+			default:
+				require.ErrorIs(t, err, last.Err, "the operation's error")
+				_, ours := errors.AsType[*backoff.Error](last.Err)
+				require.False(t, ours, "and no more than that")
+			}
+			require.Len(t, slices.DeleteFunc(*events, func(e backoff.Event) bool { return e.Kind == backoff.EventRetry }), 1)
+			seen[end.want] = true
+		})
+	}
+	for r := backoff.ReasonPermanent; r <= backoff.ReasonInvalid; r++ {
+		require.True(t, seen[r], "no ending for %v", r)
+	}
+}
+
+type ending struct {
+	want backoff.Reason
+	call func(t *testing.T, p *backoff.Policy) error
+}
+
+// endings are ways for a call to end, one for each Reason but success.
+func endings() []ending {
+	do := func(adjust func(p *backoff.Policy), results ...error) func(t *testing.T, p *backoff.Policy) error {
+		return func(t *testing.T, p *backoff.Policy) error {
+			adjust(p)
+			return p.Do(t.Context(), returning(results...).do)
+		}
+	}
+	asIs := func(*backoff.Policy) {}
+	return []ending{
+		{backoff.ReasonPermanent, do(asIs, backoff.Permanent(errFinal))},
+		{backoff.ReasonAttempts, do(asIs, errBoom)},
+		{backoff.ReasonElapsed, do(func(p *backoff.Policy) { p.MaxElapsed = 30 * time.Second }, errBoom)},
+		{backoff.ReasonHint, do(asIs, backoff.RetryAfter(errBoom, time.Hour))},
+		{backoff.ReasonNotIdempotent, do(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent }, errBoom)},
+		{backoff.ReasonOverloaded, do(asIs, backoff.Mark(errBoom, backoff.ClassOverloaded))},
+		{backoff.ReasonBudget, do(func(p *backoff.Policy) { p.Budget = refusing(2) }, errBoom)},
+		{backoff.ReasonBudget, do(func(p *backoff.Policy) { p.Budget = refusing(1) }, errBoom)},
+		{backoff.ReasonOpen, do(asIs, errBoom, &backoff.OpenError{})},
+		{backoff.ReasonInvalid, do(func(p *backoff.Policy) { p.Schedule = backoff.Sequence() }, errBoom)},
+		{backoff.ReasonDeadline, func(t *testing.T, p *backoff.Policy) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			return p.Do(ctx, returning(errBoom).do)
+		}},
+		{backoff.ReasonCanceled, func(t *testing.T, p *backoff.Policy) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			return p.Do(ctx, returning(errBoom).do)
+		}},
+		{backoff.ReasonAbandoned, func(t *testing.T, p *backoff.Policy) error {
+			r := p.Start(t.Context())
+			for range r.Attempts() {
+				r.Fail(errBoom)
+				break
+			}
+			return r.Err()
+		}},
+	}
+}
+
+// refusing is a budget that refuses the attempt with the given number.
+func refusing(number int) *ledger {
+	return &ledger{refuse: func(a backoff.Attempt) bool { return a.Number == number }}
+}
+
+// watch makes p note its events.
+func watch(p *backoff.Policy) *[]backoff.Event {
+	var events []backoff.Event
+	p.Observer = func(_ context.Context, e backoff.Event) { events = append(events, e) }
+	return &events
+}
+
+// Contract row 116: attempts of 1, 2, 4, 4 s.
+func TestAnAttemptsTimeMayGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{
+			AttemptTimeout: backoff.Exponential{Initial: time.Second, Max: 4 * time.Second},
+			Schedule:       backoff.Constant(time.Second), Jitter: backoff.NoJitter,
+		}
+		var limits []time.Duration
+		var left []context.Context
+		err := policy.Do(t.Context(), func(ctx context.Context) error {
+			deadline, ok := ctx.Deadline()
+			require.True(t, ok)
+			limits = append(limits, time.Until(deadline))
+			left = append(left, ctx)
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), backoff.ErrAttemptTimeout)
+			return ctx.Err()
+		})
+		require.Equal(t, msec(1000, 2000, 4000, 4000), limits)
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, 14*time.Second, gaveUp(t, err).Elapsed)
+	})
+}
+
+// Contract rows 51 and 116.
+func TestAnAttemptsTimeIsCutToTheTimeLeft(t *testing.T) {
+	for name, limit := range map[string]func(*backoff.Policy, context.Context) (context.Context, context.CancelFunc){
+		"MaxElapsed": func(p *backoff.Policy, ctx context.Context) (context.Context, context.CancelFunc) {
+			p.MaxElapsed = 8 * time.Second
+			return context.WithCancel(ctx)
+		},
+		"deadline": func(_ *backoff.Policy, ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 8*time.Second)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Second)
+			policy.AttemptTimeout = backoff.Constant(5 * time.Second)
+			ctx, cancel := limit(policy, t.Context())
+			defer cancel()
+			var limits []time.Duration
+			start := time.Now()
+			err := policy.Do(ctx, func(ctx context.Context) error {
+				deadline, _ := ctx.Deadline()
+				limits = append(limits, time.Until(deadline))
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			require.Equal(t, msec(5000, 2000), limits, name)
+			require.Equal(t, 8*time.Second, time.Since(start), name)
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+		})
+	}
+}
+
+func TestAnAttemptThatWouldHaveNoTimeIsNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.MaxElapsed, policy.AttemptTimeout = 2*time.Second, backoff.Constant(time.Minute)
+		op := returning(errBoom)
+		err := policy.Do(t.Context(), op.do)
+		require.Equal(t, msec(0, 1000), op.at)
+		require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason)
+	})
+}
+
+func TestAnAttemptTimeoutOfZeroLeavesTheAttemptUnlimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.AttemptTimeout = backoff.Sequence(0, time.Minute)
+		var limited []bool
+		require.Error(t, policy.Do(t.Context(), func(ctx context.Context) error {
+			_, ok := ctx.Deadline()
+			limited = append(limited, ok)
+			return errBoom
+		}))
+		require.Equal(t, []bool{false, true, true, true}, limited)
+	})
+}
+
+// An attempt's context has the attempt's life, and nothing is armed beyond it.
+func TestAnAttemptsContextEndsWithTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.AttemptTimeout = backoff.Constant(time.Minute)
+		var previous context.Context
+		require.Error(t, policy.Do(t.Context(), func(ctx context.Context) error {
+			if previous != nil {
+				require.ErrorIs(t, context.Cause(previous), context.Canceled, "ended, and not by its time")
+			}
+			require.NoError(t, ctx.Err())
+			previous = ctx
+			return errBoom
+		}))
+		require.ErrorIs(t, previous.Err(), context.Canceled)
+	})
+}
+
+// Whoever waits under a context reports its end in his own words.
+func TestAnAttemptsTimeoutIsKnownInAnyWords(t *testing.T) {
+	for err, timedOut := range map[error]bool{
+		context.DeadlineExceeded:                       true,
+		context.Canceled:                               true,
+		fmt.Errorf("read: %w", context.Canceled):       true,
+		fmt.Errorf("read: %w", timeoutError{}):         true,
+		fmt.Errorf("%w", backoff.ErrAttemptTimeout):    true,
+		errors.Join(errBoom, context.DeadlineExceeded): true,
+		timeoutError{}:                                 true,
+		errBoom:                                        false, // too late as well, but not because of it
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := backoff.Policy{AttemptTimeout: backoff.Constant(time.Second), Schedule: backoff.Constant(0)}
+			attempts := 0
+			got := policy.Do(t.Context(), func(ctx context.Context) error {
+				attempts++
+				<-ctx.Done()
+				return err
+			})
+			require.Equal(t, 4, attempts, "%v", err)
+			require.Equal(t, timedOut, strings.Contains(got.Error(), "attempt timed out: "), "%v", got)
+			require.Equal(t, timedOut, errors.Is(got, backoff.ErrAttemptTimeout), "%v", got)
+		})
+	}
+}
+
+func TestAMarkStandsAboveTheAttemptsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{AttemptTimeout: backoff.Constant(time.Second)}
+		attempts := 0
+		err := policy.Do(t.Context(), func(ctx context.Context) error {
+			attempts++
+			<-ctx.Done()
+			return backoff.Permanent(ctx.Err())
+		})
+		require.Equal(t, 1, attempts)
+		require.EqualError(t, err, "context deadline exceeded")
+	})
+}
+
+// A classifier that lists what it retries need not know of the policy's own timeouts.
+func TestAnAttemptsTimeoutIsRetriedWhateverTheClassifierLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.AttemptTimeout = backoff.Constant(time.Second)
+		policy.Classify = backoff.RetryIf(func(error) bool { return false })
+		attempts := 0
+		require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
+			if attempts++; attempts == 3 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+	})
+}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string { return "i/o timeout" }
+func (timeoutError) Timeout() bool { return true }
+
+func TestMaxHintAllowsTheHintThatEqualsIt(t *testing.T) {
+	for _, row := range []struct {
+		limit, hint time.Duration
+		obeyed      bool
+	}{
+		{0, 5 * time.Minute, true}, {0, 5*time.Minute + 1, false},
+		{time.Second, time.Second, true}, {time.Second, time.Second + 1, false},
+		{-1, 1000 * time.Hour, true},
+	} {
+		for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.Pushback} {
+			synctest.Test(t, func(t *testing.T) {
+				policy := backoff.Policy{MaxHint: row.limit, Schedule: backoff.Constant(0), MaxDelay: 1, Rand: fixed(0)}
+				began := time.Now()
+				err := policy.Do(t.Context(), returning(mark(errBoom, row.hint), nil).do)
+				require.Equal(t, row.obeyed, err == nil, "%+v", row)
+				if row.obeyed {
+					require.Equal(t, row.hint, time.Since(began), "not bounded by MaxDelay")
+				} else {
+					require.Zero(t, time.Since(began))
+					require.Equal(t, backoff.ReasonHint, gaveUp(t, err).Reason)
+				}
+			})
+		}
+	}
+}
+
+func TestDoLetsAPanicPass(t *testing.T) {
+	for name, policy := range everyPath() {
+		op := returning(errBoom)
+		require.PanicsWithValue(t, "bug", func() {
+			_ = policy.Do(t.Context(), func(ctx context.Context) error {
+				if err := op.do(ctx); len(op.at) == 1 {
+					return err
+				}
+				panic("bug")
+			})
+		}, name)
+	}
+}
+
+func TestWrapMakesAFunctionOfAPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(errBoom, nil)
+		require.NoError(t, steady(time.Second).Wrap(op.do)(t.Context()))
+		require.Equal(t, msec(0, 1000), op.at)
+	})
+}
+
+// What Validate says.
+
+func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
+	const s = time.Second
+	for want, policy := range map[string]backoff.Policy{
+		"Policy.Schedule: Constant is -1s, want 0 or more":                                            {Schedule: backoff.Constant(-s)},
+		"Policy.Schedule: Linear.Initial is -1s, want 0 or more":                                      {Schedule: backoff.Linear{Initial: -s}},
+		"Policy.Schedule: Linear.Step is -1s, want 0 or more":                                         {Schedule: backoff.Linear{Step: -s}},
+		"Policy.Schedule: Linear.Initial is 2s, beyond Max 1s":                                        {Schedule: backoff.Linear{Initial: 2 * s, Max: s}},
+		"Policy.Schedule: Exponential.Initial is -1s, want 0 or more":                                 {Schedule: backoff.Exponential{Initial: -s}},
+		"Policy.Schedule: Exponential.Initial is 2s, beyond Max 1s":                                   {Schedule: backoff.Exponential{Initial: 2 * s, Max: s}},
+		"Policy.Schedule: Exponential.Multiplier is 0.99, want 0 (for 2) or at least 1":               {Schedule: backoff.Exponential{Multiplier: 0.99}},
+		"Policy.Schedule: Exponential.Multiplier is -2, want 0 (for 2) or at least 1":                 {Schedule: backoff.Exponential{Multiplier: -2}},
+		"Policy.Schedule: Exponential.Multiplier is NaN, want 0 (for 2) or at least 1":                {Schedule: backoff.Exponential{Multiplier: math.NaN()}},
+		"Policy.Schedule: Exponential.Multiplier is +Inf, want 0 (for 2) or at least 1":               {Schedule: backoff.Exponential{Multiplier: math.Inf(1)}},
+		"Policy.Schedule is an empty Sequence, want at least one delay":                               {Schedule: backoff.Sequence()},
+		"Policy.Schedule: Sequence[1] is -1s, want 0 or more":                                         {Schedule: backoff.Sequence(s, -s)},
+		"Policy.Schedule is a nil ScheduleFunc":                                                       {Schedule: backoff.ScheduleFunc(nil)},
+		"Policy.Schedule: Linear.Step is -2s, want 0 or more":                                         {Schedule: backoff.Truncate(backoff.Linear{Step: -2 * s}, s)},
+		"Policy.AttemptTimeout: Constant is -1s, want 0 or more":                                      {AttemptTimeout: backoff.Constant(-s)},
+		"Policy.AttemptTimeout: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1":          {AttemptTimeout: backoff.Exponential{Multiplier: 0.5}},
+		"Policy.AttemptTimeout: Sequence[0] is -1ns, want 0 or more":                                  {AttemptTimeout: backoff.Sequence(-1)},
+		"Policy.Schedule: Exponential.Initial is -1ns, want 0 or more":                                {Schedule: backoff.Exponential{Initial: -1}, Jitter: backoff.SlottedJitter(0)},
+		"Policy.Schedule: Exponential.Initial is 2562047h47m16.854775807s, beyond Max 30s":            {Schedule: backoff.Exponential{Initial: forever, Max: 30 * s}},
+		"Policy.Schedule: Linear.Initial is -2562047h47m16.854775808s, want 0 or more":                {Schedule: backoff.Linear{Initial: math.MinInt64}},
+		"Policy.Schedule: Sequence[0] is -2562047h47m16.854775808s, want 0 or more":                   {Schedule: backoff.Sequence(math.MinInt64)},
+		"Policy.AttemptTimeout: Constant is -2562047h47m16.854775808s, want 0 or more":                {AttemptTimeout: backoff.Constant(math.MinInt64)},
+		"Policy.Schedule: Exponential.Multiplier is 0.9999999999999999, want 0 (for 2) or at least 1": {Schedule: backoff.Exponential{Multiplier: 1 - 0x1p-53}},
+	} {
+		err := policy.Validate()
+		require.EqualError(t, err, "backoff: "+want)
+		op := returning(nil)
+		require.EqualError(t, policy.Do(t.Context(), op.do), "backoff: "+want)
+		require.Empty(t, op.at)
+		require.False(t, (&backoff.Policy{}).Retryable(err), "nor will a policy around this one")
+	}
+}
+
+func TestValidateRefusesAJitterWithImpossibleBounds(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, jitter := range map[string]backoff.Jitter{
+		"lo beyond hi": backoff.UniformJitter(2, 1), "negative lo": backoff.UniformJitter(-0.1, 1), "NaN": backoff.UniformJitter(nan, nan),
+		"NaN hi": backoff.UniformJitter(0, nan), "infinite hi": backoff.UniformJitter(0, inf),
+		"added": backoff.AddedJitter(-1), "slotted": backoff.SlottedJitter(0), "negative slot": backoff.SlottedJitter(-1),
+	} {
+		policy := backoff.Policy{Jitter: jitter}
+		require.ErrorContains(t, policy.Validate(), "Policy.Jitter", name)
+		op := returning(nil)
+		require.ErrorContains(t, policy.Do(t.Context(), op.do), "Policy.Jitter", name)
+		require.Empty(t, op.at, name)
+	}
+}
+
+func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
+	for i, policy := range []backoff.Policy{
+		{},
+		{MaxAttempts: -1, MaxElapsed: -1, MaxDelay: -1, MaxHint: -1},
+		{Schedule: backoff.Constant(0)},
+		{Schedule: backoff.Linear{Max: -1}},
+		{Schedule: backoff.Exponential{Multiplier: 1}},
+		{Schedule: backoff.Exponential{Multiplier: math.MaxFloat64, Initial: forever}},
+		{Schedule: backoff.Exponential{Initial: time.Second, Max: time.Second}},
+		{Schedule: backoff.Truncate(nil, -1), AttemptTimeout: backoff.Truncate(backoff.Constant(1), 0)},
+		{Schedule: backoff.Sequence(0)},
+		{Schedule: negative{}},
+		{Jitter: backoff.UniformJitter(0, 0)}, {Jitter: backoff.UniformJitter(1, math.MaxFloat64)},
+		{Jitter: backoff.AddedJitter(0)}, {Jitter: backoff.SlottedJitter(1)}, {Jitter: backoff.DecorrelatedJitter(0, -1)},
+	} {
+		require.NoError(t, policy.Validate(), "policy %d", i)
+	}
+}
+
+// A Policy is written with the names of its fields, and not compared: what it does
+// hangs on functions.
+func TestAPolicyIsKeyedAndNotComparable(t *testing.T) {
+	policy := reflect.TypeFor[backoff.Policy]()
+	require.False(t, policy.Comparable())
+	require.Equal(t, "_", policy.Field(0).Name)
+	require.Zero(t, policy.Field(0).Type.Size())
+}
+
+// The parts of a policy, for those who have a loop of their own.
+
+func TestDelayIsTheWaitBeforeARetry(t *testing.T) {
+	policy := backoff.Policy{Rand: fixed(0.5)}
+	for retry, want := range map[int]time.Duration{math.MinInt: 0, -1: 0, 0: 0, 1: 50 * time.Millisecond, 2: 100 * time.Millisecond, 3: 200 * time.Millisecond, math.MaxInt: 15 * time.Second} {
+		require.Equal(t, want, policy.Delay(retry), "retry %d", retry)
+	}
+}
+
+// Contract rows 12 and 120.
+func TestRetryableIsThePolicysPredicate(t *testing.T) {
+	policy := backoff.Policy{}
+	require.False(t, policy.Retryable(nil))
+	require.True(t, policy.Retryable(errBoom))
+	require.False(t, policy.Retryable(backoff.Permanent(errBoom)))
+	policy.Classify = backoff.RetryIf(func(err error) bool {
+		status, ok := errors.AsType[statusError](err)
+		return ok && status == 503
+	})
+	require.True(t, policy.Retryable(fmt.Errorf("get: %w", statusError(503))))
+	require.False(t, policy.Retryable(statusError(500)))
+	require.False(t, policy.Retryable(nil))
+}
+
+// statusError is an error that carries a status.
+type statusError int
+
+func (s statusError) Error() string { return http.StatusText(int(s)) }
+
+func TestDecideIsThePolicyWithoutACall(t *testing.T) {
+	policy := backoff.Policy{Rand: fixed(0.5)}
+	for _, row := range []struct {
+		retry int
+		err   error
+		wait  time.Duration
+		again bool
+	}{
+		{1, errBoom, 50 * time.Millisecond, true},
+		{3, errBoom, 200 * time.Millisecond, true},
+		{4, errBoom, 0, false}, // that would be the fifth attempt
+		{0, errBoom, 50 * time.Millisecond, true},
+		{math.MinInt, errBoom, 50 * time.Millisecond, true},
+		{1, nil, 0, false},
+		{1, backoff.Permanent(errBoom), 0, false},
+		{1, backoff.Mark(errBoom, backoff.ClassOverloaded), 0, false},
+		{1, backoff.RetryAfter(errBoom, time.Minute), 63 * time.Second, true},
+		{1, backoff.RetryAfter(errBoom, 6*time.Minute), 0, false},
+		{1, backoff.Pushback(errBoom, time.Minute), time.Minute, true},
+		{1, backoff.Pushback(errBoom, -1), 0, false},
+	} {
+		wait, again := policy.Decide(row.retry, row.err)
+		require.Equal(t, row.again, again, "%+v", row)
+		require.Equal(t, row.wait, wait, "%+v", row)
+	}
+	policy.Idempotency = backoff.NonIdempotent
+	_, again := policy.Decide(1, errBoom)
+	require.False(t, again)
+	_, again = policy.Decide(1, backoff.Mark(errBoom, backoff.ClassUnsent))
+	require.True(t, again)
+	policy.Idempotency, policy.MaxAttempts = backoff.NeverRetry, -1
+	_, again = policy.Decide(1, backoff.Mark(errBoom, backoff.ClassUnsent))
+	require.False(t, again)
+}
+
+// Contract row 93: the response and the operation, both must allow it.
+func TestARetryNeedsTheResponseAndTheOperation(t *testing.T) {
+	for _, class := range []backoff.Class{backoff.ClassRetryable, backoff.ClassPermanent} {
+		for _, operation := range []backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent} {
+			policy := backoff.Policy{Idempotency: operation}
+			_, again := policy.Decide(1, backoff.Mark(errBoom, class))
+			require.Equal(t, class == backoff.ClassRetryable && operation == backoff.Idempotent, again, "%v, %v", class, operation)
+		}
+	}
+}
+
+// Contract row 8: a thousand clients that failed together do not come back together.
+// The first retry falls on 100 ms: ten buckets of 100 each, give or take.
+func TestAFleetThatFailedTogetherComesBackSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 1000
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		var buckets [10]int
+		policy := backoff.Policy{MaxAttempts: 2}
+		began := time.Now()
+		for range clients {
+			wg.Go(func() {
+				first := true
+				_ = policy.Do(t.Context(), func(context.Context) error {
+					if !first {
+						mu.Lock()
+						buckets[time.Since(began)/(10*time.Millisecond)]++
+						mu.Unlock()
+					}
+					first = false
+					return errBoom
+				})
+			})
+		}
+		wg.Wait()
+		for i, n := range buckets {
+			// Mean 100, standard deviation 9.5; beyond 6 of these once in 50 million runs.
+			require.InDelta(t, clients/10, n, 57, "bucket %d of %v", i, buckets)
+		}
+	})
+}

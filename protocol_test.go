@@ -1,0 +1,285 @@
+package backoff_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// The protocol between a policy and its budget.
+
+// ledger is a Budget that writes down what it is asked and told. It grants
+// everything at once, but for what refuse and wait say.
+type ledger struct {
+	refuse  func(backoff.Attempt) bool
+	wait    func(backoff.Attempt) time.Duration
+	mu      sync.Mutex
+	began   time.Time
+	granted int
+	out     map[backoff.Ticket]bool
+	lines   []string
+}
+
+func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kind := map[backoff.Kind]string{backoff.KindFirst: "first", backoff.KindRetry: "retry", backoff.KindHedge: "hedge"}[a.Kind]
+	if l.began.IsZero() {
+		l.began = a.Now
+	}
+	line := fmt.Sprintf("%v: reserve %s %d after %v", a.Now.Sub(l.began), kind, a.Number, a.Class)
+	if l.refuse != nil && l.refuse(a) {
+		l.lines = append(l.lines, line+": no")
+		return backoff.Ticket{}, 0, false
+	}
+	l.lines = append(l.lines, line)
+	l.granted++
+	ticket := backoff.Ticket{uint64(l.granted)}
+	if l.out == nil {
+		l.out = map[backoff.Ticket]bool{}
+	}
+	l.out[ticket] = true
+	if l.wait != nil {
+		return ticket, l.wait(a), true
+	}
+	return ticket, 0, true
+}
+
+func (l *ledger) Done(ticket backoff.Ticket, o backoff.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	outcome := [...]string{"success", "definitive", "transient", "throttled", "timeout", "canceled", "not sent"}[o]
+	if !l.out[ticket] {
+		outcome += ", a ticket that is not out"
+	}
+	delete(l.out, ticket)
+	l.lines = append(l.lines, "done "+strconv.FormatUint(ticket[0], 10)+": "+outcome)
+}
+
+func TestTheBudgetIsAskedBeforeAndToldAfterEveryAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy, books := steady(time.Second), &ledger{}
+		policy.Budget = books
+		require.NoError(t, policy.Do(t.Context(), returning(errBoom, backoff.Mark(errBoom, backoff.ClassThrottled), nil).do))
+		require.Equal(t, []string{
+			"0s: reserve first 1 after unknown", "done 1: transient",
+			"0s: reserve retry 2 after unknown", "done 2: throttled",
+			"1s: reserve retry 3 after throttled", "done 3: success",
+		}, books.lines)
+	})
+}
+
+func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "success"},
+		{errBoom, "transient"},
+		{backoff.Mark(errBoom, backoff.ClassUnsent), "transient"},
+		{backoff.Mark(errBoom, backoff.ClassRetryable), "transient"},
+		{backoff.Mark(errBoom, backoff.ClassThrottled), "throttled"},
+		{backoff.Mark(errBoom, backoff.ClassOverloaded), "throttled"},
+		{backoff.Permanent(errFinal), "definitive"},
+		{context.DeadlineExceeded, "timeout"}, // once the attempt's time is over, see below
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			books := &ledger{}
+			policy := backoff.Policy{MaxAttempts: 1, Budget: books, AttemptTimeout: backoff.Constant(time.Second)}
+			_ = policy.Do(t.Context(), func(context.Context) error {
+				time.Sleep(2 * time.Second)
+				return row.err
+			})
+			require.Equal(t, []string{"0s: reserve first 1 after unknown", "done 1: " + row.want}, books.lines, "%v", row.err)
+		})
+	}
+}
+
+func TestACancelledAttemptIsNotHeldAgainstTheService(t *testing.T) {
+	books := &ledger{}
+	ctx, cancel := context.WithCancel(t.Context())
+	_ = (&backoff.Policy{Budget: books}).Do(ctx, func(context.Context) error {
+		cancel()
+		return errBoom
+	})
+	require.Equal(t, []string{"0s: reserve first 1 after unknown", "done 1: canceled"}, books.lines)
+}
+
+func TestARetryThatIsNotMadeIsPaidBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{}
+		policy := steady(time.Minute)
+		policy.Budget = books
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		require.ErrorIs(t, policy.Do(ctx, returning(errBoom).do), context.Canceled)
+		require.Equal(t, []string{
+			"0s: reserve first 1 after unknown", "done 1: transient",
+			"0s: reserve retry 2 after unknown", "done 2: not sent",
+		}, books.lines)
+	})
+}
+
+func TestAnEndedContextAsksNoBudget(t *testing.T) {
+	books := &ledger{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, (&backoff.Policy{Budget: books}).Do(ctx, returning(nil).do), context.Canceled)
+	require.Empty(t, books.lines)
+}
+
+func TestABudgetMayRefuseTheFirstAttempt(t *testing.T) {
+	op := returning(nil)
+	err := (&backoff.Policy{Budget: refusing(1)}).Do(t.Context(), op.do)
+	require.ErrorIs(t, err, backoff.ErrBudget)
+	require.Empty(t, op.at)
+	require.Zero(t, gaveUp(t, err).Attempts)
+}
+
+// A budget may ask for more time than the policy, never for less, also before the
+// first attempt.
+func TestABudgetMayStretchAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(2 * time.Second)
+		policy.Budget = &ledger{wait: func(a backoff.Attempt) time.Duration { return time.Duration(a.Number) * time.Second }}
+		events := watch(policy)
+		op := returning(errBoom, errBoom, nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(1000, 3000, 6000), op.at)
+		require.Equal(t, 3*time.Second, (*events)[1].Wait, "the observer is told what will be slept")
+		require.Equal(t, 2*time.Second, (*events)[1].Delay)
+	})
+}
+
+func TestAFirstAttemptThatIsNotMadeIsPaidBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{wait: func(backoff.Attempt) time.Duration { return time.Minute }}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		op := returning(nil)
+		err := (&backoff.Policy{Budget: books}).Do(ctx, op.do)
+		require.EqualError(t, err, "backoff: not started: context canceled")
+		require.Empty(t, op.at)
+		require.Equal(t, []string{"0s: reserve first 1 after unknown", "done 1: not sent"}, books.lines)
+	})
+}
+
+func TestABudgetsWaitForARetryIsNotBegunIfItIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		books := &ledger{wait: func(a backoff.Attempt) time.Duration { return time.Duration(a.Number-1) * 10 * time.Second }}
+		policy := steady(time.Second)
+		policy.Budget = books
+		began := time.Now()
+		err := policy.Do(ctx, returning(errBoom).do)
+		require.Zero(t, time.Since(began))
+		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason)
+		require.Equal(t, "done 2: not sent", books.lines[len(books.lines)-1])
+	})
+}
+
+// The same before the first attempt.
+func TestABudgetsWaitForTheFirstAttemptIsNotBegunIfItIsTooLong(t *testing.T) {
+	for _, row := range []struct {
+		elapsed time.Duration
+		want    backoff.Reason
+	}{
+		{0, backoff.ReasonDeadline}, {time.Second, backoff.ReasonElapsed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			policy := steady(time.Second)
+			policy.MaxElapsed = row.elapsed
+			policy.Budget = &ledger{wait: func(backoff.Attempt) time.Duration { return 10 * time.Second }}
+			events := watch(policy)
+			op, began := returning(nil), time.Now()
+			err := policy.Do(ctx, op.do)
+			require.Empty(t, op.at)
+			require.Zero(t, time.Since(began), "a wait that cannot end in an attempt is not begun")
+			require.Equal(t, row.want, gaveUp(t, err).Reason)
+			require.Len(t, *events, 1, "a call ends once")
+		})
+	}
+}
+
+// turnstile is a ledger that is also asked when an attempt is about to be made.
+type turnstile struct {
+	ledger
+	shut func(ticket uint64) bool
+}
+
+func (s *turnstile) Depart(ticket backoff.Ticket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shut := s.shut != nil && s.shut(ticket[0])
+	s.lines = append(s.lines, fmt.Sprintf("%v: depart %d: %v", time.Since(s.began), ticket[0], !shut))
+	return !shut
+}
+
+func TestABudgetIsAskedAgainWhenTheAttemptDeparts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &turnstile{shut: func(ticket uint64) bool { return ticket == 3 }}
+		policy := steady(time.Second)
+		policy.Budget = books
+		events := watch(policy)
+		op := returning(errBoom)
+
+		err := policy.Do(t.Context(), op.do)
+
+		require.Equal(t, []string{
+			"0s: reserve first 1 after unknown", "0s: depart 1: true", "done 1: transient",
+			"0s: reserve retry 2 after unknown", "1s: depart 2: true", "done 2: transient",
+			"1s: reserve retry 3 after unknown", "2s: depart 3: false", "done 3: not sent",
+		}, books.lines)
+		require.Len(t, op.at, 2)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorIs(t, err, errBoom)
+		require.Equal(t, 2, gaveUp(t, err).Attempts)
+		require.Equal(t, backoff.ReasonBudget, (*events)[len(*events)-1].Reason)
+	})
+}
+
+func TestADepartureMayBeRefusedToTheFirstAttempt(t *testing.T) {
+	books := &turnstile{shut: func(uint64) bool { return true }}
+	op := returning(nil)
+	err := (&backoff.Policy{Budget: books}).Do(t.Context(), op.do)
+	require.EqualError(t, err, "backoff: not started: retry budget refused")
+	require.Empty(t, op.at)
+	require.Empty(t, books.out)
+}
+
+func TestAPanicAndAGoexitSettleTheAttempt(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("bug") }, "Goexit": runtime.Goexit} {
+		for failures := range 2 {
+			books := &ledger{}
+			policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0), AttemptTimeout: backoff.Constant(time.Hour)}
+			var attempt context.Context
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				defer func() { _ = recover() }()
+				op := returning(errBoom)
+				_ = policy.Do(t.Context(), func(ctx context.Context) error {
+					if attempt = ctx; len(op.at) == failures {
+						leave()
+					}
+					return op.do(ctx)
+				})
+			})
+			wg.Wait()
+			require.Empty(t, books.out, "%s: a ticket is out", name)
+			require.Equal(t, fmt.Sprintf("done %d: transient", failures+1), books.lines[len(books.lines)-1], name)
+			require.ErrorIs(t, attempt.Err(), context.Canceled, "%s: the attempt's timer is armed", name)
+		}
+	}
+}

@@ -1,0 +1,482 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(errBoom)
+		r := steady(time.Second).Start(t.Context())
+		var numbers []int
+		for n := range r.Attempts() {
+			require.NoError(t, r.Err(), "the call goes on")
+			numbers = append(numbers, n)
+			r.Fail(op.do(r.Context()))
+		}
+		require.Equal(t, []int{1, 2, 3, 4}, numbers)
+		require.Equal(t, msec(0, 1000, 2000, 3000), op.at, "no sleep after the last")
+		require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
+		require.ErrorIs(t, r.Err(), errBoom)
+		for range r.Attempts() {
+			t.Fatal("a call that is over made an attempt")
+		}
+	})
+}
+
+// fetchInLoop is the loop of the documentation.
+func fetchInLoop(ctx context.Context, p *backoff.Policy, fetch func(context.Context) error) (string, error) {
+	r := p.Start(ctx)
+	for range r.Attempts() {
+		err := fetch(r.Context())
+		if err == nil {
+			return "value", nil
+		}
+		r.Fail(err)
+	}
+	return "", r.Err()
+}
+
+func TestReturningFromTheRangeLoopIsSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy, books := steady(time.Second), &ledger{}
+		policy.Budget = books
+		events := watch(policy)
+		v, err := fetchInLoop(t.Context(), policy, returning(errBoom, nil).do)
+		require.NoError(t, err)
+		require.Equal(t, "value", v)
+		require.Equal(t, "done 2: success", books.lines[len(books.lines)-1])
+		require.Equal(t, backoff.EventSuccess, (*events)[1].Kind)
+
+		_, err = fetchInLoop(t.Context(), policy, returning(backoff.Permanent(errFinal)).do)
+		require.EqualError(t, err, "final")
+		require.Empty(t, books.out)
+	})
+}
+
+func TestARangeLoopAsksLikeDo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := fetchInLoop(ctx, steady(0), func(context.Context) error { panic("called") })
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = fetchInLoop(t.Context(), &backoff.Policy{Schedule: backoff.Sequence()}, func(context.Context) error { panic("called") })
+	require.ErrorContains(t, err, "empty Sequence")
+	_, err = fetchInLoop(t.Context(), &backoff.Policy{Budget: refusing(1)}, func(context.Context) error { panic("called") })
+	require.ErrorIs(t, err, backoff.ErrBudget)
+}
+
+// A success that came in time for nobody is still a success.
+func TestLeavingTheRangeLoopIsSuccessAlsoUnderAnEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := steady(time.Second).Start(ctx)
+	for range r.Attempts() {
+		cancel()
+		break
+	}
+	require.NoError(t, r.Err())
+}
+
+func TestTheLastOfTwoFailsStands(t *testing.T) {
+	r := (&backoff.Policy{MaxAttempts: 1}).Start(t.Context())
+	for range r.Attempts() {
+		r.Fail(errBoom)
+		r.Fail(errFinal)
+	}
+	require.ErrorIs(t, r.Err(), errFinal)
+	require.NotErrorIs(t, r.Err(), errBoom)
+}
+
+// Forgetting Fail must not end in a report of success, nor tell of an older failure.
+func TestAForgottenFailIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := steady(time.Second).Start(t.Context())
+		attempts := 0
+		for range r.Attempts() {
+			if attempts++; attempts == 1 {
+				r.Fail(errBoom)
+			}
+		}
+		require.Equal(t, 4, attempts)
+		require.EqualError(t, r.Err(), "backoff: gave up after 4 attempts in 3s: attempt ended without Run.Fail")
+		require.NotErrorIs(t, r.Err(), errBoom)
+	})
+}
+
+func TestFailWithoutAnErrorIsAFailureToo(t *testing.T) {
+	r := (&backoff.Policy{MaxAttempts: 1}).Start(t.Context())
+	for range r.Attempts() {
+		r.Fail(nil)
+	}
+	require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
+}
+
+func TestBreakingOffAfterFailReturnsTheErrorAsItIs(t *testing.T) {
+	books := &ledger{}
+	r := (&backoff.Policy{Budget: books}).Start(t.Context())
+	for range r.Attempts() {
+		r.Fail(errBoom)
+		break
+	}
+	require.Same(t, errBoom, r.Err())
+	require.Equal(t, "done 1: transient", books.lines[1])
+}
+
+func TestAPanicInTheBodySettlesTheAttempt(t *testing.T) {
+	books := &ledger{}
+	policy := backoff.Policy{Budget: books, AttemptTimeout: backoff.Constant(time.Hour)}
+	var attempt context.Context
+	require.PanicsWithValue(t, "bug", func() {
+		r := policy.Start(t.Context())
+		for range r.Attempts() {
+			attempt = r.Context()
+			panic("bug")
+		}
+	})
+	require.Empty(t, books.out)
+	require.ErrorIs(t, attempt.Err(), context.Canceled)
+}
+
+func TestTheContextOfARunIsTheAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.AttemptTimeout, policy.Idempotency = backoff.Constant(time.Minute), backoff.Keyed
+		r := policy.Start(t.Context())
+		_, ok := r.Context().Deadline()
+		require.False(t, ok, "no attempt yet")
+		keys := map[string]bool{}
+		for range r.Attempts() {
+			deadline, ok := r.Context().Deadline()
+			require.True(t, ok)
+			require.Equal(t, time.Minute, time.Until(deadline))
+			keys[backoff.IdempotencyKey(r.Context())] = true
+			r.Fail(errBoom)
+		}
+		require.Len(t, keys, 1)
+		_, ok = r.Context().Deadline()
+		require.False(t, ok, "no attempt any more")
+	})
+}
+
+func TestATimeoutInTheRangeLoopIsKnownAsTheAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{}
+		policy := steady(time.Second)
+		policy.AttemptTimeout, policy.Budget = backoff.Constant(time.Minute), books
+		r := policy.Start(t.Context())
+		for n := range r.Attempts() {
+			<-r.Context().Done()
+			r.Fail(r.Context().Err())
+			if n == 2 {
+				break
+			}
+		}
+		require.Equal(t, context.DeadlineExceeded, r.Err())
+		require.Equal(t, "done 1: timeout", books.lines[1])
+		require.Equal(t, "done 2: timeout", books.lines[3])
+	})
+}
+
+// Contract rows 24 and 113: each chunk that got through has the whole policy before it.
+func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{
+			Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter,
+			MaxAttempts: 3, MaxElapsed: 10 * time.Second,
+		}
+		op := returning(errBoom)
+		r := policy.Start(t.Context())
+		for n := range r.Attempts() {
+			if n == 3 || n == 5 { // got further before it broke off
+				time.Sleep(time.Minute)
+				r.Progress()
+			}
+			r.Fail(op.do(r.Context()))
+		}
+		// Attempts 1, 2, 3: waits of 1 and 2 s. Then 3 is the first of three: 1 s; so is 5.
+		require.Equal(t, msec(0, 1000, 63_000, 64_000, 126_000, 127_000, 129_000), op.at)
+		e := gaveUp(t, r.Err())
+		require.Equal(t, backoff.ReasonAttempts, e.Reason)
+		require.Equal(t, 7, e.Attempts, "all of them, as they were made")
+		require.Equal(t, 3*time.Second, e.Elapsed)
+	})
+}
+
+func TestProgressRestartsTheTimeLimitAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.MaxAttempts, policy.MaxElapsed = -1, 2*time.Second
+		r := policy.Start(t.Context())
+		last := 0
+		for n := range r.Attempts() {
+			last = n
+			if n <= 5 {
+				r.Progress()
+			}
+			r.Fail(errBoom)
+		}
+		require.Equal(t, 7, last)
+		require.Equal(t, backoff.ReasonElapsed, gaveUp(t, r.Err()).Reason)
+	})
+}
+
+// Contract row 6: drop, stable for 60 s, drop. The second time begins at the base.
+func TestAReconnectLoopStartsAgainAfterAConnectionThatHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 5}
+		held := msec(0, 0, 0, 60_000, 0, 0, 0, 0)
+		began := time.Now()
+		var at []time.Duration
+		r := policy.Start(t.Context())
+		for range r.Attempts() {
+			connected := time.Now()
+			at = append(at, connected.Sub(began))
+			time.Sleep(held[len(at)-1])
+			if time.Since(connected) > 30*time.Second {
+				r.Reset()
+			}
+			r.Fail(errBoom)
+		}
+		require.Equal(t, msec(0, 1000, 3000, 7000 /* held */, 68_000, 70_000, 74_000, 82_000), at)
+		require.Equal(t, 5, gaveUp(t, r.Err()).Attempts)
+	})
+}
+
+func TestResetMakesARunAsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := steady(time.Second).Start(t.Context())
+		for range 3 {
+			attempts := 0
+			for range r.Attempts() {
+				attempts++
+				r.Fail(errBoom)
+			}
+			require.Equal(t, 4, attempts)
+			require.ErrorIs(t, r.Err(), errBoom)
+			r.Reset()
+			require.NoError(t, r.Err())
+		}
+	})
+}
+
+func TestResetLeavesNothingOpen(t *testing.T) {
+	books := &ledger{}
+	r := (&backoff.Policy{Budget: books, AttemptTimeout: backoff.Constant(time.Hour)}).Start(t.Context())
+	var attempt context.Context
+	for range r.Attempts() {
+		attempt = r.Context()
+		r.Reset()
+		break
+	}
+	require.NoError(t, r.Err())
+	require.Empty(t, books.out)
+	require.Error(t, attempt.Err())
+}
+
+// The connection that held was one attempt, whatever was reset while it ended.
+func TestResetPaysForEveryAttemptOnce(t *testing.T) {
+	books := &ledger{}
+	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
+	attempts := 0
+	for range r.Attempts() {
+		if attempts++; attempts == 2 {
+			break
+		}
+		r.Reset()
+		r.Fail(errBoom)
+	}
+	require.NoError(t, r.Err())
+	require.Empty(t, books.out)
+	require.Equal(t, attempts, books.granted, "%q", books.lines)
+}
+
+// Retry, for callers with a loop of their own.
+
+// Contract row 27. It is the shape of a gax.Retryer.
+func TestRetryDecidesForALoopThatSleepsItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var retryer interface {
+			Retry(err error) (pause time.Duration, shouldRetry bool)
+		}
+		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
+		r := policy.Start(t.Context())
+		retryer = r
+		began := time.Now()
+		for _, want := range msec(1000, 2000, 4000) {
+			pause, ok := retryer.Retry(errBoom)
+			require.True(t, ok)
+			require.Equal(t, want, pause)
+		}
+		require.Zero(t, time.Since(began), "the caller sleeps")
+		pause, ok := retryer.Retry(errBoom)
+		require.False(t, ok)
+		require.Zero(t, pause)
+		require.Equal(t, 4, gaveUp(t, r.Err()).Attempts)
+		_, ok = retryer.Retry(errBoom)
+		require.False(t, ok, "over is over")
+	})
+}
+
+func TestRetryTakesNoErrorForSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{}
+		policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}
+		events := watch(&policy)
+		r := policy.Start(t.Context())
+		_, ok := r.Retry(errBoom)
+		require.True(t, ok)
+		_, ok = r.Retry(nil)
+		require.False(t, ok)
+		require.NoError(t, r.Err())
+		require.Equal(t, []string{
+			"0s: reserve first 1 after unknown", "done 1: transient", "0s: reserve retry 2 after unknown", "done 2: success",
+		}, books.lines)
+		require.Equal(t, backoff.EventSuccess, (*events)[1].Kind)
+		require.Equal(t, 2, (*events)[1].Attempt)
+	})
+}
+
+// A caller's own loop reports after the fact. That the context ended meanwhile takes
+// nothing away from a result, as in Do.
+func TestRetryNeverDropsASuccess(t *testing.T) {
+	for name, policy := range everyPath() {
+		for _, admit := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			r := policy.Start(ctx)
+			if admit {
+				_, ok := r.Admit()
+				require.True(t, ok)
+			}
+			cancel() // during the attempt
+			_, ok := r.Retry(nil)
+			require.False(t, ok)
+			require.NoError(t, r.Err(), "%s, asked before: %v", name, admit)
+		}
+	}
+}
+
+// Nor does a budget that would have refused the attempt which brought it.
+func TestRetryNeverDropsASuccessForABudget(t *testing.T) {
+	shut := func(uint64) bool { return true }
+	for name, budget := range map[string]backoff.Budget{"refuses": refusing(1), "refuses the departure": &turnstile{shut: shut}} {
+		r := (&backoff.Policy{Budget: budget}).Start(t.Context())
+		_, ok := r.Retry(nil)
+		require.False(t, ok, name)
+		require.NoError(t, r.Err(), name)
+	}
+}
+
+// A departure refused in hindsight ends the call, with the attempt that was made.
+func TestRetryAsksForTheDepartureToo(t *testing.T) {
+	books := &turnstile{shut: func(ticket uint64) bool { return ticket == 2 }}
+	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
+	_, ok := r.Retry(errBoom)
+	require.True(t, ok)
+	_, ok = r.Retry(errFinal)
+	require.False(t, ok)
+	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
+	require.Empty(t, books.out)
+	require.ErrorIs(t, r.Err(), errFinal, "the last error")
+	require.Equal(t, 2, gaveUp(t, r.Err()).Attempts)
+}
+
+// The attempt was made, whether or not it was asked for.
+func TestRetryCountsTheAttemptItIsToldOf(t *testing.T) {
+	for _, admit := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := (&backoff.Policy{}).Start(ctx)
+		if admit {
+			r.Admit()
+		}
+		cancel()
+		_, ok := r.Retry(errBoom)
+		require.False(t, ok)
+		require.EqualError(t, r.Err(), "backoff: gave up after 1 attempt: context canceled: boom", "asked before: %v", admit)
+	}
+}
+
+func TestAdmitAsksForTheFirstAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{wait: func(backoff.Attempt) time.Duration { return time.Minute }}
+		r := (&backoff.Policy{Budget: books}).Start(t.Context())
+		pause, ok := r.Admit()
+		require.True(t, ok)
+		require.Equal(t, time.Minute, pause)
+		pause, ok = r.Admit()
+		require.True(t, ok)
+		require.Zero(t, pause, "asked once")
+		require.Len(t, books.lines, 1)
+	})
+}
+
+func TestAdmitSaysNo(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		ctx    context.Context
+		policy backoff.Policy
+		want   string
+	}{
+		{ended, backoff.Policy{}, "backoff: not started: context canceled"},
+		{ended, backoff.Policy{Idempotency: backoff.Keyed}, "backoff: not started: context canceled"},
+		{t.Context(), backoff.Policy{Budget: refusing(1)}, "backoff: not started: retry budget refused"},
+		{t.Context(), backoff.Policy{Schedule: backoff.Constant(-1)}, "backoff: Policy.Schedule: Constant is -1ns, want 0 or more"},
+	} {
+		r := row.policy.Start(row.ctx)
+		for range 2 {
+			pause, ok := r.Admit()
+			require.False(t, ok, row.want)
+			require.Zero(t, pause)
+		}
+		_, ok := r.Retry(errBoom)
+		require.False(t, ok)
+		require.EqualError(t, r.Err(), row.want)
+		for range r.Attempts() {
+			t.Fatal("an attempt that was not admitted")
+		}
+	}
+}
+
+// Without a context of its own for each attempt, a caller's loop still finds the
+// key of the call where Run.Context promises it.
+func TestACallersOwnLoopFindsItsKey(t *testing.T) {
+	r := (&backoff.Policy{Idempotency: backoff.Keyed, Schedule: backoff.Constant(0)}).Start(t.Context())
+	_, ok := r.Admit()
+	require.True(t, ok)
+	key := backoff.IdempotencyKey(r.Context())
+	require.NotEmpty(t, key, "first attempt")
+	_, ok = r.Retry(errBoom)
+	require.True(t, ok)
+	require.Equal(t, key, backoff.IdempotencyKey(r.Context()), "second attempt")
+}
+
+// A range loop may be gone on with after an Admit of its own.
+func TestAttemptsFollowAnAdmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{}
+		policy := steady(time.Second)
+		policy.Budget = books
+		r := policy.Start(t.Context())
+		r.Admit()
+		for range r.Attempts() {
+			break
+		}
+		require.Equal(t, []string{"0s: reserve first 1 after unknown", "done 1: success"}, books.lines)
+	})
+}
+
+func TestAnUnfinishedRunHasNoError(t *testing.T) {
+	r := (&backoff.Policy{Schedule: backoff.Constant(0)}).Start(t.Context())
+	require.NoError(t, r.Err())
+	_, ok := r.Retry(errors.New("first"))
+	require.True(t, ok)
+	require.NoError(t, r.Err())
+}

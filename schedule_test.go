@@ -1,0 +1,204 @@
+package backoff_test
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+const forever = time.Duration(math.MaxInt64)
+
+// Contract rows 13, 14, 15, 16 and 17: the strategies as the documents tabulate them.
+func TestSchedulesFollowTheirTables(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	for _, row := range []struct {
+		name string
+		s    backoff.Schedule
+		want []time.Duration
+	}{
+		{"constant", backoff.Constant(s), []time.Duration{s, s, s, s, s, s, s, s}},
+		{"linear", backoff.Linear{Initial: s}, []time.Duration{s, 2 * s, 3 * s, 4 * s, 5 * s, 6 * s, 7 * s, 8 * s}},
+		{"linear from a step", backoff.Linear{Initial: s, Step: 5 * s, Max: 12 * s}, []time.Duration{s, 6 * s, 11 * s, 12 * s, 12 * s}},
+		{"linear, zero", backoff.Linear{}, []time.Duration{100 * ms, 200 * ms, 300 * ms, 400 * ms}},
+		{"exponential", backoff.Exponential{Initial: s, Max: -1}, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 64 * s, 128 * s}},
+		{"exponential, zero", backoff.Exponential{}, []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 30 * s, 30 * s}},
+		{"factor 3", backoff.Exponential{Initial: s, Max: 32 * s, Multiplier: 3}, []time.Duration{s, 3 * s, 9 * s, 27 * s, 32 * s, 32 * s}},
+		{"factor 1", backoff.Exponential{Initial: s, Multiplier: 1}, []time.Duration{s, s, s, s}},
+		{"sequence", backoff.Sequence(0, s, 5*s), []time.Duration{0, s, 5 * s, 5 * s, 5 * s}},
+		{"truncated", backoff.Truncate(backoff.Linear{Initial: s}, 3*s), []time.Duration{s, 2 * s, 3 * s, 3 * s}},
+		{"func", backoff.ScheduleFunc(func(n int) time.Duration { return time.Duration(n*n) * s }), []time.Duration{s, 4 * s, 9 * s}},
+	} {
+		for i, want := range row.want {
+			require.Equal(t, want, row.s.Delay(i+1), "%s, retry %d", row.name, i+1)
+		}
+	}
+}
+
+// Contract rows 15 and 91: a factor that is not whole is exact to a nanosecond.
+func TestAFractionalFactorIsExactToTheNanosecond(t *testing.T) {
+	for _, factor := range []float64{1.3, 1.5, 1.6, 2.5, 3, 10} {
+		e := backoff.Exponential{Initial: 100 * time.Millisecond, Max: 30 * time.Second, Multiplier: factor}
+		exact := new(big.Float).SetInt64(int64(e.Initial))
+		for retry := 1; retry <= 40; retry++ {
+			want, _ := exact.Int64()
+			require.InDelta(t, min(want, int64(e.Max)), int64(e.Delay(retry)), 1, "factor %v, retry %d", factor, retry)
+			exact.Mul(exact, big.NewFloat(factor))
+		}
+	}
+}
+
+// Contract row 3: the delay stays at its bound, however long that goes on.
+func TestTheDelayStaysAtItsBound(t *testing.T) {
+	e := backoff.Exponential{Initial: time.Second, Max: 64 * time.Second}
+	for retry := 7; retry <= 47; retry++ {
+		require.Equal(t, 64*time.Second, e.Delay(retry))
+	}
+	for _, retry := range []int{62, 63, 64, 65, 1000, math.MaxInt32, math.MaxInt} {
+		require.Equal(t, 64*time.Second, e.Delay(retry), "retry %d", retry)
+	}
+}
+
+// Where nothing bounds the delay, it ends at the largest duration there is, and
+// neither turns negative nor starts again.
+func TestUnboundedSchedulesSaturate(t *testing.T) {
+	for name, s := range map[string]backoff.Schedule{
+		"doubling":         backoff.Exponential{Initial: time.Second, Max: -1},
+		"doubling from 1":  backoff.Exponential{Initial: 1, Max: -1},
+		"factor 1.6":       backoff.Exponential{Initial: time.Second, Max: -1, Multiplier: 1.6},
+		"factor 3":         backoff.Exponential{Initial: time.Second, Max: -1, Multiplier: 3},
+		"factor 1e308":     backoff.Exponential{Initial: 1, Max: -1, Multiplier: 1e308},
+		"infinite factor":  backoff.Exponential{Initial: 1, Max: -1, Multiplier: math.Inf(1)},
+		"from the largest": backoff.Exponential{Initial: forever, Max: -1},
+		"nearly so":        backoff.Exponential{Initial: forever - 1, Max: -1, Multiplier: 1.1},
+		"linear":           backoff.Linear{Initial: forever / 3, Max: -1},
+		"linear, largest":  backoff.Linear{Initial: forever, Step: forever, Max: -1},
+	} {
+		before := time.Duration(0)
+		for retry := 1; retry < 200; retry++ {
+			d := s.Delay(retry)
+			require.GreaterOrEqual(t, d, before, "%s, retry %d", name, retry)
+			before = d
+		}
+		for _, retry := range []int{200, 1000, math.MaxInt32, math.MaxInt} {
+			require.Equal(t, forever, s.Delay(retry), "%s, retry %d", name, retry)
+		}
+	}
+}
+
+// The two fast paths, against arithmetic that cannot overflow.
+func TestSchedulesAgreeWithExactArithmetic(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		initial := 1 + time.Duration(rng.Int64N(math.MaxInt64)>>rng.IntN(63))
+		step := 1 + time.Duration(rng.Int64N(math.MaxInt64-1)>>rng.IntN(63))
+		limit := 1 + time.Duration(rng.Int64N(math.MaxInt64-1)>>rng.IntN(63))
+		retry := 1 + rng.IntN(1<<rng.IntN(31))
+
+		doubled := new(big.Int).Lsh(big.NewInt(int64(initial)), uint(min(retry-1, 200)))
+		require.Equal(t, atMost(doubled, limit), backoff.Exponential{Initial: initial, Max: limit}.Delay(retry),
+			"Exponential{Initial: %d, Max: %d}.Delay(%d)", initial, limit, retry)
+
+		sum := new(big.Int).Mul(big.NewInt(int64(step)), big.NewInt(int64(retry-1)))
+		sum.Add(sum, big.NewInt(int64(initial)))
+		require.Equal(t, atMost(sum, limit), backoff.Linear{Initial: initial, Step: step, Max: limit}.Delay(retry),
+			"Linear{Initial: %d, Step: %d, Max: %d}.Delay(%d)", initial, step, limit, retry)
+	}
+}
+
+func atMost(x *big.Int, limit time.Duration) time.Duration {
+	if x.Cmp(big.NewInt(int64(limit))) > 0 {
+		return limit
+	}
+	return time.Duration(x.Int64())
+}
+
+func TestThereIsNoDelayBeforeTheFirstRetry(t *testing.T) {
+	called := backoff.ScheduleFunc(func(int) time.Duration { panic("called for no retry") })
+	for _, s := range []backoff.Schedule{
+		backoff.Constant(1), backoff.Linear{}, backoff.Exponential{}, backoff.Exponential{Multiplier: 3},
+		backoff.Sequence(1), backoff.Truncate(nil, 0), backoff.Truncate(called, 0), called,
+	} {
+		for _, retry := range []int{0, -1, math.MinInt} {
+			require.Zero(t, s.Delay(retry), "%T.Delay(%d)", s, retry)
+		}
+	}
+}
+
+func TestTheDefaultBoundGivesWayToALongerInitial(t *testing.T) {
+	for _, initial := range []time.Duration{29 * time.Second, 31 * time.Second, forever - 1} {
+		want := max(initial, 30*time.Second)
+		require.Equal(t, initial, backoff.Exponential{Initial: initial}.Delay(1))
+		require.Equal(t, want, backoff.Exponential{Initial: initial}.Delay(2))
+		require.Equal(t, want, backoff.Exponential{Initial: initial, Multiplier: 3}.Delay(2))
+		require.Equal(t, initial, backoff.Linear{Initial: initial}.Delay(1))
+		require.Equal(t, want, backoff.Linear{Initial: initial}.Delay(2))
+	}
+}
+
+func TestTruncateBoundsAnySchedule(t *testing.T) {
+	unruly := backoff.ScheduleFunc(func(n int) time.Duration { return time.Duration(n-2) * time.Minute })
+	require.Equal(t, 100*time.Millisecond, backoff.Truncate(nil, time.Second).Delay(1), "nil is Exponential{}")
+	require.Equal(t, time.Second, backoff.Truncate(nil, time.Second).Delay(5))
+	require.Equal(t, 30*time.Second, backoff.Truncate(unruly, 0).Delay(9), "0 is 30 s")
+	require.Equal(t, 7*time.Minute, backoff.Truncate(unruly, -1).Delay(9), "negative is no limit")
+	require.Zero(t, backoff.Truncate(unruly, time.Hour).Delay(1), "a negative delay is 0")
+	require.Zero(t, backoff.Truncate(negative{}, time.Hour).Delay(1), "whoever it is from")
+	require.Equal(t, time.Second, backoff.Truncate(backoff.Truncate(backoff.Constant(time.Hour), time.Second), time.Minute).Delay(1))
+}
+
+// negative is a Schedule that breaks the rule.
+type negative struct{}
+
+func (negative) Delay(int) time.Duration { return -time.Hour }
+
+func TestANegativeDelayCountsAsZero(t *testing.T) {
+	require.Zero(t, backoff.Constant(-1).Delay(1))
+	require.Zero(t, backoff.Sequence(-1).Delay(1))
+	require.Zero(t, backoff.ScheduleFunc(nil).Delay(1))
+	require.Zero(t, backoff.ScheduleFunc(negative{}.Delay).Delay(1))
+	require.Zero(t, (&backoff.Policy{Schedule: negative{}, Jitter: backoff.NoJitter}).Delay(1))
+}
+
+func TestASequenceKeepsACopy(t *testing.T) {
+	delays := msec(1, 2, 3)
+	s := backoff.Sequence(delays...)
+	delays[0] = time.Hour
+	require.Equal(t, time.Millisecond, s.Delay(1))
+	require.Zero(t, backoff.Sequence().Delay(1), "invalid, but no panic")
+}
+
+// Contract row 105: a schedule holds nothing of the calls made under it.
+func TestADelayDoesNotChangeUnderConcurrentUse(t *testing.T) {
+	schedules := []backoff.Schedule{
+		backoff.Exponential{}, backoff.Exponential{Multiplier: 1.5}, backoff.Linear{}, backoff.Sequence(msec(1, 2, 4, 8)...),
+		backoff.Truncate(backoff.Exponential{}, time.Second),
+	}
+	var want [5][20]time.Duration
+	for i, s := range schedules {
+		for n := range want[i] {
+			want[i][n] = s.Delay(n)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			var got [5][20]time.Duration
+			for n := range got[0] {
+				for i, s := range schedules {
+					got[i][n] = s.Delay(n)
+				}
+			}
+			if got != want {
+				t.Error("a delay changed under concurrent use")
+			}
+		})
+	}
+	wg.Wait()
+}
