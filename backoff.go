@@ -212,6 +212,12 @@ func (s stack) Do(ctx context.Context, op func(context.Context) error) error {
 		return op(ctx)
 	case 1:
 		return through(ctx, s[0], op)
+	case 2:
+		if b, ok := s[0].(*Breaker); ok {
+			if p, ok := s[1].(*Policy); ok {
+				return b.around(ctx, p, op)
+			}
+		}
 	}
 	return through(ctx, s[0], func(ctx context.Context) error { return s[1:].Do(ctx, op) })
 }

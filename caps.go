@@ -15,6 +15,7 @@ import (
 // The zero value is ready to use. An InFlight must not be copied, nor its field changed,
 // after first use. It is safe for concurrent use. An attempt holds its place until
 // its Done; one that hangs holds it for as long as it hangs. A second Done changes nothing.
+// A run under [Policy.Keep] holds its place until it is [Established], or ends.
 type InFlight struct {
 	// Max is the number of attempts. 0 means 100, a negative number no limit.
 	Max int
@@ -50,7 +51,8 @@ func (f *InFlight) limit() int { return capOf(f.Max, defaultInFlight) }
 //
 // It is used as [InFlight] is. A second Done changes nothing. A call holds its place until it
 // departs, or for 10 minutes: whoever has a loop of his own may leave it in the middle of a
-// sleep, as gax does, and never say so. Who sleeps longer than that is not counted any more.
+// sleep, as gax does, and never say so. Who sleeps longer than that is not counted any more. Neither are
+// the loops of [Policy.Keep], which are there whether they sleep or not.
 type Pending struct {
 	// Max is the number of calls. 0 means 1000, a negative number no limit.
 	Max int

@@ -97,6 +97,25 @@ func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
 	})
 }
 
+// Half-open, with its one probe out, a breaker cannot say when to come back.
+func TestWaitOpenDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		breaker := backoff.Breaker{Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Lease: time.Minute}
+		require.Error(t, breaker.Do(t.Context(), func(context.Context) error { return errDown }))
+		time.Sleep(time.Second)
+		go breaker.Do(t.Context(), func(context.Context) error { time.Sleep(30 * time.Second); return nil })
+		synctest.Wait()
+
+		policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0), WaitOpen: true}
+		asked := 0
+		require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
+			asked++
+			return breaker.Do(ctx, func(context.Context) error { return nil })
+		}))
+		require.LessOrEqual(t, asked, 3100, "at most a hundred times a second")
+	})
+}
+
 // Contract row 25: budget, breaker and retries in one outage, in one call.
 func TestBudgetBreakerAndRetriesWorkTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

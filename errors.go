@@ -81,8 +81,8 @@ func (r Reason) String() string {
 // out the first attempt.
 type Error struct {
 	Name     string        // of the policy
-	Attempts int           // made, the first included
-	Elapsed  time.Duration // since the call began, or since its first wait did (see below)
+	Attempts int           // made, the first included, since the call began or its last Progress
+	Elapsed  time.Duration // since then, or since its first wait (see below)
 	Reason   Reason        // why it gave up
 	Last     error         // the operation's last error; nil if no attempt was made
 	Hint     time.Duration // what the server asked for last; 0 if nothing

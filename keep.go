@@ -34,9 +34,9 @@ var errEnded = errors.New("run ended")
 // [RetryBudget], would otherwise be waiting for the loop, and the loop for the budget. A healthy run pays.
 //
 // It returns when ctx ends, op returns a permanent error, one that says not to retry, or a
-// limit is reached, with the error that Do would return. What another policy gave up on, or
-// a breaker refused, is permanent to this loop as to any other; for one in op that shall not end it,
-// mark its error: Mark(err, ClassRetryable). A panic in op passes through.
+// limit is reached, with the error that Do would return. What another policy in op gave up on
+// is permanent to this loop as to any other; where it shall not end it, mark its error:
+// Mark(err, ClassRetryable). For a [Breaker] in op there is WaitOpen. A panic in op passes through.
 func (p *Policy) Keep(ctx context.Context, op func(context.Context) error) error {
 	k := keeper{own: *p, seat: new(seat)}
 	if k.own.MaxAttempts == 0 {

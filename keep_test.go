@@ -310,6 +310,34 @@ func TestKeepEndsWithAPolicyInsideUnlessItsErrorIsMarked(t *testing.T) {
 	})
 }
 
+func TestKeepEndsWithABreakerInsideUnlessItWaitsForIt(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			breaker := backoff.Breaker{Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+			var clerk clerk
+			p := rigid()
+			p.WaitOpen, p.Budget = waits, &clerk
+			l := lineman{err: errCut}
+			err := p.Keep(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+			require.Empty(t, clerk.out)
+			require.ErrorIs(t, err, errCut)
+			if !waits {
+				require.ErrorIs(t, err, backoff.ErrOpen)
+				require.Equal(t, 1, l.runs)
+				require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, clerk.told)
+				return
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			for _, wait := range l.waits[1:] {
+				require.GreaterOrEqual(t, wait, time.Minute)
+			}
+			require.InDelta(t, 50, l.runs, 10)
+		})
+	}
+}
+
 // Contract row 24.
 func TestOneImmediateRetryIsConstantZeroAndTwoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

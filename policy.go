@@ -95,10 +95,15 @@ func (p *Policy) Do(ctx context.Context, op func(context.Context) error) error {
 	if err != nil {
 		return p.redo(ctx, op, err)
 	}
+	p.pay()
+	return nil
+}
+
+// pay tells a budget that was not asked of a first attempt that succeeded.
+func (p *Policy) pay() {
 	if b, ok := p.Budget.(*RetryBudget); ok {
 		b.earned.Add()
 	}
-	return nil
 }
 
 // Wrap returns op under the policy, for those who want a function.
@@ -609,8 +614,8 @@ func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
 		return h.after, ReasonHint
 	}
 	wait := h.after
-	if wait == 0 { // half-open, with all probes out
-		wait = p.jittered(delayOf(p.Schedule, r.step+1), r.prev)
+	if wait == 0 { // half-open, with all probes out; asking without a pause would be a busy loop
+		wait = max(p.jittered(delayOf(p.Schedule, r.step+1), r.prev), 10*time.Millisecond)
 	}
 	why := r.look(wait, true)
 	if why != ReasonSuccess || p.Budget == nil {
@@ -747,7 +752,7 @@ func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := &Error{
 		Name:     r.policy.Name,
-		Attempts: r.number,
+		Attempts: r.number - r.paid,
 		Reason:   why,
 		Last:     r.last,
 		Hint:     r.hint.after,

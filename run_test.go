@@ -205,7 +205,7 @@ func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
 		require.Equal(t, msec(0, 1000, 63_000, 64_000, 126_000, 127_000, 129_000), op.at)
 		e := gaveUp(t, r.Err())
 		require.Equal(t, backoff.ReasonAttempts, e.Reason)
-		require.Equal(t, 7, e.Attempts, "all of them, as they were made")
+		require.Equal(t, 3, e.Attempts, "since the last progress, as the time")
 		require.Equal(t, 3*time.Second, e.Elapsed)
 	})
 }

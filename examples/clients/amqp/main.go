@@ -1,0 +1,148 @@
+// Command amqp is a service that keeps its connection to RabbitMQ: it publishes numbered
+// messages with confirms and consumes them with acknowledgements, while a proxy between
+// the two cuts the connection, then refuses it for a while as a broker does that
+// restarts, then cuts it again.
+//
+// [backoff.Policy.Keep] is the reconnect loop. Healthy is how long a connection must have
+// lasted for the schedule to start again: a broker that accepts connections and drops them
+// is waited for ever longer, one that was lost after hours is tried again soon.
+//
+// It needs RabbitMQ on 127.0.0.1:5672. In the root of the repository:
+//
+//	docker compose up --detach --wait rabbitmq
+//	go run -C examples/clients ./amqp
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/clients/internal/drill"
+)
+
+const broker = "127.0.0.1:5672"
+
+var policy = backoff.Policy{
+	Name:     "amqp",
+	Schedule: backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
+	Healthy:  300 * time.Millisecond, // for a demonstration; the default of 2 min is for life
+}
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if _, err := run(ctx, os.Stdout, policy); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Report, error) {
+	d, err := drill.Start(out, broker)
+	if err != nil {
+		return drill.Report{}, err
+	}
+	defer d.Close()
+	ctx, cancel := d.Context(ctx)
+	defer cancel()
+
+	policy.Observer = d.Observe
+	service := service{drill: d, login: "guest:guest", queue: "backoff-" + rand.Text()[:8]}
+	err = policy.Keep(ctx, service.connect)
+	if report := d.Report(); report.Received == drill.Messages {
+		return report, nil
+	}
+	return drill.Report{}, err
+}
+
+type service struct {
+	drill *drill.Drill
+	login string // user:password
+	queue string // outlives connections, by a minute
+}
+
+// connect is one connection, from dialling to its end.
+func (s *service) connect(ctx context.Context) error {
+	conn, err := amqp.DialConfig("amqp://"+s.login+"@"+s.drill.Addr(), amqp.Config{Dial: amqp.DefaultDial(5 * time.Second)})
+	if errors.Is(err, amqp.ErrCredentials) {
+		return backoff.Permanent(err) // nor will they do in 30 seconds: this ends the loop
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	lost := conn.NotifyClose(make(chan *amqp.Error, 1))
+	go func() {
+		if err, ok := <-lost; ok {
+			end(err) // so that ctx ends with the connection
+		}
+	}()
+	err = s.work(ctx, conn)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // not ctx.Err(): an op that says it was cancelled ends the loop
+	}
+	return err
+}
+
+// work publishes and consumes until ctx ends.
+func (s *service) work(ctx context.Context, conn *amqp.Connection) error {
+	channel, deliveries, err := s.subscribe(conn)
+	if err != nil {
+		return err
+	}
+	backoff.Established(ctx) // with a Budget: now another service may connect
+	s.drill.Say("subscribed")
+	go s.consume(deliveries) // ends with the connection
+	return s.publish(ctx, channel)
+}
+
+func (s *service) subscribe(conn *amqp.Connection) (*amqp.Channel, <-chan amqp.Delivery, error) {
+	channel, err := conn.Channel()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := channel.Confirm(false); err != nil {
+		return nil, nil, err
+	}
+	expiry := amqp.Table{"x-expires": 60_000} // ms
+	if _, err := channel.QueueDeclare(s.queue, true, false, false, false, expiry); err != nil {
+		return nil, nil, err
+	}
+	deliveries, err := channel.Consume(s.queue, "", false, false, false, false, nil)
+	return channel, deliveries, err
+}
+
+func (s *service) consume(deliveries <-chan amqp.Delivery) {
+	for m := range deliveries {
+		s.drill.Received(string(m.Body))
+		m.Ack(false) // what cannot be acknowledged any more comes again
+	}
+}
+
+// publish publishes until ctx ends. A message that was not confirmed is the first one of
+// the next connection.
+func (s *service) publish(ctx context.Context, channel *amqp.Channel) error {
+	for n := range s.drill.Numbers(ctx) {
+		message := amqp.Publishing{Body: []byte(strconv.Itoa(n))}
+		confirm, err := channel.PublishWithDeferredConfirmWithContext(ctx, "", s.queue, false, false, message)
+		if err != nil {
+			return err
+		}
+		if ok, err := confirm.WaitContext(ctx); !ok {
+			return errors.Join(errors.New("not confirmed"), err)
+		}
+	}
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,212 @@
+// Package drill gives an example a broker that fails on cue, and keeps the books of its
+// numbered messages and of the waits between its connections.
+//
+// The example publishes what [Drill.Numbers] yields, and reports what comes back. When
+// message 10 has come back, its connection is cut; at message 20 the broker restarts: the connection is
+// cut, and new ones are refused for [Outage]; at message 30 it is cut once more.
+package drill
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/faultproxy"
+)
+
+const (
+	// Messages is how many messages there are, numbered from 1.
+	Messages = 40
+	// Outage is how long the broker is away when it restarts.
+	Outage = 1150 * time.Millisecond
+	// Pace is the pause after every message.
+	Pace = 50 * time.Millisecond
+)
+
+// A Drill is safe for concurrent use.
+type Drill struct {
+	proxy *faultproxy.Proxy
+	done  chan struct{}
+
+	mu       sync.Mutex
+	out      io.Writer
+	began    time.Time
+	due      int // the number to publish next
+	received map[int]int
+	retries  []Retry
+}
+
+// A Retry is a connection that ended, or was not made, and what followed.
+type Retry struct {
+	Attempt int           // since the schedule began
+	Delay   time.Duration // of the schedule; 0 where only the wait is known
+	Wait    time.Duration // that followed
+	At      time.Time     // the end of the connection
+}
+
+// Start begins a drill with the broker at the given address, and tells out what happens.
+func Start(out io.Writer, broker string) (*Drill, error) {
+	conn, err := net.Dial("tcp", broker)
+	if err != nil {
+		return nil, fmt.Errorf("%w (compose.yaml starts the brokers)", err)
+	}
+	conn.Close()
+	proxy, err := faultproxy.Config{Target: broker, PerConnection: true}.Start()
+	if err != nil {
+		return nil, err
+	}
+	return &Drill{
+		proxy:    proxy,
+		out:      out,
+		began:    time.Now(),
+		due:      1,
+		done:     make(chan struct{}),
+		received: make(map[int]int),
+	}, nil
+}
+
+// Addr is the address by which the broker is to be reached.
+func (d *Drill) Addr() string { return d.proxy.Addr() }
+
+// Close ends the drill and its connections, and tells nothing more.
+func (d *Drill) Close() {
+	d.proxy.Close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.out = io.Discard
+}
+
+// Done is closed when every message has come back.
+func (d *Drill) Done() <-chan struct{} { return d.done }
+
+// Context returns a context that ends when ctx does, or the drill is done.
+func (d *Drill) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-d.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// Numbers yields the numbers that are to be published, until none is left or ctx ends.
+// Where the loop's body goes on, the message counts as published; where it is left, the
+// same number comes first the next time.
+func (d *Drill) Numbers(ctx context.Context) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; d.due <= Messages && ctx.Err() == nil; d.due++ {
+			if !yield(d.due) {
+				return
+			}
+			select {
+			case <-time.After(Pace):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Received notes that a message came back, and makes what is due at that cue happen. It does
+// not block.
+func (d *Drill) Received(body string) {
+	n, err := strconv.Atoi(body)
+	if err != nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.received[n]++
+	if d.received[n] > 1 {
+		return // whoever publishes again what was not confirmed may do so in vain
+	}
+	if n%10 == 0 {
+		d.say("message %d came back", n)
+	}
+	switch n {
+	case 10, 30:
+		d.say("-- the connection is cut")
+		d.proxy.Cut()
+	case 20:
+		d.say("-- the broker restarts, for %v", Outage)
+		d.proxy.Refuse()
+		d.proxy.Cut()
+		time.AfterFunc(Outage, d.restore)
+	}
+	if len(d.received) == Messages {
+		close(d.done)
+	}
+}
+
+func (d *Drill) restore() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.proxy.Restore(); err != nil {
+		d.say("-- the broker does not come back: %v", err)
+		return
+	}
+	d.say("-- the broker is back")
+}
+
+// Observe is a [backoff.Observer] for the policy that keeps the connection.
+func (d *Drill) Observe(_ context.Context, e backoff.Event) {
+	if e.Kind != backoff.EventRetry {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.retries = append(d.retries, Retry{Attempt: e.Attempt, Delay: e.Delay, Wait: e.Wait, At: time.Now()})
+	d.say("%v; again in %v", e.Err, e.Wait.Round(time.Millisecond))
+}
+
+// Delay notes the waits of a client with a reconnect loop of its own.
+func (d *Drill) Delay(delay func(int) time.Duration) func(int) time.Duration {
+	return func(retry int) time.Duration {
+		wait := delay(retry)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.retries = append(d.retries, Retry{Attempt: retry, Wait: wait, At: time.Now()})
+		d.say("not connected; attempt %d in %v", retry, wait.Round(time.Millisecond))
+		return wait
+	}
+}
+
+// Say tells of an event of the example's own.
+func (d *Drill) Say(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.say(format, args...)
+}
+
+func (d *Drill) say(format string, args ...any) {
+	fmt.Fprintf(d.out, "%6.3fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// A Report is what became of a drill.
+type Report struct {
+	Received    int // different messages
+	Repeated    int // messages that came back again
+	Connections int // that were accepted
+	Retries     []Retry
+}
+
+// Report returns what is known until now, and tells it.
+func (d *Drill) Report() Report {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := Report{Received: len(d.received), Connections: d.proxy.Stats().Connections, Retries: d.retries}
+	for _, times := range d.received {
+		r.Repeated += times - 1
+	}
+	d.say("%d of %d messages came back, %d of them more than once; %d connections, %d waits",
+		r.Received, Messages, r.Repeated, r.Connections, len(r.Retries))
+	return r
+}
