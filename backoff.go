@@ -191,6 +191,23 @@ type Doer interface {
 // caller's stack. A Doer of another type gets its call through a second goroutine,
 // while op itself still runs on the caller's.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
+	p, ok := d.(*Policy)
+	if !ok || p.Budget != nil || p.guarded() || p.unsound() || ctx.Err() != nil {
+		return doValue(ctx, d, op)
+	}
+	// What follows is Do, with one call less between the caller and op.
+	value, err := op(ctx)
+	if err == nil {
+		return value, nil
+	}
+	err = p.redo(ctx, func(ctx context.Context) (err error) {
+		value, err = op(ctx)
+		return err
+	}, err)
+	return value, err
+}
+
+func doValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
 	var value T
 	err := through(ctx, d, func(ctx context.Context) (err error) {
 		value, err = op(ctx)
@@ -239,7 +256,10 @@ func through(ctx context.Context, d Doer, op func(context.Context) error) error 
 // delayOf is s.Delay for a schedule that may be nil or somebody else's.
 func delayOf(s Schedule, retry int) time.Duration {
 	if s == nil {
-		return Exponential{}.Delay(retry)
+		if retry <= 0 {
+			return 0
+		}
+		return min(defaultInitial<<min(retry-1, 20), defaultMax) // Exponential{}.Delay(retry)
 	}
 	return max(0, s.Delay(retry))
 }
@@ -281,9 +301,26 @@ func scale(d time.Duration, f float64) time.Duration {
 	return 0
 }
 
+// sound reports whether checkSchedule has nothing to say. It runs before every call:
+// the usual kinds come first.
+func sound(s Schedule) bool {
+	switch s := s.(type) {
+	case nil:
+		return true
+	case Exponential:
+		return s.Initial >= 0 && (s.Max <= 0 || s.Initial <= s.Max) &&
+			(s.Multiplier == 0 || s.Multiplier >= 1 && s.Multiplier <= math.MaxFloat64)
+	case Constant:
+		return s >= 0
+	case ScheduleFunc:
+		return s != nil
+	}
+	return checkSchedule("", s) == nil
+}
+
 // checkSchedule says what is wrong with s. Only the kinds of this package have
-// anything to check; a user's own answers for itself. It runs before every call,
-// so texts are made only where there is something to say.
+// anything to check; a user's own answers for itself. Texts are made only where
+// there is something to say.
 func checkSchedule(field string, s Schedule) error {
 	switch s := s.(type) {
 	case Exponential:

@@ -431,7 +431,7 @@ func (b *Breaker) Validate() error {
 		return invalid("Breaker.WindowCalls", "is "+strconv.Itoa(b.WindowCalls)+", want at most "+strconv.Itoa(maxWindowCalls))
 	case b.Successes < 0:
 		return invalid("Breaker.Successes", "is "+strconv.Itoa(b.Successes)+", want 0 (for 2) or more")
-	case b.Jitter != nil && b.Jitter(time.Second, 0, 0.5) < 0:
+	case isImpossible(b.Jitter):
 		return invalid("Breaker.Jitter", "waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 	}
 	return checkSchedule("Breaker.OpenFor", b.OpenFor)

@@ -171,6 +171,9 @@ func judge(classify Classifier, err error) verdict {
 // silent reports whether there is nothing to be read from err. Most errors are
 // silent, and this costs one look where everything below costs a dozen.
 func silent(err error) bool {
+	if reflect.TypeOf(err) == plain {
+		return err != context.Canceled && err != io.ErrUnexpectedEOF
+	}
 	switch err.(type) {
 	case *marked, *Error, syscall.Errno,
 		interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ RetryAfter() time.Duration },
@@ -179,6 +182,8 @@ func silent(err error) bool {
 	}
 	return err != context.Canceled && err != io.ErrUnexpectedEOF && reflect.TypeOf(err).Kind() == reflect.Pointer
 }
+
+var plain = reflect.TypeOf(io.EOF) // as most sentinels: what errors.New makes
 
 // read collects the marks and hints of err's tree. Below a mark, other marks are
 // overruled, but their hints still count.

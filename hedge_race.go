@@ -170,7 +170,7 @@ func (r *race) crash(a *hedgeAttempt, p any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a != nil && !a.over {
-		r.leave(a, outcomeOf(ClassRetryable, false, r.over))
+		r.leave(a, outcomeOf(verdict{class: ClassRetryable}, false, r.over))
 	}
 	if !r.over {
 		r.broken, r.panic = true, p
@@ -268,7 +268,7 @@ func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 		r.unsent++
 		r.leave(a, OutcomeNotSent)
 	} else {
-		r.leave(a, outcomeOf(v.class, false, ended != nil))
+		r.leave(a, outcomeOf(v, false, ended != nil))
 	}
 	a.end()
 	switch {

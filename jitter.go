@@ -3,6 +3,7 @@ package backoff
 import (
 	"math"
 	"time"
+	"unsafe"
 )
 
 // A Jitter turns the delay of a schedule into the wait that is slept.
@@ -104,10 +105,20 @@ func SlottedJitter(slot time.Duration) Jitter {
 	}
 }
 
-// impossible stands for a jitter whose bounds are. Validate knows it by its wait.
-func impossible(_, _ time.Duration, _ float64) time.Duration { return impossibleWait }
+// impossible stands for a jitter whose bounds are.
+func impossible(delay, _ time.Duration, _ float64) time.Duration { return delay }
 
-const impossibleWait = time.Duration(math.MinInt64)
+// A policy is validated before every call. It knows some jitters by their address, because
+// calling one to see costs more than the rest of a call that succeeds.
+var noJitter, impossibleJitter Jitter = NoJitter, impossible
+
+func isNoJitter(j Jitter) bool   { return same(j, noJitter) }
+func isImpossible(j Jitter) bool { return same(j, impossibleJitter) }
+
+// same reports whether two functions are one. It only compares pointers.
+func same(j, k Jitter) bool {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&j)) == *(*unsafe.Pointer)(unsafe.Pointer(&k))
+}
 
 func clamp(d, lo, hi time.Duration) time.Duration { return min(max(d, lo), hi) }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"iter"
+	"math/bits"
 	mathrand "math/rand/v2"
 	"time"
 
@@ -88,11 +89,21 @@ type Policy struct {
 // one. A panic in op passes through. While op succeeds Do allocates nothing, takes no
 // lock, and arms no timer; op stays on the caller's stack.
 func (p *Policy) Do(ctx context.Context, op func(context.Context) error) error {
+	if p.Budget != nil || p.guarded() || p.unsound() || ctx.Err() != nil {
+		return p.doPaid(ctx, op)
+	}
+	if err := op(ctx); err != nil {
+		return p.redo(ctx, op, err)
+	}
+	return nil
+}
+
+// doPaid is Do where something has to be done before or after the first attempt.
+func (p *Policy) doPaid(ctx context.Context, op func(context.Context) error) error {
 	if p.elaborate() || ctx.Err() != nil {
 		return p.do(ctx, op)
 	}
-	err := op(ctx)
-	if err != nil {
+	if err := op(ctx); err != nil {
 		return p.redo(ctx, op, err)
 	}
 	p.pay()
@@ -111,13 +122,19 @@ func (p *Policy) Wrap(op func(context.Context) error) func(context.Context) erro
 	return func(ctx context.Context) error { return p.Do(ctx, op) }
 }
 
-// elaborate reports whether a call needs anything done before its first attempt.
-func (p *Policy) elaborate() bool {
-	return p.AttemptTimeout != nil || p.Observer != nil ||
-		p.Idempotency != nil || p.MaxElapsed > 0 ||
-		p.Budget != nil && !undemanding(p.Budget) ||
-		p.Schedule != nil && checkSchedule("", p.Schedule) != nil ||
-		p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) == impossibleWait
+// elaborate reports whether a call needs anything done before its first attempt. The
+// ways of running ask its parts, which are small enough to be inlined.
+func (p *Policy) elaborate() bool { return p.guarded() || p.demanding() || p.unsound() }
+
+func (p *Policy) guarded() bool {
+	return p.AttemptTimeout != nil || p.Observer != nil || p.Idempotency != nil || p.MaxElapsed > 0
+}
+
+func (p *Policy) demanding() bool { return p.Budget != nil && !undemanding(p.Budget) }
+
+// unsound reports whether Validate has something to say of Schedule or Jitter.
+func (p *Policy) unsound() bool {
+	return (p.Schedule != nil || p.Jitter != nil) && (isImpossible(p.Jitter) || !sound(p.Schedule))
 }
 
 // undemanding reports whether a budget grants first attempts without being asked.
@@ -128,10 +145,10 @@ func undemanding(budget Budget) bool {
 
 // do is Do with everything there may be to do.
 func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
-	r := Run{policy: p, ctx: ctx}
-	defer r.abandon()
+	var r Run
+	r.policy, r.ctx = p, ctx
 	for r.begin() {
-		wait, ok := r.Retry(op(r.Context()))
+		wait, ok := r.Retry(r.call(op))
 		if !ok || !r.sleep(wait) {
 			break
 		}
@@ -139,16 +156,42 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 	return r.err
 }
 
+// call makes an attempt. What an attempt holds is given back also if op panics; the
+// defer is here, and not in the loops, because those are on the stack of every call
+// that waits.
+func (r *Run) call(op func(context.Context) error) error {
+	if !r.held() {
+		return op(r.ctx)
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			r.abandon()
+		}
+	}()
+	err := op(r.Context())
+	returned = true
+	return err
+}
+
+// held reports whether the attempt under way has anything of its own: a context, or
+// a ticket that must be given back.
+func (r *Run) held() bool { return r.attempt != nil || r.booked || r.key != "" }
+
 // redo goes on after a first failure under a policy that is not elaborate.
 func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err error) error {
-	r := Run{policy: p, ctx: ctx, number: 1, opened: true, running: true, booked: p.Budget != nil}
-	defer r.abandon()
+	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && ctx.Err() == nil {
+		return err // to which all that follows would come
+	}
+	var r Run // not a literal: the compiler would build it twice, on the stack of every call that waits
+	r.policy, r.ctx, r.number = p, ctx, 1
+	r.opened, r.running, r.booked = true, true, p.Budget != nil
 	for {
-		wait, ok := r.Retry(err)
+		wait, ok := r.fail(err)
 		if !ok || !r.sleep(wait) || !r.begin() {
 			return r.err
 		}
-		if err = op(ctx); err == nil {
+		if err = r.call(op); err == nil {
 			r.succeed()
 			return nil
 		}
@@ -199,7 +242,7 @@ func (p *Policy) Validate() error {
 	if err := checkSchedule("Policy.AttemptTimeout", p.AttemptTimeout); err != nil {
 		return err
 	}
-	if p.Jitter != nil && p.Jitter(time.Second, 0, 0.5) == impossibleWait {
+	if isImpossible(p.Jitter) {
 		return invalid("Policy.Jitter", "has impossible bounds: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 	}
 	return validate(p.Budget)
@@ -235,10 +278,19 @@ func (p *Policy) maxHint() time.Duration {
 
 // jittered turns a delay into a wait.
 func (p *Policy) jittered(delay, prev time.Duration) time.Duration {
-	if p.Jitter == nil && delay == 0 {
-		return 0 // without a draw: there is nothing to spread
+	switch {
+	case p.Jitter != nil:
+		if isNoJitter(p.Jitter) && p.MaxDelay <= 0 {
+			return delay // without a draw: there is nothing to spread
+		}
+		return p.with(delay, prev, p.draw())
+	case delay == 0:
+		return 0
+	case p.Rand != nil || p.MaxDelay > 0:
+		return p.with(delay, prev, p.draw())
 	}
-	return p.with(delay, prev, p.draw())
+	wait, _ := bits.Mul64(mathrand.Uint64(), uint64(delay)) // FullJitter, in integers
+	return time.Duration(wait)
 }
 
 // with is jittered for the given draw.
@@ -311,6 +363,7 @@ type Run struct {
 	opened  bool       // the first attempt was asked for
 	running bool       // an attempt is under way
 	failed  bool       // Fail was called for it
+	real    bool       // the clock has monotonic readings: no bubble of testing/synctest
 	cut     bool       // the last attempt, by AttemptTimeout
 	barred  *OpenError // by which the last attempt was refused
 	over    bool
@@ -324,13 +377,29 @@ var errUnreported = errors.New("attempt ended without Run.Fail")
 // ends by itself when the policy gives up; then Err says why. The sequence is for single
 // use: once over, it is empty until Reset.
 func (r *Run) Attempts() iter.Seq[int] {
-	return func(yield func(int) bool) { r.each(yield) }
+	return func(yield func(int) bool) {
+		p := r.policy
+		if r.opened || p.Budget != nil || p.guarded() || p.unsound() || r.ctx.Err() != nil {
+			r.each(yield, false)
+			return
+		}
+		// As in Do: nothing is held that a panic would leave behind.
+		r.opened, r.running, r.number = true, true, 1
+		switch {
+		case yield(1):
+			r.each(yield, true)
+		case r.failed:
+			r.leave()
+		default:
+			r.running, r.over = false, true
+		}
+	}
 }
 
-func (r *Run) each(yield func(int) bool) {
-	defer r.abandon()
-	for r.begin() {
-		if !yield(r.number) {
+// each is the loop; if an attempt was made already, from the end of its body.
+func (r *Run) each(yield func(int) bool, made bool) {
+	for ; made || r.begin(); made = false {
+		if !made && !r.body(yield) {
 			r.leave()
 			return
 		}
@@ -346,6 +415,22 @@ func (r *Run) each(yield func(int) bool) {
 			return
 		}
 	}
+}
+
+// body is call for the body of a loop.
+func (r *Run) body(yield func(int) bool) bool {
+	if !r.held() {
+		return yield(r.number)
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			r.abandon()
+		}
+	}()
+	more := yield(r.number)
+	returned = true
+	return more
 }
 
 // Fail reports that the attempt under way failed, with err. Called more than once,
@@ -507,8 +592,7 @@ func (r *Run) open() time.Duration {
 // enrol begins a call under an elaborate policy.
 func (r *Run) enrol() {
 	r.opened = true
-	r.now = clock.Now()
-	r.began = r.now
+	r.read()
 	if r.policy.Idempotency == Keyed && IdempotencyKey(r.ctx) == "" {
 		r.key = rand.Text()
 	}
@@ -546,7 +630,7 @@ func (r *Run) timedOut(err error) bool {
 // behaviour; there is no other place that asks them.
 func (r *Run) fail(err error) (time.Duration, bool) {
 	p := r.policy
-	r.cut = r.timedOut(err)
+	r.cut = r.attempt != nil && r.timedOut(err)
 	ended := r.ctx.Err()
 	v := judge(p.Classify, err)
 	r.hint = v.hint
@@ -556,11 +640,10 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 	if r.cut && !v.marked { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
-	outcome := outcomeOf(v.class, r.cut, ended != nil)
-	if v.open != nil {
-		outcome = OutcomeNotSent
+	r.running = false
+	if r.attempt != nil || r.booked {
+		r.release(outcomeOf(v, r.cut, ended != nil))
 	}
-	r.settle(outcome)
 	wait, why := r.next(v, ended)
 	if why != ReasonSuccess {
 		r.stop(why, v, wait)
@@ -592,15 +675,28 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 	delay := delayOf(p.Schedule, r.step)
 	wait := p.jittered(delay, r.prev)
 	r.prev = wait
-	wait = p.hinted(wait, v.hint)
-	if v.hint.exact {
-		r.step, r.prev = 0, 0
+	if v.hint.given {
+		wait = p.hinted(wait, v.hint)
+		if v.hint.exact {
+			r.step, r.prev = 0, 0
+		}
 	}
-	why := r.room(&wait, v.class)
+	if wait == 0 && r.began.IsZero() && p.Budget == nil && !p.guarded() {
+		return 0, ReasonSuccess // neither time nor budget matter
+	}
+	wait, why := r.room(wait, v.class)
 	if why == ReasonSuccess && p.Observer != nil {
-		r.notify(Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, Hint: v.hint.after})
+		r.notifyRetry(v, delay, wait)
 	}
 	return wait, why
+}
+
+// notifyRetry is kept out of next, and notifyGiveUp out of end, because an Event is
+// large, and a call that waits or is cancelled has no room for one on its stack.
+//
+//go:noinline
+func (r *Run) notifyRetry(v verdict, delay, wait time.Duration) {
+	r.notify(Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, Hint: v.hint.after})
 }
 
 // meetOpen is next where a breaker refused. The refusal was no attempt.
@@ -617,7 +713,8 @@ func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
 	if wait == 0 { // half-open, with all probes out; asking without a pause would be a busy loop
 		wait = max(p.jittered(delayOf(p.Schedule, r.step+1), r.prev), 10*time.Millisecond)
 	}
-	why := r.look(wait, true)
+	r.read()
+	why := r.fits(wait)
 	if why != ReasonSuccess || p.Budget == nil {
 		return wait, why
 	}
@@ -630,25 +727,34 @@ func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
 
 // room reports whether time and budget allow a retry after wait, which the budget
 // may stretch.
-func (r *Run) room(wait *time.Duration, c Class) Reason {
-	if why := r.look(*wait, *wait > 0 || !r.began.IsZero()); why != ReasonSuccess || r.policy.Budget == nil {
-		return why
+func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
+	if wait > 0 && r.began.IsZero() || r.timed() {
+		r.read()
 	}
-	longer, why := r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, TimedOut: r.cut, Now: r.now}, *wait)
-	*wait = longer
-	return why
+	if why := r.fits(wait); why != ReasonSuccess || r.policy.Budget == nil {
+		return wait, why
+	}
+	return r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, Now: r.now}, wait)
 }
 
-// look reports whether an attempt after wait would still be within the call's time,
-// after a look at the clock if that is asked for.
-func (r *Run) look(wait time.Duration, atClock bool) Reason {
-	if atClock {
-		r.now = clock.Now()
-		if r.began.IsZero() {
-			r.began = r.now
-		}
+// timed reports whether anybody needs the time of each retry. Else one reading, at the
+// first wait, serves the whole call.
+func (r *Run) timed() bool {
+	p := r.policy
+	if p.MaxElapsed > 0 || p.Budget != nil || p.Observer != nil {
+		return true
 	}
-	return r.fits(wait)
+	_, bounded := r.ctx.Deadline()
+	return bounded
+}
+
+// read reads the clock.
+func (r *Run) read() {
+	r.now = clock.Now()
+	if r.began.IsZero() {
+		r.began = r.now
+		r.real = monotonic(&r.now)
+	}
 }
 
 // reserve asks the budget for an attempt after at least wait, which it may stretch.
@@ -684,19 +790,36 @@ func (r *Run) fits(wait time.Duration) Reason {
 }
 
 // sleep waits, and reports whether an attempt may follow.
+//
+// What is on the stack here, and in the frames above, every call that waits has for
+// itself: some 20 bytes more, and its stack would be twice as large. The benchmark of
+// 100,000 waiting calls guards it.
 func (r *Run) sleep(wait time.Duration) bool {
 	r.slept = 0
 	if wait <= 0 {
 		return true
 	}
-	woken := pause(r.ctx.Done(), wait, r.now)
+	timer := timerFor(wait, r.real)
+	select {
+	case <-timer.C:
+		if r.real {
+			timers.Put(timer)
+		}
+		r.wake()
+		return true
+	case <-r.ctx.Done():
+		timer.Stop() // not put back: after a mass cancellation the pool would hold them all
+		r.wake()
+		r.cancelled()
+		return false
+	}
+}
+
+//go:noinline
+func (r *Run) wake() {
 	if r.policy.Observer != nil {
 		r.slept = clock.Now().Sub(r.now)
 	}
-	if !woken {
-		r.cancelled()
-	}
-	return woken
 }
 
 // cancelled ends a call whose context ended while no attempt was under way.
@@ -727,7 +850,7 @@ func (r *Run) leave() {
 		return
 	}
 	v := judge(r.policy.Classify, r.last)
-	r.settle(outcomeOf(v.class, r.timedOut(r.last), r.ctx.Err() != nil))
+	r.settle(outcomeOf(v, r.timedOut(r.last), r.ctx.Err() != nil))
 	r.end(ReasonAbandoned, v.class, r.last)
 }
 
@@ -782,14 +905,19 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 func (r *Run) end(why Reason, c Class, err error) {
 	r.over, r.err = true, err
 	if r.policy.Observer != nil {
-		e := Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c}
-		if gave, ok := err.(*Error); ok {
-			e.Hint = gave.Hint
-		} else if why == ReasonInvalid {
-			e.Err = err
-		}
-		r.notify(e)
+		r.notifyGiveUp(why, c, err)
 	}
+}
+
+//go:noinline
+func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
+	e := Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c}
+	if gave, ok := err.(*Error); ok {
+		e.Hint = gave.Hint
+	} else if why == ReasonInvalid {
+		e.Err = err
+	}
+	r.notify(e)
 }
 
 func (r *Run) notify(e Event) {
@@ -831,14 +959,16 @@ func (r *Run) release(o Outcome) {
 	}
 }
 
-func outcomeOf(c Class, timedOut, ended bool) Outcome {
+func outcomeOf(v verdict, timedOut, ended bool) Outcome {
 	switch {
+	case v.open != nil:
+		return OutcomeNotSent
 	case ended:
 		return OutcomeCanceled
 	case timedOut:
 		return OutcomeTimeout
 	}
-	switch c {
+	switch v.class {
 	case ClassPermanent:
 		return OutcomeDefinitive
 	case ClassThrottled, ClassOverloaded:

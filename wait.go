@@ -12,9 +12,7 @@ var timers sync.Pool
 // pause sleeps for d, or until done is closed, and reports which. now is a recent
 // reading of the clock.
 func pause(done <-chan struct{}, d time.Duration, now time.Time) bool {
-	// A timer belongs to the bubble of testing/synctest it was made in, and must not
-	// leave it. Bubbles are known by their clock, which has no monotonic reading.
-	reusable := now != now.Round(0)
+	reusable := monotonic(&now)
 	timer := timerFor(d, reusable)
 	select {
 	case <-timer.C:
@@ -23,11 +21,17 @@ func pause(done <-chan struct{}, d time.Duration, now time.Time) bool {
 		}
 		return true
 	case <-done:
-		// Not put back: after a mass cancellation the pool would hold them all.
 		timer.Stop()
 		return false
 	}
 }
+
+// monotonic reports whether now has a monotonic reading. A timer belongs to the bubble of
+// testing/synctest it was made in, and must not leave it; bubbles are known by their
+// clock, which has none.
+//
+//go:noinline
+func monotonic(now *time.Time) bool { return *now != now.Round(0) }
 
 func timerFor(d time.Duration, reusable bool) *time.Timer {
 	if reusable {
