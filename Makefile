@@ -95,10 +95,14 @@ fuzz: ## Run every fuzz target of the root module for FUZZTIME each
 	done; \
 	echo "fuzzed $$n targets for $(FUZZTIME) each"
 
+# In rounds, not with -count: candidates that are compared run side by side, and the
+# least of each counts.
 .PHONY: bench
-bench: ## Run the benchmarks matching BENCH, COUNT times, BENCHTIME each
-	$(call each,internal/bench,$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem \
-		-benchtime=$(BENCHTIME) -count=$(COUNT) ./...)
+bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with the floor
+	@cd internal/bench && { i=0; while [ $$i -lt $(COUNT) ]; do \
+		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) . || break; \
+		i=$$((i + 1)); \
+	done | $(GO) run ./ratios; }
 
 .PHONY: examples
 examples: ## Vet and build every example, and run the quickstart

@@ -393,7 +393,7 @@ func networkReport(err error) evidence {
 	case ok && timeout.Timeout(), ok2 && temporary.Temporary():
 		return evidence{ClassRetryable, circumstantial}
 	case isType(err, "net", "DNSError"):
-		if missing := reflect.ValueOf(err).Elem().FieldByName("IsNotFound"); missing.IsValid() && missing.Kind() == reflect.Bool && missing.Bool() {
+		if missing := field(err, "IsNotFound"); missing.Kind() == reflect.Bool && missing.Bool() {
 			return evidence{ClassPermanent, specific}
 		}
 	case isType(err, "internal/poll", "errNetClosing"): // net.ErrClosed
@@ -408,8 +408,20 @@ func connected(err error) bool {
 	if !isType(err, "net", "OpError") {
 		return false
 	}
-	op := reflect.ValueOf(err).Elem().FieldByName("Op")
-	return op.IsValid() && op.Kind() == reflect.String && op.String() != "dial"
+	op := field(err, "Op")
+	return op.Kind() == reflect.String && op.String() != "dial"
+}
+
+// field returns a field of the struct that err points to. It is FieldByName, which would
+// add 8 KiB to every program.
+func field(err error, name string) reflect.Value {
+	s := reflect.ValueOf(err).Elem()
+	for i := range s.NumField() {
+		if s.Type().Field(i).Name == name {
+			return s.Field(i)
+		}
+	}
+	return reflect.Value{}
 }
 
 // isType knows a type of a package that is not imported here, because its weight

@@ -146,6 +146,26 @@ func TestWaitsAreUniformOverTheirRange(t *testing.T) {
 	}
 }
 
+// Without Rand the numbers are drawn in integers, on a path of its own. The test is
+// the same, on no fixed seed, and fails once in a million runs.
+func TestTheDefaultDrawIsUniformToo(t *testing.T) {
+	const n, delay = 20_000, 10 * time.Second
+	policy := backoff.Policy{Schedule: backoff.Constant(delay)}
+	sample := make([]float64, n)
+	for i := range sample {
+		wait := policy.Delay(1)
+		require.GreaterOrEqual(t, wait, time.Duration(0))
+		require.Less(t, wait, delay)
+		sample[i] = float64(wait) / float64(delay)
+	}
+	slices.Sort(sample)
+	distance := 0.0
+	for i, x := range sample {
+		distance = max(distance, x-float64(i)/n, float64(i+1)/n-x)
+	}
+	require.Less(t, distance, 2.7/math.Sqrt(n))
+}
+
 // Each of the 11 slots, both ends included, comes up as often: chi-square with 10
 // degrees of freedom, at a significance of 0.1 %.
 func TestSlottedJitterDrawsAllSlotsAlike(t *testing.T) {
@@ -260,6 +280,16 @@ func TestDecorrelatedCallsDoNotMix(t *testing.T) {
 	require.Equal(t, 5750*time.Millisecond, next(long))
 	require.Equal(t, 3500*time.Millisecond, next(short))
 	require.Equal(t, 2*time.Second, policy.Delay(7), "without a call every wait is the first")
+}
+
+// A jitter that adds, or does not look at the delay, has its say also where that is 0.
+func TestAJitterMayMakeAWaitOfNoDelay(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(0), Rand: fixed(0.5), Jitter: backoff.AddedJitter(time.Second)}
+	require.Equal(t, time.Second/2, policy.Delay(1))
+	policy.Jitter = backoff.DecorrelatedJitter(time.Second, time.Minute)
+	require.Equal(t, 2*time.Second, policy.Delay(1))
+	policy.Jitter, policy.Rand = nil, func() float64 { panic("there is nothing to spread") }
+	require.Zero(t, policy.Delay(1))
 }
 
 func TestMaxDelayBoundsTheWaitAfterJitter(t *testing.T) {

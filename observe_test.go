@@ -104,6 +104,31 @@ func TestACancelledSleepIsAnnouncedAndEnded(t *testing.T) {
 	})
 }
 
+// What is announced is waited for.
+func TestARetryThatWillNotBeIsNotAnnounced(t *testing.T) {
+	for name, policy := range map[string]*backoff.Policy{
+		"budget": {Budget: refusing(2)}, "elapsed": {MaxElapsed: time.Nanosecond, Jitter: backoff.NoJitter}, "attempts": {MaxAttempts: 1},
+	} {
+		events := watch(policy)
+		require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
+		require.Len(t, *events, 1, name)
+		require.Equal(t, backoff.EventGiveUp, (*events)[0].Kind, name)
+	}
+}
+
+func TestSleptIsTheSleepBeforeThisAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter}
+		events := watch(&policy)
+		require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
+		var slept []time.Duration
+		for _, e := range *events {
+			slept = append(slept, e.Slept)
+		}
+		require.Equal(t, msec(0, 1000, 0, 60_000), slept)
+	})
+}
+
 func TestKindsHaveNames(t *testing.T) {
 	require.Equal(t, "retry", backoff.EventRetry.String())
 	require.Equal(t, "give up", backoff.EventGiveUp.String())

@@ -122,6 +122,7 @@ func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 			op := returning(errBoom)
 			err := policy.Do(ctx, op.do)
 			require.Len(t, op.at, attempts, "wait %v", wait)
+			require.Equal(t, time.Duration(min(attempts-1, 1))*wait, time.Since(op.began), "and no sleep in vain")
 			require.Equal(t, wait != 0, errors.Is(err, context.DeadlineExceeded))
 		})
 	}
@@ -565,6 +566,39 @@ func TestWrapMakesAFunctionOfAPolicy(t *testing.T) {
 	})
 }
 
+// What a breaker inside the policy refuses was not sent: it takes neither an attempt
+// nor the budget's grant for one.
+func TestWhatABreakerRefusesIsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		books := &ledger{}
+		policy := steady(time.Second)
+		policy.WaitOpen, policy.Budget, policy.MaxAttempts = true, books, 2
+		op := returning(&backoff.OpenError{}, &backoff.OpenError{}, errBoom, &backoff.OpenError{}, nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 1000, 2000, 3000, 4000), op.at)
+		require.Equal(t, []string{
+			"0s: reserve first 1 after unknown", "done 1: not sent",
+			"0s: reserve first 1 after unknown", "done 2: not sent",
+			"1s: reserve first 1 after unknown", "done 3: transient",
+			"2s: reserve retry 2 after unknown", "done 4: not sent",
+			"3s: reserve retry 2 after unknown", "done 5: success",
+		}, books.lines)
+	})
+}
+
+func TestWaitOpenWaitsNoLongerThanMaxHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.WaitOpen = true
+		op := returning(backoff.RetryAfter(&backoff.OpenError{}, 6*time.Minute))
+		err := policy.Do(t.Context(), op.do)
+		require.Equal(t, msec(0), op.at)
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.Equal(t, backoff.ReasonHint, gaveUp(t, err).Reason)
+		require.Zero(t, time.Since(op.began))
+	})
+}
+
 // What Validate says.
 
 func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
@@ -616,6 +650,12 @@ func TestValidateRefusesAJitterWithImpossibleBounds(t *testing.T) {
 		require.ErrorContains(t, policy.Do(t.Context(), op.do), "Policy.Jitter", name)
 		require.Empty(t, op.at, name)
 	}
+}
+
+// A caller who does not ask Validate gets no busy loop: the delay stands.
+func TestAnImpossibleJitterLeavesTheDelayAsItIs(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.UniformJitter(2, 1)}
+	require.Equal(t, time.Second, policy.Delay(1))
 }
 
 func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {

@@ -283,3 +283,21 @@ func TestAPanicAndAGoexitSettleTheAttempt(t *testing.T) {
 		}
 	}
 }
+
+// Nor do the other functions of a policy keep a place that nobody gives back.
+func TestAPanicInTheClassifierSettlesTheAttempt(t *testing.T) {
+	classify := func(error) backoff.Class { panic("bug") }
+	for name, run := range map[string]func(*backoff.Policy){
+		"Do": func(p *backoff.Policy) { _ = p.Do(t.Context(), returning(errBoom).do) },
+		"range": func(p *backoff.Policy) {
+			r := p.Start(t.Context())
+			for range r.Attempts() {
+				r.Fail(errBoom)
+			}
+		},
+	} {
+		books := &ledger{}
+		require.PanicsWithValue(t, "bug", func() { run(&backoff.Policy{Budget: books, Classify: classify}) }, name)
+		require.Empty(t, books.out, name)
+	}
+}

@@ -84,8 +84,11 @@ func (l *RateLimit) Validate() error {
 }
 
 // AdaptiveRate is a [Budget] that finds the rate a service can take, without being
-// told. An adverse event halves it; while none comes it is raised again, in steps, more slowly than it
-// fell. Attempts beyond the rate wait, in order, as under [RateLimit].
+// told. An adverse event halves it; while none comes it is raised again, in steps, more
+// slowly than it fell. Attempts beyond the rate wait as under [RateLimit], in the order in
+// which they asked while the rate stays or falls. Where it rises, a wait that was told at a
+// low rate stands, and those who ask later may have a shorter one; otherwise all would
+// wait for the last of those.
 //
 // An adverse event is an OutcomeThrottled, and a call of [AdaptiveRate.SlowDown].
 // Only an attempt that was granted at the present rate is evidence against it: what
@@ -207,6 +210,7 @@ func (l *AdaptiveRate) advance(read time.Time) time.Duration {
 	if l.limiter == nil {
 		l.base = l.Max
 		l.limiter = rate.NewLimiter(l.limit(), cmp.Or(l.Burst, 1))
+		l.line.overtake = true
 	}
 	for l.base > 0 && (l.Max == 0 || l.level > 0) {
 		due := saturatingAdd(l.quiet, l.patience())
@@ -338,8 +342,10 @@ func (l *AdaptiveRate) Validate() error {
 type line struct {
 	watch  stopwatch
 	last   uint64  // number given
-	places []place // by number, and by time
+	places []place // by number, and by time unless some overtake
 	head   int     // of places: those before it are gone
+
+	overtake bool // newcomers may go before those who were told to go later
 }
 
 type place struct {
@@ -373,7 +379,10 @@ func (l *line) enter(lim *rate.Limiter, tokens int, now time.Duration, epoch uin
 		}
 		return 0, 0, false
 	}
-	at := max(saturatingAdd(now, wait), l.until(now))
+	at := saturatingAdd(now, wait)
+	if !l.overtake {
+		at = max(at, l.until(now))
+	}
 	l.last++
 	l.push(place{number: l.last, at: at, epoch: epoch})
 	return l.last, at - now, true

@@ -588,18 +588,15 @@ func TestRow80AdaptiveRateRecoveryMayGrow(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &backoff.AdaptiveRate{Max: 1024, Steps: 1, Recovery: c.recovery}
+			var low rate.Limit
 			for i, want := range c.want {
 				rateAdverse(t, b, 1) // before the rate has recovered
-				low := b.Limit()
-				time.Sleep(want - 1)
+				low = b.Limit()
+				time.Sleep(want - time.Millisecond)
 				require.Equal(t, low, b.Limit(), "%s: after %d falls", name, i+1)
-				if i < len(c.want)-1 {
-					time.Sleep(-want / 2) // no time at all
-					continue
-				}
-				time.Sleep(1)
-				require.InDelta(t, float64(2*low), float64(b.Limit()), 1e-6, "%s: after %d falls", name, i+1)
 			}
+			time.Sleep(time.Millisecond)
+			require.InDelta(t, float64(2*low), float64(b.Limit()), 1e-6, "%s", name)
 			time.Sleep(time.Hour)
 			require.InDelta(t, 1024.0, float64(b.Limit()), 1e-6)
 			rateAdverse(t, b, 1)
@@ -757,6 +754,39 @@ func TestAdaptiveRateNeverFallsBelowMin(t *testing.T) {
 			require.GreaterOrEqual(t, b.Limit(), 0.92*min(2*c.want, max(c.want, c.max)), "and rises from there at once")
 		})
 	}
+}
+
+// A service that refused all for a while has taken the rate to the bottom, and those who
+// wait were told so, minutes ahead. Others need not wait for them.
+func TestAdaptiveRateRecoversWithALineOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.AdaptiveRate)
+		s := newLimitedService(100, 10)
+		begin := time.Now()
+		var mu sync.Mutex
+		served := 0
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				for time.Since(begin) < 3*time.Minute {
+					ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+					time.Sleep(wait + 10*time.Millisecond)
+					mu.Lock()
+					at, o := time.Since(begin), backoff.OutcomeThrottled
+					if at < 10*time.Second || at > 25*time.Second {
+						o = s.serve()
+					}
+					if at > 2*time.Minute && at < 3*time.Minute && o == backoff.OutcomeSuccess {
+						served++
+					}
+					b.Done(ticket, o)
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		require.Greater(t, served, 60*60, "in the third minute")
+	})
 }
 
 func TestAdaptiveRateGetsTokensBack(t *testing.T) {

@@ -231,7 +231,7 @@ func TestProgressRestartsTheTimeLimitAlone(t *testing.T) {
 // Contract row 6: drop, stable for 60 s, drop. The second time begins at the base.
 func TestAReconnectLoopStartsAgainAfterAConnectionThatHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 5}
+		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 5, MaxElapsed: 30 * time.Second}
 		held := msec(0, 0, 0, 60_000, 0, 0, 0, 0)
 		began := time.Now()
 		var at []time.Duration
@@ -279,6 +279,16 @@ func TestResetLeavesNothingOpen(t *testing.T) {
 	require.NoError(t, r.Err())
 	require.Empty(t, books.out)
 	require.Error(t, attempt.Err())
+}
+
+func TestResetGivesBackARetryThatWasGranted(t *testing.T) {
+	books := &ledger{}
+	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
+	_, ok := r.Retry(errBoom)
+	require.True(t, ok)
+	require.Len(t, books.out, 1)
+	r.Reset()
+	require.Empty(t, books.out)
 }
 
 // The connection that held was one attempt, whatever was reset while it ended.

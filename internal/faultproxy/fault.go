@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Fault is what becomes of one exchange: a request, which is what the client sends
-// after it was answered, and the answer to it. The zero Fault passes both on.
+// A Fault is what becomes of one exchange: a request, which is what the client sends after
+// it was answered, and the answer to it. The zero Fault passes both on.
 type Fault struct {
 	kind  kind
 	bytes int64         // of the answer, or for CutRequest of the request, that pass
@@ -35,43 +35,43 @@ func (f Fault) String() string { return kindNames[f.kind] }
 // Pass is no fault.
 func Pass() Fault { return Fault{} }
 
-// Reset resets the connection (RST) when the request begins, of which nothing
-// reaches the target.
+// Reset resets the connection (RST) when the request begins, of which nothing reaches the
+// target.
 func Reset() Fault { return Fault{kind: reset} }
 
 // CutRequest passes n bytes of the request on, then resets both connections.
 func CutRequest(n int64) Fault { return Fault{kind: cutRequest, bytes: n} }
 
-// DropAnswer passes the request on, waits until the target begins to answer, and
-// resets the connection instead of passing any of that on: the effect was made, and
-// the client cannot know.
+// DropAnswer passes the request on, waits until the target begins to answer, and resets the
+// connection instead of passing any of that on: the effect was made, and the client cannot
+// know.
 //
-// Of a server that answers before it acts, such as one that says 100 Continue, it
-// is the first sign of life that is dropped.
+// Of a server that answers before it acts, such as one that says 100 Continue, it is the
+// first sign of life that is dropped.
 func DropAnswer() Fault { return Fault{kind: dropAnswer} }
 
-// ResetAfter passes n bytes of the answer on, then resets the connection. What the
-// client has not read by then, its system may throw away.
+// ResetAfter passes n bytes of the answer on, then resets the connection. What the client
+// has not read by then, its system may throw away.
 func ResetAfter(n int64) Fault { return Fault{kind: resetAnswer, bytes: n} }
 
-// Truncate passes n bytes of the answer on, then closes the connection in good
-// order (FIN), as if the answer ended there.
+// Truncate passes n bytes of the answer on, then closes the connection in good order (FIN),
+// as if the answer ended there.
 func Truncate(n int64) Fault { return Fault{kind: truncate, bytes: n} }
 
-// Stall passes n bytes of the answer on and holds the rest back for d. A d of 0 or
-// less holds it back until the connection ends.
+// Stall passes n bytes of the answer on and holds the rest back for d. A d of 0 or less
+// holds it back until the connection ends.
 func Stall(n int64, d time.Duration) Fault { return Fault{kind: stall, bytes: n, delay: d} }
 
-// Trickle passes the answer on in pieces of n bytes, at least 1, with a pause of d
-// before each.
+// Trickle passes the answer on in pieces of n bytes, at least 1, with a pause of d before
+// each.
 func Trickle(n int64, d time.Duration) Fault { return Fault{kind: trickle, bytes: max(1, n), delay: d} }
 
-// Crash resets all connections when the request begins, and refuses new ones until d
-// has passed; with a d of 0 or less until [Proxy.Restore].
+// Crash resets all connections when the request begins, and refuses new ones until d has
+// passed; with a d of 0 or less until [Proxy.Restore].
 func Crash(d time.Duration) Fault { return Fault{kind: crash, delay: d} }
 
-// A Plan says what becomes of the nth exchange, counted from 1 in the order in which
-// they begin. It is called for one exchange at a time. A nil Plan passes everything.
+// A Plan says what becomes of the nth exchange, counted from 1 in the order in which they
+// begin. It is called for one exchange at a time. A nil Plan passes everything.
 type Plan func(n int) Fault
 
 // Always returns a [Plan] of one fault for all.
@@ -93,9 +93,9 @@ type Share struct {
 	Probability float64 // 0 to 1
 }
 
-// Randomly returns a [Plan] that draws from shares; what they leave of 1 passes. The
-// draw depends on seed and the exchange's number only, so that a run can be repeated
-// however its goroutines are scheduled.
+// Randomly returns a [Plan] that draws from shares; what they leave of 1 passes. The draw
+// depends on seed and the exchange's number only, so that a run can be repeated however its
+// goroutines are scheduled.
 func Randomly(seed uint64, shares ...Share) Plan {
 	return func(n int) Fault {
 		u := rand.New(rand.NewPCG(seed, uint64(n))).Float64()

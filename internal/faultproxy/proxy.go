@@ -1,14 +1,14 @@
-// Package faultproxy is a TCP proxy on loopback that does to connections what
-// networks do: it resets, truncates, stalls, trickles, refuses, and loses answers
-// whose effect was made. It is for tests and examples.
+// Package faultproxy is a TCP proxy on loopback that does to connections what networks do:
+// it resets, truncates, stalls, trickles, refuses, and loses answers whose effect was made.
+// It is for tests and examples.
 //
 //	proxy, err := faultproxy.Start(server.Listener.Addr().String(), faultproxy.Script(
 //		faultproxy.DropAnswer(), // the first request has its effect, and no answer
 //		faultproxy.Reset(),      // the second never arrives
 //	))                           // and all others pass
 //
-// It knows no protocol. What the client sends after it was answered begins a new
-// exchange, which is right for HTTP/1 without pipelining. Where the two sides do not take turns (TLS,
+// It knows no protocol. What the client sends after it was answered begins a new exchange,
+// which is right for HTTP/1 without pipelining. Where the two sides do not take turns (TLS,
 // HTTP/2), have a [Config] count connections instead.
 package faultproxy
 
@@ -26,8 +26,8 @@ type Config struct {
 	// Plan says what becomes of each exchange. nil passes everything.
 	Plan Plan
 	// PerConnection makes one exchange of all that happens on a connection: bytes count
-	// from its beginning, and Plan is asked when it is accepted. Reset and Crash then
-	// do not wait for a request.
+	// from its beginning, and Plan is asked when it is accepted. Reset and Crash then do
+	// not wait for a request.
 	PerConnection bool
 }
 
@@ -86,8 +86,8 @@ func (p *Proxy) Stats() Stats {
 	return p.stats
 }
 
-// SetPlan changes what becomes of the exchanges that begin from now on. They go on
-// being counted where the old plan left.
+// SetPlan changes what becomes of the exchanges that begin from now on. They go on being
+// counted where the old plan left.
 func (p *Proxy) SetPlan(plan Plan) {
 	if plan == nil {
 		plan = Always(Pass())
@@ -110,8 +110,8 @@ func (p *Proxy) cut() {
 	}
 }
 
-// Refuse makes the system refuse new connections, until [Proxy.Restore]. Those that
-// exist stay.
+// Refuse makes the system refuse new connections, until [Proxy.Restore]. Those that exist
+// stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func (p *Proxy) refuse() {
 	}
 }
 
-// Restore accepts connections again, on the same port. It fails if somebody took the
-// port meanwhile, and after Close.
+// Restore accepts connections again, on the same port. It fails if somebody took the port
+// meanwhile, and after Close.
 func (p *Proxy) Restore() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,8 +145,8 @@ func (p *Proxy) Restore() error {
 	return nil
 }
 
-// Close refuses new connections, resets those that exist, and waits for all
-// goroutines of the proxy to end.
+// Close refuses new connections, resets those that exist, and waits for all goroutines of
+// the proxy to end.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -1,0 +1,296 @@
+package backoffhttp_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// hang waits for the request's end.
+func hang(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, req.Context().Err() // as HTTP/2 does; HTTP/1 gives the cause
+}
+
+func TestAnAttemptsTimeIsRetriedUnlikeTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(hang, answer(200))
+		tr := over(w)
+		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.Equal(t, []time.Duration{1100 * time.Millisecond}, w.waits())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		w := newWire(hang)
+		tr := over(w)
+		tr.Policy.AttemptTimeout = backoff.Constant(time.Minute)
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.Equal(t, 1, w.requests())
+	})
+}
+
+// Rows 51 and 116.
+func TestAttemptTimeoutsMayGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(hang)
+		tr := over(w)
+		tr.Policy = backoff.Policy{
+			Schedule:       backoff.Constant(0),
+			AttemptTimeout: backoff.Exponential{Initial: time.Second, Max: 4 * time.Second},
+		}
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, w.waits())
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, context.Canceled)
+		var timeout interface{ Timeout() bool }
+		require.ErrorAs(t, err, &timeout)
+		require.True(t, timeout.Timeout())
+	})
+}
+
+func TestAnAttemptsTimeIsCutToMaxElapsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := over(newWire(hang))
+		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.MaxElapsed = 1500 * time.Millisecond
+		began := time.Now()
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, 1500*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestAScheduleOfZeroLeavesAnAttemptUnlimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := over(newWire(func(req *http.Request) (*http.Response, error) {
+			time.Sleep(time.Hour)
+			return answer(200)(req)
+		}))
+		tr.Policy.AttemptTimeout = backoff.Constant(0)
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	})
+}
+
+// A body that comes slowly is not cut by the time that the attempt had.
+func TestAnAttemptsTimeDoesNotCutTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for range 10 {
+				io.WriteString(w, "a second's worth\n")
+				http.NewResponseController(w).Flush()
+				time.Sleep(time.Second)
+			}
+		}))
+		tr := over(base)
+		tr.Policy.AttemptTimeout = backoff.Constant(500 * time.Millisecond)
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		lines := 0
+		for scanner := bufio.NewScanner(resp.Body); scanner.Scan(); lines++ {
+		}
+		require.Equal(t, 10, lines)
+	})
+}
+
+func TestTheAttemptsContextEndsWithItsBody(t *testing.T) {
+	for name, end := range map[string]func(*http.Response){
+		"at its end": func(resp *http.Response) { io.ReadAll(resp.Body) },
+		"when closed": func(resp *http.Response) {
+			resp.Body.Close()
+			resp.Body.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ctx context.Context
+			tr := over(newWire(func(req *http.Request) (*http.Response, error) {
+				ctx = req.Context()
+				return answer(200)(req)
+			}))
+			tr.Policy.AttemptTimeout = backoff.Constant(time.Minute)
+			resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			require.NoError(t, ctx.Err())
+			end(resp)
+			require.Error(t, ctx.Err())
+			require.NoError(t, t.Context().Err())
+		})
+	}
+}
+
+func TestAnAnswerAtTheLastInstantIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return answer(200)(req) // all the same
+		}, answer(204))
+		tr := over(w)
+		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 204, resp.StatusCode, "the body of the first one was dead")
+		resp.Body.Close()
+		require.Zero(t, w.open())
+	})
+}
+
+// 101 Switching Protocols has a body that can be written to.
+func TestAnUpgradedConnectionStaysWritable(t *testing.T) {
+	base := newBase(func(req *http.Request) (*http.Response, error) {
+		resp, err := answer(101)(req)
+		resp.Body = &upgraded{ReadCloser: resp.Body}
+		return resp, err
+	})
+	tr := over(base)
+	tr.Policy.AttemptTimeout = backoff.Constant(time.Minute)
+	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	w, ok := resp.Body.(io.Writer)
+	require.True(t, ok)
+	_, err := w.Write([]byte("hello"))
+	require.NoError(t, err)
+}
+
+type upgraded struct {
+	io.ReadCloser
+	written []byte
+}
+
+func (u *upgraded) Write(p []byte) (int, error) {
+	u.written = append(u.written, p...)
+	return len(p), nil
+}
+
+func TestAnnounceTellsAttemptAndTimeLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		w := newWire(answer(503), answer(503), answer(200))
+		tr := over(w)
+		tr.Announce = func(u *url.URL) bool { return u.Host == "own.test" }
+		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil).WithContext(ctx))
+		for i, want := range [][2]string{{"1", "10000"}, {"2", "9900"}, {"3", "9700"}} {
+			require.Equal(t, want[0], w.request(i).header.Get(backoffhttp.HeaderAttempt))
+			require.Equal(t, want[1], w.request(i).header.Get(backoffhttp.HeaderDeadline))
+		}
+	})
+}
+
+func TestAnnounceTellsTheShorterTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200))
+		tr := over(w)
+		tr.Announce = everywhere
+		tr.Policy.AttemptTimeout = backoff.Constant(1999 * time.Microsecond)
+		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
+		require.Equal(t, "1", w.request(0).header.Get(backoffhttp.HeaderDeadline), "never more than there is")
+	})
+}
+
+func TestNothingIsAnnouncedUnlessWanted(t *testing.T) {
+	w := newWire(answer(200))
+	for _, tr := range []*backoffhttp.Transport{over(w), {Base: w, Announce: func(*url.URL) bool { return false }}} {
+		roundTrip(t, tr, newRequest(t, "GET", "http://other.test/", nil))
+	}
+	tr := over(w)
+	tr.Announce = everywhere
+	roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
+	for i := range 2 {
+		require.NotContains(t, w.request(i).header, backoffhttp.HeaderAttempt)
+		require.NotContains(t, w.request(i).header, backoffhttp.HeaderDeadline)
+	}
+	require.NotContains(t, w.request(2).header, backoffhttp.HeaderDeadline, "there is none")
+}
+
+// brokenBody gives some bytes and then an error.
+func brokenBody(good string, err error) step {
+	return func(req *http.Request) (*http.Response, error) {
+		resp, _ := answerBody(200, good)(req)
+		resp.ContentLength = -1
+		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(good), failingReader{err}))
+		return resp, nil
+	}
+}
+
+type failingReader struct{ err error }
+
+func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
+
+// Row 114: a retry that covers reading the body, in memory.
+func TestReadAheadRetriesABodyThatBreaksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(brokenBody("half", io.ErrUnexpectedEOF), answerBody(200, "all of it"))
+		tr := over(w)
+		tr.ReadAhead = 100
+		require.Equal(t, "all of it", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
+		require.Equal(t, 2, w.requests())
+		require.Zero(t, w.open())
+	})
+}
+
+func TestReadAheadReturnsTheRestUnread(t *testing.T) {
+	w := newWire(answerBody(200, strings.Repeat("x", 1000)))
+	tr := over(w)
+	tr.ReadAhead = 10
+	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	require.LessOrEqual(t, w.bodies[0].read.Load(), int64(11))
+	require.Len(t, text(t, resp), 1000)
+	require.Zero(t, w.open())
+}
+
+func TestReadAheadWithoutLimit(t *testing.T) {
+	w := newWire(answerBody(200, strings.Repeat("x", 1<<20)))
+	tr := over(w)
+	tr.ReadAhead = -1
+	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	require.Zero(t, w.open())
+	require.Len(t, text(t, resp), 1<<20)
+}
+
+func TestWithoutReadAheadABrokenBodyIsTheCallers(t *testing.T) {
+	w := newWire(brokenBody("half", io.ErrUnexpectedEOF))
+	_, err := io.ReadAll(roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil)).Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Equal(t, 1, w.requests())
+}
+
+func TestReadAheadIsWithinTheAttemptsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		served := 0
+		base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "begun")
+			http.NewResponseController(w).Flush()
+			if served++; served == 1 {
+				<-r.Context().Done()
+			}
+		}))
+		tr := over(base)
+		tr.ReadAhead = 100
+		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		began := time.Now()
+		require.Equal(t, "begun", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
+		require.Equal(t, 1100*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {
+	broken := errors.New("broken for good")
+	w := newWire(brokenBody("half", broken))
+	tr := over(w)
+	tr.ReadAhead = -1
+	_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+	require.ErrorIs(t, err, broken)
+	require.Zero(t, w.open())
+}

@@ -1,0 +1,276 @@
+package backoffhttp_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+func TestABodyIsRewoundByGetBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503), answer(503), answer(200))
+		req := newRequest(t, "PUT", "http://a.test/", strings.NewReader("content"))
+		rewound, get := 0, req.GetBody
+		req.GetBody = func() (io.ReadCloser, error) { rewound++; return get() }
+		roundTrip(t, over(w), req)
+		require.Equal(t, 2, rewound, "not before it is needed")
+		for i := range 3 {
+			require.Equal(t, "content", w.request(i).body)
+		}
+	})
+}
+
+func TestAGetBodyThatFailsEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		gone := errors.New("file removed")
+		req := newRequest(t, "PUT", "http://a.test/", strings.NewReader("content"))
+		req.GetBody = func() (io.ReadCloser, error) { return nil, gone }
+		_, err := over(w).RoundTrip(req)
+		require.ErrorIs(t, err, gone)
+		require.Equal(t, 1, w.requests())
+		require.Zero(t, w.open())
+	})
+}
+
+func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
+	w := newWire(answer(503))
+	resp := roundTrip(t, over(w), newRequest(t, "PUT", "http://a.test/", stream("content")))
+	require.Equal(t, 503, resp.StatusCode)
+	require.Equal(t, 1, w.requests())
+	require.Equal(t, "content", w.request(0).body)
+	gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+	require.True(t, ok)
+	require.True(t, gave.RetryableError(), "whoever can make the body again may")
+}
+
+func TestABodyWithoutGetBodyIsBufferedUpToMaxBuffer(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit    int64
+		attempts int
+	}{
+		"it fits exactly":  {7, 2},
+		"it is too long":   {6, 1},
+		"without a limit":  {-1, 2},
+		"buffering is off": {0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(answer(503), answer(200))
+				tr := over(w)
+				tr.MaxBuffer = c.limit
+				body := &watched{ReadCloser: io.NopCloser(stream("content"))}
+				roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", body))
+				require.Equal(t, c.attempts, w.requests())
+				for i := range c.attempts {
+					require.Equal(t, "content", w.request(i).body)
+				}
+				require.True(t, body.closed.Load())
+			})
+		})
+	}
+}
+
+func TestABodyKnownToBeTooLongIsNotRead(t *testing.T) {
+	reads := 0
+	base := newBase(func(req *http.Request) (*http.Response, error) {
+		require.Zero(t, reads)
+		return answer(200)(req)
+	})
+	tr := over(base)
+	tr.MaxBuffer = 10
+	req := newRequest(t, "PUT", "http://a.test/", readerFunc(func([]byte) (int, error) { reads++; return 0, io.EOF }))
+	req.ContentLength = 11
+	roundTrip(t, tr, req)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestABufferedBodyHasItsLength(t *testing.T) {
+	var lengths []int64
+	tr := over(newBase(func(req *http.Request) (*http.Response, error) {
+		lengths = append(lengths, req.ContentLength)
+		if req.Body == http.NoBody {
+			lengths = append(lengths, -2)
+		}
+		return answer(200)(req)
+	}))
+	tr.MaxBuffer = 100
+	roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", stream("content")))
+	roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", stream("")))
+	trailed := newRequest(t, "PUT", "http://a.test/", stream("content"))
+	trailed.Trailer, trailed.ContentLength = http.Header{"X-Sum": nil}, -1
+	roundTrip(t, tr, trailed)
+	require.Equal(t, []int64{7, 0, -2, -1}, lengths, "trailers go with chunks")
+}
+
+func TestABodyThatCannotBeReadIsAnError(t *testing.T) {
+	broken := errors.New("disk gone")
+	w := newWire(answer(200))
+	for _, limit := range []int64{100, -1} {
+		tr := over(w)
+		tr.MaxBuffer = limit
+		body := &watched{ReadCloser: io.NopCloser(failingReader{broken})}
+		_, err := tr.RoundTrip(newRequest(t, "PUT", "http://a.test/", body))
+		require.ErrorIs(t, err, broken)
+		require.True(t, body.closed.Load())
+	}
+	require.Zero(t, w.requests())
+}
+
+// A client that shares one request body among its goroutines: bytes.Reader has state, but
+// what GetBody makes of it has not.
+func TestAClientThatSharesOneBody(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Header.Get(backoffhttp.HeaderAttempt) == "1" {
+			w.WriteHeader(503) // so that the retries' bodies come from GetBody
+			return
+		}
+		w.Write(body)
+	})
+	content := strings.Repeat("shared ", 10_000)
+	tr := &backoffhttp.Transport{Policy: backoff.Policy{Schedule: backoff.Constant(0)}, Announce: everywhere, Unguarded: true}
+	shared := newRequest(t, "PUT", s.URL, strings.NewReader(content))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			req := shared.Clone(t.Context())
+			req.Body, _ = shared.GetBody()
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			got, _ := io.ReadAll(resp.Body)
+			if string(got) != content {
+				t.Errorf("got %d bytes, want %d", len(got), len(content))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// An answer that comes before the body was sent leaves net/http writing the first body
+// while the second one is read: they must not share anything (go-retryablehttp#105).
+func TestARewoundBodyIsNotSharedWithTheAttemptBefore(t *testing.T) {
+	s := serve(t, inTurn(status(503), func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(w, r.Body)
+	}))
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<17)
+	for _, body := range []io.Reader{bytes.NewReader(content), bytes.NewBuffer(content), stream(string(content))} {
+		tr := &backoffhttp.Transport{Policy: atOnce(), MaxBuffer: -1, Unguarded: true}
+		resp := roundTrip(t, tr, newRequest(t, "PUT", s.URL, body))
+		require.Equal(t, string(content), text(t, resp))
+	}
+}
+
+// Row 77.
+func TestOneConnectionServesThreeAttempts(t *testing.T) {
+	s := serve(t, inTurn(status(503), status(500), status(200)))
+	base := &http.Transport{}
+	defer base.CloseIdleConnections()
+	tr := &backoffhttp.Transport{Base: base, Policy: atOnce()}
+	require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
+	require.EqualValues(t, 3, s.requests.Load())
+	require.EqualValues(t, 1, s.connections.Load())
+}
+
+// The answer is dropped before the wait, not after it.
+func TestTheConnectionIsFreeDuringTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503), answer(200))
+		tr := over(w)
+		time.AfterFunc(50*time.Millisecond, func() { require.Zero(t, w.open()) })
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, int64(len("body of 503")), w.bodies[0].read.Load())
+	})
+}
+
+// A server that answers 2 GiB to a status that is retried.
+func TestABodyOfTwoGigabytesIsNotRead(t *testing.T) {
+	const size = 2 << 30
+	for name, length := range map[string]int64{"announced": size, "not announced": -1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(func(req *http.Request) (*http.Response, error) {
+					resp, _ := answer(503)(req)
+					resp.ContentLength, resp.Body = length, io.NopCloser(&endless{left: size})
+					return resp, nil
+				}, answer(200))
+				roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+				require.LessOrEqual(t, w.bodies[0].read.Load(), int64(128<<10))
+				require.True(t, w.bodies[0].closed.Load())
+			})
+		})
+	}
+}
+
+type endless struct{ left int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), e.left)
+	e.left -= n
+	return int(n), nil
+}
+
+func TestTwoGigabytesOverARealConnection(t *testing.T) {
+	written := make(chan int64, 1)
+	s := serve(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(503)
+		n, _ := io.Copy(w, &endless{left: 2 << 30})
+		written <- n
+	}, status(200)))
+	began := time.Now()
+	tr := &backoffhttp.Transport{Base: &http.Transport{}, Policy: atOnce()}
+	defer tr.CloseIdleConnections()
+	require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
+	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, <-written, int64(64<<20))
+}
+
+// A body that stalls is given up on after a tenth of a second.
+func TestABodyThatStallsDoesNotHoldUpTheRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		served := 0
+		base, pipes := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if served++; served > 1 {
+				return
+			}
+			w.WriteHeader(503)
+			io.WriteString(w, "more to come")
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}))
+		began := time.Now()
+		roundTrip(t, over(base), newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 200*time.Millisecond, time.Since(began), "100 ms for the body, and the wait")
+		require.EqualValues(t, 2, pipes.dials.Load())
+	})
+}
+
+func TestRefusedConnectionsAreRetriedForAnyMethod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(failure(syscall.ECONNREFUSED), answer(201))
+		require.Equal(t, 201, roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", strings.NewReader("x"))).StatusCode)
+		require.Equal(t, 2, w.requests())
+	})
+}

@@ -1,0 +1,253 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+func inURL(err error) error { return &url.Error{Op: "Get", URL: "http://a.test/", Err: err} }
+
+func opError(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
+
+func errno(op string, e syscall.Errno) error { return opError(op, os.NewSyscallError(op, e)) }
+
+// Rows 94, 101, 108 and 121; decisions 51 to 58.
+func TestClassifyKnowsTransportErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want backoff.Class
+	}{
+		"nil":     {nil, backoff.ClassPermanent},
+		"unknown": {errors.New("never heard of it"), backoff.ClassPermanent},
+
+		"refused":                          {errno("dial", syscall.ECONNREFUSED), backoff.ClassUnsent},
+		"refused, in url.Error":            {inURL(errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
+		"no route":                         {errno("dial", syscall.EHOSTUNREACH), backoff.ClassUnsent},
+		"dial timeout":                     {opError("dial", os.ErrDeadlineExceeded), backoff.ClassUnsent},
+		"dial, too many open files":        {errno("dial", syscall.EMFILE), backoff.ClassUnsent},
+		"dial, reset":                      {errno("dial", syscall.ECONNRESET), backoff.ClassUnsent},
+		"dial, a wrong address":            {opError("dial", &net.AddrError{Err: "missing port", Addr: "x"}), backoff.ClassPermanent},
+		"dns, temporary (EAI_AGAIN)":       {opError("dial", &net.DNSError{IsTemporary: true}), backoff.ClassUnsent},
+		"dns, timeout":                     {opError("dial", &net.DNSError{IsTimeout: true}), backoff.ClassUnsent},
+		"dns, no such name":                {opError("dial", &net.DNSError{IsNotFound: true}), backoff.ClassPermanent},
+		"proxy refused":                    {opError("proxyconnect", errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
+		"proxy timeout":                    {opError("proxyconnect", opError("dial", os.ErrDeadlineExceeded)), backoff.ClassUnsent},
+		"proxy unreachable":                {opError("proxyconnect", errno("dial", syscall.ENETUNREACH)), backoff.ClassPermanent},
+		"proxy wants a password":           {errors.New("Proxy Authentication Required"), backoff.ClassPermanent},
+		"reset by peer":                    {errno("read", syscall.ECONNRESET), backoff.ClassRetryable},
+		"broken pipe":                      {errno("write", syscall.EPIPE), backoff.ClassRetryable},
+		"aborted":                          {errno("read", syscall.ECONNABORTED), backoff.ClassRetryable},
+		"read timeout":                     {opError("read", os.ErrDeadlineExceeded), backoff.ClassRetryable},
+		"net.ErrClosed":                    {net.ErrClosed, backoff.ClassRetryable},
+		"unexpected EOF":                   {io.ErrUnexpectedEOF, backoff.ClassRetryable},
+		"unexpected EOF, wrapped":          {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), backoff.ClassRetryable},
+		"unexpected EOF, joined":           {errors.Join(errors.New("x"), io.ErrUnexpectedEOF), backoff.ClassRetryable},
+		"EOF":                              {io.EOF, backoff.ClassPermanent},
+		"EOF, in url.Error":                {inURL(io.EOF), backoff.ClassRetryable},
+		"EOF, connection broken":           {fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.EOF), backoff.ClassRetryable},
+		"header cut in a name":             {errors.New(`net/http: HTTP/1.x transport connection broken: malformed MIME header: missing colon: "Dat"`), backoff.ClassRetryable},
+		"header cut in the version":        {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "HTTP/1"`), backoff.ClassRetryable},
+		"header cut in the status":         {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "50"`), backoff.ClassRetryable},
+		"a status that is none":            {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "5003"`), backoff.ClassPermanent},
+		"another protocol":                 {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH"`), backoff.ClassPermanent},
+		"server closed idle connection":    {inURL(errors.New("http: server closed idle connection")), backoff.ClassRetryable},
+		"cannot rewind":                    {errors.New("net/http: cannot rewind body after connection loss"), backoff.ClassRetryable},
+		"TLS handshake timeout":            {handshakeTimeout{}, backoff.ClassUnsent},
+		"response header timeout":          {headerTimeout{}, backoff.ClassRetryable},
+		"certificate":                      {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
+		"certificate, wrong host":          {inURL(x509.HostnameError{Certificate: new(x509.Certificate)}), backoff.ClassPermanent},
+		"no TLS":                           {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, backoff.ClassPermanent},
+		"unsupported scheme":               {errors.New(`unsupported protocol scheme "gopher"`), backoff.ClassPermanent},
+		"canceled":                         {context.Canceled, backoff.ClassPermanent},
+		"canceled while dialling":          {opError("dial", context.Canceled), backoff.ClassPermanent},
+		"canceled, joined to a reset":      {errors.Join(syscall.ECONNRESET, context.Canceled), backoff.ClassPermanent},
+		"deadline":                         {context.DeadlineExceeded, backoff.ClassRetryable},
+		"marked permanent":                 {backoff.Permanent(syscall.ECONNRESET), backoff.ClassPermanent},
+		"h2 lost":                          {errors.New("http2: client connection lost"), backoff.ClassRetryable},
+		"h2 closed":                        {errors.New("http2: client conn is closed"), backoff.ClassRetryable},
+		"h2 not usable":                    {errors.New("http2: client conn not usable"), backoff.ClassUnsent},
+		"h2 not established":               {errors.New("http2: client conn could not be established"), backoff.ClassUnsent},
+		"h2 nothing cached":                {errors.New("http2: no cached connection was available"), backoff.ClassUnsent},
+		"h2 goaway beyond the last stream": {errors.New("http2: Transport received Server's graceful shutdown GOAWAY"), backoff.ClassUnsent},
+		"h2 goaway with an error":          {errors.New("http2: Transport received GOAWAY from server ErrCode:INTERNAL_ERROR"), backoff.ClassUnsent},
+		"h2 goaway, calm":                  {errors.New("http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM"), backoff.ClassThrottled},
+		"h2 goaway and closed":             {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug="x, ErrCode=ENHANCE_YOUR_CALM"`), backoff.ClassRetryable},
+		"h2 goaway and closed, calm":       {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=ENHANCE_YOUR_CALM, debug=""`), backoff.ClassThrottled},
+		"h2 cannot retry goaway":           {errors.New("http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassUnsent},
+		"h2 cannot retry refused":          {errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassUnsent},
+		"h2 something else":                {errors.New("http2: frame too large"), backoff.ClassPermanent},
+		"x/net refused stream":             {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), backoff.ClassUnsent},
+		"x/net internal error":             {errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), backoff.ClassRetryable},
+		"x/net calm":                       {errors.New("stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer"), backoff.ClassThrottled},
+		"x/net protocol error":             {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; invalid header field"), backoff.ClassPermanent},
+		"x/net protocol error of peer":     {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; received from peer"), backoff.ClassRetryable},
+		"x/net wants HTTP/1":               {errors.New("stream error: stream ID 1; HTTP_1_1_REQUIRED; received from peer"), backoff.ClassPermanent},
+		"x/net a code of the future":       {errors.New("stream error: stream ID 1; unknown error code 0x63; received from peer"), backoff.ClassRetryable},
+		"x/net cut short":                  {errors.New("stream error: stream ID 1"), backoff.ClassPermanent},
+	} {
+		require.Equal(t, c.want, backoffhttp.Classify(c.err), "%s: %v", name, c.err)
+		if c.err != nil {
+			require.Equal(t, c.want, backoffhttp.Classify(fmt.Errorf("attempt: %w", maskEOF(c.err))), "%s, wrapped", name)
+		}
+	}
+}
+
+// maskEOF leaves a bare io.EOF out of what is tried wrapped: there it means the opposite.
+func maskEOF(err error) error {
+	if err == io.EOF {
+		return errors.New("EOF")
+	}
+	return err
+}
+
+type handshakeTimeout struct{}
+
+func (handshakeTimeout) Error() string   { return "net/http: TLS handshake timeout" }
+func (handshakeTimeout) Timeout() bool   { return true }
+func (handshakeTimeout) Temporary() bool { return true }
+
+type headerTimeout struct{}
+
+func (headerTimeout) Error() string   { return "net/http: timeout awaiting response headers" }
+func (headerTimeout) Timeout() bool   { return true }
+func (headerTimeout) Temporary() bool { return true }
+
+// Decision 45.
+func TestClassifyKnowsStatuses(t *testing.T) {
+	retried := map[int]bool{408: true, 425: true, 429: true}
+	for code := 500; code < 600; code++ {
+		retried[code] = true
+	}
+	for _, code := range []int{501, 505, 506, 507, 508, 510, 511} {
+		delete(retried, code)
+	}
+	for code := 400; code < 600; code++ {
+		class := backoffhttp.Classify(backoffhttp.Check(respond(t, code)))
+		require.Equal(t, retried[code], class.Retryable(), "%d", code)
+		require.Equal(t, code == 429, class == backoff.ClassThrottled, "%d", code)
+	}
+}
+
+// The errors of the real net/http, as they come.
+func TestClassifyKnowsWhatNetHTTPReturns(t *testing.T) {
+	stalled := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/reset":
+			reset(w, r)
+		case "/hangup":
+			hangUp(w, r)
+		case "/stall":
+			<-stalled
+		case "/garbage":
+			conn, buffer, _ := http.NewResponseController(w).Hijack()
+			buffer.WriteString("SSH-2.0-OpenSSH_9.9\r\n\r\n")
+			buffer.Flush()
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() { close(stalled) })
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = quiet
+	t.Cleanup(secure.Close)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	plain := strings.Replace(s.URL, "http:", "https:", 1)
+
+	for name, c := range map[string]struct {
+		url  string
+		want backoff.Class
+	}{
+		"refused":             {gone.URL, backoff.ClassUnsent},
+		"reset":               {s.URL + "/reset", backoff.ClassRetryable},
+		"hangup":              {s.URL + "/hangup", backoff.ClassRetryable},
+		"header timeout":      {s.URL + "/stall", backoff.ClassRetryable},
+		"not HTTP":            {s.URL + "/garbage", backoff.ClassPermanent},
+		"certificate":         {secure.URL, backoff.ClassPermanent},
+		"not TLS":             {plain, backoff.ClassPermanent},
+		"no such scheme":      {"gopher://a.test/", backoff.ClassPermanent},
+		"no such port":        {"http://127.0.0.1:99999/", backoff.ClassPermanent},
+		"a name that is none": {"http://a..test/", backoff.ClassPermanent},
+	} {
+		base := &http.Transport{ResponseHeaderTimeout: 50 * time.Millisecond, DisableKeepAlives: true}
+		_, err := (&http.Client{Transport: base}).Get(c.url)
+		require.Error(t, err, name)
+		require.Equal(t, c.want, backoffhttp.Classify(err), "%s: %v", name, err)
+		attempts := 0
+		counting := newBase(func(req *http.Request) (*http.Response, error) { attempts++; return base.RoundTrip(req) })
+		_, err = (&http.Client{Transport: &backoffhttp.Transport{Base: counting, Policy: atOnce(), Unguarded: true}}).Get(c.url)
+		require.Error(t, err, name)
+		require.Equal(t, c.want.Retryable(), attempts == 4, "%s: %d attempts", name, attempts)
+	}
+}
+
+func TestStatusErrorTellsTheStatusAndNoMore(t *testing.T) {
+	resp := respond(t, 503, "Set-Cookie", "secret")
+	err := backoffhttp.Check(resp)
+	require.EqualError(t, err, "status 503 Service Unavailable")
+	e, ok := errors.AsType[*backoffhttp.StatusError](err)
+	require.True(t, ok)
+	require.Equal(t, 503, e.HTTPStatusCode())
+	require.EqualError(t, &backoffhttp.StatusError{Code: 404}, "status Not Found")
+	header := e.ResponseHeader()
+	header["Set-Cookie"] = nil
+	require.Equal(t, "secret", resp.Header.Get("Set-Cookie"), "it is a copy")
+}
+
+func TestCheckPassesWhatIsNoFailure(t *testing.T) {
+	for _, code := range []int{101, 200, 204, 301, 304, 399} {
+		require.NoError(t, backoffhttp.Check(respond(t, code)), strconv.Itoa(code))
+	}
+	require.Error(t, backoffhttp.Check(&http.Response{StatusCode: 500}), "without a request")
+}
+
+// Row 7 and 125: any client, with the policy around it.
+func TestCheckLetsAPolicyRetryWithAnyClient(t *testing.T) {
+	s := serve(t, inTurn(status(503, "Retry-After", "0"), status(429), status(200)))
+	policy := atOnce()
+	policy.Classify = backoffhttp.Classify
+	err := policy.Do(t.Context(), func(ctx context.Context) error {
+		resp, err := http.DefaultClient.Do(newRequest(t, "GET", s.URL, nil).WithContext(ctx))
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		return backoffhttp.Check(resp)
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, s.requests.Load())
+}
+
+// Decision 46.
+func TestAWSErrorCodesCountAboveTheStatus(t *testing.T) {
+	for value, want := range map[string]backoff.Class{
+		"ThrottlingException": backoff.ClassThrottled,
+		"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException:http://x": backoff.ClassThrottled,
+		"RequestTimeout":        backoff.ClassRetryable,
+		"ValidationException":   backoff.ClassPermanent,
+		"":                      backoff.ClassPermanent,
+		"#:":                    backoff.ClassPermanent,
+		"aws.x#AccessDenied:zz": backoff.ClassPermanent,
+	} {
+		require.Equal(t, want, backoffhttp.Classify(backoffhttp.Check(respond(t, 400, "X-Amzn-ErrorType", value))), value)
+	}
+}

@@ -1,0 +1,312 @@
+package backoffhttp_test
+
+// What the tests of the client side share.
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// A step is what becomes of one attempt.
+type step func(*http.Request) (*http.Response, error)
+
+// answer is a response with a header given as pairs. Its body says the status.
+func answer(code int, header ...string) step {
+	return answerBody(code, "body of "+strconv.Itoa(code), header...)
+}
+
+func answerBody(code int, body string, header ...string) step {
+	return func(req *http.Request) (*http.Response, error) {
+		resp := &http.Response{
+			Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{}, Request: req, ContentLength: int64(len(body)),
+			Body: io.NopCloser(strings.NewReader(body)),
+		}
+		for i := 0; i < len(header); i += 2 {
+			resp.Header.Add(header[i], header[i+1])
+		}
+		return resp, nil
+	}
+}
+
+// failure is an attempt without a response.
+func failure(err error) step {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+// A sent is a request as it arrived at the base.
+type sent struct {
+	method string
+	url    string
+	header http.Header
+	body   string
+	at     time.Time
+}
+
+// wire is a RoundTripper in memory, which follows a script; the last step stands for
+// all that follow.
+type wire struct {
+	mu     sync.Mutex
+	steps  []step
+	sent   []sent
+	bodies []*watched
+}
+
+func newWire(steps ...step) *wire { return &wire{steps: steps} }
+
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	s := sent{method: req.Method, url: req.URL.String(), header: req.Header.Clone(), at: time.Now()}
+	if req.Body != nil {
+		body, err := io.ReadAll(req.Body)
+		req.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		s.body = string(body)
+	}
+	w.mu.Lock()
+	w.sent = append(w.sent, s)
+	step := w.steps[min(len(w.sent), len(w.steps))-1]
+	w.mu.Unlock()
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	resp, err := step(req)
+	if resp != nil {
+		body := &watched{ReadCloser: resp.Body}
+		resp.Body = body
+		w.mu.Lock()
+		w.bodies = append(w.bodies, body)
+		w.mu.Unlock()
+	}
+	return resp, err
+}
+
+func (w *wire) requests() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sent)
+}
+
+func (w *wire) request(i int) sent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent[i]
+}
+
+// waits returns the time between the requests.
+func (w *wire) waits() []time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []time.Duration
+	for i := 1; i < len(w.sent); i++ {
+		all = append(all, w.sent[i].at.Sub(w.sent[i-1].at))
+	}
+	return all
+}
+
+// open returns how many bodies were not closed.
+func (w *wire) open() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, b := range w.bodies {
+		if !b.closed.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// watched is a body that knows what was done with it.
+type watched struct {
+	io.ReadCloser
+	read   atomic.Int64
+	closed atomic.Bool
+}
+
+func (b *watched) Read(p []byte) (int, error) {
+	if b.closed.Load() {
+		return 0, errors.New("read after close")
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read.Add(int64(n))
+	return n, err
+}
+
+func (b *watched) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
+}
+
+// steady is a policy without chance: 100, 200, 400 ms.
+func steady() backoff.Policy { return backoff.Policy{Jitter: backoff.NoJitter} }
+
+// atOnce is a policy that does not wait.
+func atOnce() backoff.Policy { return backoff.Policy{Schedule: backoff.Constant(0)} }
+
+// over is a Transport over base that waits 100, 200 and 400 ms, without guards.
+func over(base http.RoundTripper) *backoffhttp.Transport {
+	return &backoffhttp.Transport{Base: base, Policy: steady(), Unguarded: true}
+}
+
+func newRequest(t testing.TB, method, url string, body io.Reader) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	require.NoError(t, err)
+	return req
+}
+
+// stream hides a reader's type, so that a request gets no GetBody.
+func stream(s string) io.Reader { return struct{ io.Reader }{strings.NewReader(s)} }
+
+func roundTrip(t testing.TB, rt http.RoundTripper, req *http.Request) *http.Response {
+	t.Helper()
+	resp, err := rt.RoundTrip(req)
+	require.NoError(t, err)
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+func text(t testing.TB, resp *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return string(body)
+}
+
+// pipes is a listener in memory, which virtual time can see through.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+	dials atomic.Int64
+}
+
+// serveInMemory starts a server that ends with the test, and returns a transport that reaches it
+// under any name.
+func serveInMemory(t testing.TB, h http.Handler) (*http.Transport, *pipes) {
+	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	server := &http.Server{Handler: h}
+	go server.Serve(p)
+	tr := &http.Transport{DialContext: p.dial}
+	t.Cleanup(func() {
+		tr.CloseIdleConnections()
+		server.Close()
+	})
+	return tr, p
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p.dials.Add(1)
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// testServer is a server on loopback that counts connections and requests.
+type testServer struct {
+	*httptest.Server
+	connections atomic.Int64
+	requests    atomic.Int64
+}
+
+func serve(t testing.TB, h http.HandlerFunc, setup ...func(*httptest.Server)) *testServer {
+	c := new(testServer)
+	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.requests.Add(1)
+		h(w, r)
+	}))
+	c.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			c.connections.Add(1)
+		}
+	}
+	c.Config.ErrorLog = quiet
+	for _, f := range setup {
+		f(c.Server)
+	}
+	if c.Server.URL == "" {
+		c.Start()
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// inTurn answers each request by a step of its own; the last one stands for all that follow.
+func inTurn(steps ...http.HandlerFunc) http.HandlerFunc {
+	var n atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) {
+		steps[min(int(n.Add(1)), len(steps))-1](w, r)
+	}
+}
+
+func status(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Add(header[i], header[i+1])
+		}
+		w.WriteHeader(code)
+		io.WriteString(w, "body of "+strconv.Itoa(code))
+	}
+}
+
+// reset resets the connection without an answer.
+func reset(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	conn.Close()
+}
+
+// hangUp closes the connection without an answer.
+func hangUp(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	conn.Close()
+}
+
+// quiet is a log for servers that are meant to fail.
+var quiet = log.New(io.Discard, "", 0)

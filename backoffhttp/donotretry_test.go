@@ -1,0 +1,113 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/stretchr/testify/require"
+)
+
+var forbidding = http.Header{
+	"Retry-After":            {"60"},
+	"Grpc-Retry-Pushback-Ms": {"-1"},
+	"X-Envoy-Overloaded":     {"true"},
+	"X-Envoy-Ratelimited":    {"true"},
+	"X-Should-Retry":         {"false"},
+	"Stripe-Should-Retry":    {"false"},
+}
+
+func TestRow39DoNotRetrySaysSoInAllWords(t *testing.T) {
+	w := httptest.NewRecorder()
+	backoffhttp.DoNotRetry(w)
+	require.Equal(t, forbidding, w.Header())
+	require.False(t, w.Flushed)
+
+	w = httptest.NewRecorder()
+	w.Header().Set("Retry-After", "7")
+	backoffhttp.DoNotRetry(w)
+	require.Equal(t, "7", w.Header().Get("Retry-After"))
+}
+
+// do returns what a policy makes of err.
+func do(p backoff.Policy, err error) error {
+	p.Schedule = backoff.Constant(0)
+	return p.Do(context.Background(), func(context.Context) error { return err })
+}
+
+func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
+	expired, cancel := context.WithTimeout(context.Background(), -1)
+	defer cancel()
+	over := (&backoff.Policy{}).Do(expired, func(context.Context) error { return nil })
+	transient, throttled := io.ErrUnexpectedEOF, statusError(429)
+	for name, test := range map[string]struct {
+		err    error
+		status int
+		final  bool
+		after  string
+	}{
+		"gave up":          {err: do(backoff.Policy{}, transient), status: 503, final: true, after: "60"},
+		"gave up, wrapped": {err: fmt.Errorf("x: %w", do(backoff.Policy{}, transient)), status: 503, final: true, after: "60"},
+		"throttled":        {err: do(backoff.Policy{}, throttled), status: 429, final: true, after: "60"},
+		"hint too long":    {err: do(backoff.Policy{}, backoff.RetryAfter(throttled, time.Hour)), status: 429, final: true, after: "3600"},
+		"out of time":      {err: over, status: 504, final: true, after: "60"},
+		"invalid policy":   {err: do(backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}, transient), status: 502, final: true, after: "60"},
+		"one attempt":      {err: do(backoff.Policy{MaxAttempts: 1}, transient), status: 503},
+		"not repeatable":   {err: do(backoff.Policy{Idempotency: backoff.NonIdempotent}, transient), status: 503, final: true, after: "60"},
+		"overloaded":       {err: do(backoff.Policy{}, backoff.Mark(transient, backoff.ClassOverloaded)), status: 503, final: true, after: "60"},
+		"circuit open":     {err: &backoff.OpenError{Name: "x"}, status: 503, final: true, after: "60"},
+		"no budget":        {err: backoff.ErrBudget, status: 503, final: true, after: "60"},
+		"permanent":        {err: do(backoff.Policy{}, statusError(404)), status: 502, final: true, after: "60"},
+		"deadline":         {err: context.DeadlineExceeded, status: 504},
+		"bare, overloaded": {err: backoff.Mark(transient, backoff.ClassOverloaded), status: 503, final: true, after: "60"},
+		"bare, throttled":  {err: backoff.RetryAfter(throttled, 1500*time.Millisecond), status: 429, after: ""},
+		"bare, says when":  {err: wait(1500 * time.Millisecond), status: 500, after: "2"},
+		"bare, transient":  {err: transient, status: 503},
+		"bare, unknown":    {err: errors.New("10.0.0.1 is down"), status: 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), test.err)
+			require.Equal(t, test.status, w.Code)
+			require.Equal(t, test.after, w.Header().Get("Retry-After"))
+			require.Equal(t, test.final, w.Header().Get("X-Should-Retry") == "false")
+			require.JSONEq(t, fmt.Sprintf(`{"title":%q,"status":%d}`, http.StatusText(test.status), test.status), w.Body.String())
+		})
+	}
+}
+
+type wait time.Duration
+
+func (d wait) Error() string             { return "busy" }
+func (d wait) RetryAfter() time.Duration { return time.Duration(d) }
+
+func TestWriteErrorWritesNothingForNil(t *testing.T) {
+	w := httptest.NewRecorder()
+	backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), nil)
+	require.Empty(t, w.Header())
+	require.Empty(t, w.Body.String())
+}
+
+func TestWriteErrorIs504WhereTheCallersTimeIsOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	backoffhttp.WriteError(w, request{}.on(ctx, "http://x"), errors.New("unknown"))
+	require.Equal(t, http.StatusGatewayTimeout, w.Code)
+}
+
+func TestWriteErrorIsAnErrorHandler(t *testing.T) {
+	nowhere := &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	proxy := httputil.NewSingleHostReverseProxy(nowhere)
+	proxy.ErrorHandler = backoffhttp.WriteError
+	require.Equal(t, http.StatusServiceUnavailable, request{}.to(proxy).Code)
+}

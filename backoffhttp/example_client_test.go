@@ -1,0 +1,352 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// flaky is a server that is unavailable for its first n requests, and prints them all.
+func flaky(n int) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Println(strings.TrimSpace("server: " + r.Method + " " + string(body)))
+		if n--; n >= 0 {
+			w.Header().Set("X-Request-Id", fmt.Sprint("r", n))
+			http.Error(w, "come back later", http.StatusServiceUnavailable)
+		}
+	}))
+}
+
+// quick is the zero policy with shorter waits, for examples.
+var quick = backoff.Policy{Schedule: backoff.Constant(time.Millisecond)}
+
+func ExampleClient() {
+	server := flaky(2)
+	defer server.Close()
+
+	client := backoffhttp.Client(quick)
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output:
+	// server: GET
+	// server: GET
+	// server: GET
+	// 200 OK
+}
+
+// A POST is sent once, unless it is stated that it may be sent twice.
+func ExampleTransport() {
+	server := flaky(1)
+	defer server.Close()
+
+	client := &http.Client{Transport: &backoffhttp.Transport{Policy: quick}}
+	resp, err := client.Post(server.URL, "text/plain", strings.NewReader("charge 10 EUR"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status)
+	if gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp)); ok {
+		fmt.Println("attempts:", gave.Attempts, "reason:", gave.Reason)
+	}
+	// Output:
+	// server: POST charge 10 EUR
+	// 503 Service Unavailable
+	// attempts: 1 reason: not idempotent
+}
+
+// Under a key, which the server must know, a POST is repeated.
+func ExampleKeyForm() {
+	keys := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Idempotency-Key")
+		fmt.Println("quoted:", strings.HasPrefix(key, `"`), "known:", keys[key])
+		if !keys[key] {
+			keys[key] = true
+			panic(http.ErrAbortHandler) // the effect is made, and the answer lost
+		}
+	}))
+	server.Config.ErrorLog = quiet
+	defer server.Close()
+
+	policy := quick
+	policy.Idempotency = backoff.Keyed
+	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy, KeyForm: backoffhttp.KeyQuoted}}
+	resp, err := client.Post(server.URL, "text/plain", strings.NewReader("charge 10 EUR"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output:
+	// quoted: true known: false
+	// quoted: true known: true
+	// 200 OK
+}
+
+// Attempts are limited to their answer's header; a body may take its time.
+func ExampleTransport_attemptTimeout() {
+	first := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if first {
+			first = false
+			<-r.Context().Done() // hangs
+			return
+		}
+		http.NewResponseController(w).Flush()
+		time.Sleep(200 * time.Millisecond)
+		io.WriteString(w, "at last")
+	}))
+	defer server.Close()
+
+	policy := quick
+	policy.AttemptTimeout = backoff.Constant(100 * time.Millisecond)
+	resp, err := backoffhttp.Client(policy).Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	fmt.Println(string(body), err)
+	// Output: at last <nil>
+}
+
+// The number of the attempt and the time left, for one's own services.
+func ExampleTransport_announce() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("attempt", r.Header.Get("Backoff-Attempt"), "with a deadline:", r.Header.Get("Backoff-Deadline-Ms") != "")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+
+	policy := quick
+	policy.MaxAttempts = 2
+	client := &http.Client{Transport: &backoffhttp.Transport{
+		Policy:   policy,
+		Announce: func(u *url.URL) bool { return u.Hostname() == "127.0.0.1" },
+	}}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	resp, err := client.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	// Output:
+	// attempt 1 with a deadline: true
+	// attempt 2 with a deadline: true
+}
+
+// For SDKs that take a middleware instead of a client.
+func ExampleTransport_Middleware() {
+	server := flaky(1)
+	defer server.Close()
+
+	t := &backoffhttp.Transport{Policy: quick}
+	// option.WithMiddleware(t.Middleware), and within the SDK:
+	req, _ := http.NewRequest(http.MethodGet, server.URL, nil)
+	resp, err := t.Middleware(req, http.DefaultClient.Do)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output:
+	// server: GET
+	// server: GET
+	// 200 OK
+}
+
+// For clients that take a function around their transport, such as Kubernetes' rest.Config.
+func ExampleWrap() {
+	server := flaky(1)
+	defer server.Close()
+
+	wrap := backoffhttp.Wrap(quick)
+	client := &http.Client{Transport: wrap(http.DefaultTransport)}
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output:
+	// server: GET
+	// server: GET
+	// 200 OK
+}
+
+// One request may be told otherwise: this POST is a search.
+func ExampleWithRetry() {
+	server := flaky(1)
+	defer server.Close()
+	client := backoffhttp.Client(quick)
+
+	ctx := backoffhttp.WithRetry(context.Background(), func(p *backoff.Policy) {
+		p.Idempotency = backoff.Idempotent
+	})
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("query"))
+	resp, err := client.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output:
+	// server: POST query
+	// server: POST query
+	// 200 OK
+}
+
+// Without a Transport: any client, with the policy around it.
+func ExampleCheck() {
+	server := flaky(1)
+	defer server.Close()
+
+	policy := quick
+	policy.Classify = backoffhttp.Classify
+	err := policy.Do(context.Background(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		if err != nil {
+			return backoff.Permanent(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		return backoffhttp.Check(resp)
+	})
+	fmt.Println(err)
+	// Output:
+	// server: GET
+	// server: GET
+	// <nil>
+}
+
+// An observer finds request IDs in the header of the answer that failed.
+func ExampleStatusError() {
+	server := flaky(1)
+	defer server.Close()
+
+	policy := quick
+	policy.Observer = func(_ context.Context, e backoff.Event) {
+		if status, ok := errors.AsType[*backoffhttp.StatusError](e.Err); ok {
+			fmt.Println(e.Kind, status.Code, status.Header.Get("X-Request-Id"))
+		}
+	}
+	resp, err := backoffhttp.Client(policy).Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	// Output:
+	// server: GET
+	// retry 503 r0
+	// server: GET
+}
+
+func ExampleClassify() {
+	for _, err := range []error{io.ErrUnexpectedEOF, &backoffhttp.StatusError{Code: 429}, errors.New("never heard of it")} {
+		fmt.Printf("%v: %v\n", err, backoffhttp.Classify(err))
+	}
+	// Output:
+	// unexpected EOF: retryable
+	// status Too Many Requests: throttled
+	// never heard of it: permanent
+}
+
+func ExampleRetryAfter() {
+	resp := &http.Response{Header: http.Header{"Retry-After": {"120"}, "Retry-After-Ms": {"1500"}}}
+	fmt.Println(backoffhttp.RetryAfter(resp))
+	// Output: 2m0s true
+}
+
+func ExampleIdempotency() {
+	req, _ := http.NewRequest(http.MethodPatch, "https://example.com/users/7", nil)
+	fmt.Println(backoffhttp.Idempotency(req))
+	req.Header.Set("If-Match", `"v1"`)
+	fmt.Println(backoffhttp.Idempotency(req))
+	// Output:
+	// NonIdempotent
+	// Idempotent
+}
+
+// A service's operations, where the method would be wrong.
+func ExampleOperations() {
+	table, err := backoffhttp.NewOperations(map[string]string{
+		"POST /search":      "always",
+		"POST /charges":     "key",
+		"PUT /users/{id}":   "If-Match, ?version",
+		"DELETE /acl/{who}": "never",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, line := range []string{"POST /search", "POST /charges", "DELETE /acl/all"} {
+		method, path, _ := strings.Cut(line, " ")
+		req, _ := http.NewRequest(method, "https://example.com"+path, nil)
+		fmt.Printf("%s: %v\n", line, table.Idempotency(req))
+	}
+	// Output:
+	// POST /search: Idempotent
+	// POST /charges: Keyed
+	// DELETE /acl/all: NonIdempotent
+}
+
+// The table of Cloud Storage, which package presets has.
+func ExampleNewOperations() {
+	table, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	upload, _ := http.NewRequest(http.MethodPost, "https://storage.googleapis.com/upload/storage/v1/b/b/o?name=x", nil)
+	fmt.Println(table.Idempotency(upload).Repeatable(context.Background(), backoff.ClassRetryable))
+	upload.URL.RawQuery += "&ifGenerationMatch=0"
+	fmt.Println(table.Idempotency(upload).Repeatable(context.Background(), backoff.ClassRetryable))
+	// Output:
+	// false
+	// true
+}
+
+// GitHub says by a date when its limit is over, and answers 403.
+func ExampleRateLimit() {
+	t := &backoffhttp.Transport{RateLimits: backoffhttp.GitHubLimits}
+	fmt.Println(t.RateLimits[0].Remaining, t.RateLimits[0].Reset, t.RateLimits[0].Form)
+	// Output: X-Ratelimit-Remaining X-Ratelimit-Reset unix
+}
+
+// Limits of a vendor of one's own: the header, and how it is written.
+func ExampleResetForm() {
+	limit := backoffhttp.RateLimit{Remaining: "X-Left", Reset: "X-Again-In", Form: backoffhttp.ResetDuration}
+	resp := &http.Response{Header: http.Header{"X-Left": {"0"}, "X-Again-In": {"1m30s"}}}
+	fmt.Println(limit.Wait(resp))
+	// Output: 1m30s true
+}

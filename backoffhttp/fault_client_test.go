@@ -1,0 +1,108 @@
+package backoffhttp_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/faultproxy"
+)
+
+// A real server behind a proxy that fails: what is sent, and how often it has its effect.
+func TestEveryFaultOfAConnection(t *testing.T) {
+	const page = 8 << 10
+	for name, c := range map[string]struct {
+		fault     faultproxy.Fault
+		put, post int64 // effects
+		postFails bool
+	}{
+		"pass":           {fault: faultproxy.Pass(), put: 1, post: 1},
+		"reset":          {fault: faultproxy.Reset(), put: 1, post: 0, postFails: true},
+		"request cut":    {fault: faultproxy.CutRequest(60), put: 1, post: 0, postFails: true},
+		"answer dropped": {fault: faultproxy.DropAnswer(), put: 2, post: 1, postFails: true},
+		"header cut":     {fault: faultproxy.ResetAfter(20), put: 2, post: 1, postFails: true},
+		"body reset":     {fault: faultproxy.ResetAfter(4000), put: 2, post: 1, postFails: true},
+		"body truncated": {fault: faultproxy.Truncate(4000), put: 2, post: 1, postFails: true},
+		"header stalls":  {fault: faultproxy.Stall(10, 0), put: 2, post: 1, postFails: true},
+		"body stalls":    {fault: faultproxy.Stall(4000, 0), put: 2, post: 1, postFails: true},
+		"body trickles":  {fault: faultproxy.Trickle(1000, time.Millisecond), put: 1, post: 1},
+		"crash":          {fault: faultproxy.Crash(20 * time.Millisecond), put: 1, post: 0, postFails: true},
+	} {
+		for method, want := range map[string]int64{"PUT": c.put, "POST": c.post} {
+			t.Run(name+"/"+method, func(t *testing.T) {
+				var effects atomic.Int64
+				s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+					if body, err := io.ReadAll(r.Body); err != nil || string(body) != "content" {
+						return
+					}
+					effects.Add(1)
+					io.WriteString(w, strings.Repeat("x", page))
+				})
+				tr := faulty(t, s, c.fault)
+				resp, err := tr.RoundTrip(newRequest(t, method, "http://"+tr.addr+"/", strings.NewReader("content")))
+				if method == "POST" && c.postFails {
+					require.Error(t, err)
+				} else {
+					require.NoError(t, err)
+					require.Len(t, text(t, resp), page)
+				}
+				require.Equal(t, want, effects.Load())
+			})
+		}
+	}
+}
+
+type faultyTransport struct {
+	*backoffhttp.Transport
+	addr string
+}
+
+// faulty reaches s through a proxy that does fault to the first exchange. Answers are read ahead, and
+// may take 300 ms.
+func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport {
+	proxy, err := faultproxy.Start(s.Listener.Addr().String(), faultproxy.Script(fault))
+	require.NoError(t, err)
+	base := &http.Transport{}
+	t.Cleanup(func() {
+		base.CloseIdleConnections()
+		proxy.Close()
+	})
+	tr := &backoffhttp.Transport{Base: base, ReadAhead: -1, Unguarded: true, Policy: backoff.Policy{
+		Schedule:       backoff.Constant(30 * time.Millisecond),
+		Jitter:         backoff.NoJitter,
+		AttemptTimeout: backoff.Constant(300 * time.Millisecond),
+	}}
+	return faultyTransport{tr, proxy.Addr()}
+}
+
+// Row 70: what is lost on the way back is not sent again, unless under a key.
+func TestALostAnswerIsNotChargedTwice(t *testing.T) {
+	for _, keyed := range []bool{false, true} {
+		charged := map[string]int{}
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if k := r.Header.Get("Idempotency-Key"); charged[k] == 0 || k == "" {
+				charged[k]++
+			}
+		})
+		tr := faulty(t, s, faultproxy.DropAnswer())
+		if keyed {
+			tr.Policy.Idempotency = backoff.Keyed
+		}
+		resp, err := tr.RoundTrip(newRequest(t, "POST", "http://"+tr.addr+"/", strings.NewReader("10 EUR")))
+		require.Equal(t, keyed, err == nil, "%v", err)
+		if err == nil {
+			resp.Body.Close()
+		}
+		require.Len(t, charged, 1)
+		for _, times := range charged {
+			require.Equal(t, 1, times)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package backoffhttp_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// call makes n calls, half a second apart, and returns how many requests they made.
+func calls(t *testing.T, tr *backoffhttp.Transport, w *wire, url string, n int) int {
+	before := w.requests()
+	for range n {
+		if resp, err := tr.RoundTrip(newRequest(t, "GET", url, nil)); err == nil {
+			resp.Body.Close()
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	return w.requests() - before
+}
+
+// Rows 41 and 127: a service that is down is not hit four times as hard, but left alone.
+func TestAServiceThatIsDownIsSpared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		guarded := &backoffhttp.Transport{Base: w}
+		require.Less(t, calls(t, guarded, w, "http://a.test/", 1000), 500)
+		naked := &backoffhttp.Transport{Base: w, Unguarded: true}
+		require.Equal(t, 4000, calls(t, naked, w, "http://a.test/", 1000))
+	})
+}
+
+func TestTheBudgetAloneBoundsTheRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		tr := &backoffhttp.Transport{Base: w, Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
+		require.Less(t, calls(t, tr, w, "http://a.test/", 1000), 1100)
+	})
+}
+
+func TestTheBreakerRefusesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		tr := &backoffhttp.Transport{Base: w}
+		calls(t, tr, w, "http://a.test/", 10)
+		before := w.requests()
+		began := time.Now()
+		body := &watched{ReadCloser: http.NoBody}
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", body))
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.ErrorContains(t, err, "http://a.test: circuit open")
+		require.ErrorContains(t, err, "503")
+		require.Zero(t, time.Since(began))
+		require.Equal(t, before, w.requests())
+		require.True(t, body.closed.Load())
+	})
+}
+
+func TestTheBreakerHearsOneVerdictPerCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var breakers backoff.Breakers
+		w := newWire(answer(503), answer(503), answer(200))
+		tr := &backoffhttp.Transport{Base: w, Policy: steady(), Breakers: &breakers, Budgets: &backoff.Budgets{}}
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		stats := breakers.For("http://a.test").Stats()
+		require.EqualValues(t, 1, stats.Successes)
+		require.Zero(t, stats.Failures)
+	})
+}
+
+func TestDefinitiveAnswersDoNotOpenTheCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(404))
+		tr := &backoffhttp.Transport{Base: w}
+		require.Equal(t, 100, calls(t, tr, w, "http://a.test/", 100))
+	})
+}
+
+func TestTheCircuitClosesWhenTheServiceIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := true
+		w := newWire(func(req *http.Request) (*http.Response, error) {
+			if down {
+				return nil, syscall.ECONNREFUSED
+			}
+			return answer(200)(req)
+		})
+		tr := &backoffhttp.Transport{Base: w}
+		calls(t, tr, w, "http://a.test/", 20)
+		down = false
+		time.Sleep(time.Minute)
+		require.Equal(t, 10, calls(t, tr, w, "http://a.test/", 10))
+	})
+}
+
+// Row 49, for hosts: one that is down does not take the others along.
+func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Host == "down.test" {
+				return answer(503)(req)
+			}
+			return answer(200)(req)
+		})
+		tr := &backoffhttp.Transport{Base: w, Budgets: &backoff.Budgets{}, Breakers: &backoff.Breakers{}}
+		calls(t, tr, w, "http://down.test/", 20)
+		for _, url := range []string{"https://down.test/", "http://down.test:8080/", "http://up.test/", "http://DOWN.test/"} {
+			_, err := tr.RoundTrip(newRequest(t, "GET", url, nil))
+			if url == "http://DOWN.test/" {
+				require.ErrorIs(t, err, backoff.ErrOpen, "a name has no case")
+			} else {
+				require.NoError(t, err, url)
+			}
+		}
+		keys := slices.Sorted(maps.Keys(maps.Collect(tr.Breakers.All())))
+		require.Equal(t, []string{"http://down.test", "http://down.test:8080", "http://up.test", "https://down.test"}, keys)
+	})
+}
+
+func TestGuardsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200))
+		tr := &backoffhttp.Transport{Base: w, Breakers: &backoff.Breakers{MaxKeys: 10}}
+		for i := range 1000 {
+			roundTrip(t, tr, newRequest(t, "GET", "http://host"+strconv.Itoa(i)+".test/", nil))
+		}
+		n := 0
+		for range tr.Breakers.All() {
+			n++
+		}
+		require.LessOrEqual(t, n, 10)
+	})
+}
+
+func TestAPolicysBudgetStandsInForThatOfTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{Budget: refusing{}}}
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 1, w.requests())
+	})
+}
+
+func TestHoldBackWorksWithoutOtherGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503, "Retry-After", "1"), answer(200))
+		tr := &backoffhttp.Transport{Base: w, Unguarded: true, HoldBack: true, Policy: steady()}
+		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.GreaterOrEqual(t, w.waits()[0], time.Second)
+	})
+}
+
+// Row 38: whoever is called by a client that is retrying makes one attempt.
+func TestACallOnBehalfOfARetryIsNotRetried(t *testing.T) {
+	for attempt, want := range map[string]int{"": 4, "1": 4, "2": 1, "4": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(answer(503))
+			arriving(attempt, func(r *http.Request) {
+				roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil).WithContext(r.Context()))
+			})
+			require.Equal(t, want, w.requests(), "attempt %q", attempt)
+		})
+	}
+}
+
+func TestARetryOnBehalfOfARetryIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503), answer(200))
+		tr := over(w)
+		tr.Announce = everywhere
+		arriving("3", func(r *http.Request) {
+			ctx := backoffhttp.WithRetry(r.Context(), func(p *backoff.Policy) {
+				p.MaxAttempts, p.Idempotency = 2, backoff.AlwaysRetry
+			})
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		})
+		require.Equal(t, "3", w.request(0).header.Get(backoffhttp.HeaderAttempt))
+		require.Equal(t, "4", w.request(1).header.Get(backoffhttp.HeaderAttempt))
+	})
+}
+
+// arriving runs f as the handler of a request that was sent for the nth time.
+func arriving(attempt string, f func(*http.Request)) {
+	req, _ := http.NewRequest("GET", "http://own.test/", nil)
+	if attempt != "" {
+		req.Header.Set(backoffhttp.HeaderAttempt, attempt)
+	}
+	backoffhttp.Inbound(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { f(r) })).ServeHTTP(nil, req)
+}

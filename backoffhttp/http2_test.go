@@ -1,0 +1,336 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// h2 is as much of an HTTP/2 server as it takes to fail in ways that net/http's does not: it
+// answers each request, in turn, by an action. Source: RFC 9113.
+type h2 struct {
+	mu       sync.Mutex
+	actions  []h2action
+	requests int
+}
+
+// An h2action writes the answer to a stream, and reports whether the connection goes on.
+type h2action func(w *h2writer, stream uint32) bool
+
+const (
+	h2headers  = 1
+	h2reset    = 3
+	h2settings = 4
+	h2ping     = 6
+	h2goaway   = 7
+
+	h2noError  = 0
+	h2internal = 2
+	h2refused  = 7
+	h2calm     = 11
+)
+
+// h2OK answers 200 without a body: 0x88 is ":status: 200" in HPACK's static table.
+func h2OK(w *h2writer, stream uint32) bool {
+	w.frame(h2headers, 0x5, stream, []byte{0x88}) // END_STREAM, END_HEADERS
+	return true
+}
+
+func h2Reset(code uint32) h2action {
+	return func(w *h2writer, stream uint32) bool {
+		w.frame(h2reset, 0, stream, binary.BigEndian.AppendUint32(nil, code))
+		return true
+	}
+}
+
+// h2GoAway sends a GOAWAY that says it has worked on streams up to last, and breaks those off.
+func h2GoAway(last, code uint32) h2action {
+	return func(w *h2writer, _ uint32) bool {
+		w.frame(h2goaway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code))
+		return last == 0 // then the client closes, having nothing left to wait for
+	}
+}
+
+// h2writer writes frames in order without blocking who writes them.
+type h2writer struct{ out chan []byte }
+
+func (w *h2writer) frame(kind, flags byte, stream uint32, payload []byte) {
+	head := []byte{0, 0, byte(len(payload)), kind, flags}
+	w.out <- append(binary.BigEndian.AppendUint32(head, stream), payload...)
+}
+
+// serve speaks with one connection until it ends.
+func (s *h2) serve(conn net.Conn) {
+	w := &h2writer{out: make(chan []byte, 100)}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for frame := range w.out {
+			conn.Write(frame)
+		}
+	}()
+	defer func() {
+		go io.Copy(io.Discard, conn) // who cannot write does not read, in memory
+		close(w.out)
+		<-written
+		conn.Close()
+	}()
+	io.ReadFull(conn, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+	w.frame(h2settings, 0, 0, nil)
+	for s.next(conn, w) {
+	}
+}
+
+// next reads a frame and does what is to be done about it.
+func (s *h2) next(conn net.Conn, w *h2writer) bool {
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return false
+	}
+	payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+	if _, err := io.ReadFull(conn, payload); err != nil {
+		return false
+	}
+	const ack = 1
+	switch kind, flags := head[3], head[4]; {
+	case kind == h2settings && flags&ack == 0:
+		w.frame(h2settings, ack, 0, nil)
+	case kind == h2ping && flags&ack == 0:
+		w.frame(h2ping, ack, 0, payload)
+	case kind == h2headers:
+		return s.act()(w, binary.BigEndian.Uint32(head[5:]))
+	}
+	return true
+}
+
+func (s *h2) act() h2action {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	return s.actions[min(s.requests, len(s.actions))-1]
+}
+
+// serveHTTP2 returns a transport of net/http's that speaks HTTP/2 with such a server, in memory.
+func serveHTTP2(t testing.TB, actions ...h2action) (*http.Transport, *h2) {
+	s := &h2{actions: actions}
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	tr := &http.Transport{Protocols: &protocols, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		t.Cleanup(func() { far.Close() })
+		go s.serve(far)
+		return near, nil
+	}}
+	return tr, s
+}
+
+// attempts counts what reaches net/http.
+func attempts(base http.RoundTripper, n *int) http.RoundTripper {
+	return newBase(func(req *http.Request) (*http.Response, error) { *n++; return base.RoundTrip(req) })
+}
+
+func TestHTTP2StreamErrorsAreRetriedWhereTheRequestMayBe(t *testing.T) {
+	for method, want := range map[string]int{"GET": 2, "POST": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			base, s := serveHTTP2(t, h2Reset(h2internal), h2OK)
+			resp, err := over(base).RoundTrip(newRequest(t, method, "http://a.test/", nil))
+			require.Equal(t, want, s.requests)
+			require.Equal(t, method == "GET", err == nil)
+			if err == nil {
+				require.Equal(t, 200, resp.StatusCode)
+				require.Equal(t, 2, resp.ProtoMajor)
+			}
+		})
+	}
+}
+
+// net/http repeats refused streams by itself: at once, then after about 1, 2, 4, 8, 16 and 32 s.
+func TestHTTP2RefusedStreamsAreRepeatedByNetHTTPFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, s := serveHTTP2(t, h2Reset(h2refused), h2Reset(h2refused), h2OK)
+		n := 0
+		roundTrip(t, over(attempts(base, &n)), newRequest(t, "POST", "http://a.test/", nil))
+		require.Equal(t, 3, s.requests)
+		require.Equal(t, 1, n)
+	})
+}
+
+func TestHTTP2RefusedStreamsAreRetriedForAnyMethod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := h2Reset(h2refused)
+		base, s := serveHTTP2(t, refuse, refuse, refuse, refuse, refuse, refuse, refuse, refuse, h2OK)
+		n := 0
+		req := newRequest(t, "POST", "http://a.test/", strings.NewReader("charge"))
+		require.Equal(t, 200, roundTrip(t, over(attempts(base, &n)), req).StatusCode)
+		require.Equal(t, 9, s.requests)
+		require.Equal(t, 2, n, "the first of which gave up after a minute")
+	})
+}
+
+func TestHTTP2AnAttemptsTimeEndsTheRepeatingOfNetHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _ := serveHTTP2(t, h2Reset(h2refused))
+		tr := over(base)
+		tr.Policy.AttemptTimeout = backoff.Constant(2 * time.Second)
+		began := time.Now()
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.Equal(t, 8700*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestHTTP2GoAwayBeyondTheLastStreamIsUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
+		roundTrip(t, over(base), newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))
+		require.Equal(t, 2, s.requests)
+	})
+	synctest.Test(t, func(t *testing.T) { // net/http does not repeat the first stream of a connection then
+		base, s := serveHTTP2(t, h2GoAway(0, h2internal), h2OK)
+		n := 0
+		roundTrip(t, over(attempts(base, &n)), newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))
+		require.Equal(t, 2, s.requests)
+		require.Equal(t, 2, n)
+	})
+}
+
+// go-retryablehttp#207: without GetBody net/http cannot go on after a GOAWAY.
+func TestHTTP2GoAwayWithABufferedBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
+		tr := over(base)
+		tr.MaxBuffer = 1 << 10
+		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", stream("charge")))
+		require.Equal(t, 2, s.requests)
+	})
+}
+
+func TestHTTP2GoAwayWithABodyThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
+		_, err := over(base).RoundTrip(newRequest(t, "PUT", "http://a.test/", stream("charge")))
+		require.ErrorContains(t, err, "define Request.GetBody")
+		require.Equal(t, backoff.ClassUnsent, backoffhttp.Classify(err), "whoever can make the body again may")
+		require.Equal(t, 1, s.requests)
+	})
+}
+
+func TestHTTP2GoAwayOfAStreamThatWasBegun(t *testing.T) {
+	for method, want := range map[string]int{"GET": 2, "POST": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			base, s := serveHTTP2(t, h2GoAway(1, h2noError), h2OK)
+			_, err := over(base).RoundTrip(newRequest(t, method, "http://a.test/", nil))
+			require.Equal(t, want, s.requests)
+			require.Equal(t, method == "GET", err == nil, "%v", err)
+		})
+	}
+}
+
+func TestHTTP2EnhanceYourCalmIsThrottling(t *testing.T) {
+	for _, action := range []h2action{h2Reset(h2calm), h2GoAway(1, h2calm)} {
+		synctest.Test(t, func(t *testing.T) {
+			base, _ := serveHTTP2(t, action, h2OK)
+			tr := over(base)
+			var class backoff.Class
+			tr.Policy.Observer = func(_ context.Context, e backoff.Event) {
+				if e.Kind == backoff.EventRetry {
+					class = e.Class
+				}
+			}
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			require.Equal(t, backoff.ClassThrottled, class)
+		})
+	}
+}
+
+// The same behaviour over all that net/http speaks.
+var protocols = map[string]func(*httptest.Server){
+	"HTTP/1.1": func(*httptest.Server) {},
+	"HTTP/1.1 over TLS": func(s *httptest.Server) {
+		s.StartTLS()
+	},
+	"HTTP/2": func(s *httptest.Server) {
+		s.EnableHTTP2 = true
+		s.StartTLS()
+	},
+}
+
+func TestEveryProtocol(t *testing.T) {
+	for name, setup := range protocols {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, inTurn(status(503), abort, status(429, "Retry-After", "0"), echo), setup)
+			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+			resp := roundTrip(t, tr, newRequest(t, "PUT", s.URL, strings.NewReader("content")))
+			require.Equal(t, strings.HasPrefix(name, "HTTP/2"), resp.ProtoMajor == 2)
+			require.Equal(t, "content", text(t, resp))
+			require.EqualValues(t, 4, s.requests.Load())
+		})
+	}
+}
+
+// abort ends the stream, or the connection, without an answer.
+func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+func echo(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }
+
+func TestEveryProtocolKeepsItsConnection(t *testing.T) {
+	for name, setup := range protocols {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, inTurn(status(503), status(500), status(200)), setup)
+			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+			require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
+			require.EqualValues(t, 1, s.connections.Load())
+		})
+	}
+}
+
+func TestEveryProtocolEndsAStalledAttempt(t *testing.T) {
+	for name, setup := range protocols {
+		t.Run(name, func(t *testing.T) {
+			var n atomic.Int64
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if n.Add(1) == 1 {
+					<-r.Context().Done()
+				}
+			}, setup)
+			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+			tr.Policy.AttemptTimeout = backoff.Constant(100 * time.Millisecond)
+			roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))
+			require.EqualValues(t, 2, n.Load())
+		})
+	}
+}
+
+// Decision 63: net/http repeats a request on its own where a kept connection turns out to be
+// dead, so attempts are a lower bound of what a server sees.
+func TestNetHTTPRepeatsOnAConnectionThatDied(t *testing.T) {
+	for method, want := range map[string]struct{ requests, attempts int64 }{
+		"GET": {3, 1}, "PUT": {3, 2},
+	} {
+		s := serve(t, inTurn(status(200), hangUp, status(200)))
+		base := &http.Transport{}
+		t.Cleanup(base.CloseIdleConnections)
+		n := 0
+		tr := &backoffhttp.Transport{Base: attempts(base, &n), Policy: atOnce(), Unguarded: true}
+		text(t, roundTrip(t, tr, newRequest(t, method, s.URL, nil)))
+		n = 0
+		require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, method, s.URL, nil))))
+		require.Equal(t, want.requests, s.requests.Load(), method)
+		require.EqualValues(t, want.attempts, n, method)
+	}
+}

@@ -1,0 +1,182 @@
+package backoffhttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Operations is a table of a service's operations, which says of each whether it may be
+// sent again, where the method alone would be wrong:
+//
+//	table, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
+//	client := &http.Client{Transport: &backoffhttp.Transport{Idempotency: table.Idempotency}}
+//
+// It is safe for concurrent use. See [NewOperations].
+type Operations struct {
+	mux   *http.ServeMux
+	rules map[string]rule // by pattern
+}
+
+// NewOperations makes a table. Its keys are patterns as [http.ServeMux] takes them,
+// "POST /b/{bucket}/o", with a host if need be; of several that match, the most
+// specific one stands. An escaped slash, %2F, is part of a segment. Its values are rules:
+//
+//   - "always": sent again;
+//   - "never": sent again only where it provably never reached the server, or where the request carries an
+//     Idempotency-Key;
+//   - "key": sent under an Idempotency-Key, which the [Transport] makes;
+//   - otherwise the conditions of which one must hold, separated by commas, or the rule is
+//     never: "?name" is a parameter of the query, "{name}" a member of the JSON object in the
+//     body, which must have GetBody, and "Name" a header. None may be empty, nor a header *,
+//     but for If-None-Match, which must be that.
+//
+// An error names the pattern that is invalid, or in conflict with another one, or whose rule cannot be
+// read.
+func NewOperations(table map[string]string) (*Operations, error) {
+	o := &Operations{mux: http.NewServeMux(), rules: map[string]rule{}}
+	for _, pattern := range slices.Sorted(maps.Keys(table)) {
+		r, err := parseRule(table[pattern])
+		if err == nil {
+			err = o.handle(pattern)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("backoffhttp: operation %q: %w", pattern, err)
+		}
+		o.rules[pattern] = r
+	}
+	return o, nil
+}
+
+// handle adds a pattern. ServeMux reports what is wrong with one by a panic.
+func (o *Operations) handle(pattern string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	o.mux.Handle(pattern, http.NotFoundHandler())
+	return nil
+}
+
+// Idempotency looks up a request, for [Transport.Idempotency]. What is not in the
+// table is left to the function [Idempotency].
+func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
+	r, ok := o.lookup(req)
+	switch {
+	case !ok:
+		return Idempotency(req)
+	case r.fixed == backoff.Idempotent || keyed(req):
+		return backoff.Idempotent
+	case r.fixed != nil:
+		return r.fixed
+	}
+	return precondition{r, req}
+}
+
+func (o *Operations) lookup(req *http.Request) (rule, bool) {
+	if req.URL == nil {
+		return rule{}, false
+	}
+	_, pattern := o.mux.Handler(req)
+	r, ok := o.rules[pattern]
+	return r, ok
+}
+
+// rule is what is said of an operation.
+type rule struct {
+	fixed   backoff.Idempotency // nil for conditions
+	params  []string
+	headers []string
+	members []string
+}
+
+var fixedRules = map[string]backoff.Idempotency{
+	"always": backoff.Idempotent,
+	"never":  backoff.NonIdempotent,
+	"key":    backoff.Keyed,
+}
+
+func parseRule(text string) (rule, error) {
+	if fixed, ok := fixedRules[strings.TrimSpace(text)]; ok {
+		return rule{fixed: fixed}, nil
+	}
+	var r rule
+	for condition := range strings.SplitSeq(text, ",") {
+		if err := r.add(strings.TrimSpace(condition)); err != nil {
+			return rule{}, err
+		}
+	}
+	return r, nil
+}
+
+func (r *rule) add(condition string) error {
+	name, isParam := strings.CutPrefix(condition, "?")
+	member, isMember := strings.CutPrefix(condition, "{")
+	switch {
+	case isParam && name != "":
+		r.params = append(r.params, name)
+	case isMember && len(member) > 1 && strings.HasSuffix(member, "}"):
+		r.members = append(r.members, member[:len(member)-1])
+	case !isParam && !isMember && condition != "" && !strings.ContainsAny(condition, " \t{}?"):
+		r.headers = append(r.headers, condition)
+	default:
+		return errors.New("cannot read condition " + fmt.Sprintf("%q", condition))
+	}
+	return nil
+}
+
+// precondition is the idempotency of one request under conditions. It looks for them
+// when it is asked, which is after a failure.
+type precondition struct {
+	rule rule
+	req  *http.Request
+}
+
+// Repeatable implements [backoff.Idempotency].
+func (p precondition) Repeatable(ctx context.Context, c backoff.Class) bool {
+	return backoff.NonIdempotent.Repeatable(ctx, c) || p.holds()
+}
+
+func (p precondition) holds() bool {
+	query := p.req.URL.Query()
+	return slices.ContainsFunc(p.rule.params, func(name string) bool { return query.Get(name) != "" }) ||
+		slices.ContainsFunc(p.rule.headers, p.inHeader) ||
+		len(p.rule.members) > 0 && p.inBody()
+}
+
+func (p precondition) inHeader(name string) bool {
+	value := p.req.Header.Get(name)
+	createOnly := strings.EqualFold(name, "If-None-Match")
+	return value != "" && (value == "*") == createOnly
+}
+
+// maxRule is how much of a body is looked into.
+const maxRule = 1 << 20
+
+func (p precondition) inBody() bool {
+	if p.req.GetBody == nil {
+		return false
+	}
+	body, err := p.req.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	var object map[string]any
+	if json.NewDecoder(io.LimitReader(body, maxRule)).Decode(&object) != nil {
+		return false
+	}
+	return slices.ContainsFunc(p.rule.members, func(name string) bool {
+		value, ok := object[name].(string)
+		return ok && value != ""
+	})
+}

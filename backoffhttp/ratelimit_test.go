@@ -1,0 +1,106 @@
+package backoffhttp_test
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// Decision 43. Under synctest it is 2000-01-01 00:00:00 UTC, 946684800 since 1970.
+func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
+	const minute = time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			limit  backoffhttp.RateLimit
+			header []string
+			want   time.Duration
+			ok     bool
+		}{
+			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"}, minute, true},
+			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Remaining", "1", "X-RateLimit-Reset", "946684860"}, 0, false},
+			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Reset", "946684860"}, 0, false},
+			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684700"}, 0, true},
+			{backoffhttp.GitHubLimits[0], []string{"X-RateLimit-Remaining", "0"}, 0, false},
+			{backoffhttp.XLimits[0], []string{"x-rate-limit-remaining", "0", "x-rate-limit-reset", "946684860"}, minute, true},
+			{backoffhttp.DiscordLimits[0], []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "1.25"}, 1250 * time.Millisecond, true},
+			{backoffhttp.OpenAILimits[0], []string{"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "1m0s"}, minute, true},
+			{backoffhttp.OpenAILimits[0], []string{"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "-1m"}, 0, true},
+			{backoffhttp.OpenAILimits[0], []string{"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "60"}, 0, false},
+			{backoffhttp.AnthropicLimits[1], []string{"anthropic-ratelimit-tokens-remaining", "0", "anthropic-ratelimit-tokens-reset", "2000-01-01T00:01:00Z"}, minute, true},
+			{backoffhttp.AnthropicLimits[1], []string{"anthropic-ratelimit-tokens-remaining", "0", "anthropic-ratelimit-tokens-reset", "tomorrow"}, 0, false},
+			{backoffhttp.DraftLimits[0], []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "60"}, minute, true},
+			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetMilliseconds}, []string{"X-Reset", "60000"}, minute, true},
+			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetUnixMilli}, []string{"X-Reset", "946684860000"}, minute, true},
+			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "1e300"}, math.MaxInt64, true},
+			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "-1e300"}, 0, true},
+			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "Inf"}, 0, false},
+			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "NaN"}, 0, false},
+			{backoffhttp.RateLimit{Reset: "X-Reset", Form: 99}, []string{"X-Reset", "1"}, 0, false},
+		} {
+			got, ok := c.limit.Wait(respond(t, 429, c.header...))
+			require.Equal(t, c.ok, ok, "%v", c.header)
+			require.Equal(t, c.want, got, "%v", c.header)
+		}
+	})
+}
+
+func TestAnExhaustedLimitIsAHintAndMakes403Throttled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"), answer(200))
+		tr := over(w)
+		tr.RateLimits = backoffhttp.GitHubLimits
+		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.GreaterOrEqual(t, w.waits()[0], time.Minute)
+	})
+}
+
+func TestLimitsAreNotReadUnlessNamed(t *testing.T) {
+	w := newWire(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"))
+	roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+	require.Equal(t, 1, w.requests())
+}
+
+// Decision 42.
+func TestRetryAfterWinsOverLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429, "Retry-After", "1", "RateLimit-Remaining", "0", "RateLimit-Reset", "60"), answer(200))
+		tr := over(w)
+		tr.RateLimits = backoffhttp.DraftLimits
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Less(t, w.waits()[0], 2*time.Second)
+	})
+}
+
+func TestTheLongestExhaustedLimitStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429, "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "2s",
+			"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6s"), answer(200))
+		tr := over(w)
+		tr.RateLimits = backoffhttp.OpenAILimits
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.GreaterOrEqual(t, w.waits()[0], 6*time.Second)
+		require.Less(t, w.waits()[0], 7*time.Second)
+	})
+}
+
+func TestHoldBackHeedsLimitsBeforeTheyAreBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200, "RateLimit-Remaining", "0", "RateLimit-Reset", "60"), answer(200))
+		tr := over(w)
+		tr.HoldBack, tr.RateLimits = true, backoffhttp.DraftLimits
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.GreaterOrEqual(t, w.waits()[0], time.Minute)
+	})
+}
+
+func TestResetFormsHaveNames(t *testing.T) {
+	require.Equal(t, "seconds", backoffhttp.ResetSeconds.String())
+	require.Equal(t, "duration", backoffhttp.ResetDuration.String())
+	require.Equal(t, "invalid", backoffhttp.ResetForm(99).String())
+}

@@ -1,0 +1,288 @@
+// Package sqlstore keeps idempotency keys in a database, for any number of processes. It
+// imports database/sql and no driver.
+//
+//	store, err := sqlstore.New(db, sqlstore.PostgreSQL, sqlstore.Options{})
+//	...
+//	keyed := backoffhttp.Dedup(account, backoffhttp.DedupOptions{Store: store})
+//
+// A handler whose effect is in the same database closes the gap between the effect and its
+// record, by [Store.Record].
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+const (
+	defaultTable = "idempotency_keys"
+	defaultTTL   = 24 * time.Hour
+	defaultSweep = 1000
+	forever      = 100 * 365 * 24 * time.Hour
+	hashLength   = 64
+)
+
+// Options vary [New]. The zero value is the default.
+type Options struct {
+	// Table is the name of the table, with its schema if need be: letters, digits and
+	// underscores. "" means idempotency_keys.
+	Table string
+	// TTL is how long a key is remembered after it was last claimed, finished or released.
+	// 0 means 24 hours, a negative number for ever. What has expired stays in the table
+	// until Sweep, or until its key comes again.
+	TTL time.Duration
+}
+
+// Store is a backoffhttp.Store in a database, and holds no state of its own. It is safe for
+// concurrent use, by all processes that use the table.
+//
+// Each method is one to three statements, outside of a transaction, that are right at any
+// isolation level. All times are the database's, so that the clocks of the processes need
+// not agree. It neither retries nor logs. SQLite has one writer at a time: give its driver
+// a busy timeout.
+//
+// The table holds hashes of the keys, and the responses as they were sent: whoever reads it
+// reads those.
+type Store struct {
+	db      *sql.DB
+	table   string
+	dialect Dialect
+	ttl     time.Duration
+
+	insert, read, takeOver, remove, finish, release, sweep string
+}
+
+var _ backoffhttp.Store = (*Store)(nil)
+
+// New returns a Store in db. It does not touch the database; see [Store.Create]. The error
+// names the dialect or the table that cannot be.
+func New(db *sql.DB, d Dialect, o Options) (*Store, error) {
+	if o.Table == "" {
+		o.Table = defaultTable
+	}
+	switch {
+	case o.TTL == 0:
+		o.TTL = defaultTTL
+	case o.TTL < 0:
+		o.TTL = forever
+	}
+	if err := check(d, o.Table); err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, table: o.Table, dialect: d, ttl: o.TTL}
+	s.prepare()
+	return s, nil
+}
+
+func (s *Store) prepare() {
+	bind := func(statement string) string { return s.dialect.bind(s.table, statement) }
+	s.insert = bind(`{insert} INTO {table}
+		(id, fingerprint, token, run, version, done, lease, expires, status, omitted)
+		VALUES (?, ?, ?, 1, 1, 0, {now} + ?, {now} + ?, 0, 0){ignore}`)
+	s.read = bind(`SELECT fingerprint, run, version, done, lease - {now}, expires - {now}, status, omitted, header, body
+		FROM {table} WHERE id = ?`)
+	s.takeOver = bind(`UPDATE {table} SET token = ?, run = run + 1, version = version + 1,
+		lease = {now} + ?, expires = {now} + ? WHERE id = ? AND version = ? AND done = 0`)
+	s.remove = bind(`DELETE FROM {table} WHERE id = ? AND version = ?`)
+	s.finish = bind(`UPDATE {table} SET done = 1, version = version + 1, expires = {now} + ?,
+		status = ?, omitted = ?, header = ?, body = ? WHERE id = ? AND token = ?`)
+	s.release = bind(`UPDATE {table} SET lease = {now}, version = version + 1, expires = {now} + ?
+		WHERE id = ? AND token = ? AND done = 0`)
+	s.sweep = bind(`DELETE FROM {table} WHERE expires <= {now} AND (done = 1 OR lease <= {now}) AND id IN (
+		SELECT id FROM (SELECT id FROM {table} WHERE expires <= {now} AND (done = 1 OR lease <= {now}) LIMIT ?) AS stale)`)
+}
+
+// Create makes the table, unless there is one of its name.
+func (s *Store) Create(ctx context.Context) error {
+	statements, err := s.dialect.Schema(s.table)
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if _, err := s.db.ExecContext(ctx, statement); err != nil {
+			return wrap("create", err)
+		}
+	}
+	return nil
+}
+
+// Sweep removes keys that have expired, at most so many (0 or less means 1000), and returns
+// how many it removed. Call it now and then, until it returns less than most: nobody else
+// does. It may run anywhere, and many times at once.
+func (s *Store) Sweep(ctx context.Context, most int) (int64, error) {
+	if most <= 0 {
+		most = defaultSweep
+	}
+	n, err := s.exec(ctx, s.db, s.sweep, most)
+	return n, wrap("sweep", err)
+}
+
+// Begin implements [backoffhttp.Store].
+func (s *Store) Begin(ctx context.Context, key, fingerprint string, lease time.Duration) (backoffhttp.Entry, error) {
+	if len(key) != hashLength || len(fingerprint) != hashLength {
+		return backoffhttp.Entry{}, errors.New("sqlstore: begin: a key or fingerprint is not 64 digits")
+	}
+	for range 100 { // each time another process was faster
+		entry, ok, err := s.try(ctx, key, fingerprint, lease)
+		if ok || err != nil {
+			return entry, wrap("begin", err)
+		}
+	}
+	return backoffhttp.Entry{}, errors.New("sqlstore: begin: the key does not come to rest")
+}
+
+// try is Begin, unless the key changes meanwhile.
+func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Duration) (e backoffhttp.Entry, ok bool, err error) {
+	claim := backoffhttp.Claim{Key: key, Token: rand.Text(), Run: 1}
+	n, err := s.exec(ctx, s.db, s.insert, key, fingerprint, claim.Token, ms(lease), ms(s.ttl))
+	if err != nil {
+		s.retract(ctx, claim)
+		return e, false, err
+	}
+	if n == 1 {
+		return backoffhttp.Entry{State: backoffhttp.EntryClaimed, Claim: claim}, true, nil
+	}
+	r, err := s.find(ctx, key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return e, false, nil
+	case err != nil:
+		return e, false, err
+	case r.expired():
+		_, err = s.exec(ctx, s.db, s.remove, key, r.version)
+		return e, false, err
+	case r.fingerprint != fingerprint:
+		return backoffhttp.Entry{State: backoffhttp.EntryMismatch}, true, nil
+	case r.done:
+		return backoffhttp.Entry{State: backoffhttp.EntryDone, Record: r.record}, true, nil
+	case r.left > 0:
+		return backoffhttp.Entry{State: backoffhttp.EntryInFlight, Left: r.left}, true, nil
+	}
+	claim.Run = r.run + 1
+	n, err = s.exec(ctx, s.db, s.takeOver, claim.Token, ms(lease), ms(s.ttl), key, r.version)
+	if err != nil {
+		s.retract(ctx, claim)
+	}
+	return backoffhttp.Entry{State: backoffhttp.EntryClaimed, Claim: claim}, n == 1, err
+}
+
+// retract gives up a claim that was perhaps made, the answer being lost, so that the next
+// attempt need not wait for the end of its lease.
+func (s *Store) retract(ctx context.Context, c backoffhttp.Claim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	s.Release(ctx, c)
+}
+
+// row is what the table knows of a key.
+type row struct {
+	fingerprint string
+	run         int
+	version     int64
+	done        bool
+	left        time.Duration // of the lease
+	remaining   time.Duration // until it expires
+	record      backoffhttp.Record
+}
+
+func (r row) expired() bool { return r.remaining <= 0 && (r.done || r.left <= 0) }
+
+func (s *Store) find(ctx context.Context, key string) (row, error) {
+	var r row
+	var done, omitted int
+	var left, remaining int64
+	var header []byte
+	err := s.db.QueryRowContext(ctx, s.read, key).Scan(&r.fingerprint, &r.run, &r.version, &done,
+		&left, &remaining, &r.record.Status, &omitted, &header, &r.record.Body)
+	if err != nil {
+		return row{}, err
+	}
+	r.done, r.record.Omitted = done != 0, omitted != 0
+	r.left, r.remaining = time.Duration(left)*time.Millisecond, time.Duration(remaining)*time.Millisecond
+	r.record.Header, err = decode(header)
+	return r, err
+}
+
+// Finish implements [backoffhttp.Store].
+func (s *Store) Finish(ctx context.Context, c backoffhttp.Claim, r backoffhttp.Record) error {
+	return wrap("finish", s.complete(ctx, s.db, c, r))
+}
+
+// Record makes the key done within a transaction of the handler's own, so that effect and
+// record are committed together or not at all. ctx is the handler's, from which the claim
+// is taken; outside of backoffhttp.Dedup it fails. It returns backoffhttp.ErrLeaseLost
+// where another run has begun: then the transaction must be rolled back, and the effect
+// with it. A run that was begun meanwhile waits for the end of the transaction.
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	... the effect ...
+//	response := backoffhttp.Record{Status: 201, Header: header, Body: body}
+//	if err := store.Record(ctx, tx, response); err != nil {
+//		... roll back, answer 503 ...
+//	}
+//	... commit ...
+//	response.Send(w)
+//
+// What the handler sends is kept too, after it has returned, in place of r. A zero r stands
+// for a response that is not known yet: where the process dies before there is one, the
+// effect is remembered, and who asks again gets 410.
+func (s *Store) Record(ctx context.Context, tx *sql.Tx, r backoffhttp.Record) error {
+	c, ok := backoffhttp.ClaimFrom(ctx)
+	if !ok {
+		return errors.New("sqlstore: record: no claim in the context")
+	}
+	if r.Status == 0 {
+		r = backoffhttp.Record{Omitted: true}
+	}
+	return wrap("record", s.complete(ctx, tx, c, r))
+}
+
+func (s *Store) complete(ctx context.Context, on execer, c backoffhttp.Claim, r backoffhttp.Record) error {
+	n, err := s.exec(ctx, on, s.finish, ms(s.ttl), r.Status, flag(r.Omitted), encode(r.Header), r.Body, c.Key, c.Token)
+	if err == nil && n == 0 {
+		return backoffhttp.ErrLeaseLost
+	}
+	return err
+}
+
+// Release implements [backoffhttp.Store].
+func (s *Store) Release(ctx context.Context, c backoffhttp.Claim) error {
+	_, err := s.exec(ctx, s.db, s.release, ms(s.ttl), c.Key, c.Token)
+	return wrap("release", err)
+}
+
+// execer is a *sql.DB or a *sql.Tx.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func (s *Store) exec(ctx context.Context, on execer, statement string, args ...any) (int64, error) {
+	result, err := on.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sqlstore: %s: %w", what, err)
+}
+
+// ms rounds up: a lease of less than a millisecond is not none.
+func ms(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

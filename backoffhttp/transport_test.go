@@ -1,0 +1,407 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// Row 7.
+func TestTransportRetriesWhatMayPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503), failure(syscall.ECONNRESET), answer(200))
+		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/x", nil))
+		require.Equal(t, 200, resp.StatusCode)
+		require.Equal(t, "body of 200", text(t, resp))
+		require.Equal(t, []time.Duration{100 * time.Millisecond, 200 * time.Millisecond}, w.waits())
+	})
+}
+
+func TestTransportSucceedsAtOnce(t *testing.T) {
+	w := newWire(answer(200))
+	roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+	require.Equal(t, 1, w.requests())
+}
+
+func TestTransportDoesNotRetryDefinitiveAnswers(t *testing.T) {
+	for _, code := range []int{200, 204, 301, 304, 400, 401, 403, 404, 409, 412, 413, 422, 501, 505, 511} {
+		w := newWire(answer(code))
+		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, code, resp.StatusCode)
+		require.Equal(t, 1, w.requests(), "%d", code)
+	}
+}
+
+func TestTheLastAnswerIsReturnedIntact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(500), answer(502), answer(503), answerBody(504, strings.Repeat("x", 1<<20), "X-Request-Id", "4"))
+		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 4, w.requests())
+		require.Equal(t, 504, resp.StatusCode)
+		require.Equal(t, "4", resp.Header.Get("X-Request-Id"))
+		require.Equal(t, 1, w.open(), "only the body that the caller has is open")
+		require.Len(t, text(t, resp), 1<<20)
+		require.Zero(t, w.open())
+	})
+}
+
+func TestTheAnswerIsReturnedWhateverEndsTheCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy backoff.Policy
+		method string
+		step   step
+		reason backoff.Reason
+	}{
+		"attempts":       {backoff.Policy{MaxAttempts: 2}, "GET", answer(503), backoff.ReasonAttempts},
+		"elapsed":        {backoff.Policy{MaxElapsed: time.Millisecond, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}, "GET", answer(503), backoff.ReasonElapsed},
+		"hint":           {backoff.Policy{}, "GET", answer(503, "Retry-After", "301"), backoff.ReasonHint},
+		"not idempotent": {backoff.Policy{}, "POST", answer(503), backoff.ReasonNotIdempotent},
+		"overloaded":     {backoff.Policy{}, "GET", answer(503, "X-Should-Retry", "false"), backoff.ReasonOverloaded},
+		"budget":         {backoff.Policy{Budget: refusing{}}, "GET", answer(503), backoff.ReasonBudget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(c.step)
+				tr := &backoffhttp.Transport{Base: w, Policy: c.policy, Unguarded: true}
+				resp := roundTrip(t, tr, newRequest(t, c.method, "http://a.test/", nil))
+				require.Equal(t, 503, resp.StatusCode)
+				gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+				require.True(t, ok, "Check says why there were no more attempts")
+				require.Equal(t, c.reason, gave.Reason)
+				require.Equal(t, w.requests(), gave.Attempts)
+				require.Equal(t, "body of 503", text(t, resp))
+			})
+		})
+	}
+}
+
+// refusing is a budget without retries.
+type refusing struct{}
+
+func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, a.Kind == backoff.KindFirst
+}
+func (refusing) Done(backoff.Ticket, backoff.Outcome) {}
+
+func TestTheDeadlineEndsTheCallBeforeAWaitInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		defer cancel()
+		w := newWire(answer(503))
+		began := time.Now()
+		resp := roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Equal(t, 100*time.Millisecond, time.Since(began), "the second wait of 200 ms would pass the deadline")
+		require.Equal(t, 503, resp.StatusCode)
+		require.ErrorIs(t, backoffhttp.Check(resp), context.DeadlineExceeded)
+		require.NoError(t, ctx.Err())
+	})
+}
+
+// Row 28.
+func TestTheContextEndsAWaitAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("user went away")
+		time.AfterFunc(150*time.Millisecond, func() { cancel(cause) })
+		w := newWire(answer(503, "X-Request-Id", "7"))
+		began := time.Now()
+		_, err := over(w).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Equal(t, 150*time.Millisecond, time.Since(began))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, cause)
+		status, ok := errors.AsType[*backoffhttp.StatusError](err)
+		require.True(t, ok, "the last answer is in the error")
+		require.Equal(t, "7", status.Header.Get("X-Request-Id"))
+		gave, _ := errors.AsType[*backoff.Error](err)
+		require.Equal(t, 2, gave.Attempts, "what was not begun does not count")
+		require.Zero(t, w.open())
+	})
+}
+
+// Row 29.
+func TestAnEndedContextMakesNoAttemptAndClosesTheBody(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := newWire(answer(200))
+	for _, tr := range []*backoffhttp.Transport{over(w), {Base: w}} {
+		body := &watched{ReadCloser: io.NopCloser(strings.NewReader("x"))}
+		_, err := tr.RoundTrip(newRequest(t, "PUT", "http://a.test/", body).WithContext(ctx))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, w.requests())
+		require.True(t, body.closed.Load())
+	}
+}
+
+// Row 30.
+func TestTheLastErrorKeepsItsTree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503), failure(syscall.ECONNREFUSED))
+		_, err := over(w).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.EqualError(t, err, "backoff: gave up after 4 attempts in 700ms: connection refused")
+	})
+}
+
+func TestAnAnswerCountsThoughTheContextEndsMeanwhile(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := newWire(func(req *http.Request) (*http.Response, error) {
+		cancel()
+		return answer(200)(req)
+	})
+	resp, err := over(w).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+	require.NoError(t, err)
+	require.Equal(t, "body of 200", text(t, resp))
+}
+
+func TestTheCallersRequestIsNotChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503), answer(503), answer(200))
+		tr := over(w)
+		tr.Policy.Idempotency = backoff.Keyed
+		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Announce = everywhere
+		tr.Resume = true
+		req := newRequest(t, "POST", "http://a.test/x?y=z", strings.NewReader("content"))
+		req.Header.Set("X-Own", "kept")
+		before, header := *req, req.Header.Clone()
+		roundTrip(t, tr, req)
+		require.Equal(t, 3, w.requests())
+		require.Equal(t, header, req.Header)
+		require.Equal(t, before.URL, req.URL)
+		require.Equal(t, before.Body, req.Body)
+		require.Equal(t, before.Context(), req.Context())
+		for i := range 3 {
+			require.Equal(t, "content", w.request(i).body)
+			require.Equal(t, "kept", w.request(i).header.Get("X-Own"))
+		}
+	})
+}
+
+func TestARequestThatIsNoRequestIsRefused(t *testing.T) {
+	for _, req := range []*http.Request{{Header: http.Header{}}, {}} {
+		_, err := new(backoffhttp.Transport).RoundTrip(req)
+		require.ErrorContains(t, err, "nil Request.URL")
+	}
+}
+
+func TestABaseWithoutAnswerNorErrorIsAnError(t *testing.T) {
+	base := newBase(func(*http.Request) (*http.Response, error) { return nil, nil })
+	_, err := over(base).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+	require.ErrorContains(t, err, "neither an answer")
+}
+
+// newBase makes a RoundTripper of a function.
+func newBase(f step) http.RoundTripper { return f }
+
+func (f step) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestUnknownErrorsAreNotRetried(t *testing.T) {
+	unknown := errors.New("never heard of it")
+	w := newWire(failure(unknown))
+	_, err := over(w).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+	require.Equal(t, 1, w.requests())
+	require.ErrorIs(t, err, unknown)
+	require.EqualError(t, err, unknown.Error(), "definitive errors come back as they are")
+}
+
+// Row 12.
+func TestPolicyClassifierSeesStatusAndError(t *testing.T) {
+	unknown := errors.New("flaky driver")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(404), failure(unknown), answer(503), answer(200))
+		tr := over(w)
+		tr.Policy.Classify = func(err error) backoff.Class {
+			if e, ok := errors.AsType[*backoffhttp.StatusError](err); ok && e.Code == 404 {
+				return backoff.ClassRetryable // eventually consistent
+			}
+			if errors.Is(err, unknown) {
+				return backoff.ClassRetryable
+			}
+			return backoff.ClassUnknown // as for all others
+		}
+		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.Equal(t, 4, w.requests())
+	})
+}
+
+func TestInspectMakesFailuresOfAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answerBody(200, "<Error>"), answer(503, "Retry-After", "3"), answerBody(200, "fine"))
+		tr := over(w)
+		tr.Inspect = func(resp *http.Response) error {
+			if resp.StatusCode != 200 {
+				return backoffhttp.Check(resp)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body = io.NopCloser(strings.NewReader(string(body)))
+			if strings.HasPrefix(string(body), "<Error>") {
+				return backoff.Mark(errors.New("error in a 200"), backoff.ClassRetryable)
+			}
+			return err
+		}
+		require.Equal(t, "fine", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
+		require.Equal(t, 100*time.Millisecond, w.waits()[0])
+		require.GreaterOrEqual(t, w.waits()[1], 3200*time.Millisecond, "Check keeps the hint")
+	})
+}
+
+func TestInspectMayPassAnAnswer(t *testing.T) {
+	w := newWire(answer(503))
+	tr := over(w)
+	tr.Inspect = func(*http.Response) error { return nil }
+	require.Equal(t, 503, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+	require.Equal(t, 1, w.requests())
+}
+
+func TestMiddlewareIsTheSameWithANextFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(500), answer(200))
+		tr := over(nil)
+		var middleware func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error) = tr.Middleware
+		resp, err := middleware(newRequest(t, "GET", "http://a.test/", nil), w.RoundTrip)
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		require.Equal(t, 2, w.requests())
+	})
+}
+
+func TestWrapAndClientMakeATransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(500), answer(200))
+		rt := backoffhttp.Wrap(steady())(w)
+		require.Equal(t, 200, roundTrip(t, rt, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+	})
+	client := backoffhttp.Client(backoff.Policy{MaxAttempts: 7})
+	require.Equal(t, 7, client.Transport.(*backoffhttp.Transport).Policy.MaxAttempts)
+	require.Zero(t, client.Timeout)
+}
+
+func TestTheZeroTransportUsesTheDefaultTransport(t *testing.T) {
+	s := serve(t, inTurn(status(503), status(200)))
+	client := &http.Client{Transport: &backoffhttp.Transport{Policy: atOnce()}}
+	resp, err := client.Get(s.URL)
+	require.NoError(t, err)
+	require.Equal(t, "body of 200", text(t, resp))
+	client.CloseIdleConnections()
+}
+
+func TestCloseIdleConnectionsReachesTheBase(t *testing.T) {
+	base := &idler{RoundTripper: newWire(answer(200))}
+	(&http.Client{Transport: &backoffhttp.Transport{Base: base}}).CloseIdleConnections()
+	require.Equal(t, 1, base.closed)
+	(&backoffhttp.Transport{Base: newWire()}).CloseIdleConnections() // which has no such method
+}
+
+type idler struct {
+	http.RoundTripper
+	closed int
+}
+
+func (i *idler) CloseIdleConnections() { i.closed++ }
+
+func TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt(t *testing.T) {
+	for _, p := range []backoff.Policy{
+		{AttemptTimeout: backoff.Constant(-1)},
+		{Schedule: backoff.Exponential{Multiplier: 0.5}},
+	} {
+		w := newWire(answer(200))
+		body := &watched{ReadCloser: io.NopCloser(strings.NewReader("x"))}
+		_, err := (&backoffhttp.Transport{Base: w, Policy: p}).RoundTrip(newRequest(t, "PUT", "http://a.test/", body))
+		require.ErrorContains(t, err, "backoff: Policy.")
+		require.Zero(t, w.requests())
+		require.True(t, body.closed.Load())
+	}
+}
+
+func TestTransportsAroundOneAnotherDoNotMultiply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		resp := roundTrip(t, over(over(over(w))), newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, 4, w.requests())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(failure(syscall.ECONNRESET))
+		_, err := over(over(over(w))).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Equal(t, 4, w.requests())
+	})
+}
+
+// Rows 37 and 38, within one process.
+func TestAPolicyAroundAClientDoesNotMultiply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		client := &http.Client{Transport: over(w)}
+		outer := backoff.Policy{Classify: backoffhttp.Classify}
+		err := outer.Do(t.Context(), func(ctx context.Context) error {
+			resp, err := client.Do(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			return backoffhttp.Check(resp)
+		})
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, 4, w.requests())
+	})
+}
+
+// Row 76.
+func TestObserversSeeTheHeadersOfAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503, "X-Amzn-Requestid", "first"), answer(200))
+		tr := over(w)
+		var ids []string
+		tr.Policy.Observer = func(_ context.Context, e backoff.Event) {
+			if e, ok := errors.AsType[*backoffhttp.StatusError](e.Err); ok {
+				ids = append(ids, http.Header(e.ResponseHeader()).Get("X-Amzn-Requestid"))
+			}
+		}
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, []string{"first"}, ids)
+	})
+}
+
+func TestObserversGetTheContextOfTheRequest(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		tr := over(newWire(answer(503), answer(200)))
+		seen := 0
+		tr.Policy.Observer = func(ctx context.Context, e backoff.Event) {
+			require.Equal(t, "value", ctx.Value(key{}))
+			seen++
+		}
+		ctx := context.WithValue(t.Context(), key{}, "value")
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Equal(t, 2, seen, "a retry and a success")
+	})
+}
+
+func TestATimeoutStaysATimeoutToTheCaller(t *testing.T) {
+	client := &http.Client{Transport: &backoffhttp.Transport{Base: newWire(failure(lateAnswer{})), Policy: atOnce()}}
+	_, err := client.Get("http://a.test/")
+	var timeout interface{ Timeout() bool }
+	require.ErrorAs(t, err, &timeout)
+	require.True(t, timeout.Timeout())
+}
+
+type lateAnswer struct{}
+
+func (lateAnswer) Error() string { return "late" }
+func (lateAnswer) Timeout() bool { return true }
+
+func everywhere(u *url.URL) bool { return true }

@@ -1,0 +1,143 @@
+// Command charge sends 10,000 charges through a network that loses one answer in five after
+// the charge was made. Who gives up on a lost answer does not know what happened; who
+// simply sends the charge again charges twice. Under an Idempotency-Key every order is
+// charged, and none is charged twice.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/faultproxy"
+)
+
+const (
+	orders  = 10_000
+	workers = 16
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout, orders); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// transport is what makes the difference.
+func transport(repeat backoff.Idempotency) *backoffhttp.Transport {
+	return &backoffhttp.Transport{
+		Base: &http.Transport{MaxIdleConnsPerHost: workers},
+		Policy: backoff.Policy{
+			Name:        "charge",
+			MaxAttempts: 12, // 0.2^12 of the orders find no answer
+			Schedule:    backoff.Exponential{Initial: time.Millisecond, Max: 50 * time.Millisecond},
+			Idempotency: repeat,
+		},
+		Unguarded: true, // the budget of each host would not pay for 20 % of retries
+	}
+}
+
+func run(ctx context.Context, out io.Writer, n int) error {
+	for _, way := range []struct {
+		name   string
+		repeat backoff.Idempotency
+		keyed  bool
+	}{
+		{"as it comes", backoff.NonIdempotent, false},
+		{"sent again", backoff.AlwaysRetry, false},
+		{"under a key", backoff.Keyed, true},
+	} {
+		result, err := charge(ctx, transport(way.repeat), way.keyed, n)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%-12s %v\n", way.name+":", result)
+	}
+	return nil
+}
+
+// result is what became of the orders.
+type result struct {
+	orders, confirmed int // by an answer
+	once, double      int // charged once, and more than once
+	unanswered        int // the client does not know
+	lost              int // confirmed, but not charged
+	requests, dropped int // by the network
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%d orders, %d confirmed, %d unknown, %d lost, %d double (%d requests, %d answers dropped)",
+		r.orders, r.confirmed, r.unanswered, r.lost, r.double, r.requests, r.dropped)
+}
+
+// charge sends n orders to a service, through a network that drops answers.
+func charge(ctx context.Context, t *backoffhttp.Transport, keyed bool, n int) (result, error) {
+	service, err := startService(keyed)
+	if err != nil {
+		return result{}, err
+	}
+	defer service.Close()
+	network, err := faultproxy.Start(service.addr, faultproxy.Randomly(1,
+		faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.2}))
+	if err != nil {
+		return result{}, err
+	}
+	defer network.Close()
+	defer t.CloseIdleConnections()
+
+	confirmed := send(ctx, &http.Client{Transport: t}, network.URL(), n)
+	r := service.audit(confirmed)
+	r.requests, r.dropped = network.Stats().Exchanges, network.Stats().Faults
+	return r, ctx.Err()
+}
+
+// send places orders 0 to n-1, and returns which of them were confirmed.
+func send(ctx context.Context, client *http.Client, url string, n int) []bool {
+	confirmed := make([]bool, n)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				confirmed[i] = place(ctx, client, url, fmt.Sprint("order ", i)) == nil
+			}
+		})
+	}
+	all.Wait()
+	return confirmed
+}
+
+// place sends one order. That it may have to be sent again is not its concern.
+func place(ctx context.Context, client *http.Client, url, order string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(order))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := backoffhttp.Check(resp); err != nil {
+		return err
+	}
+	receipt, err := io.ReadAll(resp.Body)
+	if err == nil && string(receipt) != "charged "+order {
+		err = errors.New("somebody else's receipt")
+	}
+	return err
+}

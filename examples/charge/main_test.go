@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Row 70: Twilio, July 2013.
+func TestRow70NoChargeIsLostAndNoneIsDoubled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // it takes 2 s, and many times that under -race
+	defer cancel()
+	r, err := charge(ctx, transport(backoff.Keyed), true, orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.orders != 10000 || r.confirmed != 10000 || r.once != 10000 || r.lost != 0 || r.double != 0 || r.unanswered != 0 {
+		t.Error(r)
+	}
+	if share := float64(r.dropped) / float64(r.requests); share < 0.18 || share > 0.22 {
+		t.Errorf("%.3f of the answers were dropped", share)
+	}
+}
+
+// By default a charge is not sent again where it may have been made.
+func TestRow70WithoutAKeyNothingIsDoubledButMuchIsUnknown(t *testing.T) {
+	r, err := charge(t.Context(), transport(backoff.NonIdempotent), false, 1000)
+	if err != nil || r.double != 0 || r.lost != 0 || r.unanswered < 100 {
+		t.Error(r, err)
+	}
+}
+
+func TestThreeWaysArePrinted(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out, 500); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`as it comes: 500 orders, \d+ confirmed, [1-9]\d* unknown, 0 lost, 0 double \(500 requests, \d+ answers dropped\)`,
+		`sent again:  500 orders, 500 confirmed, 0 unknown, 0 lost, [1-9]\d* double \(\d+ requests, \d+ answers dropped\)`,
+		`under a key: 500 orders, 500 confirmed, 0 unknown, 0 lost, 0 double \(\d+ requests, \d+ answers dropped\)`,
+	} {
+		if !regexp.MustCompile(`(?m)^` + line + `$`).Match(out.Bytes()) {
+			t.Errorf("no line %s in\n%s", line, &out)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// service charges whatever order it gets, and writes it into a ledger.
+type service struct {
+	*http.Server
+	addr string
+
+	mu     sync.Mutex
+	ledger map[string]int // charges by order
+}
+
+func startService(keyed bool) (*service, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &service{addr: l.Addr().String(), ledger: make(map[string]int)}
+	var handler http.Handler = http.HandlerFunc(s.charge)
+	if keyed {
+		handler = backoffhttp.Dedup(backoffhttp.SingleTenant, backoffhttp.DedupOptions{})(handler)
+	}
+	s.Server = &http.Server{Handler: handler}
+	go s.Serve(l)
+	return s, nil
+}
+
+// charge knows nothing of keys.
+func (s *service) charge(w http.ResponseWriter, r *http.Request) {
+	order, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.ledger[string(order)]++
+	s.mu.Unlock()
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, "charged %s", order)
+}
+
+// audit compares the ledger with what the client believes.
+func (s *service) audit(confirmed []bool) result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := result{orders: len(confirmed)}
+	for i, ok := range confirmed {
+		n := s.ledger[fmt.Sprint("order ", i)]
+		switch {
+		case n == 1:
+			r.once++
+		case n > 1:
+			r.double++
+		}
+		switch {
+		case !ok:
+			r.unanswered++
+		case n == 0:
+			r.lost++
+			fallthrough
+		default:
+			r.confirmed++
+		}
+	}
+	return r
+}

@@ -1,0 +1,70 @@
+package size
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The most that Policy.Do may add to a program, in KiB: to one that has net/http
+// already, and to one that has next to nothing.
+const (
+	limitHTTP = 128
+	limitBare = 512
+)
+
+func TestGrowthBesideNetHTTP(t *testing.T) {
+	base := build(t, "http")
+	check(t, "Policy.Do beside net/http", build(t, "httpdo")-base, limitHTTP)
+	t.Logf("all of the package beside net/http: %d KiB", (build(t, "httpmore")-base)>>10)
+}
+
+func TestGrowthOfBareProgram(t *testing.T) {
+	check(t, "Policy.Do alone", build(t, "baredo")-build(t, "bare"), limitBare)
+}
+
+// TestNoHeavyPackages holds the promise that a program is not made to carry what it
+// does not use: one constant of net/http would double it.
+func TestNoHeavyPackages(t *testing.T) {
+	out, err := command("list", "-deps", "./testdata/baredo").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range []string{"net", "net/http", "log", "log/slog", "expvar", "testing", "encoding/json"} {
+		if slices.Contains(strings.Fields(string(out)), pkg) {
+			t.Errorf("a program that uses the library alone contains %s", pkg)
+		}
+	}
+}
+
+func check(t *testing.T, what string, bytes, limit int64) {
+	t.Helper()
+	t.Logf("%s: %d KiB", what, bytes>>10)
+	if bytes>>10 > limit {
+		t.Errorf("%s adds %d KiB, want %d at most", what, bytes>>10, limit)
+	}
+}
+
+// build returns the size of a program.
+func build(t *testing.T, program string) int64 {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), program)
+	out, err := command("build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", file, "./testdata/"+program).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+func command(args ...string) *exec.Cmd {
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=", "GOWORK=off")
+	return cmd
+}

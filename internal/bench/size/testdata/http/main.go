@@ -1,0 +1,26 @@
+// Command http makes one request.
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+)
+
+func main() {
+	if get(context.Background(), os.Args[1]) != nil {
+		os.Exit(1)
+	}
+}
+
+func get(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}

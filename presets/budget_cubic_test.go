@@ -1,0 +1,47 @@
+package presets
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The sequences of the SDK's TestAdaptiveRateLimit_cubic: 10 a second were throttled at
+// 5 s.
+func TestCubicByTheTestOfTheSDK(t *testing.T) {
+	type answer struct {
+		at        time.Duration
+		throttled bool
+		want      float64
+	}
+	for name, answers := range map[string][]answer{
+		"success": {{5, false, 7}, {6, false, 9.64893600966}, {7, false, 10.000030849917364}, {8, false, 10.453284520772092},
+			{9, false, 13.408697022224185}, {10, false, 21.26626835427364}, {11, false, 36.425998516920465}},
+		"mixed": {{5, false, 7}, {6, false, 9.64893600966}, {7, true, 6.754255206761999}, {8, true, 4.727978644733399},
+			{9, false, 4.670125557970046}, {10, false, 4.770870456867401}, {11, false, 6.011819748005445}, {12, false, 10.792973431384178}},
+	} {
+		c := cubic{most: 10, throttled: 5 * time.Second}
+		rate := 0.0
+		for _, a := range answers {
+			at := a.at * time.Second
+			if a.throttled {
+				rate = c.throttle(rate, at)
+				c.most = rate // there, the test sets it to the rate after the cut
+			} else {
+				rate = c.success(at)
+			}
+			require.InDelta(t, a.want, rate, 1e-9, "%s: at %v", name, at)
+		}
+	}
+}
+
+// The measured rates of the SDK's TestAdaptiveRateLimit_Update: an answer every 200 ms.
+func TestMeterByTheTestOfTheSDK(t *testing.T) {
+	var m awsMeter
+	for i, want := range []float64{0, 0, 4.8, 4.8, 4.16, 4.16, 4.16, 5.632, 5.632, 4.3264, 4.3264, 4.3264, 5.66528, 5.66528, 4.333056, 4.333056, 4.333056} {
+		at := time.Duration(i+1) * 200 * time.Millisecond
+		m.count(at)
+		require.InDelta(t, want, m.rate, 1e-12, "at %v", at)
+	}
+}

@@ -1,0 +1,106 @@
+package presets_test
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+func TestEnvoyAllowsAShareOfWhatIsUnderWay(t *testing.T) {
+	for _, c := range []struct{ active, want int }{{0, 3}, {1, 3}, {15, 3}, {19, 3}, {20, 4}, {24, 4}, {25, 5}, {100, 20}, {1000, 200}} {
+		b := presets.NewEnvoyBudget()
+		repeat(c.active, func() { begin(t, b) })
+		require.Equal(t, c.want, grants(b, 2000), "%d under way", c.active)
+	}
+	b := &presets.EnvoyBudget{BudgetPercent: 25} // the example of its documentation
+	repeat(100, func() { begin(t, b) })
+	require.Equal(t, 25, grants(b, 2000))
+	require.Zero(t, grants(&presets.EnvoyBudget{BudgetPercent: 100}, 1), "without a minimum, and nothing under way")
+}
+
+// A retry is out from the decision on, and under way when its sleep is over.
+func TestEnvoyHoldsARetryThroughItsBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewEnvoyBudget()
+		p := backoff.Policy{Budget: b, MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		load := func(active, retries int) {
+			t.Helper()
+			gotActive, gotRetries := b.Load()
+			require.Equal(t, []int{active, retries}, []int{gotActive, gotRetries})
+		}
+		r := p.Start(t.Context())
+		for n := range r.Attempts() {
+			load(1, n-1)
+			if n == 1 {
+				time.AfterFunc(time.Second/2, func() { load(0, 1) })
+			}
+			r.Fail(errTransient)
+		}
+		load(0, 0)
+	})
+}
+
+func TestEnvoyCountsADepartedRetryAsUnderWay(t *testing.T) {
+	b := &presets.EnvoyBudget{BudgetPercent: 50}
+	repeat(4, func() { begin(t, b) })
+	one, _ := askRetry(b)
+	_, _ = askRetry(b)
+	_, ok := askRetry(b)
+	require.False(t, ok, "2 of 4")
+	require.True(t, b.Depart(one))
+	require.True(t, b.Depart(one), "once")
+	require.True(t, b.Depart(backoff.Ticket{99}))
+	_, ok = askRetry(b)
+	require.False(t, ok, "2 of 5, truncated")
+	first := begin(t, b)
+	three, ok := askRetry(b)
+	require.True(t, ok, "3 of 6")
+	b.Done(three, backoff.OutcomeNotSent)
+	b.Done(one, backoff.OutcomeSuccess)
+	b.Done(one, backoff.OutcomeSuccess)
+	require.True(t, b.Depart(one), "nobody departs who is gone")
+	b.Done(first, backoff.OutcomeSuccess)
+	active, retries := b.Load()
+	require.Equal(t, []int{4, 1}, []int{active, retries})
+}
+
+func TestEnvoyCountsAHedgeAsBoth(t *testing.T) {
+	b := presets.NewEnvoyBudget()
+	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindHedge})
+	require.True(t, ok)
+	active, retries := b.Load()
+	require.Equal(t, []int{1, 1}, []int{active, retries})
+	b.Done(ticket, backoff.OutcomeCanceled)
+	active, retries = b.Load()
+	require.Equal(t, []int{0, 0}, []int{active, retries})
+}
+
+// Attempts that have failed are not under way: where all fail at once, the minimum is all
+// there is (envoy #30205).
+func TestEnvoyClosesOnItsMinimumWhereAllFailAtOnce(t *testing.T) {
+	b := presets.NewEnvoyBudget()
+	var tickets []backoff.Ticket
+	repeat(100, func() { tickets = append(tickets, begin(t, b)) })
+	for _, ticket := range tickets {
+		b.Done(ticket, backoff.OutcomeTransient)
+	}
+	require.Equal(t, 3, grants(b, 100))
+}
+
+func TestEnvoyValidate(t *testing.T) {
+	for want, b := range map[string]*presets.EnvoyBudget{
+		"EnvoyBudget.BudgetPercent is -1, want 0 to 100":        {BudgetPercent: -1},
+		"EnvoyBudget.BudgetPercent is 100.1, want 0 to 100":     {BudgetPercent: 100.1},
+		"EnvoyBudget.BudgetPercent is NaN, want 0 to 100":       {BudgetPercent: math.NaN()},
+		"EnvoyBudget.BudgetPercent is +Inf, want 0 to 100":      {BudgetPercent: math.Inf(1)},
+		"EnvoyBudget.MinRetryConcurrency is -1, want 0 or more": {MinRetryConcurrency: -1},
+	} {
+		requireInvalid(t, want, b)
+	}
+}

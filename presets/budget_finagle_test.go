@@ -1,0 +1,201 @@
+package presets_test
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+func TestFinagleHasAReserveOf100RetriesAndATokenForEveryFifthCall(t *testing.T) {
+	b := presets.NewFinagleBudget()
+	require.Equal(t, 100, b.Balance())
+	repeat(4, func() { begin(t, b) })
+	require.Equal(t, 100, b.Balance())
+	begin(t, b)
+	require.Equal(t, 101, b.Balance())
+	require.Equal(t, 101, grants(b, 1000))
+	require.Zero(t, b.Balance())
+}
+
+func TestFinagleIsPaidWhenItIsToBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		budget *presets.FinagleBudget
+		paid   map[backoff.Outcome]bool
+	}{
+		"at start": {presets.NewFinagleBudget(), map[backoff.Outcome]bool{backoff.OutcomeSuccess: true, backoff.OutcomeDefinitive: true, backoff.OutcomeTransient: true,
+			backoff.OutcomeThrottled: true, backoff.OutcomeTimeout: true, backoff.OutcomeCanceled: true}},
+		"on success": {presets.NewFinagleRequeueBudget(), map[backoff.Outcome]bool{backoff.OutcomeSuccess: true}},
+		"Linkerd":    {presets.NewLinkerdBudget(), map[backoff.Outcome]bool{backoff.OutcomeSuccess: true, backoff.OutcomeDefinitive: true}},
+	} {
+		b := c.budget
+		b.PercentCanRetry = 1
+		for o := range backoff.OutcomeNotSent + 1 {
+			before := b.Balance()
+			finish(t, b, o)
+			want := before
+			if c.paid[o] {
+				want++
+			}
+			require.Equal(t, want, b.Balance(), "%s: outcome %d", name, o)
+		}
+	}
+}
+
+// A retry costs 1000/PercentCanRetry thousandths of a deposit, truncated.
+func TestFinagleKeepsItsRatio(t *testing.T) {
+	for ratio, want := range map[float64]int{0.6: 60, 0.7: 70, 0.33: 33, 0.29: 29, 0.2: 20, 0.1: 10, 1: 100, 2: 200, 0.003: 0, 1000: 100_000} {
+		b := presets.NewFinagleBudget()
+		b.MinRetriesPerSec, b.PercentCanRetry = 0, ratio
+		repeat(100, func() { begin(t, b) })
+		require.Equal(t, want, b.Balance(), "%v of 100 calls", ratio)
+	}
+}
+
+func TestFinagleWithoutARatioHasItsReserveOnly(t *testing.T) {
+	b := presets.NewFinagleBudget()
+	b.PercentCanRetry = 0
+	repeat(1000, func() { begin(t, b) })
+	require.Equal(t, 100, grants(b, 1000))
+	b = presets.NewFinagleBudget()
+	b.PercentCanRetry, b.MinRetriesPerSec = 0, 0
+	repeat(1000, func() { begin(t, b) })
+	require.Zero(t, grants(b, 1000), "Finagle's RetryBudget.Empty")
+}
+
+func TestFinagleDepositsAndWithdrawalsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewFinagleBudget()
+		repeat(500, func() { begin(t, b) })
+		require.Equal(t, 200, grants(b, 1000))
+		for range 9 {
+			time.Sleep(time.Second)
+			require.Zero(t, grants(b, 1000), "the deposits are still there, and so are the withdrawals")
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, 100, grants(b, 1000), "the reserve of the next 10 s")
+		time.Sleep(time.Hour)
+		require.Equal(t, 100, grants(b, 1000))
+	})
+}
+
+// The current slot ends when somebody asks, and so lasts longer where calls are rare: with a
+// look every 1.9 slots the 9 older ones are 17.1 s.
+func TestFinagleStretchesItsTTLWhereCallsAreRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewFinagleBudget()
+		b.MinRetriesPerSec = 0
+		repeat(5, func() { begin(t, b) })
+		for range 9 {
+			time.Sleep(1900 * time.Millisecond)
+			require.Equal(t, 1, b.Balance())
+		}
+		time.Sleep(1900 * time.Millisecond)
+		require.Zero(t, b.Balance())
+	})
+}
+
+// The tests of tower's TpsBudget: what is deposited, how long after, and whether there is a
+// retry then.
+func TestLinkerdByTheTestsOfTower(t *testing.T) {
+	type step struct {
+		wait    time.Duration
+		deposit int
+		retries []bool
+	}
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		perSec int
+		ratio  float64
+		steps  []step
+	}{
+		"empty": {0, 1, []step{{retries: []bool{false}}}},
+		"leaky": {0, 1, []step{{deposit: 1}, {wait: 3 * time.Second, retries: []bool{false}}}},
+		"slots": {0, 0.5, []step{{deposit: 2}, {wait: 901 * ms, retries: []bool{true}}, {wait: 2001 * ms, deposit: 1},
+			{wait: 301 * ms, deposit: 1}, {wait: 801 * ms, deposit: 1, retries: []bool{true}}}},
+		"reserve": {5, 1, []step{{retries: []bool{true, true, true, true, true, false}}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := presets.NewLinkerdBudget()
+			b.TTL, b.MinRetriesPerSec, b.PercentCanRetry = time.Second, c.perSec, c.ratio
+			require.NoError(t, b.Validate())
+			b.Balance() // the clock starts
+			for i, s := range c.steps {
+				time.Sleep(s.wait)
+				repeat(s.deposit, func() { finish(t, b, backoff.OutcomeSuccess) })
+				for _, want := range s.retries {
+					_, got := askRetry(b)
+					require.Equal(t, want, got, "%s: step %d", name, i)
+				}
+			}
+		})
+	}
+}
+
+func TestLinkerdHasATenthMoreThanFinagle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		finagle, linkerd := presets.NewFinagleRequeueBudget(), presets.NewLinkerdBudget()
+		for _, b := range []*presets.FinagleBudget{finagle, linkerd} {
+			b.MinRetriesPerSec = 0
+			repeat(5, func() { finish(t, b, backoff.OutcomeSuccess) })
+		}
+		for range 10 {
+			time.Sleep(time.Second)
+			require.Equal(t, 1, linkerd.Balance())
+			finagle.Balance()
+		}
+		require.Zero(t, finagle.Balance())
+		time.Sleep(time.Second)
+		require.Zero(t, linkerd.Balance())
+	})
+}
+
+// What is taken back comes out of the slot it went into, or out of none.
+func TestFinagleTakesBackFromTheSlotItWasCountedIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewFinagleBudget()
+		early := begin(t, b)
+		retry, _ := askRetry(b)
+		time.Sleep(2500 * time.Millisecond)
+		require.Equal(t, 99, b.Balance())
+		b.Done(retry, backoff.OutcomeNotSent)
+		require.Equal(t, 100, b.Balance())
+		repeat(4, func() { begin(t, b) })
+		require.Equal(t, 101, b.Balance())
+		b.Done(early, backoff.OutcomeNotSent)
+		require.Equal(t, 100, b.Balance())
+
+		late := begin(t, b)
+		retry, _ = askRetry(b)
+		time.Sleep(time.Minute)
+		b.Done(late, backoff.OutcomeNotSent)
+		b.Done(retry, backoff.OutcomeNotSent)
+		require.Equal(t, 100, b.Balance(), "both have expired")
+	})
+}
+
+func TestFinagleValidate(t *testing.T) {
+	valid := func(change func(*presets.FinagleBudget)) *presets.FinagleBudget {
+		b := presets.NewFinagleBudget()
+		change(b)
+		return b
+	}
+	for want, b := range map[string]*presets.FinagleBudget{
+		"FinagleBudget.TTL is 0s, want 1s to 1m":                  valid(func(b *presets.FinagleBudget) { b.TTL = 0 }),
+		"FinagleBudget.TTL is 1m0.000000001s, want 1s to 1m":      valid(func(b *presets.FinagleBudget) { b.TTL = time.Minute + 1 }),
+		"FinagleBudget.MinRetriesPerSec is -1, want 0 to 1000000": valid(func(b *presets.FinagleBudget) { b.MinRetriesPerSec = -1 }),
+		"FinagleBudget.PercentCanRetry is -0.2, want 0 to 1000":   valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = -0.2 }),
+		"FinagleBudget.PercentCanRetry is NaN, want 0 to 1000":    valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = math.NaN() }),
+		"FinagleBudget.PercentCanRetry is +Inf, want 0 to 1000":   valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = math.Inf(1) }),
+		"FinagleBudget.Deposits is 3, want one of the constants":  valid(func(b *presets.FinagleBudget) { b.Deposits = 3 }),
+	} {
+		requireInvalid(t, want, b)
+	}
+	_, ok := askRetry(new(presets.FinagleBudget))
+	require.False(t, ok, "an invalid one does not panic")
+}

@@ -1,0 +1,86 @@
+package presets
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// GRPCThrottling is gRPC's retryThrottling, of a server name: a count that starts at MaxTokens. An attempt
+// that fails so that it could be retried takes one, down to 0, the last attempt of a call and one whose
+// server said "don't retry" included; a success adds TokenRatio, up to MaxTokens. Retries and
+// hedges are made while the count is above half of MaxTokens.
+//
+// It is a switch rather than a bound. With MaxTokens 10 and TokenRatio 0.1, more than
+// 9 % of failures end all retries, and after an outage a failure is retried again after 61
+// successes.
+//
+// It counts in thousandths, as the ratio has three decimals and more are ignored: in
+// floats, 10 successes after 5 failures would leave a little less or more than the half, which is what decides.
+//
+// It is safe for concurrent use; its fields must not be changed after first use. gRPC counts
+// a failure and decides in one step, here others may come between. A
+// Done that never comes is a call not counted; a second one changes nothing.
+//
+// Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs"; grpc-go, retryThrottler.
+type GRPCThrottling struct {
+	// MaxTokens is 1 to 1000.
+	MaxTokens int
+	// TokenRatio is more than 0, at least a thousandth.
+	TokenRatio float64
+
+	mu     sync.Mutex
+	ledger ledger
+	taken  int64 // thousandths below MaxTokens, so that the zero value is full
+}
+
+// NewGRPCThrottling returns the throttling that gRPC's design gives as its example:
+// maxTokens 10, tokenRatio 0.1. gRPC has none unless a service config asks for it.
+func NewGRPCThrottling() *GRPCThrottling { return &GRPCThrottling{MaxTokens: 10, TokenRatio: 0.1} }
+
+// Reserve implements [backoff.Budget].
+func (b *GRPCThrottling) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a.Kind != backoff.KindFirst && 2*b.taken >= b.most() {
+		return backoff.Ticket{}, 0, false
+	}
+	return b.ledger.open(0), 0, true
+}
+
+// Done implements [backoff.Budget].
+func (b *GRPCThrottling) Done(t backoff.Ticket, o backoff.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.ledger.close(t); !ok {
+		return
+	}
+	switch o {
+	case backoff.OutcomeSuccess:
+		b.taken = max(0, b.taken-int64(b.TokenRatio*1000+1e-6))
+	case backoff.OutcomeTransient, backoff.OutcomeThrottled, backoff.OutcomeTimeout:
+		b.taken = min(b.most(), b.taken+1000)
+	}
+}
+
+func (b *GRPCThrottling) most() int64 { return 1000 * int64(b.MaxTokens) }
+
+// Tokens returns the count.
+func (b *GRPCThrottling) Tokens() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return float64(b.most()-b.taken) / 1000
+}
+
+// Validate names the field that is out of its range.
+func (b *GRPCThrottling) Validate() error {
+	if b == nil {
+		return missing("GRPCThrottling")
+	}
+	return first(
+		check(b.MaxTokens >= 1 && b.MaxTokens <= 1000, "GRPCThrottling.MaxTokens", b.MaxTokens, "1 to 1000"),
+		check(b.TokenRatio >= 0.001 && b.TokenRatio <= math.MaxInt32, "GRPCThrottling.TokenRatio", b.TokenRatio, "0.001 or more"),
+	)
+}

@@ -1,0 +1,318 @@
+package presets_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// The steps that calls take through a budget.
+
+func begin(t *testing.T, b backoff.Budget) backoff.Ticket {
+	t.Helper()
+	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
+	require.True(t, ok, "a first attempt")
+	return ticket
+}
+
+func finish(t *testing.T, b backoff.Budget, o backoff.Outcome) {
+	t.Helper()
+	b.Done(begin(t, b), o)
+}
+
+func repeat(n int, f func()) {
+	for range n {
+		f()
+	}
+}
+
+func askRetry(b backoff.Budget) (backoff.Ticket, bool) {
+	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry})
+	return ticket, ok
+}
+
+// grants is how many retries are granted one after the other, up to most.
+func grants(b backoff.Budget, most int) (n int) {
+	for n < most {
+		if _, ok := askRetry(b); !ok {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// clockSetBy is what a clock reads after it was set: the time of day is another, the
+// monotonic reading is not. It knows how a time.Time is made.
+func clockSetBy(t time.Time, step time.Duration) time.Time {
+	word := (*uint64)(unsafe.Pointer(&t))
+	if *word>>63 == 1 {
+		*word += uint64(step/time.Second) << 30
+	}
+	return t
+}
+
+func TestBudgetsYieldsNewAndValidBudgets(t *testing.T) {
+	all := maps.Collect(presets.Budgets())
+	require.Len(t, all, 11)
+	for _, name := range []string{"sre-client-ratio-10pct", "aws-retry-quota", "grpc-retry-throttling"} {
+		require.Contains(t, all, name)
+	}
+	for name, b := range presets.Budgets() {
+		require.NoError(t, (&backoff.Policy{Budget: b}).Validate(), name)
+		before := grants(all[name], 100)
+		require.Equal(t, before, grants(b, 100), "%s: a new one", name)
+	}
+	for range presets.Budgets() {
+		break // may be left early
+	}
+}
+
+func TestBudgetsThatAreNilAreInvalid(t *testing.T) {
+	for name, b := range map[string]interface{ Validate() error }{
+		"FinagleBudget": (*presets.FinagleBudget)(nil), "EnvoyBudget": (*presets.EnvoyBudget)(nil),
+		"GRPCThrottling": (*presets.GRPCThrottling)(nil), "AWSQuota": (*presets.AWSQuota)(nil),
+		"AWSRate": (*presets.AWSRate)(nil), "SREBudget": (*presets.SREBudget)(nil),
+		"DotNetBudget": (*presets.DotNetBudget)(nil), "KubernetesBudget": (*presets.KubernetesBudget)(nil),
+	} {
+		require.EqualError(t, b.Validate(), "backoff: presets."+name+" is nil")
+	}
+}
+
+// No budget refuses a first attempt, or makes it wait, whatever has failed before; but the
+// adaptive one, which is for that.
+func TestBudgetsGrantFirstAttempts(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		for range 1000 {
+			finish(t, b, backoff.OutcomeTransient)
+			grants(b, 1)
+			_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+			require.True(t, ok, name)
+			require.Zero(t, wait, name)
+		}
+		finish(t, b, backoff.OutcomeThrottled)
+		_, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+		require.True(t, ok, name)
+		require.Equal(t, name == "aws-adaptive", wait > 0, name)
+	}
+}
+
+// An attempt that was granted and not made leaves no trace.
+func TestBudgetsGetBackWhatWasNotMade(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		repeat(50, func() { finish(t, b, backoff.OutcomeSuccess) })
+		untouched := maps.Collect(presets.Budgets())[name]
+		repeat(50, func() { finish(t, untouched, backoff.OutcomeSuccess) })
+		for range 2000 {
+			finish(t, b, backoff.OutcomeNotSent)
+			ticket, ok := askRetry(b)
+			require.True(t, ok, name)
+			b.Done(ticket, backoff.OutcomeNotSent)
+			b.Done(ticket, backoff.OutcomeNotSent)
+		}
+		require.Equal(t, grants(untouched, 5000), grants(b, 5000), name)
+	}
+}
+
+// A second Done changes nothing, whatever it says; nor does one that nobody asked for.
+func TestBudgetsHearADoneOnce(t *testing.T) {
+	for name, once := range presets.Budgets() {
+		twice := maps.Collect(presets.Budgets())[name]
+		random := rand.New(rand.NewPCG(1, 1))
+		for i := range 2000 {
+			kind := backoff.Kind(random.IntN(2))
+			a, b := backoff.Outcome(random.IntN(7)), backoff.Outcome(random.IntN(7))
+			if name == "aws-adaptive" && a == backoff.OutcomeThrottled {
+				a = backoff.OutcomeTransient // its waits depend on the time it takes to ask
+			}
+			first, _, ok1 := once.Reserve(backoff.Attempt{Number: 1, Kind: kind})
+			second, _, ok2 := twice.Reserve(backoff.Attempt{Number: 1, Kind: kind})
+			require.Equal(t, ok1, ok2, "%s: step %d", name, i)
+			if !ok1 {
+				continue
+			}
+			once.Done(first, a)
+			twice.Done(second, a)
+			twice.Done(second, b)
+			twice.Done(backoff.Ticket{1 << 40}, b)
+		}
+		require.Equal(t, grants(once, 5000), grants(twice, 5000), name)
+	}
+}
+
+func TestBudgetsGoOnWhereDoneNeverComes(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		if name == "envoy-retry-budget" {
+			continue // which holds on to them, as the system does
+		}
+		heap := func() int64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := heap()
+		for range 140_000 {
+			begin(t, b)
+		}
+		require.Less(t, heap()-before, int64(12<<20), name)
+		ticket := begin(t, b)
+		b.Done(ticket, backoff.OutcomeSuccess)
+		runtime.KeepAlive(b)
+	}
+}
+
+func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		untouched := maps.Collect(presets.Budgets())[name]
+		for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
+			now := time.Now()
+			for range 100 {
+				ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1, Now: clockSetBy(now, step)})
+				b.Done(ticket, backoff.OutcomeSuccess)
+				ticket, _, _ = untouched.Reserve(backoff.Attempt{Number: 1, Now: now})
+				untouched.Done(ticket, backoff.OutcomeSuccess)
+			}
+		}
+		require.Equal(t, grants(untouched, 5000), grants(b, 5000), name)
+	}
+}
+
+// Without a monotonic reading a clock that is set back is one that stands still.
+func TestBudgetsStandStillWhereTimeGoesBack(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		still := maps.Collect(presets.Budgets())[name]
+		now := time.Now().Round(0)
+		ask := func(b backoff.Budget, kind backoff.Kind, now time.Time) bool {
+			_, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: kind, Now: now})
+			return ok && wait == 0
+		}
+		for hours := range 3 {
+			set := now.Add(-time.Duration(hours) * time.Hour)
+			for range 100 {
+				require.True(t, ask(b, backoff.KindFirst, set), name)
+				require.True(t, ask(still, backoff.KindFirst, now), name)
+			}
+			for range 150 {
+				require.Equal(t, ask(still, backoff.KindRetry, now), ask(b, backoff.KindRetry, set), name)
+			}
+		}
+	}
+}
+
+func TestBudgetsUnder64Goroutines(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		var all sync.WaitGroup
+		for worker := range 64 {
+			all.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(worker), 2))
+				for range 50 {
+					ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.Kind(random.IntN(3)), Class: backoff.Class(random.IntN(4))})
+					if !ok {
+						continue
+					}
+					if d, ok := b.(backoff.Departures); ok && random.IntN(2) == 0 {
+						d.Depart(ticket)
+					}
+					o := backoff.Outcome(random.IntN(7))
+					if random.IntN(10) > 0 || name == "envoy-retry-budget" {
+						b.Done(ticket, o)
+						b.Done(ticket, o)
+					}
+				}
+			})
+		}
+		all.Wait()
+		switch b := b.(type) {
+		case *presets.EnvoyBudget:
+			active, retries := b.Load()
+			require.Zero(t, active)
+			require.Zero(t, retries)
+		case *presets.AWSQuota:
+			require.GreaterOrEqual(t, b.Tokens(), 0, name)
+			require.LessOrEqual(t, b.Tokens(), b.Capacity, name)
+		case *presets.GRPCThrottling:
+			require.GreaterOrEqual(t, b.Tokens(), 0.0)
+			require.LessOrEqual(t, b.Tokens(), 10.0)
+		case *presets.FinagleBudget:
+			require.GreaterOrEqual(t, b.Balance(), 0, name)
+		}
+	}
+}
+
+// As many retries are granted to 64 goroutines as to one.
+func TestBudgetsAreNotOverdrawn(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		alone := maps.Collect(presets.Budgets())[name]
+		for range 500 {
+			begin(t, b) // so that none is answered
+			begin(t, alone)
+		}
+		var granted sync.Map
+		var all sync.WaitGroup
+		for worker := range 64 {
+			all.Go(func() { granted.Store(worker, grants(b, 100)) })
+		}
+		all.Wait()
+		sum := 0
+		for _, n := range granted.Range {
+			sum += n.(int)
+		}
+		require.Equal(t, grants(alone, 6400), sum, name)
+	}
+}
+
+func TestBudgetsAllocateNothing(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
+		require.Zero(t, testing.AllocsPerRun(2000, func() {
+			ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+			b.Done(ticket, backoff.OutcomeSuccess)
+			if ticket, ok := askRetry(b); ok {
+				b.Done(ticket, backoff.OutcomeNotSent)
+			}
+		}), name)
+	}
+}
+
+// Every budget in a call: it refuses before the sleep, and keeps the operation's error.
+func TestBudgetsEndACallWithItsError(t *testing.T) {
+	down := errors.New("down")
+	for name, b := range presets.Budgets() {
+		synctest.Test(t, func(t *testing.T) {
+			p := backoff.Policy{Budget: b, MaxAttempts: 2, Schedule: backoff.Constant(time.Nanosecond), Jitter: backoff.NoJitter}
+			attempts := 0
+			for range 2000 {
+				begin := time.Now()
+				err := p.Do(t.Context(), func(context.Context) error { attempts++; return down })
+				require.ErrorIs(t, err, down, name)
+				if errors.Is(err, backoff.ErrBudget) {
+					require.Zero(t, time.Since(begin), name)
+				}
+			}
+			if name != "envoy-retry-budget" { // which allows three at once, one after the other for ever
+				require.LessOrEqual(t, attempts, 2500, "%s: retries in an outage", name)
+			}
+		})
+	}
+}
+
+func requireInvalid(t *testing.T, want string, b interface{ Validate() error }) {
+	t.Helper()
+	err := b.Validate()
+	require.Error(t, err, want)
+	require.Equal(t, want, strings.TrimPrefix(err.Error(), "backoff: presets."))
+}

@@ -1,0 +1,174 @@
+package presets_test
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// How many retries there are for so many calls, all at once.
+func TestWindowBudgetsByTheirRules(t *testing.T) {
+	sre := func(ratio float64, floor int) func() backoff.Budget {
+		return func() backoff.Budget {
+			b := presets.NewSREBudget()
+			b.Ratio, b.MinRetries = ratio, floor
+			return b
+		}
+	}
+	dotnet := func(ratio float64, throughput int) func() backoff.Budget {
+		return func() backoff.Budget {
+			return &presets.DotNetBudget{RetryRatio: ratio, SamplingDuration: 10 * time.Second, MinimumThroughput: throughput}
+		}
+	}
+	kubernetes := func(percent, floor int) func() backoff.Budget {
+		return func() backoff.Budget {
+			b := presets.NewKubernetesBudget()
+			b.Percent, b.MinRetryCount = percent, floor
+			return b
+		}
+	}
+	const unlimited = 5000
+	for _, c := range []struct {
+		name   string
+		budget func() backoff.Budget
+		calls  int
+		want   int
+	}{
+		{"SRE", sre(0.1, 1), 0, 1}, // an empty window: the floor
+		{"SRE", sre(0.1, 0), 0, 0},
+		{"SRE", sre(0.1, 5), 0, 5},
+		{"SRE", sre(0.1, 1), 5, 1}, // none of 5 is below 10 %
+		{"SRE", sre(0.1, 1), 10, 1},
+		{"SRE", sre(0.1, 1), 11, 2},
+		{"SRE", sre(0.1, 1), 1000, 100},
+		{"SRE", sre(0.29, 1), 100, 29}, // which floats cannot hold
+		{"SRE", sre(0.6, 1), 100, 60},
+		{"SRE", sre(0.7, 1), 100, 70},
+		{"SRE", sre(0, 0), 1000, 0},
+		{"SRE", sre(2, 0), 100, 200},
+
+		{".NET", dotnet(0.1, 10), 0, unlimited}, // not enforced below 10 requests
+		{".NET", dotnet(0.1, 10), 9, unlimited},
+		{".NET", dotnet(0.1, 10), 10, 1},
+		{".NET", dotnet(0.1, 10), 19, 1}, // rounded down
+		{".NET", dotnet(0.1, 10), 20, 2},
+		{".NET", dotnet(0.1, 10), 1000, 100},
+		{".NET", dotnet(0.01, 10), 50, 1}, // one at least
+		{".NET", dotnet(0.29, 1), 100, 29},
+		{".NET", dotnet(1, 1), 100, 100},
+		{".NET", dotnet(0, 10), 5, 0}, // a ratio of 0 suppresses every retry
+		{".NET", dotnet(0, 10), 1000, 0},
+
+		{"Kubernetes", kubernetes(20, 10), 0, 10}, // 10 a second in any case
+		{"Kubernetes", kubernetes(20, 10), 40, 10},
+		{"Kubernetes", kubernetes(20, 10), 800, 200}, // of 1000 requests 200 may be retries
+		{"Kubernetes", kubernetes(20, 0), 4, 1},
+		{"Kubernetes", kubernetes(20, 0), 3, 1},
+		{"Kubernetes", kubernetes(0, 0), 1000, 0},
+		{"Kubernetes", kubernetes(50, 0), 100, 100},
+		{"Kubernetes", kubernetes(100, 0), 1, unlimited},
+	} {
+		b := c.budget()
+		require.NoError(t, (&backoff.Policy{Budget: b}).Validate())
+		repeat(c.calls, func() { begin(t, b) })
+		require.Equal(t, c.want, grants(b, unlimited), "%s: %+v, %d calls", c.name, b, c.calls)
+	}
+}
+
+// Contract row 35: a window that moves, and a floor.
+func TestRow35SREBudgetCountsTwoMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewSREBudget()
+		repeat(1000, func() { begin(t, b) })
+		require.Equal(t, 100, grants(b, 1000))
+		require.Equal(t, presets.WindowStats{Requests: 1000, Retries: 100}, b.Stats())
+
+		time.Sleep(107 * time.Second)
+		require.Equal(t, uint64(1000), b.Stats().Requests)
+		require.Equal(t, 1, grants(b, 1000), "the floor, a retry every 10 s")
+		time.Sleep(9 * time.Second)
+		require.Zero(t, grants(b, 1000))
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 1, grants(b, 1000))
+
+		time.Sleep(time.Second)
+		require.Zero(t, b.Stats().Requests, "2 minutes after")
+		require.Equal(t, uint64(102), b.Stats().Retries, "which count for a tenth longer, to be sure")
+		time.Sleep(12 * time.Second)
+		require.Equal(t, uint64(2), b.Stats().Retries)
+	})
+}
+
+func TestWindowBudgetsForgetWithTheirWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dotnet, kubernetes := presets.NewDotNetBudget(), presets.NewKubernetesBudget()
+		for _, b := range []backoff.Budget{dotnet, kubernetes} {
+			repeat(100, func() { begin(t, b) })
+			grants(b, 20)
+		}
+		require.Equal(t, presets.WindowStats{Requests: 100, Retries: 10}, dotnet.Stats())
+		require.Equal(t, presets.WindowStats{Requests: 100, Retries: 20}, kubernetes.Stats())
+		time.Sleep(12 * time.Second)
+		require.Zero(t, dotnet.Stats())
+		require.Zero(t, kubernetes.Stats())
+	})
+}
+
+func TestKubernetesBudgetHasAMinimumRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewKubernetesBudget()
+		for range 20 {
+			require.Equal(t, 10, grants(b, 100))
+			time.Sleep(1100 * time.Millisecond)
+		}
+	})
+}
+
+func TestWindowBudgetsTakeBackFromWhereTheyCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewKubernetesBudget()
+		call := begin(t, b)
+		retry, _ := askRetry(b)
+		time.Sleep(3 * time.Second)
+		begin(t, b)
+		askRetry(b)
+		b.Done(call, backoff.OutcomeNotSent)
+		b.Done(retry, backoff.OutcomeNotSent)
+		require.Equal(t, presets.WindowStats{Requests: 1, Retries: 1}, b.Stats())
+		time.Sleep(9 * time.Second)
+		require.Equal(t, presets.WindowStats{Requests: 1, Retries: 1}, b.Stats(), "what is left is the later one of each")
+	})
+}
+
+func TestWindowBudgetsValidate(t *testing.T) {
+	for want, b := range map[string]interface{ Validate() error }{
+		"SREBudget.Ratio is -0.1, want 0 to 1000":                   &presets.SREBudget{Ratio: -0.1, Window: 1, MinInterval: 1},
+		"SREBudget.Ratio is NaN, want 0 to 1000":                    &presets.SREBudget{Ratio: math.NaN(), Window: 1, MinInterval: 1},
+		"SREBudget.Ratio is +Inf, want 0 to 1000":                   &presets.SREBudget{Ratio: math.Inf(1), Window: 1, MinInterval: 1},
+		"SREBudget.Window is 0s, want more than 0":                  &presets.SREBudget{MinInterval: 1},
+		"SREBudget.MinRetries is -1, want 0 or more":                &presets.SREBudget{Window: 1, MinInterval: 1, MinRetries: -1},
+		"SREBudget.MinInterval is 0s, want more than 0":             &presets.SREBudget{Window: 1},
+		"DotNetBudget.RetryRatio is 1.1, want 0 to 1":               &presets.DotNetBudget{RetryRatio: 1.1, SamplingDuration: time.Second, MinimumThroughput: 1},
+		"DotNetBudget.RetryRatio is NaN, want 0 to 1":               &presets.DotNetBudget{RetryRatio: math.NaN(), SamplingDuration: time.Second, MinimumThroughput: 1},
+		"DotNetBudget.SamplingDuration is 0s, want 1s to 24h":       &presets.DotNetBudget{MinimumThroughput: 1},
+		"DotNetBudget.MinimumThroughput is 0, want 1 or more":       &presets.DotNetBudget{SamplingDuration: time.Second},
+		"KubernetesBudget.Percent is 101, want 0 to 100":            &presets.KubernetesBudget{Percent: 101, Interval: time.Second, MinRetryInterval: 1},
+		"KubernetesBudget.Percent is -1, want 0 to 100":             &presets.KubernetesBudget{Percent: -1, Interval: time.Second, MinRetryInterval: 1},
+		"KubernetesBudget.Interval is 0s, want 1s to 1h":            &presets.KubernetesBudget{MinRetryInterval: 1},
+		"KubernetesBudget.MinRetryCount is -1, want 0 or more":      &presets.KubernetesBudget{Interval: time.Second, MinRetryCount: -1, MinRetryInterval: 1},
+		"KubernetesBudget.MinRetryInterval is 0s, want more than 0": &presets.KubernetesBudget{Interval: time.Second},
+	} {
+		requireInvalid(t, want, b)
+	}
+	for _, b := range []backoff.Budget{new(presets.SREBudget), new(presets.DotNetBudget), new(presets.KubernetesBudget)} {
+		begin(t, b)
+		_, ok := askRetry(b)
+		require.False(t, ok, "an invalid one does not panic")
+	}
+}

@@ -1,0 +1,181 @@
+package presets_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// answered is an error of a client that got an answer.
+type answered struct {
+	code   int
+	aws    string
+	header map[string][]string
+}
+
+func (a answered) Error() string                       { return fmt.Sprint("status ", a.code) }
+func (a answered) HTTPStatusCode() int                 { return a.code }
+func (a answered) ErrorCode() string                   { return a.aws }
+func (a answered) ResponseHeader() map[string][]string { return a.header }
+
+// retried lists the statuses that a classifier retries, and checks that it retries nothing
+// else and throttles at 429 only.
+func retried(t *testing.T, classify backoff.Classifier) []int {
+	var codes []int
+	for code := 200; code < 600; code++ {
+		class := classify(fmt.Errorf("call: %w", answered{code: code}))
+		require.NotEqual(t, backoff.ClassUnknown, class, "%d", code)
+		if class.Retryable() {
+			codes = append(codes, code)
+			require.Equal(t, code == 429, class == backoff.ClassThrottled, "%d", code)
+		}
+	}
+	return codes
+}
+
+func from500(codes ...int) []int {
+	for code := 500; code < 600; code++ {
+		codes = append(codes, code)
+	}
+	return codes
+}
+
+// Row 5, 94, and the columns of the other tables.
+func TestStatusTables(t *testing.T) {
+	for name, c := range map[string]struct {
+		classify backoff.Classifier
+		want     []int
+	}{
+		"iot core":           {presets.IoTCoreStatus(), from500(429)},
+		"cloud storage":      {presets.CloudStorageStatus(), []int{408, 429, 500, 502, 503, 504}},
+		"cloud storage docs": {presets.CloudStorageStatusDocs(), from500(408, 429)},
+		"aws":                {presets.AWSStatus(), []int{500, 502, 503, 504}},
+		"azure":              {presets.AzureStatus(), []int{408, 429, 500, 502, 503, 504}},
+		"urllib3":            {presets.Urllib3Status(), nil},
+		"urllib3 with list":  {presets.Urllib3Status(500, 503), []int{500, 503}},
+		"own":                {presets.HTTPStatus(418), []int{418}},
+		"none":               {presets.HTTPStatus(), nil},
+		"envoy 5xx":          {envoy(t, "5xx"), from500()},
+		"envoy gateway":      {envoy(t, "gateway-error"), []int{502, 503, 504}},
+		"envoy 4xx":          {envoy(t, "retriable-4xx"), []int{409}},
+		"envoy codes":        {envoy(t, "retriable-status-codes", 408, 503), []int{408, 503}},
+		"envoy reset":        {envoy(t, "reset,connect-failure,refused-stream"), nil},
+		"istio's example":    {envoy(t, "connect-failure, 5xx,reset"), from500()},
+	} {
+		require.Equal(t, c.want, retried(t, c.classify), name)
+	}
+}
+
+func envoy(t *testing.T, groups string, codes ...int) backoff.Classifier {
+	classify, err := presets.EnvoyRetryOn(groups, codes...)
+	require.NoError(t, err)
+	return classify
+}
+
+func TestTablesKeepACopyOfTheirCodes(t *testing.T) {
+	codes := []int{500}
+	own, urllib3 := presets.HTTPStatus(codes...), presets.Urllib3Status(codes...)
+	codes[0] = 400
+	require.Equal(t, []int{500}, retried(t, own))
+	require.Equal(t, []int{500}, retried(t, urllib3))
+}
+
+// Connections are left to whoever knows them; and a status of 0 is no status.
+func TestTablesKnowNothingOfConnections(t *testing.T) {
+	for _, classify := range []backoff.Classifier{
+		presets.IoTCoreStatus(), presets.CloudStorageStatus(), presets.AWSStatus(), presets.AzureStatus(),
+		presets.Urllib3Status(), envoy(t, "5xx"), envoy(t, "gateway-error"), envoy(t, "reset"),
+	} {
+		for _, err := range []error{syscall.ECONNRESET, io.ErrUnexpectedEOF, answered{code: 0}} {
+			require.Equal(t, backoff.ClassUnknown, classify(err))
+		}
+	}
+}
+
+// Decision 46.
+func TestAWSGoesByTheErrorCodeFirst(t *testing.T) {
+	classify := presets.AWSStatus()
+	for _, c := range []struct {
+		status int
+		code   string
+		want   backoff.Class
+	}{
+		{400, "ThrottlingException", backoff.ClassThrottled},
+		{503, "SlowDown", backoff.ClassThrottled},
+		{400, "RequestTimeout", backoff.ClassRetryable},
+		{400, "ValidationException", backoff.ClassPermanent},
+		{503, "ServiceUnavailable", backoff.ClassRetryable},
+		{429, "", backoff.ClassPermanent},
+		{408, "", backoff.ClassPermanent},
+	} {
+		require.Equal(t, c.want, classify(answered{code: c.status, aws: c.code}), "%d %s", c.status, c.code)
+	}
+}
+
+func TestUrllib3RetriesWhatSaysWhen(t *testing.T) {
+	classify := presets.Urllib3Status()
+	for _, code := range []int{413, 429, 503} {
+		require.True(t, classify(answered{code: code, header: map[string][]string{"Retry-After": {"1"}}}).Retryable())
+	}
+	require.False(t, classify(answered{code: 500, header: map[string][]string{"Retry-After": {"1"}}}).Retryable())
+}
+
+func TestEnvoyTellsFailuresOfConnectionsApart(t *testing.T) {
+	refused := &url.Error{Op: "Get", URL: "http://a.test", Err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
+	slow := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	missing := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "a.test", IsNotFound: true}}
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	stream := refusing(7)
+	for _, c := range []struct {
+		groups string
+		want   []error // of these
+	}{
+		{"connect-failure", []error{refused, slow}},
+		{"refused-stream", []error{stream}},
+		{"connect-failure,refused-stream", []error{refused, slow, stream}},
+		{"retriable-4xx", nil},
+	} {
+		classify := envoy(t, c.groups)
+		for _, err := range []error{refused, slow, missing, reset, stream, refusing(2), errors.New("?")} {
+			want := backoff.ClassPermanent
+			if slices.Contains(c.want, err) {
+				want = backoff.ClassUnsent
+			}
+			require.Equal(t, want, classify(err), "%s: %v", c.groups, err)
+		}
+	}
+}
+
+// refusing is a stream's error as net/http has it: of a type that cannot be named, but
+// fills any struct of the same fields.
+type refusing uint32
+
+func (refusing) Error() string { return "stream error" }
+
+func (r refusing) As(target any) bool {
+	fields := reflect.ValueOf(target).Elem()
+	if fields.Kind() != reflect.Struct || fields.NumField() != 3 || fields.Type().Field(1).Name != "Code" {
+		return false
+	}
+	fields.Field(1).SetUint(uint64(r))
+	return true
+}
+
+func TestEnvoyGroupsThatAreNotKnownAreRefused(t *testing.T) {
+	for _, groups := range []string{"", "5XX", "5xx,", "envoy-ratelimited", "retriable-headers", "cancelled", "http3-post-connect-failure"} {
+		_, err := presets.EnvoyRetryOn(groups)
+		require.ErrorContains(t, err, "unknown group", groups)
+	}
+}
