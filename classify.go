@@ -129,8 +129,8 @@ func (m *marked) Unwrap() error { return m.err }
 //   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken pipes,
 //     io.ErrUnexpectedEOF and an io.EOF inside a *url.Error, net.ErrClosed, the
 //     statuses of [StatusClass], SQLSTATE 40001, 40P01, 55P03, 57P0x and 08,
-//     MongoDB's labels for errors that may be retried.
-//   - Unsent: refused connections, no route, SafeToRetry() true.
+//     MongoDB's labels for errors that may be retried, SafeToRetry() true.
+//   - Unsent: refused connections, no route.
 //
 // In a tree of errors, as errors.Join makes them, the more specific evidence
 // stands, and among equals the greater [Class].
@@ -347,7 +347,7 @@ func selfReport(err error) evidence {
 		found = evidence{ClassPermanent, conclusive}
 	}
 	if e, ok := err.(speaker3); ok && e.SafeToRetry() {
-		found = found.or(evidence{ClassUnsent, conclusive})
+		found = found.or(evidence{ClassRetryable, conclusive}) // not unsent: pgx says so of statements that ran
 	}
 	if e, ok := err.(speaker10); ok && e.Is(context.Canceled) {
 		found = evidence{ClassPermanent, conclusive}

@@ -182,7 +182,7 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 		{azure{syscall.ECONNRESET}, backoff.ClassPermanent},
 		{awsSays{true}, backoff.ClassRetryable}, {awsSays{false}, backoff.ClassPermanent},
 		{awsStopped{true}, backoff.ClassPermanent}, {awsStopped{false}, backoff.ClassUnknown},
-		{pgxSays{true}, backoff.ClassUnsent}, {pgxSays{false}, backoff.ClassUnknown},
+		{pgxSays{true}, backoff.ClassRetryable}, {pgxSays{false}, backoff.ClassUnknown},
 		{mongoLabel("TransientTransactionError"), backoff.ClassRetryable},
 		{mongoLabel("RetryableWriteError"), backoff.ClassRetryable},
 		{mongoLabel("NetworkError"), backoff.ClassUnknown},

@@ -629,10 +629,9 @@ func (r *Run) timedOut(err error) bool {
 // fail decides after a failure. The order of its questions is the library's
 // behaviour; there is no other place that asks them.
 func (r *Run) fail(err error) (time.Duration, bool) {
-	p := r.policy
 	r.cut = r.attempt != nil && r.timedOut(err)
 	ended := r.ctx.Err()
-	v := judge(p.Classify, err)
+	v := r.judge(err)
 	r.hint = v.hint
 	if r.barred = v.open; v.open == nil || r.number == 1 {
 		r.last = err // else the last answer of the service stands
@@ -650,6 +649,23 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 		return 0, false
 	}
 	return wait, true
+}
+
+// judge asks for the verdict. What the attempt holds is given back also if the user's
+// classifier panics.
+func (r *Run) judge(err error) verdict {
+	if !r.held() {
+		return judge(r.policy.Classify, err)
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			r.abandon()
+		}
+	}()
+	v := judge(r.policy.Classify, err)
+	returned = true
+	return v
 }
 
 // next returns the wait before the next attempt, or why there is none.
@@ -734,7 +750,7 @@ func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
 	if why := r.fits(wait); why != ReasonSuccess || r.policy.Budget == nil {
 		return wait, why
 	}
-	return r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, Now: r.now}, wait)
+	return r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, TimedOut: r.cut, Now: r.now}, wait)
 }
 
 // timed reports whether anybody needs the time of each retry. Else one reading, at the

@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -49,6 +50,17 @@ func Pushback(err error, d time.Duration) error {
 		return Mark(err, ClassOverloaded)
 	}
 	return &marked{err: err, hint: hint{after: d, given: true, exact: true}}
+}
+
+// HintOf returns the server's hint that err carries, by [RetryAfter], [Pushback], a
+// method RetryAfter() time.Duration, or as an [Error]: for those who pass it on. It
+// returns false if there is none.
+func HintOf(err error) (time.Duration, bool) {
+	if gave, ok := errors.AsType[*Error](err); ok && gave.Hint > 0 {
+		return gave.Hint, true
+	}
+	h := judge(nil, err).hint
+	return h.after, h.given
 }
 
 // ParseRetryAfter reads the value of a Retry-After header (RFC 9110, 10.2.3): whole

@@ -295,3 +295,20 @@ func TestAHintOutlivesTheInnerPolicy(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, time.Minute, wait)
 }
+
+// Whoever passes a verdict on, passes the hint on.
+func TestHintOfFindsWhatTheServerAskedFor(t *testing.T) {
+	exhausted := (&backoff.Policy{MaxAttempts: 1}).Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
+	for _, err := range []error{
+		backoff.RetryAfter(errBoom, time.Minute), backoff.Pushback(errBoom, time.Minute), exhausted,
+		errors.Join(errFinal, fmt.Errorf("layer: %w", backoff.RetryAfter(errBoom, time.Minute))),
+	} {
+		hint, ok := backoff.HintOf(err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, time.Minute, hint, "%v", err)
+	}
+	for _, err := range []error{nil, errBoom, backoff.Permanent(errBoom)} {
+		_, ok := backoff.HintOf(err)
+		require.False(t, ok, "%v", err)
+	}
+}

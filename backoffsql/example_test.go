@@ -1,0 +1,53 @@
+package backoffsql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffsql"
+)
+
+// A transfer that must not be lost, and not be made twice: its key is unique, so that it may be
+// repeated even if the connection broke while it committed.
+func ExampleTx() {
+	db := sql.OpenDB(&fake{exec: times(1, state("40001"))})
+	defer db.Close()
+	policy := backoff.Policy{Name: "transfer", MaxAttempts: 10, Idempotency: backoff.Keyed}
+
+	err := backoffsql.Tx(context.Background(), db, &policy, &sql.TxOptions{Isolation: sql.LevelDefault},
+		func(ctx context.Context, tx *sql.Tx) error {
+			key := backoff.IdempotencyKey(ctx)
+			inserted, err := tx.ExecContext(ctx, "INSERT INTO transfers (id) VALUES ($1) ON CONFLICT DO NOTHING", key)
+			if err != nil {
+				return err
+			}
+			if n, err := inserted.RowsAffected(); n == 0 || err != nil {
+				return err // nil where an earlier attempt has committed
+			}
+			_, err = tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
+			return err
+		})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// The MySQL driver keeps the number in a field.
+func ExampleMySQL() {
+	policy := backoff.Policy{Classify: backoffsql.MySQL(func(err error) uint16 {
+		if e, ok := errors.AsType[numbered](err); ok { // *mysql.MySQLError
+			return e.Number
+		}
+		return 0
+	})}
+	fmt.Println(policy.Retryable(numbered{1213}), policy.Retryable(numbered{1062}))
+	// Output: true false
+}
+
+func ExampleClassify() {
+	policy := backoff.Policy{Classify: backoffsql.Classify}
+	fmt.Println(policy.Retryable(state("40001")), policy.Retryable(errors.New("syntax")))
+	// Output: true false
+}

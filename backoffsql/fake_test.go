@@ -1,0 +1,98 @@
+package backoffsql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"testing"
+)
+
+// fake is a database that does as its fields say, and keeps a log. A function gets the number of
+// the transaction, from 1.
+type fake struct {
+	begin, exec, commit func(n int) error
+	before              func(stage string) // is called without the lock
+
+	mu  sync.Mutex
+	n   int
+	log []string
+}
+
+func (f *fake) open(t *testing.T) *sql.DB {
+	db := sql.OpenDB(f)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (f *fake) note(stage string, answer func(int) error) error {
+	if f.before != nil {
+		f.before(stage)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if stage == "begin" {
+		f.n++
+	}
+	f.log = append(f.log, stage)
+	if answer == nil {
+		return nil
+	}
+	return answer(f.n)
+}
+
+func (f *fake) Connect(context.Context) (driver.Conn, error) { return &fakeConn{f}, nil }
+func (f *fake) Driver() driver.Driver                        { return nil }
+
+type fakeConn struct{ f *fake }
+
+func (c *fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not here") }
+func (c *fakeConn) Close() error                        { return nil }
+func (c *fakeConn) Begin() (driver.Tx, error)           { return nil, errors.New("not here") }
+func (c *fakeConn) Commit() error                       { return c.f.note("commit", c.f.commit) }
+func (c *fakeConn) Rollback() error                     { return c.f.note("rollback", nil) }
+
+func (c *fakeConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	return c, c.f.note("begin", c.f.begin)
+}
+
+func (c *fakeConn) ExecContext(ctx context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return driver.RowsAffected(1), c.f.note(query, c.f.exec)
+}
+
+// state is an error as pgx and lib/pq have them.
+type state string
+
+func (s state) Error() string    { return "SQLSTATE " + string(s) }
+func (s state) SQLState() string { return string(s) }
+
+// unsent is an error as pgx has them where nothing was written.
+type unsent struct{ error }
+
+func (unsent) SafeToRetry() bool { return true }
+
+// numbered is an error as the MySQL driver has them.
+type numbered struct{ Number uint16 }
+
+func (numbered) Error() string { return "a number" }
+
+func number(err error) uint16 {
+	if e, ok := errors.AsType[numbered](err); ok {
+		return e.Number
+	}
+	return 0
+}
+
+// times fails the first n transactions.
+func times(n int, err error) func(int) error {
+	return func(tx int) error {
+		if tx <= n {
+			return err
+		}
+		return nil
+	}
+}

@@ -1,0 +1,342 @@
+package backoffsql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffsql"
+	"github.com/stretchr/testify/require"
+)
+
+// swift has no waits.
+var swift = backoff.Policy{Name: "transfer", Jitter: func(time.Duration, time.Duration, float64) time.Duration { return 0 }}
+
+func exec(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, "work")
+	return err
+}
+
+func with(i backoff.Idempotency) *backoff.Policy {
+	p := swift
+	p.Idempotency = i
+	return &p
+}
+
+func TestTxCommitsOnce(t *testing.T) {
+	f := &fake{}
+	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), nil, nil, exec))
+	require.Equal(t, []string{"begin", "work", "commit"}, f.log)
+}
+
+func TestTxBeginsAgainAfterAFailureThatMayPass(t *testing.T) {
+	for _, err := range []error{
+		state("40001"), state("40P01"), state("55P03"), state("57P01"), state("08006"), state("53300"),
+		driver.ErrBadConn, syscall.ECONNRESET, io.ErrUnexpectedEOF, unsent{errors.New("no connection")},
+		fmt.Errorf("debit: %w", state("40001")),
+	} {
+		for _, i := range []backoff.Idempotency{nil, backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed} {
+			f := &fake{exec: times(2, err)}
+			require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec), "%v", err)
+			require.Equal(t, "begin work rollback begin work rollback begin work commit", strings.Join(f.log, " "), "%v", err)
+		}
+	}
+}
+
+func TestTxBeginsAgainWhereBeginFailed(t *testing.T) {
+	f := &fake{begin: times(2, state("57P03"))}
+	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(backoff.NonIdempotent), nil, exec))
+	require.Equal(t, "begin begin begin work commit", strings.Join(f.log, " "))
+}
+
+func TestTxRepeatsOnlyWhatItKnows(t *testing.T) {
+	for _, err := range []error{
+		errors.New("whatever"), state("23505"), state("57014"), state("25P02"), state("XX000"), state("40003"), state("99999"),
+		sql.ErrNoRows, sql.ErrConnDone, context.Canceled, backoff.Permanent(state("40001")),
+		errors.Join(state("40001"), backoff.Permanent(errors.New("no"))),
+	} {
+		f := &fake{exec: times(9, err)}
+		got := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)
+		require.ErrorIs(t, got, err)
+		require.Equal(t, err.Error(), got.Error())
+		require.NotErrorIs(t, got, backoffsql.ErrCommitUnknown)
+		require.Equal(t, "begin work rollback", strings.Join(f.log, " "), "%v", err)
+	}
+}
+
+func TestTxGivesUpWithTheLastError(t *testing.T) {
+	f := &fake{exec: times(9, state("40001"))}
+	err := backoffsql.Tx(t.Context(), f.open(t), &swift, nil, exec)
+	gave, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok)
+	require.Equal(t, 4, gave.Attempts)
+	require.Equal(t, backoff.ReasonAttempts, gave.Reason)
+	require.ErrorIs(t, err, state("40001"))
+	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
+}
+
+func TestTxUnderNeverRetryLeavesRetryingToOthers(t *testing.T) {
+	f := &fake{exec: times(9, state("40001"))}
+	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.NeverRetry), nil, exec)
+	require.Equal(t, "begin work rollback", strings.Join(f.log, " "))
+	require.True(t, (&backoff.Policy{}).Retryable(err))
+}
+
+func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
+	var conditional = backoff.Conditional(func(context.Context) bool { return false })
+	for _, err := range []error{
+		driver.ErrBadConn, unsent{errors.New("conn closed")}, io.ErrUnexpectedEOF, syscall.ECONNRESET, context.DeadlineExceeded, errors.New("whatever"),
+		state("08006"), state("08007"), state("40003"), state("57P01"), state("57P02"), state("53100"), state("58030"), state("XX000"), state("HY000"), state(""),
+	} {
+		for _, i := range []backoff.Idempotency{nil, backoff.NonIdempotent, backoff.NeverRetry, conditional} {
+			f := &fake{commit: times(9, err)}
+			got := backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec)
+			require.ErrorIs(t, got, backoffsql.ErrCommitUnknown, "%v", err)
+			require.ErrorIs(t, got, err)
+			require.Contains(t, got.Error(), "commit state unknown: "+err.Error())
+			require.Equal(t, "begin work commit", strings.Join(f.log, " "), "%v", err)
+			require.False(t, (&backoff.Policy{}).Retryable(got), "an outer policy would apply it twice")
+		}
+	}
+}
+
+func TestTxRepeatsAnAmbiguousCommitOfWhatIsDeclaredIdempotent(t *testing.T) {
+	yes := backoff.Conditional(func(context.Context) bool { return true })
+	for _, i := range []backoff.Idempotency{backoff.Idempotent, backoff.Keyed, backoff.AlwaysRetry, yes} {
+		f := &fake{commit: times(1, driver.ErrBadConn)}
+		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec))
+		require.Equal(t, "begin work commit begin work commit", strings.Join(f.log, " "))
+	}
+	f := &fake{commit: times(1, io.ErrUnexpectedEOF)}
+	ctx := backoff.WithIdempotencyKey(t.Context(), "of the caller")
+	require.NoError(t, backoffsql.Tx(ctx, f.open(t), with(backoff.NonIdempotent), nil, exec))
+}
+
+func TestTxRemembersTheDoubtOfAnEarlierAttempt(t *testing.T) {
+	f := &fake{commit: times(1, io.ErrUnexpectedEOF), exec: func(n int) error {
+		return times(9, state("23505"))(n + 9*(2-n)) // of the second transaction
+	}}
+	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)
+	require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
+	require.ErrorIs(t, err, state("23505"))
+	require.EqualError(t, err, "backoffsql: commit state unknown (of an earlier attempt): SQLSTATE 23505")
+	require.Equal(t, "begin work commit begin work rollback", strings.Join(f.log, " "))
+}
+
+func TestTxRepeatsACommitThatWasRefused(t *testing.T) {
+	for _, err := range []error{state("40001"), state("40P01")} {
+		f := &fake{commit: times(1, err)}
+		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), with(backoff.NonIdempotent), nil, exec))
+		require.Equal(t, "begin work commit begin work commit", strings.Join(f.log, " "))
+	}
+	f := &fake{commit: times(9, state("23505"))} // a deferred constraint
+	err := backoffsql.Tx(t.Context(), f.open(t), &swift, nil, exec)
+	require.EqualError(t, err, "SQLSTATE 23505")
+}
+
+func TestTxGivesAllAttemptsOneKey(t *testing.T) {
+	f := &fake{exec: times(2, state("40001"))}
+	keys := map[string]bool{}
+	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Keyed), nil, func(ctx context.Context, tx *sql.Tx) error {
+		keys[backoff.IdempotencyKey(ctx)] = true
+		return exec(ctx, tx)
+	})
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.NotContains(t, keys, "")
+}
+
+func TestTxRollsBackForAPanic(t *testing.T) {
+	f := &fake{}
+	db := f.open(t)
+	require.PanicsWithValue(t, "boom", func() {
+		backoffsql.Tx(t.Context(), db, nil, nil, func(context.Context, *sql.Tx) error { panic("boom") })
+	})
+	require.Equal(t, "begin rollback", strings.Join(f.log, " "))
+	require.Zero(t, db.Stats().InUse)
+}
+
+func TestTxRollsBackForAGoexit(t *testing.T) {
+	f := &fake{}
+	db := f.open(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		backoffsql.Tx(t.Context(), db, nil, nil, func(context.Context, *sql.Tx) error { runtime.Goexit(); return nil })
+	}()
+	<-done
+	require.Equal(t, "begin rollback", strings.Join(f.log, " "))
+	require.Zero(t, db.Stats().InUse)
+}
+
+func TestTxHoldsNoConnectionWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{exec: times(1, state("40001"))}
+		db := f.open(t)
+		db.SetMaxOpenConns(1)
+		p := backoff.Policy{Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Observer: func(context.Context, backoff.Event) {
+			require.Zero(t, db.Stats().InUse)
+		}}
+		began := time.Now()
+		require.NoError(t, backoffsql.Tx(t.Context(), db, &p, nil, exec))
+		require.Equal(t, time.Minute, time.Since(began))
+	})
+}
+
+func TestTxRepeatsAnAttemptThatRanOutOfTime(t *testing.T) {
+	for name, outcome := range map[string]func(context.Context, *sql.Tx) error{
+		"its statement says so":        exec,
+		"its transaction is gone":      func(_ context.Context, tx *sql.Tx) error { synctest.Wait(); return exec(context.Background(), tx) },
+		"it did not notice":            func(context.Context, *sql.Tx) error { return nil },
+		"it did not notice, nor waits": func(context.Context, *sql.Tx) error { synctest.Wait(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{}
+				p := with(backoff.NonIdempotent)
+				p.AttemptTimeout = backoff.Constant(time.Second)
+				n := 0
+				err := backoffsql.Tx(t.Context(), f.open(t), p, nil, func(ctx context.Context, tx *sql.Tx) error {
+					if n++; n > 1 {
+						return exec(ctx, tx)
+					}
+					<-ctx.Done()
+					return outcome(ctx, tx)
+				})
+				require.NoError(t, err)
+				require.Equal(t, "begin rollback begin work commit", strings.Join(f.log, " "))
+			})
+		})
+	}
+}
+
+func TestTxSaysThatATimedOutCommitIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{commit: times(9, context.DeadlineExceeded), before: func(stage string) {
+			if stage == "commit" {
+				time.Sleep(2 * time.Second)
+			}
+		}}
+		p := swift
+		p.AttemptTimeout = backoff.Constant(time.Second)
+		err := backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec)
+		require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
+		require.Equal(t, "begin work commit", strings.Join(f.log, " "))
+	})
+}
+
+func TestTxDoesNotCommitForACallerWhoIsGone(t *testing.T) {
+	f := &fake{}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := backoffsql.Tx(ctx, f.open(t), nil, nil, func(ctx context.Context, tx *sql.Tx) error {
+		cancel()
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
+	require.NotContains(t, f.log, "commit")
+}
+
+func TestTxKnowsThatFnEndedTheTransaction(t *testing.T) {
+	f := &fake{}
+	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.AlwaysRetry), nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
+	require.ErrorIs(t, err, sql.ErrTxDone)
+	require.ErrorContains(t, err, "fn ended the transaction itself")
+	require.Equal(t, "begin commit", strings.Join(f.log, " "))
+
+	f = &fake{commit: times(9, io.ErrUnexpectedEOF)}
+	err = backoffsql.Tx(t.Context(), f.open(t), &swift, nil, func(_ context.Context, tx *sql.Tx) error { return tx.Commit() })
+	require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
+	require.Equal(t, "begin commit", strings.Join(f.log, " "))
+
+	f = &fake{exec: times(1, state("40001"))}
+	err = backoffsql.Tx(t.Context(), f.open(t), &swift, nil, func(ctx context.Context, tx *sql.Tx) error {
+		if err := exec(ctx, tx); err != nil {
+			tx.Rollback()
+			return err
+		}
+		return nil
+	})
+	require.NoError(t, err, "a refusal is one, whoever rolled back")
+}
+
+func TestTxAsksThePolicysClassifierFirst(t *testing.T) {
+	p := swift
+	busy := errors.New("database is locked")
+	p.Classify = func(err error) backoff.Class {
+		if errors.Is(err, busy) {
+			return backoff.ClassRetryable
+		}
+		return backoff.ClassUnknown
+	}
+	f := &fake{exec: func(n int) error { return []error{busy, state("40001"), nil}[n-1] }}
+	require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec))
+}
+
+func TestMySQLNumbers(t *testing.T) {
+	p := swift
+	p.Classify = backoffsql.MySQL(number)
+	for _, n := range []uint16{1213, 1205, 1020, 3101} {
+		f := &fake{exec: times(1, numbered{n}), commit: times(2, numbered{n})}
+		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec), "%d is a refusal", n)
+		require.Equal(t, "begin work rollback begin work commit begin work commit", strings.Join(f.log, " "))
+	}
+	for _, n := range []uint16{1053, 1158, 1159, 1160, 1161, 1927, 4031, 2002, 2003, 2006, 2013, 2055, 1040, 1203} {
+		f := &fake{exec: times(1, numbered{n})}
+		require.NoError(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec), "%d", n)
+		f = &fake{commit: times(1, numbered{n})}
+		require.ErrorIs(t, backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec), backoffsql.ErrCommitUnknown, "%d", n)
+	}
+	require.Equal(t, backoff.ClassPermanent, p.Classify(numbered{1062}))
+	require.Equal(t, backoff.ClassThrottled, p.Classify(numbered{1040}))
+	require.Equal(t, backoff.ClassUnknown, p.Classify(errors.New("of somebody else")))
+	require.Equal(t, backoff.ClassRetryable, p.Classify(errors.New("bad connection")), "go-sql-driver, while it connects")
+	require.Equal(t, backoff.ClassPermanent, p.Classify(nil))
+	require.Equal(t, backoff.ClassUnknown, backoffsql.MySQL(nil)(numbered{1213}))
+}
+
+func TestClassify(t *testing.T) {
+	for err, class := range map[error]backoff.Class{
+		nil:                   backoff.ClassPermanent,
+		errors.New("unknown"): backoff.ClassPermanent,
+		state("40001"):        backoff.ClassRetryable,
+		state("53300"):        backoff.ClassThrottled,
+		state("57014"):        backoff.ClassPermanent,
+		driver.ErrBadConn:     backoff.ClassRetryable,
+		syscall.ECONNREFUSED:  backoff.ClassUnsent,
+	} {
+		require.Equal(t, class, backoffsql.Classify(err), "%v", err)
+	}
+}
+
+func TestTxRefusesBadInput(t *testing.T) {
+	var none *sql.DB
+	for _, err := range []error{
+		backoffsql.Tx(t.Context(), nil, nil, nil, exec),
+		backoffsql.Tx(t.Context(), none, nil, nil, exec),
+		backoffsql.Tx(t.Context(), (&fake{}).open(t), nil, nil, nil),
+	} {
+		require.EqualError(t, err, "backoffsql: Tx wants a database and a function")
+		require.False(t, (&backoff.Policy{}).Retryable(err))
+	}
+	f := &fake{}
+	require.ErrorContains(t, backoffsql.Tx(t.Context(), f.open(t), &backoff.Policy{Schedule: backoff.Constant(-1)}, nil, exec), "Policy.Schedule")
+	require.Empty(t, f.log)
+}
+
+func TestTxDoesNotTouchThePolicy(t *testing.T) {
+	p := swift
+	require.NoError(t, backoffsql.Tx(t.Context(), (&fake{}).open(t), &p, nil, exec))
+	require.Nil(t, p.Classify)
+	require.Nil(t, p.Idempotency)
+}

@@ -1,0 +1,600 @@
+package backoffgrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// Row 59, decisions 59 and 60.
+func TestCodesThatAreRetried(t *testing.T) {
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		s := &service{unary: fails(1, code)}
+		err := call(t, dial(t, s.serve(t), retrying()))
+		if code == codes.Unavailable {
+			require.NoError(t, err)
+			require.Equal(t, 2, s.calls())
+			continue
+		}
+		require.Equal(t, 1, s.calls(), "%v", code)
+		require.Equal(t, code, status.Code(err))
+		require.Equal(t, "not now", status.Convert(err).Message(), "a definitive answer comes as it was sent")
+		require.False(t, (&backoff.Policy{}).Retryable(err), "and is final to policies around")
+	}
+}
+
+func TestCodesAreOptedIn(t *testing.T) {
+	for _, code := range []codes.Code{codes.ResourceExhausted, codes.DeadlineExceeded, codes.Internal, codes.Aborted, codes.Unknown} {
+		s := &service{unary: fails(1, code)}
+		require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) {
+			p.Classify = backoff.OnCode(status.Code, code)
+		}))))
+	}
+}
+
+func TestClassify(t *testing.T) {
+	require.Equal(t, backoff.ClassPermanent, backoffgrpc.Classify(nil))
+	require.Equal(t, backoff.ClassRetryable, backoffgrpc.Classify(status.Error(codes.Unavailable, "")))
+	require.Equal(t, backoff.ClassPermanent, backoffgrpc.Classify(status.Error(codes.ResourceExhausted, "")))
+	require.Equal(t, backoff.ClassThrottled, backoffgrpc.Classify(retryInfo(codes.ResourceExhausted, time.Second)))
+	require.Equal(t, backoff.ClassPermanent, backoffgrpc.Classify(errors.New("of something else")))
+}
+
+func TestGivingUpKeepsTheStatus(t *testing.T) {
+	s := &service{unary: fails(99, codes.Unavailable)}
+	err := call(t, dial(t, s.serve(t), retrying()))
+	require.Equal(t, 4, s.calls())
+	require.Equal(t, []string{"", "1", "2", "3"}, s.previous)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	gave, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok)
+	require.Equal(t, 4, gave.Attempts)
+	require.ErrorIs(t, err, backoff.ErrExhausted)
+	require.False(t, (&backoff.Policy{}).Retryable(err))
+}
+
+// Row 60, pushback.
+func TestPushbackIsObeyed(t *testing.T) {
+	for name, c := range map[string]struct {
+		trailer []string
+		calls   int
+	}{
+		"none":     {nil, 2},
+		"0":        {[]string{"0"}, 2},
+		"exact":    {[]string{"30"}, 2},
+		"negative": {[]string{"-1"}, 1},
+		"nonsense": {[]string{"soon"}, 1},
+		"twice":    {[]string{"1", "1"}, 1},
+	} {
+		s := &service{unary: func(ctx context.Context, n int) error {
+			for _, v := range c.trailer {
+				grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", v))
+			}
+			return fails(1, codes.Unavailable)(ctx, n)
+		}}
+		err := call(t, dial(t, s.serve(t), retrying()))
+		require.Equal(t, c.calls, s.calls(), name)
+		if c.calls == 1 {
+			require.Equal(t, codes.Unavailable, status.Code(err), name)
+		}
+		if name == "exact" {
+			require.GreaterOrEqual(t, s.times[1].Sub(s.times[0]), 30*time.Millisecond)
+		}
+	}
+}
+
+func TestPushbackOfTheServersHelpers(t *testing.T) {
+	s := &service{unary: func(ctx context.Context, n int) error {
+		require.NoError(t, backoffgrpc.Pushback(ctx, 10*time.Millisecond))
+		return fails(1, codes.ResourceExhausted)(ctx, n)
+	}}
+	require.NoError(t, call(t, dial(t, s.serve(t), retrying())), "RESOURCE_EXHAUSTED with a pushback")
+	s = &service{unary: func(ctx context.Context, n int) error {
+		require.NoError(t, backoffgrpc.Pushback(ctx, -1))
+		return fails(1, codes.Unavailable)(ctx, n)
+	}}
+	require.Error(t, call(t, dial(t, s.serve(t), retrying())))
+	s = &service{unary: func(ctx context.Context, n int) error {
+		require.NoError(t, backoffgrpc.DoNotRetry(ctx))
+		return fails(1, codes.NotFound)(ctx, n)
+	}}
+	err := call(t, dial(t, s.serve(t), retrying()))
+	_, ok := errors.AsType[*backoff.Error](err)
+	require.False(t, ok, "a definitive answer is no overload: %v", err)
+}
+
+func TestThrottlingIsTheBudget(t *testing.T) {
+	budget := presets.NewGRPCThrottling()
+	s := &service{unary: fails(99, codes.Unavailable)}
+	client := dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Budget = budget }))
+	var err error
+	for range 3 {
+		err = call(t, client)
+	}
+	require.ErrorIs(t, err, backoff.ErrBudget)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Less(t, s.calls(), 12)
+}
+
+func TestDeadlines(t *testing.T) {
+	s := &service{unary: fails(99, codes.Unavailable)}
+	client := dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Schedule, p.Jitter = backoff.Constant(time.Minute), backoff.NoJitter }))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := client.UnaryCall(ctx, &pb.SimpleRequest{})
+	require.Less(t, time.Since(began), 3*time.Second, "a wait that cannot end in an attempt is not begun")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, codes.Unavailable, status.Code(err), "which the server said")
+
+	ctx, cancel2 := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel2)
+	_, err = client.UnaryCall(ctx, &pb.SimpleRequest{})
+	require.Equal(t, codes.Canceled, status.Code(err))
+	_, err = client.UnaryCall(ctx, &pb.SimpleRequest{})
+	require.Equal(t, codes.Canceled, status.Code(err), "before the first attempt")
+}
+
+func TestAttemptTimeoutIsRetriedAndTheCallsIsNot(t *testing.T) {
+	s := &service{unary: func(ctx context.Context, n int) error {
+		if n == 1 {
+			<-ctx.Done()
+			return status.FromContextError(ctx.Err()).Err()
+		}
+		return nil
+	}}
+	require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.AttemptTimeout = backoff.Constant(500 * time.Millisecond) }))))
+	require.Equal(t, 2, s.calls())
+
+	s = &service{unary: func(ctx context.Context, n int) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() }}
+	c := retrying()
+	m := c.Methods[""]
+	m.Timeout = 500 * time.Millisecond
+	c.Methods[""] = m
+	err := call(t, dial(t, s.serve(t), c))
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	require.Equal(t, 1, s.calls())
+}
+
+// refusing returns an address that refuses connections, and what makes it accept them.
+func refusing(t *testing.T, s *service) (string, *faultproxy.Proxy) {
+	p, err := faultproxy.Config{Target: s.serve(t), PerConnection: true}.Start()
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	p.Refuse()
+	return p.Addr(), p
+}
+
+func TestWhatWasNeverSentIsRetriedThoughNotIdempotent(t *testing.T) {
+	s := &service{unary: fails(0, 0)}
+	addr, _ := refusing(t, s)
+	client := dial(t, addr, retrying(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent }))
+	gave, ok := errors.AsType[*backoff.Error](call(t, client))
+	require.True(t, ok)
+	require.Equal(t, 4, gave.Attempts)
+
+	s = &service{unary: fails(1, codes.Unavailable)}
+	err := call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent })))
+	require.Equal(t, 1, s.calls(), "a server has seen it")
+	require.Equal(t, codes.Unavailable, status.Code(err))
+}
+
+func TestWaitForReadyIsRespected(t *testing.T) {
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		method *bool
+		opts   []grpc.CallOption
+		waits  bool
+	}{
+		"of the call":           {nil, []grpc.CallOption{grpc.WaitForReady(true)}, true},
+		"of the method":         {&yes, nil, true},
+		"the call has the word": {&yes, []grpc.CallOption{grpc.WaitForReady(false)}, false},
+		"not asked for":         {&no, nil, false},
+	} {
+		s := &service{unary: fails(0, 0)}
+		addr, proxy := refusing(t, s)
+		config := retrying(func(p *backoff.Policy) { p.MaxAttempts = 1 })
+		config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, WaitForReady: c.method}
+		time.AfterFunc(50*time.Millisecond, func() { proxy.Restore() })
+		err := call(t, dial(t, addr, config), c.opts...)
+		require.Equal(t, c.waits, err == nil, "%s: %v", name, err)
+	}
+}
+
+func TestResetsAreRetried(t *testing.T) {
+	s := &service{unary: fails(0, 0)}
+	proxy, err := faultproxy.Config{Target: s.serve(t), PerConnection: true}.Start()
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	s.unary = func(ctx context.Context, n int) error {
+		if n == 1 {
+			proxy.Cut()
+			<-ctx.Done()
+		}
+		return nil
+	}
+	config := retrying(func(p *backoff.Policy) { p.MaxAttempts = 20; p.Schedule = backoff.Constant(100 * time.Millisecond) })
+	require.NoError(t, call(t, dial(t, proxy.Addr(), config)))
+	require.Equal(t, 2, s.calls())
+}
+
+// A server that goes away says GOAWAY: what it has not processed grpc-go repeats by itself, and
+// the policy sees nothing of it.
+func TestTransparentRetriesAreUntouched(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var refused atomic.Int64
+	s := &service{unary: fails(0, 0)}
+	backend := s.serve(t)
+	go func() { // the first connection gets its streams refused
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if refused.Add(1) == 1 {
+				go refuseStreams(conn)
+				continue
+			}
+			go relay(conn, backend)
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	var retries atomic.Int64
+	config := retrying(func(p *backoff.Policy) {
+		p.Observer = func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				retries.Add(1)
+			}
+		}
+	})
+	require.NoError(t, call(t, dial(t, l.Addr().String(), config), grpc.WaitForReady(true)))
+	require.Zero(t, retries.Load())
+	require.Equal(t, 1, s.calls())
+	require.Equal(t, []string{""}, s.previous)
+}
+
+// refuseStreams is an HTTP/2 server that says GOAWAY, last stream 0, once it has got a stream.
+func refuseStreams(conn net.Conn) {
+	conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS
+	seen := make([]byte, 0, 1<<16)
+	buf := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return
+		}
+		seen = append(seen, buf[:n]...)
+		if hasHeaders(seen) {
+			conn.Write([]byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) // GOAWAY
+			time.Sleep(50 * time.Millisecond)
+			conn.Close()
+			return
+		}
+	}
+}
+
+// hasHeaders looks for a HEADERS frame behind the preface.
+func hasHeaders(b []byte) bool {
+	const preface = 24
+	for i := preface; i+9 <= len(b); {
+		if b[i+3] == 1 {
+			return true
+		}
+		i += 9 + int(b[i])<<16 + int(b[i+1])<<8 + int(b[i+2])
+	}
+	return false
+}
+
+func relay(conn net.Conn, to string) {
+	back, err := net.Dial("tcp", to)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	go func() { io.Copy(back, conn); back.Close() }()
+	io.Copy(conn, back)
+	conn.Close()
+}
+
+// Row 57.
+func TestHedge(t *testing.T) {
+	hedged := func(h *backoff.Hedge) *backoffgrpc.Config {
+		return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Hedge: h}}}
+	}
+	t.Run("a slow attempt is beaten", func(t *testing.T) {
+		s := &service{unary: func(ctx context.Context, n int) error {
+			grpc.SetHeader(ctx, metadata.Pairs("attempt", fmt.Sprint(n)))
+			if n == 1 {
+				<-ctx.Done()
+			}
+			return nil
+		}}
+		client := dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 400 * time.Millisecond, MaxExtraLoad: -1}))
+		var header, trailer metadata.MD
+		var to peer.Peer
+		reply, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{Payload: &pb.Payload{Body: []byte("x")}}, grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&to))
+		require.NoError(t, err)
+		require.Equal(t, "done", reply.GetUsername())
+		require.Equal(t, "x", string(reply.GetPayload().GetBody()))
+		require.Equal(t, []string{"2"}, header.Get("attempt"))
+		require.NotNil(t, to.Addr)
+		require.Equal(t, []string{"", "1"}, s.previous)
+	})
+	t.Run("a non-fatal failure sends the next at once", func(t *testing.T) {
+		s := &service{unary: fails(1, codes.Unavailable)}
+		require.NoError(t, call(t, dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1}))))
+		require.Equal(t, 2, s.calls())
+	})
+	t.Run("a fatal one ends the call", func(t *testing.T) {
+		s := &service{unary: fails(9, codes.NotFound)}
+		err := call(t, dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1})))
+		require.Equal(t, codes.NotFound, status.Code(err))
+		require.Equal(t, 1, s.calls())
+	})
+	t.Run("a pushback stops it", func(t *testing.T) {
+		s := &service{unary: func(ctx context.Context, n int) error {
+			backoffgrpc.DoNotRetry(ctx)
+			return fails(9, codes.Unavailable)(ctx, n)
+		}}
+		err := call(t, dial(t, s.serve(t), hedged(&backoff.Hedge{Delay: 2 * time.Second, MaxExtraLoad: -1})))
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Equal(t, 1, s.calls())
+	})
+}
+
+func TestTheMostSpecificMethodCounts(t *testing.T) {
+	p := &backoff.Policy{Schedule: backoff.Constant(0)}
+	for name, calls := range map[string]int{
+		"":                                     4,
+		"/grpc.testing.TestService/":           4,
+		"/grpc.testing.TestService/UnaryCall":  4,
+		"/grpc.testing.TestService/EmptyCall":  1,
+		"/grpc.testing.OtherService/UnaryCall": 1,
+	} {
+		s := &service{unary: fails(99, codes.Unavailable)}
+		client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{name: {Policy: p}}})
+		require.Error(t, call(t, client))
+		require.Equal(t, calls, s.calls(), name)
+	}
+	s := &service{unary: fails(99, codes.Unavailable)}
+	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: p}, "/grpc.testing.TestService/UnaryCall": {}}})
+	require.Error(t, call(t, client))
+	require.Equal(t, 1, s.calls())
+}
+
+func TestAnInvalidConfigIsRefused(t *testing.T) {
+	var none *backoffgrpc.Config
+	for want, c := range map[string]*backoffgrpc.Config{
+		"Config is nil":        none,
+		"not both":             {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{}, Hedge: &backoff.Hedge{}}}},
+		"Policy.Schedule":      {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{Schedule: backoff.Constant(-1)}}}},
+		"Hedge.Idempotency":    {Methods: map[string]backoffgrpc.Method{"": {Hedge: &backoff.Hedge{Idempotency: backoff.NonIdempotent}}}},
+		`method "pkg.Svc/Get"`: {Methods: map[string]backoffgrpc.Method{"pkg.Svc/Get": {}}},
+	} {
+		require.ErrorContains(t, c.Validate(), want)
+		s := &service{unary: fails(0, 0)}
+		client := dial(t, s.serve(t), c)
+		require.ErrorContains(t, call(t, client), want)
+		_, err := client.FullDuplexCall(t.Context())
+		require.ErrorContains(t, err, want)
+		require.Zero(t, s.calls())
+	}
+}
+
+func text(s string) *pb.StreamingOutputCallRequest {
+	return &pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte(s)}}
+}
+
+// echo answers what it gets with what it got so far.
+func echo(stream pb.TestService_FullDuplexCallServer) error {
+	var got []string
+	for {
+		m, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		got = append(got, string(m.GetPayload().GetBody()))
+		if err := stream.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: []byte(strings.Join(got, " "))}}); err != nil {
+			return err
+		}
+	}
+}
+
+func TestStreamsAreOpenedAgainBeforeTheFirstMessage(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		if n <= 2 {
+			stream.Recv()
+			return status.Error(codes.Unavailable, "not now")
+		}
+		return echo(stream)
+	}}
+	stream, err := dial(t, s.serve(t), retrying()).FullDuplexCall(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(text("one")))
+	require.NoError(t, stream.Send(text("two")))
+	for _, want := range []string{"one", "one two"} {
+		m, err := stream.Recv()
+		require.NoError(t, err)
+		require.Equal(t, want, string(m.GetPayload().GetBody()))
+	}
+	require.NoError(t, stream.Send(text("three")))
+	m, err := stream.Recv()
+	require.NoError(t, err)
+	require.Equal(t, "one two three", string(m.GetPayload().GetBody()))
+	require.NoError(t, stream.CloseSend())
+	_, err = stream.Recv()
+	require.Equal(t, io.EOF, err)
+	require.Equal(t, []string{"", "1", "2"}, s.previous)
+}
+
+func TestStreamsAreNotOpenedAgainAfterAMessage(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		stream.Send(&pb.StreamingOutputCallResponse{})
+		return status.Error(codes.Unavailable, "not now")
+	}}
+	stream, err := dial(t, s.serve(t), retrying()).FullDuplexCall(t.Context())
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, 1, s.calls())
+}
+
+func TestStreamsAreNotOpenedAgainAfterAHeader(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		stream.SendHeader(metadata.Pairs("attempt", fmt.Sprint(n)))
+		return status.Error(codes.Unavailable, "not now")
+	}}
+	stream, err := dial(t, s.serve(t), retrying()).FullDuplexCall(t.Context())
+	require.NoError(t, err)
+	md, err := stream.Header()
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, md.Get("attempt"))
+	_, err = stream.Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, 1, s.calls())
+}
+
+func TestStreamsObeyPushbackAndGiveUp(t *testing.T) {
+	for value, calls := range map[string]int{"-1": 1, "5": 4} {
+		s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+			stream.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", value))
+			return status.Error(codes.Unavailable, "not now")
+		}}
+		stream, err := dial(t, s.serve(t), retrying()).FullDuplexCall(t.Context())
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Equal(t, calls, s.calls())
+		gave, ok := errors.AsType[*backoff.Error](err)
+		require.True(t, ok)
+		require.Equal(t, calls, gave.Attempts)
+		require.Equal(t, []string{value}, stream.Trailer().Get("grpc-retry-pushback-ms"))
+		require.Equal(t, io.EOF, stream.Send(text("late")))
+	}
+}
+
+func TestAClientStreamIsSentAgainAsAWhole(t *testing.T) {
+	s := &service{input: func(stream pb.TestService_StreamingInputCallServer, n int) error {
+		if n == 1 {
+			stream.Recv()
+			return status.Error(codes.Unavailable, "not now")
+		}
+		size := 0
+		for {
+			m, err := stream.Recv()
+			if err == io.EOF {
+				return stream.SendAndClose(&pb.StreamingInputCallResponse{AggregatedPayloadSize: int32(size)})
+			}
+			if err != nil {
+				return err
+			}
+			size += len(m.GetPayload().GetBody())
+		}
+	}}
+	config := retrying()
+	config.Methods[""] = backoffgrpc.Method{Policy: config.Methods[""].Policy, Timeout: 10 * time.Second}
+	stream, err := dial(t, s.serve(t), config).StreamingInputCall(t.Context())
+	require.NoError(t, err)
+	for range 100 {
+		require.NoError(t, stream.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, 1000)}}))
+		time.Sleep(100 * time.Microsecond)
+	}
+	reply, err := stream.CloseAndRecv()
+	require.NoError(t, err)
+	require.EqualValues(t, 100_000, reply.GetAggregatedPayloadSize())
+	require.Equal(t, 2, s.calls())
+}
+
+func TestAStreamThatSentTooMuchIsNotOpenedAgain(t *testing.T) {
+	s := &service{input: func(stream pb.TestService_StreamingInputCallServer, n int) error {
+		for range 400 {
+			if _, err := stream.Recv(); err != nil {
+				return err
+			}
+		}
+		return status.Error(codes.Unavailable, "not now")
+	}}
+	stream, err := dial(t, s.serve(t), retrying()).StreamingInputCall(t.Context())
+	require.NoError(t, err)
+	for err == nil {
+		err = stream.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, 1000)}})
+	}
+	require.Equal(t, io.EOF, err)
+	_, err = stream.CloseAndRecv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, 1, s.calls())
+}
+
+func TestStreamsAreOpenedAgainWhereTheyCouldNotBeOpened(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error { return echo(stream) }}
+	addr, proxy := refusing(t, s)
+	client := dial(t, addr, retrying(func(p *backoff.Policy) { p.MaxAttempts = 3 }))
+	_, err := client.FullDuplexCall(t.Context())
+	gave, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok)
+	require.Equal(t, 3, gave.Attempts)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+
+	time.AfterFunc(50*time.Millisecond, func() { proxy.Restore() })
+	stream, err := client.FullDuplexCall(t.Context(), grpc.WaitForReady(true))
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(text("one")))
+	_, err = stream.Recv()
+	require.NoError(t, err)
+}
+
+func TestACancelledStreamEnds(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		return status.Error(codes.Unavailable, "not now")
+	}}
+	client := dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Schedule, p.Jitter = backoff.Constant(time.Minute), backoff.NoJitter }))
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, err := client.FullDuplexCall(ctx)
+	require.NoError(t, err)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err = stream.Recv()
+	require.Equal(t, codes.Canceled, status.Code(err))
+	gave, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok)
+	require.Equal(t, 1, gave.Attempts)
+	require.Equal(t, backoff.ReasonCanceled, gave.Reason)
+	_, err = client.FullDuplexCall(ctx)
+	require.Equal(t, codes.Canceled, status.Code(err))
+}
+
+func TestStreamsWithoutAPolicy(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		<-stream.Context().Done()
+		return nil
+	}}
+	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Timeout: 50 * time.Millisecond}}})
+	stream, err := client.FullDuplexCall(t.Context())
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+}

@@ -1,0 +1,64 @@
+package backoffgrpc_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+)
+
+// Reads are hedged, writes are retried where they cannot have arrived, all else is retried.
+func ExampleConfig() {
+	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
+		"":                 {Policy: &backoff.Policy{}},
+		"/shop.Orders/Get": {Hedge: &backoff.Hedge{}},
+		"/shop.Orders/Add": {Policy: &backoff.Policy{Idempotency: backoff.NonIdempotent}, Timeout: 5 * time.Second},
+	}}
+	options := append(config.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("dns:///orders.example", options...)
+	fmt.Println(err, config.Validate())
+	conn.Close()
+	// Output: <nil> <nil>
+}
+
+func ExampleParseServiceConfig() {
+	config, err := backoffgrpc.ParseServiceConfig([]byte(`{"methodConfig": [{
+		"name": [{"service": "shop.Orders"}],
+		"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s",
+			"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`))
+	if err != nil {
+		panic(err)
+	}
+	policy := config.Methods["/shop.Orders/"].Policy
+	fmt.Println(policy.MaxAttempts, policy.Retryable(status.Error(codes.Unavailable, "")), policy.Retryable(status.Error(codes.Aborted, "")))
+	// Output: 4 true false
+}
+
+// A policy of one's own becomes a service config for clients in other languages.
+func ExampleConfig_ServiceConfig() {
+	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"/shop.Orders/": {Policy: &backoff.Policy{}}}}
+	text, err := config.ServiceConfig()
+	fmt.Println(string(text), err)
+	// Output:
+	// {"methodConfig":[{"name":[{"service":"shop.Orders"}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.1s","maxBackoff":"30s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]} <nil>
+}
+
+func ExampleUnaryServer() {
+	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer), grpc.StreamInterceptor(backoffgrpc.StreamServer))
+	defer server.Stop()
+	handler := func(ctx context.Context) error {
+		if up, ok := backoffgrpc.UpstreamFrom(ctx); ok && up.Attempt > 3 {
+			backoffgrpc.DoNotRetry(ctx)
+		}
+		return backoffgrpc.RetryAfter(status.Error(codes.ResourceExhausted, "too many"), time.Second)
+	}
+	fmt.Println(status.Code(handler(context.Background())))
+	// Output: ResourceExhausted
+}

@@ -1,0 +1,21 @@
+module github.com/gobackoff/backoff/contrib/backoffgrpc
+
+go 1.26.0
+
+replace github.com/gobackoff/backoff => ../..
+
+require (
+	github.com/gobackoff/backoff v0.0.0
+	github.com/stretchr/testify v1.12.1
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800
+	google.golang.org/grpc v1.84.0
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/net v0.57.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
+)

@@ -1,0 +1,217 @@
+package backoffgrpc_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+)
+
+// service is a real server that does as its fields say. A function gets the number of the call.
+type service struct {
+	pb.UnimplementedTestServiceServer
+	unary  func(ctx context.Context, n int) error
+	duplex func(stream pb.TestService_FullDuplexCallServer, n int) error
+	input  func(stream pb.TestService_StreamingInputCallServer, n int) error
+
+	mu       sync.Mutex
+	n        int
+	previous []string // grpc-previous-rpc-attempts of each call
+	times    []time.Time
+}
+
+func (s *service) enter(ctx context.Context) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	s.times = append(s.times, time.Now())
+	previous := ""
+	for _, v := range metadata.ValueFromIncomingContext(ctx, "grpc-previous-rpc-attempts") {
+		previous += v
+	}
+	s.previous = append(s.previous, previous)
+	return s.n
+}
+
+func (s *service) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+func (s *service) UnaryCall(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	if err := s.unary(ctx, s.enter(ctx)); err != nil {
+		return nil, err
+	}
+	return &pb.SimpleResponse{Username: "done", Payload: req.GetPayload()}, nil
+}
+
+func (s *service) FullDuplexCall(stream pb.TestService_FullDuplexCallServer) error {
+	return s.duplex(stream, s.enter(stream.Context()))
+}
+
+func (s *service) StreamingInputCall(stream pb.TestService_StreamingInputCallServer) error {
+	return s.input(stream, s.enter(stream.Context()))
+}
+
+// serve starts the server, and returns its address.
+func (s *service) serve(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer), grpc.StreamInterceptor(backoffgrpc.StreamServer))
+	pb.RegisterTestServiceServer(server, s)
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	return l.Addr().String()
+}
+
+func dial(t *testing.T, addr string, c *backoffgrpc.Config) pb.TestServiceClient {
+	conn, err := grpc.NewClient("passthrough:///"+addr, append(c.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return pb.NewTestServiceClient(conn)
+}
+
+// retrying is a config that retries everything, soon.
+func retrying(change ...func(*backoff.Policy)) *backoffgrpc.Config {
+	p := &backoff.Policy{Name: "call", Schedule: backoff.Constant(time.Millisecond)}
+	for _, c := range change {
+		c(p)
+	}
+	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: p}}}
+}
+
+func call(t *testing.T, client pb.TestServiceClient, opts ...grpc.CallOption) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := client.UnaryCall(ctx, &pb.SimpleRequest{}, opts...)
+	return err
+}
+
+func fails(times int, code codes.Code) func(context.Context, int) error {
+	return func(_ context.Context, n int) error {
+		if n <= times {
+			return status.Error(code, "not now")
+		}
+		return nil
+	}
+}
+
+func TestServerTellsTheHandlerOfTheClientsLoop(t *testing.T) {
+	var seen []backoffgrpc.Upstream
+	s := &service{unary: func(ctx context.Context, n int) error {
+		up, ok := backoffgrpc.UpstreamFrom(ctx)
+		require.True(t, ok)
+		seen = append(seen, up)
+		return fails(2, codes.Unavailable)(ctx, n)
+	}}
+	require.NoError(t, call(t, dial(t, s.serve(t), retrying())))
+	require.Len(t, seen, 3)
+	for i, up := range seen {
+		require.Equal(t, i+1, up.Attempt)
+		require.WithinDuration(t, time.Now().Add(10*time.Second), up.Deadline, 2*time.Second)
+	}
+	_, ok := backoffgrpc.UpstreamFrom(t.Context())
+	require.False(t, ok)
+}
+
+func TestServerIgnoresNonsense(t *testing.T) {
+	for _, value := range []string{"-1", "x", "", "99999999999999999999", "1000"} {
+		s := &service{unary: func(ctx context.Context, n int) error {
+			up, _ := backoffgrpc.UpstreamFrom(ctx)
+			require.Equal(t, 1, up.Attempt)
+			return nil
+		}}
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "grpc-previous-rpc-attempts", value)
+		_, err := dial(t, s.serve(t), &backoffgrpc.Config{}).UnaryCall(ctx, &pb.SimpleRequest{})
+		require.NoError(t, err)
+	}
+}
+
+func TestLayersDoNotMultiply(t *testing.T) {
+	bottom := &service{unary: fails(99, codes.Unavailable)}
+	below := dial(t, bottom.serve(t), retrying())
+	top := &service{unary: func(ctx context.Context, _ int) error {
+		_, err := below.UnaryCall(ctx, &pb.SimpleRequest{})
+		return err
+	}}
+	err := call(t, dial(t, top.serve(t), retrying()))
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, 1, top.calls(), "it was told not to retry")
+	require.Equal(t, 4, bottom.calls())
+}
+
+func TestServerPassesHintsOn(t *testing.T) {
+	for name, fail := range map[string]error{
+		"a marker":          backoff.RetryAfter(status.Error(codes.ResourceExhausted, "full"), 20*time.Millisecond),
+		"RetryAfter":        backoffgrpc.RetryAfter(status.Error(codes.ResourceExhausted, "full"), 20*time.Millisecond),
+		"both, in earnest":  backoff.RetryAfter(backoffgrpc.RetryAfter(status.Error(codes.ResourceExhausted, "full"), 20*time.Millisecond), time.Hour),
+		"without a marker":  retryInfo(codes.ResourceExhausted, 20*time.Millisecond),
+		"of an UNAVAILABLE": retryInfo(codes.Unavailable, 20*time.Millisecond),
+	} {
+		s := &service{unary: func(_ context.Context, n int) error {
+			if n == 1 {
+				return fail
+			}
+			return nil
+		}}
+		require.NoError(t, call(t, dial(t, s.serve(t), retrying())), name)
+		require.GreaterOrEqual(t, s.times[1].Sub(s.times[0]), 20*time.Millisecond, name)
+	}
+}
+
+func retryInfo(code codes.Code, d time.Duration) error {
+	return backoffgrpc.RetryAfter(status.Error(code, "full"), d)
+}
+
+func TestRetryAfter(t *testing.T) {
+	require.NoError(t, backoffgrpc.RetryAfter(nil, time.Second))
+	err := backoffgrpc.RetryAfter(errors.New("bare"), -time.Second)
+	require.Equal(t, codes.Unknown, status.Code(err))
+	require.Zero(t, status.Convert(err).Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
+	again := backoffgrpc.RetryAfter(err, time.Hour)
+	require.Equal(t, err, again, "it has one")
+}
+
+func TestServerGivesErrorsAStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		code codes.Code
+	}{
+		"gave up":          {gaveUp(context.Background(), errors.New("db")), codes.Unavailable},
+		"refused":          {backoff.ErrBudget, codes.Unavailable},
+		"open":             {backoff.ErrOpen, codes.Unavailable},
+		"an error":         {errors.New("db"), codes.Unknown},
+		"a status":         {status.Error(codes.NotFound, "no"), codes.NotFound},
+		"gave up a status": {gaveUp(context.Background(), status.Error(codes.Aborted, "no")), codes.Aborted},
+	} {
+		s := &service{unary: func(context.Context, int) error { return c.err }}
+		err := call(t, dial(t, s.serve(t), &backoffgrpc.Config{}))
+		require.Equal(t, c.code, status.Code(err), name)
+	}
+}
+
+// gaveUp is the error of a policy that had enough.
+func gaveUp(ctx context.Context, last error) error {
+	p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
+	return p.Do(ctx, func(context.Context) error { return last })
+}
+
+func TestDoNotRetryOutsideOfAHandler(t *testing.T) {
+	require.Error(t, backoffgrpc.DoNotRetry(t.Context()))
+	require.Error(t, backoffgrpc.Pushback(t.Context(), time.Second))
+}

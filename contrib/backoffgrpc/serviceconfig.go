@@ -1,0 +1,438 @@
+package backoffgrpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+const mostAttempts = 5 // gRFC A6, "Limits on Retries and Hedges"
+
+// The JSON of a service config, as far as it is read here.
+type (
+	serviceConfig struct {
+		MethodConfig    []methodConfig   `json:"methodConfig,omitempty"`
+		RetryThrottling *retryThrottling `json:"retryThrottling,omitempty"`
+	}
+	methodConfig struct {
+		Name          []methodName   `json:"name"`
+		WaitForReady  *bool          `json:"waitForReady,omitempty"`
+		Timeout       *duration      `json:"timeout,omitempty"`
+		RetryPolicy   *retryPolicy   `json:"retryPolicy,omitempty"`
+		HedgingPolicy *hedgingPolicy `json:"hedgingPolicy,omitempty"`
+	}
+	methodName struct {
+		Service string `json:"service,omitempty"`
+		Method  string `json:"method,omitempty"`
+	}
+	retryPolicy struct {
+		MaxAttempts          number   `json:"maxAttempts"`
+		InitialBackoff       duration `json:"initialBackoff"`
+		MaxBackoff           duration `json:"maxBackoff"`
+		BackoffMultiplier    float64  `json:"backoffMultiplier"`
+		RetryableStatusCodes []code   `json:"retryableStatusCodes"`
+	}
+	hedgingPolicy struct {
+		MaxAttempts         number   `json:"maxAttempts"`
+		HedgingDelay        duration `json:"hedgingDelay,omitempty"`
+		NonFatalStatusCodes []code   `json:"nonFatalStatusCodes,omitempty"`
+	}
+	retryThrottling struct {
+		MaxTokens  number  `json:"maxTokens"`
+		TokenRatio float64 `json:"tokenRatio"`
+	}
+)
+
+// ParseServiceConfig reads the methodConfig and retryThrottling of a gRPC service config. What else
+// there is in it is not read.
+//
+// A retryPolicy becomes a Policy with jitter of 0.8 to 1.2, a hedgingPolicy a Hedge without a limit to
+// its extra load, and retryThrottling one [presets.GRPCThrottling], the Budget of them all: parse
+// the config once for each server name. As gRPC does, it takes more than 5 attempts as 5.
+//
+// It refuses, naming the method config: a retryPolicy beside a hedgingPolicy; fewer than 2 attempts; an initialBackoff, maxBackoff
+// or backoffMultiplier that is not positive; a negative hedgingDelay; no retryableStatusCodes, or a code
+// that does not exist; maxTokens outside of 1 to 1000, or a tokenRatio below 0.001; a method without
+// a service, or two configs for one name. One without a name counts for nothing.
+//
+// Source: gRFC A6, "Validation of retryPolicy".
+func ParseServiceConfig(text []byte) (*Config, error) {
+	var sc serviceConfig
+	if err := json.Unmarshal(text, &sc); err != nil {
+		return nil, fmt.Errorf("backoffgrpc: service config: %w", err)
+	}
+	c := &Config{Methods: make(map[string]Method)}
+	budget, err := sc.RetryThrottling.budget()
+	if err != nil {
+		return nil, fmt.Errorf("backoffgrpc: retryThrottling: %w", err)
+	}
+	for i, mc := range sc.MethodConfig {
+		if err := c.add(mc, budget); err != nil {
+			return nil, fmt.Errorf("backoffgrpc: methodConfig[%d]: %w", i, err)
+		}
+	}
+	return c, nil
+}
+
+func (t *retryThrottling) budget() (backoff.Budget, error) {
+	if t == nil {
+		return nil, nil
+	}
+	b := &presets.GRPCThrottling{MaxTokens: int(t.MaxTokens), TokenRatio: t.TokenRatio}
+	return b, b.Validate()
+}
+
+// add adds what a method config says, for all its names.
+func (c *Config) add(mc methodConfig, budget backoff.Budget) error {
+	m := Method{WaitForReady: mc.WaitForReady}
+	if mc.Timeout != nil {
+		m.Timeout = time.Duration(*mc.Timeout)
+	}
+	if mc.RetryPolicy != nil && mc.HedgingPolicy != nil {
+		return errors.New("has a retryPolicy and a hedgingPolicy: retry or hedge, not both")
+	}
+	if err := mc.RetryPolicy.check(); err != nil {
+		return err
+	}
+	if err := mc.HedgingPolicy.check(); err != nil {
+		return err
+	}
+	for _, name := range mc.Name {
+		path, err := name.path()
+		if err != nil {
+			return err
+		}
+		if _, twice := c.Methods[path]; twice {
+			return fmt.Errorf("name %q is there twice", path)
+		}
+		m.Policy = mc.RetryPolicy.policy(path, budget)
+		m.Hedge = mc.HedgingPolicy.hedge(path, budget)
+		c.Methods[path] = m
+	}
+	return nil
+}
+
+func (n methodName) path() (string, error) {
+	switch {
+	case strings.Contains(n.Service+n.Method, "/"):
+		return "", fmt.Errorf("name: %q or %q has a slash", n.Service, n.Method)
+	case n.Service == "" && n.Method != "":
+		return "", errors.New("name: method " + strconv.Quote(n.Method) + " without a service")
+	case n.Service == "":
+		return "", nil
+	}
+	return "/" + n.Service + "/" + n.Method, nil
+}
+
+func (p *retryPolicy) check() error {
+	switch {
+	case p == nil:
+		return nil
+	case p.MaxAttempts < 2:
+		return fmt.Errorf("retryPolicy.maxAttempts is %d, want 2 or more", p.MaxAttempts)
+	case p.InitialBackoff <= 0:
+		return fmt.Errorf("retryPolicy.initialBackoff is %v, want more than 0", time.Duration(p.InitialBackoff))
+	case p.MaxBackoff <= 0:
+		return fmt.Errorf("retryPolicy.maxBackoff is %v, want more than 0", time.Duration(p.MaxBackoff))
+	case !(p.BackoffMultiplier > 0):
+		return fmt.Errorf("retryPolicy.backoffMultiplier is %v, want more than 0", p.BackoffMultiplier)
+	case len(p.RetryableStatusCodes) == 0:
+		return errors.New("retryPolicy.retryableStatusCodes is empty")
+	}
+	return nil
+}
+
+func (p *retryPolicy) policy(name string, budget backoff.Budget) *backoff.Policy {
+	if p == nil {
+		return nil
+	}
+	return &backoff.Policy{
+		Name:        strings.TrimPrefix(name, "/"),
+		MaxAttempts: min(int(p.MaxAttempts), mostAttempts),
+		Schedule:    p.schedule(),
+		Jitter:      backoff.UniformJitter(0.8, 1.2),
+		MaxHint:     -1,
+		Classify:    backoff.OnCode(status.Code, plain(p.RetryableStatusCodes)...),
+		Budget:      budget,
+	}
+}
+
+func (p *retryPolicy) schedule() backoff.Schedule {
+	initial, limit := time.Duration(p.InitialBackoff), time.Duration(p.MaxBackoff)
+	if p.BackoffMultiplier < 1 {
+		return shrinking{initial: min(initial, limit), factor: p.BackoffMultiplier}
+	}
+	return backoff.Exponential{Initial: min(initial, limit), Max: limit, Multiplier: p.BackoffMultiplier}
+}
+
+// shrinking is a schedule whose multiplier is less than 1, which gRPC allows.
+type shrinking struct {
+	initial time.Duration
+	factor  float64
+}
+
+// Delay implements backoff.Schedule.
+func (s shrinking) Delay(retry int) time.Duration {
+	if retry <= 0 {
+		return 0
+	}
+	return time.Duration(float64(s.initial) * math.Pow(s.factor, float64(retry-1)))
+}
+
+func (p *hedgingPolicy) check() error {
+	switch {
+	case p == nil:
+		return nil
+	case p.MaxAttempts < 2:
+		return fmt.Errorf("hedgingPolicy.maxAttempts is %d, want 2 or more", p.MaxAttempts)
+	case p.HedgingDelay < 0:
+		return fmt.Errorf("hedgingPolicy.hedgingDelay is %v, want 0 or more", time.Duration(p.HedgingDelay))
+	}
+	return nil
+}
+
+func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge {
+	if p == nil {
+		return nil
+	}
+	h := &backoff.Hedge{
+		Name:         strings.TrimPrefix(name, "/"),
+		MaxAttempts:  min(int(p.MaxAttempts), mostAttempts),
+		Delay:        time.Duration(p.HedgingDelay),
+		MaxExtraLoad: -1,
+		MaxHint:      -1,
+		Classify:     backoff.OnCode(status.Code, plain(p.NonFatalStatusCodes)...),
+		Budget:       budget,
+		Detach:       true,
+	}
+	if h.Delay == 0 {
+		h.Delay = -1 // all at once
+	}
+	return h
+}
+
+// ServiceConfig returns the config as a gRPC service config, for the clients that read one. It is
+// an error where that cannot say it: a Schedule other than [backoff.Exponential] (or one that was read
+// from a service config), a Delay that is measured, a Budget other than one [presets.GRPCThrottling] for all, a
+// Policy that retries nothing. Jitter, limits of time, idempotency, and observers are not said; gRPC has its own jitter, of 0.8 to 1.2.
+// The result is the same for the same config.
+func (c *Config) ServiceConfig() ([]byte, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	var sc serviceConfig
+	throttling := new(common)
+	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
+		mc, err := c.Methods[name].print(name)
+		if err == nil {
+			err = throttling.meet(c.Methods[name])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("backoffgrpc: method %q: %w", name, err)
+		}
+		sc.MethodConfig = append(sc.MethodConfig, mc)
+	}
+	if b := throttling.budget; b != nil {
+		sc.RetryThrottling = &retryThrottling{MaxTokens: number(b.MaxTokens), TokenRatio: b.TokenRatio}
+	}
+	return json.Marshal(sc)
+}
+
+// common finds the throttling that all methods share.
+type common struct {
+	budget *presets.GRPCThrottling
+	any    bool
+}
+
+func (s *common) meet(m Method) error {
+	var budget backoff.Budget
+	switch {
+	case m.Policy != nil:
+		budget = m.Policy.Budget
+	case m.Hedge != nil:
+		budget = m.Hedge.Budget
+	default:
+		return nil
+	}
+	b, ok := budget.(*presets.GRPCThrottling)
+	if budget != nil && !ok || s.any && b != s.budget {
+		return errors.New("a service config has one GRPCThrottling for all methods, or none")
+	}
+	s.budget, s.any = b, true
+	return nil
+}
+
+func (m Method) print(name string) (methodConfig, error) {
+	service, method, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	mc := methodConfig{Name: []methodName{{service, method}}, WaitForReady: m.WaitForReady}
+	if m.Timeout > 0 {
+		d := duration(m.Timeout)
+		mc.Timeout = &d
+	}
+	var err error
+	switch {
+	case m.Policy != nil:
+		mc.RetryPolicy, err = printPolicy(m.Policy)
+	case m.Hedge != nil:
+		mc.HedgingPolicy, err = printHedge(m.Hedge)
+	}
+	return mc, err
+}
+
+func printPolicy(p *backoff.Policy) (*retryPolicy, error) {
+	attempts := attemptsOf(p.MaxAttempts, 4)
+	if attempts == 1 || p.Idempotency == backoff.NeverRetry {
+		return nil, nil
+	}
+	out := &retryPolicy{MaxAttempts: attempts, RetryableStatusCodes: codesOf(falling(p.Classify))}
+	switch s := p.Schedule.(type) {
+	case nil:
+		out.exponential(backoff.Exponential{})
+	case backoff.Exponential:
+		out.exponential(s)
+	case shrinking:
+		out.InitialBackoff, out.MaxBackoff, out.BackoffMultiplier = duration(s.initial), duration(s.initial), s.factor
+	default:
+		return nil, errors.New("a service config has no other Schedule than Exponential")
+	}
+	return out, out.check()
+}
+
+// exponential writes a schedule down, with its defaults.
+func (p *retryPolicy) exponential(e backoff.Exponential) {
+	p.InitialBackoff = duration(e.Delay(1))
+	p.MaxBackoff = duration(e.Delay(math.MaxInt))
+	p.BackoffMultiplier = e.Multiplier
+	if e.Multiplier == 0 {
+		p.BackoffMultiplier = 2
+	}
+}
+
+func printHedge(h *backoff.Hedge) (*hedgingPolicy, error) {
+	attempts := attemptsOf(h.MaxAttempts, 2)
+	switch {
+	case attempts == 1:
+		return nil, nil
+	case h.Delay == 0:
+		return nil, errors.New("a service config has no Delay that is measured")
+	}
+	return &hedgingPolicy{
+		MaxAttempts:         attempts,
+		HedgingDelay:        duration(max(0, h.Delay)),
+		NonFatalStatusCodes: codesOf(falling(h.Classify)),
+	}, nil
+}
+
+func attemptsOf(n, without int) number {
+	switch {
+	case n == 0:
+		return number(without)
+	case n < 0:
+		return mostAttempts
+	}
+	return number(min(n, mostAttempts))
+}
+
+// codesOf asks a classifier for the codes that it retries.
+func codesOf(classify backoff.Classifier) (all []code) {
+	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
+		if classify(status.Error(c, "")).Retryable() {
+			all = append(all, code(c))
+		}
+	}
+	return all
+}
+
+func plain(of []code) (all []codes.Code) {
+	for _, c := range of {
+		all = append(all, codes.Code(c))
+	}
+	return all
+}
+
+// number is an integer, which JSON may write as 5.0 and as 5e0.
+type number int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *number) UnmarshalJSON(text []byte) error {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+		return fmt.Errorf("%s is no integer", text)
+	}
+	*n = number(f)
+	return nil
+}
+
+// duration is a google.protobuf.Duration: "1.5s".
+type duration time.Duration
+
+const maxSeconds = int64(math.MaxInt64 / time.Second)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *duration) UnmarshalJSON(text []byte) error {
+	var s string
+	bad := fmt.Errorf(`%s is no duration, want one like "1.5s"`, text)
+	if json.Unmarshal(text, &s) != nil {
+		return bad
+	}
+	digits, ok := strings.CutSuffix(s, "s")
+	digits, negative := strings.CutPrefix(digits, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if !ok || whole == "" || len(fraction) > 9 || strings.Trim(whole+fraction, "0123456789") != "" {
+		return bad
+	}
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	if err != nil || seconds >= maxSeconds {
+		seconds, nanos = maxSeconds-1, 0 // saturates
+	}
+	*d = duration(time.Duration(seconds)*time.Second + time.Duration(nanos))
+	if negative {
+		*d = -*d
+	}
+	return nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (d duration) MarshalJSON() ([]byte, error) {
+	text := fmt.Sprintf("%d.%09d", d/duration(time.Second), d%duration(time.Second))
+	return json.Marshal(strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s")
+}
+
+// code is a status code, by its name in any case or by its number.
+type code codes.Code
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *code) UnmarshalJSON(text []byte) error {
+	var known codes.Code
+	if err := known.UnmarshalJSON([]byte(strings.ToUpper(string(text)))); err != nil || string(text) == "null" || known == codes.OK {
+		return fmt.Errorf("%s is no status code of an error", text)
+	}
+	*c = code(known)
+	return nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c code) MarshalJSON() ([]byte, error) { return json.Marshal(names[codes.Code(c)]) }
+
+// names are the codes as a service config writes them; their String is CamelCase.
+var names = map[codes.Code]string{
+	codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
+	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS",
+	codes.PermissionDenied: "PERMISSION_DENIED", codes.ResourceExhausted: "RESOURCE_EXHAUSTED",
+	codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE",
+	codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
+	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
+}

@@ -1,0 +1,152 @@
+// Command grpc calls a gRPC server through a proxy: one that is unavailable, that says when to come back, that
+// loses its connections, and that is slow at times, in which case a hedge is sent. The server is one of grpc-go's own
+// test services, on loopback: nothing else has to run.
+//
+//	go run -C examples/clients ./grpc
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/internal/faultproxy"
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if _, err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// service fails as the example goes along.
+type service struct {
+	pb.UnimplementedTestServiceServer
+	calls atomic.Int64
+	fail  func(ctx context.Context) error // of the next call
+}
+
+func (s *service) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	return &pb.SimpleResponse{}, s.serve(ctx)
+}
+
+func (s *service) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error) {
+	return &pb.Empty{}, s.serve(ctx)
+}
+
+func (s *service) serve(ctx context.Context) error {
+	s.calls.Add(1)
+	fail := s.fail
+	if up, _ := backoffgrpc.UpstreamFrom(ctx); fail == nil || up.Attempt > 1 {
+		return nil
+	}
+	return fail(ctx)
+}
+
+// config retries UnaryCall and hedges EmptyCall.
+func config(out io.Writer) *backoffgrpc.Config {
+	policy := &backoff.Policy{Name: "UnaryCall", Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}, MaxAttempts: 8}
+	policy.Observer = func(_ context.Context, e backoff.Event) {
+		if e.Kind == backoff.EventRetry {
+			fmt.Fprintf(out, "    attempt %d: %v; again in %v\n", e.Attempt, e.Err, e.Wait.Round(time.Millisecond))
+		}
+	}
+	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
+		"/grpc.testing.TestService/UnaryCall": {Policy: policy},
+		"/grpc.testing.TestService/EmptyCall": {Hedge: &backoff.Hedge{Delay: 30 * time.Millisecond}},
+	}}
+}
+
+// run returns how many calls the server got.
+func run(ctx context.Context, out io.Writer) (calls int64, err error) {
+	s := &service{}
+	proxy, stop, err := s.start()
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	options := append(config(out).DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+proxy.Addr(), options...)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	client := pb.NewTestServiceClient(conn)
+	for _, step := range s.steps(proxy) {
+		fmt.Fprintln(out, step.what)
+		s.fail = step.fail
+		if step.hedged {
+			_, err = client.EmptyCall(ctx, &pb.Empty{})
+		} else {
+			_, err = client.UnaryCall(ctx, &pb.SimpleRequest{})
+		}
+		if err != nil {
+			return s.calls.Load(), err
+		}
+	}
+	fmt.Fprintf(out, "all calls succeeded; the server got %d\n", s.calls.Load())
+	return s.calls.Load(), nil
+}
+
+type step struct {
+	what   string
+	fail   func(context.Context) error
+	hedged bool
+}
+
+func (s *service) steps(proxy *faultproxy.Proxy) []step {
+	return []step{
+		{what: "nothing happens"},
+		{what: "the server is unavailable", fail: func(context.Context) error {
+			return status.Error(codes.Unavailable, "starting")
+		}},
+		{what: "the server is full, and says for how long", fail: func(context.Context) error {
+			return backoffgrpc.RetryAfter(status.Error(codes.ResourceExhausted, "full"), 100*time.Millisecond)
+		}},
+		{what: "the server pushes back by exactly 80 ms", fail: func(ctx context.Context) error {
+			backoffgrpc.Pushback(ctx, 80*time.Millisecond)
+			return status.Error(codes.Unavailable, "busy")
+		}},
+		{what: "the connection is lost", fail: func(ctx context.Context) error {
+			proxy.Cut()
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+		{what: "an attempt hangs, and a hedge is sent", hedged: true, fail: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+	}
+}
+
+// start starts the server and a proxy before it.
+func (s *service) start() (*faultproxy.Proxy, func(), error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer))
+	pb.RegisterTestServiceServer(server, s)
+	go server.Serve(l)
+	proxy, err := faultproxy.Config{Target: l.Addr().String(), PerConnection: true}.Start()
+	if err != nil {
+		server.Stop()
+		return nil, nil, err
+	}
+	return proxy, func() { proxy.Close(); server.Stop() }, nil
+}
