@@ -34,8 +34,8 @@ func budgetRetry(b backoff.Budget) (backoff.Ticket, bool) {
 	return ticket, ok && wait == 0
 }
 
-// budgetDrain asks for retries until one is refused, at most limit times, and returns
-// the tickets of those that were granted.
+// budgetDrain asks for retries until one is refused, at most limit times, and returns the
+// tickets of those that were granted.
 func budgetDrain(b backoff.Budget, limit int) (tickets []backoff.Ticket) {
 	for range limit {
 		ticket, ok := budgetRetry(b)
@@ -492,8 +492,8 @@ func TestRetryBudgetValidate(t *testing.T) {
 	require.NoError(t, new(backoff.RetryBudget).Validate())
 }
 
-// A budgetModel is the rules of RetryBudget with nothing clever about it: every event in a
-// list, by the number of its bucket.
+// A budgetModel is the rules of RetryBudget with nothing clever about it: every event in
+// a list, by the number of its bucket.
 type budgetModel struct {
 	ratio         float64
 	floor         int
@@ -586,8 +586,8 @@ func (m *budgetModel) retry(now time.Duration) (back func(), ok bool) {
 	return func() { m.spent = max(0, m.spent-1) }, true
 }
 
-// FuzzRetryBudget runs a budget and the model of it side by side. Each byte of the script is
-// a step: a success, a retry, the end of one, or some time.
+// FuzzRetryBudget runs a budget and the model of it side by side. Each byte of the script
+// is a step: a success, a retry, the end of one, or some time.
 func FuzzRetryBudget(f *testing.F) {
 	f.Add([]byte("ppprrrppppppppppprrrrr"), 0.12, 3)
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 6, 10, 3, 1, 1, 254, 0, 1, 1, 1, 2, 6}, 0.6, 1)

@@ -13,25 +13,28 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// RateLimit is a [Budget] of a [rate.Limiter]: every attempt takes a token, and waits
-// for it where there is none. Those who wait go in the order in which they asked. A call
+// RateLimit is a [Budget] of a [rate.Limiter]: every attempt takes a token, and waits for
+// it where there is none. Those who wait go in the order in which they asked. A call
 // whose wait would pass its deadline, or its MaxElapsed, ends at once, by the loop.
 //
 // The loop sleeps, not the budget: Reserve tells how long, and the time it told stands. A
 // token that is not used, because the call ended while it waited or another budget
-// refused, goes back to the limiter, and whoever asks next waits less. Not less than those who
-// ask already, though: where others wait behind the one who left, the token must be
-// saved until they have gone, and is lost where the limiter's burst cannot save it.
-// So in any interval T at most burst + limit*T attempts come to their time.
+// refused, goes back to the limiter, and whoever asks next waits less; but not less than
+// those who wait already. Where others wait behind the one who left, the token must be
+// saved until they have gone, and is lost where the limiter's burst has no room for it.
+// So in any interval T at most burst + limit*T attempts come to their time, and those
+// whose token was given back when it had long been due. Once nobody waits, it is as if
+// those who left had never asked; a plain Limiter would go on paying for them.
 //
-// A retry takes its token when it is decided on. Where its backoff is longer than the wait for the
-// token, it is made when the backoff ends.
+// A retry takes its token when it is decided on. Where its backoff is longer than the
+// wait for the token, it is made when the backoff ends.
 //
-// The limiter may be shared with other code, and its limit changed at any time; then the
-// waits that were told before are the old ones. A limiter with a limit of 0 and no tokens left
-// refuses. RateLimit must not be copied, nor its fields changed, after first use. It is safe
-// for concurrent use. A Done that never comes keeps a token that was due anyhow; a second
-// one changes nothing.
+// The limiter may be shared with other code, and its limit changed at any time; the waits
+// that were told before stand. A limiter with a limit of 0 and no tokens left refuses. A
+// RateLimit must not be copied, nor its fields changed, after first use. It is safe for
+// concurrent use. A Done that never comes keeps a token that was due anyhow; a second one
+// changes nothing. It relies on ReserveN taking a negative number, which gives tokens
+// back but is not documented (go.dev/issue/54082); its tests would tell.
 type RateLimit struct {
 	// Limiter has the tokens. A nil one is invalid, and limits nothing.
 	Limiter *rate.Limiter
@@ -83,58 +86,62 @@ func (l *RateLimit) Validate() error {
 	return nil
 }
 
-// AdaptiveRate is a [Budget] that finds the rate a service can take, without being
-// told. An adverse event halves it; while none comes it is raised again, in steps, more
-// slowly than it fell. Attempts beyond the rate wait as under [RateLimit], in the order in
-// which they asked while the rate stays or falls. Where it rises, a wait that was told at a
-// low rate stands, and those who ask later may have a shorter one; otherwise all would
-// wait for the last of those.
+// AdaptiveRate is a [Budget] that finds the rate a service can take, without being told.
+// An adverse event halves it; while none comes it is raised again, in steps, more slowly
+// than it fell. Attempts beyond the rate wait as under [RateLimit], in the order in which
+// they asked while the rate stays or falls. Where it rises, a wait that was told at a low
+// rate stands, and those who ask later may have a shorter one; otherwise all would wait
+// for the last of those.
 //
-// An adverse event is an OutcomeThrottled, and a call of [AdaptiveRate.SlowDown].
-// Only an attempt that was granted at the present rate is evidence against it: what
-// those say that were under way when it fell is old, so that a hundred calls refused
-// together halve the rate once.
+// An adverse event is an OutcomeThrottled, and a call of [AdaptiveRate.SlowDown]. Only an
+// attempt that was granted at the present rate is evidence against it: what those say
+// that were under way when it fell is old, so that a hundred calls refused together halve
+// the rate once.
 //
-// Until the first event there is no limit but Max. Then the rate is half of Max, or without
-// a Max half of what was being sent. Without a Max it rises beyond what it was before
-// the fall only where that is used, for what is not sent teaches nothing; and when it has been more than
-// twice what is sent for as long as a fall takes to make good, there is no limit again.
+// Until the first event there is no limit but Max. Then the rate is half of Max, or
+// without a Max half of what was being sent. Without a Max it rises beyond what it was
+// before the fall only where that is used, for what is not sent teaches nothing; and when
+// it has been more than twice what is sent for as long as a fall takes to make good,
+// there is no limit again.
 //
 // Falls that follow one another, each before the rate has recovered from the one before,
-// are numbered from 1, and Recovery says how long each step up takes after that
-// many: so the recovery may back off, too.
+// are numbered from 1, and Recovery says how long each step up takes after that many: so
+// the recovery may back off, too.
 //
-// Where the service's limit is steady, the rate swings between half of it and a step or two above
-// it, and is 0.7 to 0.85 of it in the mean. With Decrease: 0.9 and Steps: 2 it is above 0.9, at the
-// price of a slower fall. The rate limiter of AWS's adaptive mode, in presets, does without such a choice.
+// Where the service's limit is steady, the rate swings between half of it and a step or
+// two above it, and is 0.7 to 0.85 of it in the mean. With Decrease: 0.9 and Steps: 2 it
+// is above 0.9, at the price of a slower fall. The rate limiter of AWS's adaptive mode,
+// in presets, does without such a choice.
 //
 // The zero value is ready to use. An AdaptiveRate must not be copied, nor its fields
-// changed, after first use. It is safe for concurrent use; an attempt takes a lock twice. A Done
-// that never comes is one that had no adverse event; a second one changes nothing.
+// changed, after first use. It is safe for concurrent use; an attempt takes a lock twice.
+// A Done that never comes is one that had no adverse event; a second one changes nothing.
 //
-// Use one per resource (see [Budgets]): it takes what one is refused for a limit of all.
+// Use one per resource (see [Budgets]): what one resource refuses slows all that share
+// it.
 //
-// Sources: the "rate control" part of "Exponential backoff", f = 1/b^c, with recovery slower than
-// the fall; Chiu and Jain, "Analysis of the increase and decrease algorithms", 1989; RFC 5681, section 3.1.
+// Sources: Wikipedia, "Exponential backoff": f = 1/b^c, and a recovery that is slower
+// than the fall; Chiu and Jain, "Analysis of the increase and decrease algorithms for
+// congestion avoidance", 1989; RFC 7661 for not growing unused.
 type AdaptiveRate struct {
 	// Max is the rate when nothing is wrong, in attempts per second. 0 means no limit;
 	// negative ones are invalid.
 	Max rate.Limit
-	// Min is below what it never falls. 0 means 0.5, an attempt every 2 s; negative
-	// ones, and those beyond Max, are invalid.
+	// Min is below what it never falls. 0 means 0.5, an attempt every 2 s; negative ones,
+	// and those beyond Max, are invalid.
 	Min rate.Limit
-	// Burst is how many attempts may go at once after a pause. 0 means 1; negative
-	// ones are invalid.
+	// Burst is how many attempts may go at once after a pause. 0 means 1; negative ones
+	// are invalid.
 	Burst int
-	// Decrease is what an adverse event leaves of the rate. 0 means 0.5; it must be
-	// less than 1.
+	// Decrease is what an adverse event leaves of the rate. 0 means 0.5; it must be less
+	// than 1.
 	Decrease float64
-	// Steps is how many steps up make good for one event. 0 means 8, each of which
-	// raises the rate by 9 %; negative ones are invalid.
+	// Steps is how many steps up make good for one event. 0 means 8, each of which raises
+	// the rate by 9 %; negative ones are invalid.
 	Steps int
 	// Recovery.Delay(n) is the quiet time before each step, after n falls without
-	// recovery between them. nil means Constant(time.Second). Linear{Initial: 30 * time.Second}
-	// makes it 30, 60, 90 s.
+	// recovery between them. nil means Constant(time.Second). Linear{Initial: 30 *
+	// time.Second} makes it 30, 60, 90 s.
 	Recovery Schedule
 
 	mu       sync.Mutex
@@ -180,10 +187,10 @@ func (l *AdaptiveRate) Done(t Ticket, o Outcome) {
 	}
 }
 
-// SlowDown is for a service that asks for less without refusing: an adverse event that
-// an operation found in a success. sent is when it sent what was answered so; an
-// answer to what was sent before the last fall is old, and changes nothing. A zero
-// sent always counts.
+// SlowDown is for a service that asks for less without refusing: an adverse event that an
+// operation found in a success. sent is when it sent what was answered so; an answer to
+// what was sent before the last fall is old, and changes nothing. A zero sent always
+// counts.
 func (l *AdaptiveRate) SlowDown(sent time.Time) {
 	read := clock.Now()
 	l.mu.Lock()
@@ -364,8 +371,8 @@ const (
 	settled
 )
 
-// maxDue is how many places are kept of those whose time has come: an operation
-// that hangs must not keep all that come after it.
+// maxDue is how many places are kept of those whose time has come: an operation that
+// hangs must not keep all that come after it.
 const maxDue = 4096
 
 // enter takes tokens and a place, and returns its number and the wait.
@@ -419,8 +426,8 @@ func (l *line) trim(now time.Duration) {
 	}
 }
 
-// leave takes a place back, with its tokens if they were not used, and reports whether
-// it was held.
+// leave takes a place back, with its tokens if they were not used, and reports whether it
+// was held.
 func (l *line) leave(lim *rate.Limiter, tokens int, now time.Duration, number uint64, unused bool) (epoch uint32, ok bool) {
 	places := l.places[l.head:]
 	i, found := slices.BinarySearchFunc(places, number, func(p place, n uint64) int { return cmp.Compare(p.number, n) })
@@ -436,9 +443,9 @@ func (l *line) leave(lim *rate.Limiter, tokens int, now time.Duration, number ui
 	return epoch, true
 }
 
-// giveBack returns the tokens of the place i, which was withdrawn. If nobody waits
-// behind it, those that were withdrawn before it come back as well, as
-// far as nobody waits behind them.
+// giveBack returns the tokens of the place i, which was withdrawn. If nobody waits behind
+// it, those that were withdrawn before it come back as well, as far as nobody waits
+// behind them.
 func (l *line) giveBack(lim *rate.Limiter, tokens int, now time.Duration, i int) {
 	back := 0
 	for end := len(l.places) - 1; end >= l.head && l.places[end].state != held; end-- {
@@ -454,8 +461,8 @@ func (l *line) giveBack(lim *rate.Limiter, tokens int, now time.Duration, i int)
 	lim.ReserveN(l.watch.time(now), -tokens*back)
 }
 
-// saves reports whether the limiter can hold tokens on top of its own until all who
-// wait behind the place i have gone. It goes from the last of them to the first.
+// saves reports whether the limiter can hold tokens on top of its own until all who wait
+// behind the place i have gone. It goes from the last of them to the first.
 func (l *line) saves(lim *rate.Limiter, tokens int, now time.Duration, i int) bool {
 	limit, at := float64(lim.Limit()), l.until(now)
 	level := lim.TokensAt(l.watch.time(now)) + limit*(at-now).Seconds()
@@ -481,8 +488,8 @@ type stopwatch struct {
 }
 
 // read returns the time passed since the first reading. A reading a little older than the
-// last one is late, and is taken as the last one; one much older says that the
-// clock was set back, and the time goes on from there.
+// last one is late, and is taken as the last one; one much older says that the clock was
+// set back, and the time goes on from there.
 func (s *stopwatch) read(now time.Time) time.Duration {
 	if s.began.IsZero() {
 		s.began, s.last = now, now

@@ -21,8 +21,8 @@ import (
 )
 
 // clockSetBy is what a clock reads after it was set: only the time of day is another. It
-// knows how a time.Time is made: the upper bit of the first word says that there
-// is a monotonic reading, and the 33 below it are seconds.
+// knows how a time.Time is made: the upper bit of the first word says that there is a
+// monotonic reading, and the 33 below it are seconds.
 func clockSetBy(t time.Time, step time.Duration) time.Time {
 	word := (*uint64)(unsafe.Pointer(&t))
 	if *word>>63 == 1 {
@@ -40,8 +40,7 @@ func TestClockSetBy(t *testing.T) {
 	}
 }
 
-// A limitedService takes so many calls a second, and says so only by refusing the
-// others.
+// A limitedService takes so many calls a second, and says so only by refusing the others.
 type limitedService struct {
 	limiter         *rate.Limiter
 	served, refused int
@@ -171,8 +170,8 @@ func TestRateLimitGetsTheTokenBackOfTheLastInTheLine(t *testing.T) {
 	})
 }
 
-// Whoever leaves from the middle leaves a gap that only those who ask later could fill, and
-// they must not overtake: the token has to be saved until the last one has gone.
+// Whoever leaves from the middle leaves a gap that only those who ask later could fill,
+// and they must not overtake: the token has to be saved until the last one has gone.
 func TestRateLimitSavesATokenFromTheMiddleWhereTheBurstHasRoom(t *testing.T) {
 	for _, c := range []struct {
 		burst int
@@ -633,7 +632,8 @@ func TestRow81AdaptiveRateTakesAHintOnASuccess(t *testing.T) {
 	})
 }
 
-// rateOffer makes a call every millisecond, or as often as the budget lets, and reports what was sent.
+// rateOffer makes a call every millisecond, or as often as the budget lets, and reports
+// what was sent.
 func rateOffer(t *testing.T, b backoff.Budget, s *limitedService, d time.Duration) (sent int) {
 	for begin := time.Now(); time.Since(begin) < d; sent++ {
 		ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
@@ -644,7 +644,8 @@ func rateOffer(t *testing.T, b backoff.Budget, s *limitedService, d time.Duratio
 	return sent
 }
 
-// Contract rows 79 and 83: it finds a limit that nobody told it, and swings about it within bounds.
+// Contract rows 79 and 83: it finds a limit that nobody told it, and swings about it
+// within bounds.
 func TestRow83AdaptiveRateFindsAHiddenLimit(t *testing.T) {
 	for _, hidden := range []float64{5, 40, 300} {
 		synctest.Test(t, func(t *testing.T) {
@@ -727,8 +728,8 @@ func TestAdaptiveRateIsFreeAgainWhenNothingNeedsALimit(t *testing.T) {
 	})
 }
 
-// A first burst is over before it can be measured: the rate must be found from below, and the
-// limit must not fall away before that.
+// A first burst is over before it can be measured: the rate must be found from below, and
+// the limit must not fall away before that.
 func TestAdaptiveRateGrowsAsFarAsItIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(backoff.AdaptiveRate)

@@ -22,54 +22,56 @@ const (
 	recentRequests = 10
 )
 
-// Throttle is a [Budget] that refuses attempts, first ones included, as a service
-// refuses them: adaptive throttling. What is refused here costs the service nothing. With the
-// defaults a client sends about twice what the service accepts, so that half of what it
-// sends is still refused there, and no more.
+// Throttle is a [Budget] that refuses attempts, first ones included, as the service
+// refuses them: adaptive throttling. What is refused here costs the service nothing. With
+// the defaults a client sends about twice what the service accepts, so that half of what
+// it sends is still refused there, and no more.
 //
 // An attempt is refused with the probability
 //
 //	max(0, (requests - K*accepts) / (requests + Pad))
 //
-// of the last Window, but at most MaxReject. Requests are the attempts that were answered,
-// and those that were refused here; without the latter the client would send more
-// and more. Accepted is what ended in OutcomeSuccess or OutcomeDefinitive. Attempts
-// that the caller ended, or that never return, count neither way.
+// of the last Window, but at most MaxReject. Requests are the attempts that were answered
+// and those that were refused here; without the latter the client would send more and
+// more. Accepted is what ended in OutcomeSuccess or OutcomeDefinitive. Attempts that the
+// caller ended, or that never return, count neither way.
 //
-// Reopening. That formula alone stays shut for a minute and more after an outage longer than
-// its window: of a window full of refusals, which are its own, the few attempts let
-// through must make a K-th part before it opens, and their number grows only
-// as it opens. So the probability is computed twice, over the whole window and over its
-// newest tenth, or as much more as has 10 requests, there without Pad; the lower
-// one counts. The newest tenth forgets ten times as fast, and MaxReject sees to it that there is
-// something to learn from. All is open again within 30 s at any rate of calls, and
-// within 10 s above 30 a second. The price is small: a client that offers many times what
-// the service can do sends 2.0 to 2.1 times what is accepted, above 30 calls a second.
+// Reopening. That formula alone stays shut for a minute and more after an outage longer
+// than its window. The window is full of refusals, which are its own; the few attempts
+// that are let through must make a K-th part of it before it opens, and their number
+// grows only as it opens. So the probability is computed twice: over the whole window,
+// and over its newest tenth, or as much more as has 10 requests, there without Pad. The
+// lower one counts. The newest tenth forgets ten times as fast, and MaxReject sees to it
+// that there is something to learn from. Nine of ten attempts go through again within 30
+// s at any rate of calls, and all of them within 10 s at 100 a second. The price is
+// small: a client that offers many times what the service can do sends 2.0 to 2.1 times
+// what is accepted.
 //
 // It is for overload, where a service answers some calls and refuses others: there it is
-// proportional, and does not flap as a [Breaker] would. Where more than half of the calls fail
-// for reasons that are not load, it makes things worse; for a service that is
-// dead, a Breaker is better. A client with fewer calls than Pad in a window is
-// hardly ever refused.
+// proportional, and does not flap as a [Breaker] would. Where more than half of the calls
+// fail for reasons that are not load, it makes things worse, and for a service that is
+// dead a Breaker is better. A client with fewer calls than Pad in a window is hardly ever
+// refused.
 //
 // The zero value is ready to use. A Throttle must not be copied, nor its fields changed,
-// after first use. It is safe for concurrent use; an attempt takes a lock twice, for
-// some 50 ns, and allocates nothing. A Done that never comes is an attempt not counted; a
-// second one counts it twice.
+// after first use. It is safe for concurrent use. An attempt takes a lock and reads the
+// clock twice, some 150 ns in all, and allocates nothing. A Done that never comes is an
+// attempt not counted; a second one counts it twice.
 //
-// Source: Google SRE book, "Handling Overload", "Client-Side Throttling"; the window, Pad, and that
-// refusals count follow grpc-go's balancer/rls/internal/adaptive. The newest tenth is
-// this library's.
+// Source: Google SRE book, "Handling Overload", "Client-Side Throttling". The window,
+// Pad, and that refusals count are those of grpc-go's balancer/rls/internal/adaptive; the
+// newest tenth is this library's.
 type Throttle struct {
-	// K is how many times what the service accepts may be sent. 0 means 2; less than 1
-	// is invalid. 1.1 spares the service more, and notices its recovery later.
+	// K is how many times what the service accepts may be sent. 0 means 2; less than 1 is
+	// invalid. 1.1 spares the service more, and notices its recovery later.
 	K float64
-	// Window is the time that counts, in 30 bins. 0 means 30 s; negative ones are invalid.
+	// Window is the time that counts, in 30 bins. 0 means 30 s; negative ones are
+	// invalid.
 	Window time.Duration
 	// Pad keeps small numbers from deciding. 0 means 8; negative ones are invalid.
 	Pad float64
-	// MaxReject is the highest probability of a refusal. 0 means 0.95; 1 is invalid, as then a
-	// recovery would never be noticed.
+	// MaxReject is the highest probability of a refusal. 0 means 0.95; 1 is invalid, as
+	// then a recovery would never be noticed.
 	MaxReject float64
 	// Rand draws uniformly from [0,1). It must be safe for concurrent use. nil means
 	// math/rand/v2.

@@ -133,8 +133,8 @@ func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 	}
 }
 
-// throttleReopening is the share of the attempts that go through, of those between from and to
-// after the end of an outage.
+// throttleReopening is the share of the attempts that go through, of those between from
+// and to after the end of an outage.
 func throttleReopening(try func(backoff.Outcome) bool, every, outage, from, to time.Duration) float64 {
 	const healthy = time.Minute
 	begin := time.Now()

@@ -13,7 +13,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// attempt makes one, of which the answer is in c.resp, and returns what was wrong with it.
+// attempt makes one, of which the answer is in c.resp, and returns what was wrong with
+// it.
 func (c *call) attempt() error {
 	c.number++
 	req, err := c.next()
@@ -45,8 +46,8 @@ func (c *call) next() (*http.Request, error) {
 	return req, nil
 }
 
-// announced returns a request that tells the server how much there has been, and is left, of
-// the call. A call on behalf of somebody's retry is one.
+// announced returns a request that tells the server how much there has been, and is
+// left, of the call. A call on behalf of somebody's retry is one.
 func (c *call) announced(req *http.Request) *http.Request {
 	req = req.WithContext(req.Context())
 	req.Header = req.Header.Clone()
@@ -80,7 +81,8 @@ func (c *call) time() time.Duration {
 	return d
 }
 
-// timed is exchange within d. The context of the attempt lives as long as its answer's body.
+// timed is exchange within d. The context of the attempt lives as long as its answer's
+// body.
 func (c *call) timed(req *http.Request, d time.Duration) error {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(d, func() { cancel(backoff.ErrAttemptTimeout) })
@@ -228,7 +230,8 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body before the context, so that net/http sees an end, not a failure.
+// Close closes the body before the context, so that net/http sees an end, not a
+// failure.
 func (b *boundBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.end()

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// rewindable returns a request whose body can be sent again, or the request as it is and
-// false. It is req itself where that has GetBody or no body. Otherwise the body is read
-// into memory if it fits into limit, a negative one being none; where it does not fit, what was read is
-// put back in front of the rest.
+// rewindable returns a request whose body can be sent again, or the request as it is
+// and false. It is req itself where that has GetBody or no body. Otherwise the body is
+// read into memory if it fits into limit, a negative one being none; where it does not
+// fit, what was read is put back in front of the rest.
 func rewindable(req *http.Request, limit int64) (*http.Request, bool, error) {
 	switch {
 	case req.Body == nil || req.Body == http.NoBody || req.GetBody != nil:

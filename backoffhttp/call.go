@@ -33,36 +33,45 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 		return base.RoundTrip(req) // to be refused
 	}
 	t.once.Do(t.open)
-	c := call{t: t, base: base, guards: t.guard(req.URL), req: req}
+	g := t.guard(req.URL)
+	if g.plain && simple(req) {
+		return t.roundTripPlain(req, base, g)
+	}
+	c := call{t: t, base: base, guards: g, req: req}
 	ctx := req.Context()
 	err := c.prepare(ctx)
-	switch {
-	case err != nil:
-	case c.guards.breaker == nil:
-		err = c.carry(ctx)
-	default:
-		err = c.guards.breaker.Do(ctx, c.carry)
+	if err == nil {
+		err = g.do(ctx, c.run)
 	}
-	if err != nil {
-		return c.failed(err)
-	}
-	return c.resp, nil
+	return c.end(err)
 }
 
-// carry makes the attempts that the policy wants. The loop decides nothing: what follows
-// a failure is Run's answer.
-func (c *call) carry(ctx context.Context) error {
+// run makes the attempts that the policy wants.
+func (c *call) run(ctx context.Context) error {
 	run := c.policy.Start(ctx)
-	pause, ok := run.Admit()
-	for ok && rest(ctx, run, pause) {
-		err := c.attempt()
-		if pause, ok = run.Retry(err); ok {
-			c.drop()
-		} else if err == nil {
+	if pause, ok := run.Admit(); !ok || !rest(ctx, run, pause) {
+		return run.Err()
+	}
+	return c.carry(ctx, run, c.attempt())
+}
+
+// carry reports the first attempt and makes those that follow. The loop decides
+// nothing: what follows a failure is Run's answer.
+func (c *call) carry(ctx context.Context, run *backoff.Run, err error) error {
+	for {
+		pause, ok := run.Retry(err)
+		if err == nil {
 			return nil
 		}
+		if !ok {
+			return run.Err()
+		}
+		c.drop()
+		if !rest(ctx, run, pause) {
+			return run.Err()
+		}
+		err = c.attempt()
 	}
-	return run.Err()
 }
 
 // rest sleeps between two attempts, and reports whether the next one may begin.
@@ -83,8 +92,11 @@ func rest(ctx context.Context, run *backoff.Run, pause time.Duration) bool {
 	return false
 }
 
-// failed returns the last answer if there is one, and else the error.
-func (c *call) failed(err error) (*http.Response, error) {
+// end returns the last answer if there is one, and else the error.
+func (c *call) end(err error) (*http.Response, error) {
+	if err == nil {
+		return c.resp, nil
+	}
 	if c.number == 0 {
 		closeBody(c.req)
 	}
@@ -130,8 +142,8 @@ func (c *call) prepare(ctx context.Context) error {
 	return nil
 }
 
-// limit checks the time of attempts, which is kept here: the core would end an attempt's
-// context with the attempt, and the body with it.
+// limit checks the time of attempts, which is kept here: the core would end an
+// attempt's context with the attempt, and the body with it.
 func (c *call) limit() error {
 	if c.policy.MaxElapsed > 0 {
 		c.began = time.Now()
@@ -139,8 +151,8 @@ func (c *call) limit() error {
 	return (&backoff.Policy{AttemptTimeout: c.limits}).Validate()
 }
 
-// state gives the call a policy that says what is true of the request. Most requests are one
-// of two kinds, whose policies need not be made for each.
+// state gives the call a policy that says what is true of the request. Most requests
+// are one of two kinds, whose policies need not be made for each.
 func (c *call) state(said backoff.Idempotency) {
 	switch {
 	case said == backoff.Idempotent:
@@ -153,8 +165,8 @@ func (c *call) state(said backoff.Idempotency) {
 	}
 }
 
-// repeatable finds out whether the request may be sent again, and makes it so by a key where
-// that is wanted. whole tells whether its body can be.
+// repeatable finds out whether the request may be sent again, and makes it so by a key
+// where that is wanted. whole tells whether its body can be.
 func (c *call) repeatable(ctx context.Context, said backoff.Idempotency, whole bool) backoff.Idempotency {
 	foreign := c.req.Response != nil && !sameOrigin(origin(c.req).URL, c.req.URL)
 	if foreign {
@@ -192,7 +204,8 @@ func (c *call) seen(said backoff.Idempotency) backoff.Idempotency {
 	return said
 }
 
-// underKey gives the request a key if one is wanted, and may be had, and returns what it is then.
+// underKey gives the request a key if one is wanted, and may be had, and returns what
+// it is then.
 func (c *call) underKey(ctx context.Context, said backoff.Idempotency, foreign bool) backoff.Idempotency {
 	own := backoff.IdempotencyKey(ctx)
 	if !foreign && (said == backoff.Keyed || own != "") {
@@ -210,17 +223,19 @@ func (c *call) underKey(ctx context.Context, said backoff.Idempotency, foreign b
 	return backoff.NonIdempotent
 }
 
-// unsentOnly is backoff.NonIdempotent whatever key the context has: one that the request does
-// not carry, as it goes to another host.
+// unsentOnly is backoff.NonIdempotent whatever key the context has: one that the
+// request does not carry, as it goes to another host.
 type unsentOnly struct{}
 
 // Repeatable implements [backoff.Idempotency].
-func (unsentOnly) Repeatable(_ context.Context, c backoff.Class) bool { return c == backoff.ClassUnsent }
+func (unsentOnly) Repeatable(_ context.Context, c backoff.Class) bool {
+	return c == backoff.ClassUnsent
+}
 
 func (c *call) keyed() bool { return keyed(c.req) || c.req.Header.Get(c.t.keyHeader()) != "" }
 
-// addKey gives the request the key of its caller, or that which a chain of redirects began
-// with, or a new one. A key in its header stays.
+// addKey gives the request the key of its caller, or that which a chain of redirects
+// began with, or a new one. A key in its header stays.
 func (c *call) addKey(key string) {
 	if c.keyed() {
 		return
@@ -247,8 +262,8 @@ func (c *call) removeKey() {
 	}
 }
 
-// identity keeps net/http from asking for a coding of its own: parts of what is decoded on the way
-// cannot be asked for.
+// identity keeps net/http from asking for a coding of its own: parts of what is decoded
+// on the way cannot be asked for.
 func (c *call) identity() {
 	if (c.req.Method == "" || c.req.Method == http.MethodGet) && c.req.Header.Get("Accept-Encoding") == "" {
 		c.ownHeader()
@@ -262,8 +277,8 @@ func (c *call) ownHeader() {
 	c.req.Header = c.req.Header.Clone()
 }
 
-// surfaced is an error as the caller gets it. What is a timeout stays one to [url.Error],
-// which asks no deeper than one level.
+// surfaced is an error as the caller gets it. What is a timeout stays one to
+// [url.Error], which asks no deeper than one level.
 func surfaced(err error) error {
 	t, ok := errors.AsType[interface {
 		error

@@ -13,28 +13,30 @@ import (
 )
 
 // Classify sorts what an HTTP call can fail with, and is the [Transport]'s classifier
-// where its policy has none: [backoff.DefaultClassifier] and, on top of it, what net/http
-// reports. Unlike that one it never answers [backoff.ClassUnknown]: a call is repeated for
-// a reason that is known, or not at all, so all else is permanent. So is nil.
+// where its policy has none: [backoff.DefaultClassifier] and, on top of it, what
+// net/http reports. Unlike that one it never answers [backoff.ClassUnknown]: a call is
+// repeated for a reason that is known, or not at all, so all else is permanent. So is
+// nil.
 //
 //   - Unsent: no connection (refused, no route, a timeout or a temporary failure of
 //     name resolution or of the handshake), a stream that an HTTP/2 server refused
 //     (REFUSED_STREAM), or left out of its GOAWAY.
 //   - Retryable: timeouts, resets, connections that the server closed, with or without
-//     half an answer; the other stream errors of HTTP/2 but for those below; the statuses
-//     408, 425 and 5xx but for 501, 505, 506, 507, 508, 510 and 511; 413 with a Retry-After;
-//     409 to a request that the Transport gave a key, which is in flight.
+//     half an answer; the other stream errors of HTTP/2 but for those below; the
+//     statuses 408, 425 and 5xx but for 501, 505, 506, 507, 508, 510 and 511; 413 with
+//     a Retry-After; 409 to a request that the Transport gave a key, which is in
+//     flight.
 //   - Throttled: status 429, AWS's throttling codes in X-Amzn-Errortype, an exhausted
 //     limit of [Transport.RateLimits], ENHANCE_YOUR_CALM.
 //   - Permanent: the other statuses, certificates, names that do not exist, HTTP/2's
-//     HTTP_1_1_REQUIRED and INADEQUATE_SECURITY, a proxy that cannot be reached for want of a
-//     route, the caller's own cancellation.
+//     HTTP_1_1_REQUIRED and INADEQUATE_SECURITY, a proxy that cannot be reached for
+//     want of a route, the caller's own cancellation.
 //
 // A bare io.EOF is permanent: it is how a body ends. Wrapped, it is a connection that
 // ended too early. (The Transport knows where it came from.)
 //
-// net/http names several of its errors by nothing but their text, which is read here; of
-// HTTP/2 the texts of golang.org/x/net are the same. It is safe for concurrent use.
+// net/http names several of its errors by nothing but their text, which is read here;
+// of HTTP/2 the texts of golang.org/x/net are the same. It is safe for concurrent use.
 //
 // Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry strategy.
 func Classify(err error) backoff.Class {
@@ -59,7 +61,8 @@ func roundTripClass(err error) backoff.Class {
 	return Classify(err)
 }
 
-// after returns the classifier that asks first, and roundTripClass where it knows nothing.
+// after returns the classifier that asks first, and roundTripClass where it knows
+// nothing.
 func after(first backoff.Classifier) backoff.Classifier {
 	if first == nil {
 		return roundTripClass
@@ -98,7 +101,8 @@ func protocol(err error) backoff.Class {
 	return spelled(err)
 }
 
-// spelled looks for the texts in err's tree; where there are several, the greatest class stands.
+// spelled looks for the texts in err's tree; where there are several, the greatest
+// class stands.
 func spelled(err error) backoff.Class {
 	if class := byText(err.Error()); class != backoff.ClassUnknown {
 		return class
@@ -149,8 +153,8 @@ const (
 	codeHTTP11   = 13
 )
 
-// codeClass sorts a stream's error code. A PROTOCOL_ERROR of our own finding is an answer
-// that cannot be read; the server's own is what some send for REFUSED_STREAM
+// codeClass sorts a stream's error code. A PROTOCOL_ERROR of our own finding is an
+// answer that cannot be read; the server's own is what some send for REFUSED_STREAM
 // (go.dev/issue/47635).
 func codeClass(code int, fromPeer bool) backoff.Class {
 	switch code {

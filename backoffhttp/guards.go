@@ -21,6 +21,7 @@ type guards struct {
 
 	policy backoff.Policy // the Transport's, with these, for what is idempotent
 	once   backoff.Policy // the same for what is not
+	plain  bool           // neither policy nor Transport ask for anything before the first attempt
 }
 
 // carrier returns the policy that a call to the host is carried by.
@@ -68,7 +69,21 @@ func (t *Transport) look(u *url.URL) *guards {
 	g.policy = *g.carrier(t.Policy, t.classify)
 	g.once = g.policy
 	g.once.Idempotency = backoff.NonIdempotent
+	g.plain = t.plain() && undemanding(&g.policy)
 	return g
+}
+
+// plain reports whether requests are sent as they are, unless they fail.
+func (t *Transport) plain() bool {
+	return t.Policy.AttemptTimeout == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
+		t.Announce == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.HoldBack
+}
+
+// undemanding reports whether a policy wants to be asked only after a failure. A
+// RetryBudget refuses no first attempt, and its Done takes a success without a ticket.
+func undemanding(p *backoff.Policy) bool {
+	_, ok := p.Budget.(*backoff.RetryBudget)
+	return (ok || p.Budget == nil) && p.Observer == nil && p.MaxElapsed <= 0 && p.Validate() == nil
 }
 
 func (t *Transport) budgets() *backoff.Budgets {
@@ -85,8 +100,9 @@ func (t *Transport) breakers() *backoff.Breakers {
 	return &t.hosts.breakers
 }
 
-// gate holds requests to a host back until the time that it asked for, its answers having been
-// failures or not. It is a Budget, because a Budget may make any attempt wait.
+// gate holds requests to a host back until the time that it asked for, its answers
+// having been failures or not. It is a Budget, because a Budget may make any attempt
+// wait.
 type gate struct{ until atomic.Pointer[time.Time] }
 
 // close shuts the gate for d, and up to a tenth longer for each request, unless it is

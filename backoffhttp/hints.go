@@ -16,13 +16,15 @@ const maxAWSHint = 5 * time.Second * 10 / 11
 // Retry-After, in seconds or any form of HTTP-date, and retry-after-ms and
 // x-ms-retry-after-ms, both in milliseconds. It returns false where there is none.
 //
-// Nonsense is ignored, numbers beyond the range of a duration saturate, a date in the past
-// is 0, and where a header comes in several lines the longest one stands. Dates are compared with the
-// local clock. It looks at the header only: whether the status is one to be retried is
-// another question, and how much is too much is [backoff.Policy.MaxHint]'s.
+// Nonsense is ignored, numbers beyond the range of a duration saturate, a date in the
+// past is 0, and where a header comes in several lines the longest one stands. Dates
+// are compared with the local clock. It looks at the header only: whether the status is
+// one to be retried is another question, and how much is too much is
+// [backoff.Policy.MaxHint]'s.
 //
-// x-amz-retry-after, in milliseconds, counts up to 4.5 s, so that the wait, the policy's
-// own coming on top of it, is at most 5 s longer than that, which is where the AWS SDK clamps it.
+// x-amz-retry-after, in milliseconds, counts up to 4.5 s, so that the wait, the
+// policy's own coming on top of it, is at most 5 s longer than that, which is where the
+// AWS SDK clamps it.
 //
 // Rate-limit headers are not read: the same name means seconds, milliseconds or a date,
 // depending on who sends it. See [Transport.RateLimits].
@@ -52,8 +54,8 @@ func parseHint(name, value string) (time.Duration, bool) {
 	return backoff.ParseRetryAfterMS(value)
 }
 
-// advised returns err, in whose tree e is, with what the header says of retrying, and what
-// the vendor's rate limits say.
+// advised returns err, in whose tree e is, with what the header says of retrying, and
+// what the vendor's rate limits say.
 func (e *StatusError) advised(err error, limits []RateLimit) error {
 	wait, hinted := hintIn(e.Header)
 	if reset, exhausted := exhaustion(e.Header, limits); exhausted {
@@ -74,8 +76,8 @@ func (e *StatusError) advised(err error, limits []RateLimit) error {
 }
 
 // signalled marks err by the headers that say whether, not when, to retry. They are
-// obeyed above any classifier: "no" is the server's own way to shed load, and "yes"
-// is sent by servers that know better than their status, as Stripe does.
+// obeyed above any classifier: "no" is the server's own way to shed load, and "yes" is
+// sent by servers that know better than their status, as Stripe does.
 func signalled(err error, e *StatusError) error {
 	if pushback, ok := backoff.ParsePushback(e.Header[headerPushback]...); ok {
 		return backoff.Pushback(err, pushback)

@@ -9,24 +9,26 @@ import (
 )
 
 // Idempotency says whether a request may be sent again, by what can be seen of it:
-// [backoff.Idempotent], or [backoff.NonIdempotent], which is repeated only where it provably never
-// reached the server. It is what a [Transport] goes by unless told otherwise.
+// [backoff.Idempotent], or [backoff.NonIdempotent], which is repeated only where it
+// provably never reached the server. It is what a [Transport] goes by unless told
+// otherwise.
 //
 // Idempotent are, by RFC 9110, 9.2.2, the methods GET, HEAD, OPTIONS, TRACE, PUT and
 // DELETE, and whatever carries one of these:
 //
-//   - an Idempotency-Key, or X-Idempotency-Key: who sends one says that the server knows it;
+//   - an Idempotency-Key, or X-Idempotency-Key: who sends one says that the server
+//     knows it;
 //   - If-Match with an entity tag, or If-None-Match: *, so that a repetition finds that
 //     the condition does not hold any more, and answers 412;
-//   - ifGenerationMatch or ifMetagenerationMatch in the query, by which Cloud Storage has
-//     the same.
+//   - ifGenerationMatch or ifMetagenerationMatch in the query, by which Cloud Storage
+//     has the same.
 //
 // If-Match: * and If-None-Match with a tag hold as well the second time, and
 // If-Unmodified-Since does within the same second; they do not count.
 //
-// The method tells the truth about most services, not all: of the 47 operations of Cloud
-// Storage 13 are not what their method says. For these see [Operations], and for single
-// calls [WithRetry].
+// The method tells the truth about most services, not all: of the 47 operations of
+// Cloud Storage 13 are not what their method says. For these see [Operations], and for
+// single calls [WithRetry].
 func Idempotency(req *http.Request) backoff.Idempotency {
 	if idempotentMethod(req.Method) || keyed(req) || conditional(req) {
 		return backoff.Idempotent
@@ -48,10 +50,7 @@ func keyed(req *http.Request) bool {
 }
 
 func conditional(req *http.Request) bool {
-	if tag := req.Header.Get("If-Match"); tag != "" && tag != "*" {
-		return true
-	}
-	if req.Header.Get("If-None-Match") == "*" {
+	if tag := req.Header.Get("If-Match"); tag != "" && tag != "*" || req.Header.Get("If-None-Match") == "*" {
 		return true
 	}
 	query := req.URL.RawQuery
@@ -72,7 +71,8 @@ const (
 	// KeyBare is the key as it is, which most APIs want that have the header.
 	KeyBare KeyForm = iota
 	// KeyQuoted is the key as a structured field's string, in double quotes, as
-	// draft-ietf-httpapi-idempotency-key-header-07 has it (which expired on 2026-04-18).
+	// draft-ietf-httpapi-idempotency-key-header-07 has it (which expired on
+	// 2026-04-18).
 	KeyQuoted
 )
 

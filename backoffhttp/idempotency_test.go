@@ -196,6 +196,16 @@ func TestTheCallersKeyIsKept(t *testing.T) {
 		require.Equal(t, "mine", key(w.request(0)), "unchanged")
 		require.Equal(t, "mine", key(w.request(1)))
 	})
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "X-Own-Key"} {
+		w := newWire(answer(200))
+		tr := over(w)
+		tr.KeyHeader = "X-Own-Key"
+		tr.Idempotency = func(*http.Request) backoff.Idempotency { return backoff.Keyed }
+		req := newRequest(t, "POST", "http://a.test/", nil)
+		req.Header.Set(name, "mine")
+		roundTrip(t, tr, req)
+		require.Equal(t, req.Header, w.request(0).header)
+	}
 }
 
 // A caller's key in the header is his word that the server knows it.
@@ -268,7 +278,7 @@ func TestKeysUnderOtherNames(t *testing.T) {
 		roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", nil))
 		require.Equal(t, 2, w.requests())
 		require.NotEmpty(t, w.request(0).header.Get("PayPal-Request-Id"))
-		require.Equal(t, w.request(0).header["PayPal-Request-Id"], w.request(1).header["PayPal-Request-Id"])
+		require.Equal(t, w.request(0).header.Get("PayPal-Request-Id"), w.request(1).header.Get("PayPal-Request-Id"))
 		require.Empty(t, key(w.request(0)))
 	})
 	synctest.Test(t, func(t *testing.T) { // as Square has it
@@ -321,6 +331,7 @@ func TestAKeyStaysWithItsOriginOnRedirects(t *testing.T) {
 		"https://a.test/moved":    false,
 		"http://a.test:81/moved":  false,
 		"http://a.test.b.test/mv": false,
+		"https://a.test:80/moved": false,
 	} {
 		for _, mine := range []bool{true, false} {
 			w := newWire(answer(307, "Location", location), answer(200))

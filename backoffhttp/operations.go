@@ -28,19 +28,20 @@ type Operations struct {
 
 // NewOperations makes a table. Its keys are patterns as [http.ServeMux] takes them,
 // "POST /b/{bucket}/o", with a host if need be; of several that match, the most
-// specific one stands. An escaped slash, %2F, is part of a segment. Its values are rules:
+// specific one stands. An escaped slash, %2F, is part of a segment. Its values are
+// rules:
 //
 //   - "always": sent again;
-//   - "never": sent again only where it provably never reached the server, or where the request carries an
-//     Idempotency-Key;
+//   - "never": sent again only where it provably never reached the server, or where the
+//     request carries an Idempotency-Key;
 //   - "key": sent under an Idempotency-Key, which the [Transport] makes;
-//   - otherwise the conditions of which one must hold, separated by commas, or the rule is
-//     never: "?name" is a parameter of the query, "{name}" a member of the JSON object in the
-//     body, which must have GetBody, and "Name" a header. None may be empty, nor a header *,
-//     but for If-None-Match, which must be that.
+//   - otherwise the conditions of which one must hold, separated by commas, or the rule
+//     is never: "?name" is a parameter of the query, "{name}" a member of the JSON
+//     object in the body, which must have GetBody, and "Name" a header. None may be
+//     empty, nor a header *, but for If-None-Match, which must be that.
 //
-// An error names the pattern that is invalid, or in conflict with another one, or whose rule cannot be
-// read.
+// An error names the pattern that is invalid, or in conflict with another one, or whose
+// rule cannot be read.
 func NewOperations(table map[string]string) (*Operations, error) {
 	o := &Operations{mux: http.NewServeMux(), rules: map[string]rule{}}
 	for _, pattern := range slices.Sorted(maps.Keys(table)) {
@@ -67,8 +68,8 @@ func (o *Operations) handle(pattern string) (err error) {
 	return nil
 }
 
-// Idempotency looks up a request, for [Transport.Idempotency]. What is not in the
-// table is left to the function [Idempotency].
+// Idempotency looks up a request, for [Transport.Idempotency]. What is not in the table
+// is left to the function [Idempotency].
 func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
 	r, ok := o.lookup(req)
 	switch {
@@ -83,9 +84,6 @@ func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
 }
 
 func (o *Operations) lookup(req *http.Request) (rule, bool) {
-	if req.URL == nil {
-		return rule{}, false
-	}
 	_, pattern := o.mux.Handler(req)
 	r, ok := o.rules[pattern]
 	return r, ok

@@ -14,9 +14,9 @@ type override struct {
 }
 
 // WithRetry returns a context whose requests are carried by a changed copy of the
-// [Transport]'s policy. What change leaves alone stays as it is, and contexts within one
-// another change in turn, the outermost first: a client has its defaults, a part of the
-// program its own, a call its own.
+// [Transport]'s policy. What change leaves alone stays as it is, and contexts within
+// one another change in turn, the outermost first: a client has its defaults, a part of
+// the program its own, a call its own.
 //
 //	ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
 //		p.MaxAttempts = 10
@@ -24,8 +24,8 @@ type override struct {
 //	})
 //
 // Idempotency is where a single request is stated to be repeatable, or not:
-// [backoff.Idempotent], [backoff.NonIdempotent], [backoff.Keyed], [backoff.NeverRetry]. It
-// overrules method, header and table. Reset to nil, these tell again.
+// [backoff.Idempotent], [backoff.NonIdempotent], [backoff.Keyed], [backoff.NeverRetry].
+// It overrules method, header and table. Reset to nil, these tell again.
 //
 // change is called once for every request, on its goroutine, and must neither keep the
 // policy nor write to what it points to.

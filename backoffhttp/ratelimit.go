@@ -37,13 +37,13 @@ func (f ResetForm) String() string {
 }
 
 // A RateLimit says in which headers, and in which form, a vendor tells of a limit. The
-// same header means different things with different vendors, so none is read unless
-// it is named in [Transport.RateLimits].
+// same header means different things with different vendors, so none is read unless it
+// is named in [Transport.RateLimits].
 //
-// Only an exhausted limit counts, one with nothing remaining: others do not ask for anything. It is
-// a hint with the answers that are retried, and turns 403 and 429 into
-// [backoff.ClassThrottled]. Where there is a Retry-After, that one stands. What cannot be
-// read is ignored.
+// Only an exhausted limit counts, one with nothing remaining: others do not ask for
+// anything. It is a hint with the answers that are retried, and turns 403 and 429 into
+// [backoff.ClassThrottled]. Where there is a Retry-After, that one stands. What cannot
+// be read is ignored.
 type RateLimit struct {
 	Remaining string    // the header with the calls that remain; "" means that Reset alone tells
 	Reset     string    // the header with the end of the limit
@@ -69,8 +69,8 @@ var (
 		{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset", ResetRFC3339},
 		{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset", ResetRFC3339},
 	}
-	// DraftLimits are those of draft-ietf-httpapi-ratelimit-headers up to its revision 06.
-	// Later ones put all of it into one structured field, which is not read.
+	// DraftLimits are those of draft-ietf-httpapi-ratelimit-headers up to its revision
+	// 06. Later ones put all of it into one structured field, which is not read.
 	DraftLimits = []RateLimit{{"Ratelimit-Remaining", "Ratelimit-Reset", ResetSeconds}}
 )
 

@@ -15,8 +15,8 @@ import (
 )
 
 // ErrChanged is matched by the error of a body that could not be resumed because the
-// server has another version by now, or does not serve parts of it. What was read before is
-// of no use; the call must be made again.
+// server has another version by now, or does not serve parts of it. What was read
+// before is of no use; the call must be made again.
 var ErrChanged = errors.New("backoffhttp: the resource changed, or cannot be read from the middle")
 
 // resumable reports whether an answer's body can be continued, and by which validator.
@@ -155,13 +155,13 @@ func (b *resumedBody) reopen(err error) error {
 		return err // closed, or the caller's time is over
 	}
 	if b.run == nil {
-		b.run = b.call.policy.Start(b.ctx)
+		b.run = b.policy().Start(b.ctx)
 	} else if b.moved {
 		b.run.Progress()
 	}
-	b.moved = false
 	for {
 		pause, ok := b.run.Retry(err)
+		b.moved = false
 		b.call.drop()
 		if !ok || !rest(b.ctx, b.run, pause) {
 			return surfaced(b.run.Err())
@@ -170,6 +170,30 @@ func (b *resumedBody) reopen(err error) error {
 			return nil
 		}
 	}
+}
+
+// policy returns the call's policy, with a budget to which asking for the rest of what
+// has begun to arrive is a first attempt: it repeats no work, and refused it would
+// leave the caller to ask for all of it again.
+func (b *resumedBody) policy() *backoff.Policy {
+	p := *b.call.policy
+	if p.Budget != nil {
+		p.Budget = building{p.Budget, b}
+	}
+	return &p
+}
+
+type building struct {
+	backoff.Budget
+	on *resumedBody
+}
+
+// Reserve implements [backoff.Budget].
+func (b building) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if b.on.moved {
+		a.Kind = backoff.KindFirst
+	}
+	return b.Budget.Reserve(a)
 }
 
 // ask makes one attempt at the rest.

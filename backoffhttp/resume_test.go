@@ -393,3 +393,28 @@ func brokenRange(good, span string) step {
 		return resp, err
 	}
 }
+
+// Asking for the rest of what has begun to arrive repeats no work: it is not refused by a
+// budget that a client without success has used up. Standing still is.
+func TestResumeIsNotRefusedByTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fileServer{etag: `"v1"`}
+		for range 20 {
+			s.faults = append(s.faults, s.after(3000))
+		}
+		tr := s.transport(t)
+		tr.Unguarded = false
+		got, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).Body)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(file, got))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &fileServer{etag: `"v1"`}
+		s.faults = []http.HandlerFunc{s.after(3000), status(503)}
+		tr := s.transport(t)
+		tr.Unguarded, tr.Policy.Budget = true, refusing{}
+		_, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).Body)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Len(t, s.requests, 2)
+	})
+}

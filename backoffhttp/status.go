@@ -14,8 +14,9 @@ import (
 // classifiers and observers, and what [Check] returns. The caller of a Transport never
 // gets it, but the answer itself.
 //
-// It holds the header, for request IDs and limits, but not the body, and neither URL nor
-// request: its text is the status line, so that no credential gets into a log by it.
+// It holds the header, for request IDs and limits, but not the body, and neither URL
+// nor request: its text is the status line, so that no credential gets into a log by
+// it.
 type StatusError struct {
 	Code   int         // such as 503
 	Status string      // such as "503 Service Unavailable"
@@ -52,8 +53,8 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 }
 
 // Check returns nil for an answer below 400, and an error for the others: a
-// [*StatusError] with the hint and the "do not retry" of the server, if it sent any.
-// It is for calls that are retried by [backoff.Policy.Do] and made by any client:
+// [*StatusError] with the hint and the "do not retry" of the server, if it sent any. It
+// is for calls that are retried by [backoff.Policy.Do] and made by any client:
 //
 //	resp, err := client.Do(req)
 //	if err != nil {
@@ -68,8 +69,8 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 // Transport's [*backoff.Error], which is final to the policies around it: layers do not
 // multiply, and one learns how many attempts were made, and why no more.
 //
-// It neither reads nor closes the body. A policy for such errors should have Classify as
-// its classifier, lest it repeats what it does not know.
+// It neither reads nor closes the body. A policy for such errors should have Classify
+// as its classifier, lest it repeats what it does not know.
 func Check(resp *http.Response) error {
 	if resp.StatusCode < 400 {
 		return nil

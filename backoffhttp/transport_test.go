@@ -405,3 +405,16 @@ func (lateAnswer) Error() string { return "late" }
 func (lateAnswer) Timeout() bool { return true }
 
 func everywhere(u *url.URL) bool { return true }
+
+// A base that leaves the answer's request out breaks nothing.
+func TestAnAnswerWithoutItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := over(newBase(func(req *http.Request) (*http.Response, error) {
+			resp, err := answer(503)(req)
+			resp.Request = nil
+			return resp, err
+		}))
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.EqualError(t, backoffhttp.Check(resp), "status 503 Service Unavailable")
+	})
+}

@@ -8,18 +8,19 @@ import (
 )
 
 // AWSQuota is the retry quota of the AWS SDKs, of a client: a number of tokens, full at
-// the start, of which each retry takes some. A retry that succeeds gets back what
-// it took; every success adds a little. A retry is refused when there are not enough.
+// the start, of which each retry takes some. A retry that succeeds gets back what it
+// took; every success adds a little. A retry is refused when there are not enough.
 //
 // So retries that work are free: up to about a third of random failures nothing is
 // limited. It is refilled by success only, never by time.
 //
-// It is safe for concurrent use; its fields must not be changed after first use. The tokens of a retry whose
-// Done never comes stay taken, as there; a second Done changes nothing. A retry that was granted and not made gives
-// its tokens back, which the SDK keeps.
+// It is safe for concurrent use; its fields must not be changed after first use. The
+// tokens of a retry whose Done never comes stay taken, as there; a second Done changes
+// nothing. A retry that was granted and not made gives its tokens back, which the SDK
+// keeps.
 //
-// Source: aws-sdk-go-v2, aws/retry/standard.go and aws/ratelimit; its retry2026_test.go, whose
-// sequences are tests of this.
+// Source: aws-sdk-go-v2, aws/retry/standard.go and aws/ratelimit; its retry2026_test.go,
+// whose sequences are tests of this.
 type AWSQuota struct {
 	// Capacity is the tokens at the start, and at most, 0 or more.
 	Capacity int
@@ -40,16 +41,16 @@ type AWSQuota struct {
 }
 
 // NewAWSQuota returns the quota of the standard and adaptive modes as they were until
-// 2026: 500 tokens, 5 for a retry, 10 after a timeout, and 1 for every success, that of a retry
-// included.
+// 2026: 500 tokens, 5 for a retry, 10 after a timeout, and 1 for every success, that of a
+// retry included.
 //
 // The SDK for Python adds the 1 only where a first attempt succeeded.
 func NewAWSQuota() *AWSQuota {
 	return &AWSQuota{Capacity: 500, Cost: 5, TimeoutCost: 10, ThrottleCost: 5, Increment: 1}
 }
 
-// NewAWSQuota2026 returns the quota that AWS_NEW_RETRIES_2026=true chooses: 500 tokens, 14
-// for a retry, 5 after a throttling error, and 1 for a first attempt that succeeds.
+// NewAWSQuota2026 returns the quota that AWS_NEW_RETRIES_2026=true chooses: 500 tokens,
+// 14 for a retry, 5 after a throttling error, and 1 for a first attempt that succeeds.
 func NewAWSQuota2026() *AWSQuota {
 	return &AWSQuota{Capacity: 500, Cost: 14, TimeoutCost: 14, ThrottleCost: 5, Increment: 1, FirstOnly: true}
 }

@@ -10,34 +10,35 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// NewAWSAdaptive returns the budget of the adaptive retry mode of the AWS SDKs: the quota of
-// the standard mode with a limit to the rate of all attempts, first ones included;
+// NewAWSAdaptive returns the budget of the adaptive retry mode of the AWS SDKs: the quota
+// of the standard mode with a limit to the rate of all attempts, first ones included;
 // [NewAWSQuota] with [NewAWSRate].
 //
-// In the SDK for Go the quota of this mode is never refilled (aws-sdk-go-v2 #3550); here it
-// is. The mode is for one throttled resource: use it with a [backoff.Budgets] per
+// In the SDK for Go the quota of this mode is never refilled (aws-sdk-go-v2 #3550); here
+// it is. The mode is for one throttled resource: use it with a [backoff.Budgets] per
 // table, bucket or tenant, or one of them slows them all.
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior"; and as [AWSRate].
 func NewAWSAdaptive() backoff.Budget { return backoff.All(NewAWSQuota(), NewAWSRate()) }
 
-// AWSRate is the client rate limiter of the adaptive mode: CUBIC, as in TCP, on the rate of
-// attempts. There is no limit until a first throttling answer. That cuts the rate to
+// AWSRate is the client rate limiter of the adaptive mode: CUBIC, as in TCP, on the rate
+// of attempts. There is no limit until a first throttling answer. That cuts the rate to
 // 0.7 of what was measured; every other answer sets it by a curve that is steep at first,
-// flat near the rate that was throttled, and then steep again, but never beyond twice what is
-// measured. The curve takes cbrt(0.75 * rate) seconds back to the rate that was
+// flat near the rate that was throttled, and then steep again, but never beyond twice
+// what is measured. The curve takes cbrt(0.75 * rate) seconds back to the rate that was
 // throttled: 4.2 s for 100 a second. So the client stays within some percent of a limit
 // that nobody has told it.
 //
-// Rates, curve and bucket are those of the SDK, to the last digit that its tests print. Where
-// many attempts are under way at once, it differs:
+// Rates, curve and bucket are those of the SDK, to the last digit that its tests print.
+// Where many attempts are under way at once, it differs:
 //
-//   - The SDK's callers sleep and try again, in no order. Here each is told at once when its
-//     turn is, after all who wait, and one whose deadline that would pass ends at once. A
-//     turn that was told stands, also when the rate changes. Where it rises, there are
-//     turns between those that were told, for newcomers; nobody waits longer for that.
-//   - Throttling of an attempt that was granted before the last cut does not cut again. In
-//     the SDK ten calls refused together take the rate down to a thirtieth.
+//   - The SDK's callers sleep and try again, in no order. Here each is told at once when
+//     its turn is, after all who wait, and one whose deadline that would pass ends at
+//     once. A turn that was told stands, also when the rate changes. Where it rises,
+//     there are turns between those that were told, for newcomers; nobody waits longer
+//     for that.
+//   - Throttling of an attempt that was granted before the last cut does not cut again.
+//     In the SDK ten calls refused together take the rate down to a thirtieth.
 //   - In its first second, before a slot of the measurement was full, it goes by what was
 //     counted so far. The SDK falls to 0.5 a second, or little more.
 //   - An attempt that was not made gives its turn back.
@@ -46,8 +47,8 @@ func NewAWSAdaptive() backoff.Budget { return backoff.All(NewAWSQuota(), NewAWSR
 // copied after first use. It is safe for concurrent use. A Done that never comes is an
 // answer not measured; a second one changes nothing.
 //
-// Source: aws-sdk-go-v2, aws/retry/adaptive_ratelimit.go and adaptive_token_bucket.go, with
-// the sequences of their tests; botocore, retries/adaptive.py, throttling.py.
+// Source: aws-sdk-go-v2, aws/retry/adaptive_ratelimit.go and adaptive_token_bucket.go,
+// with the sequences of their tests; botocore, retries/adaptive.py, throttling.py.
 type AWSRate struct {
 	mu      sync.Mutex
 	watch   stopwatch
@@ -95,7 +96,9 @@ func (b *AWSRate) Done(t backoff.Ticket, o backoff.Outcome) {
 	}
 	now := b.advance(read)
 	if o == backoff.OutcomeNotSent {
-		b.bucket.leave(now, time.Duration(note>>16)*time.Microsecond)
+		if uint16(note) > 0 { // else there was no line
+			b.bucket.leave(now, time.Duration(note>>16)*time.Microsecond)
+		}
 		return
 	}
 	b.meter.count(now)

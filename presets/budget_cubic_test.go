@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The sequences of the SDK's TestAdaptiveRateLimit_cubic: 10 a second were throttled at
-// 5 s.
+// The sequences of the SDK's TestAdaptiveRateLimit_cubic: 10 a second were throttled at 5
+// s.
 func TestCubicByTheTestOfTheSDK(t *testing.T) {
 	type answer struct {
 		at        time.Duration

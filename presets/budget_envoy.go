@@ -9,8 +9,9 @@ import (
 
 // EnvoyBudget is Envoy's retry_budget, for a cluster's circuit breaker: retries that are
 // out at once may be BudgetPercent of the attempts under way, truncated, or
-// MinRetryConcurrency where that is more. A retry is out from the decision on, through its backoff, to
-// its end; it is under way, and widens the budget, once its backoff is over.
+// MinRetryConcurrency where that is more. A retry is out from the decision on, through
+// its backoff, to its end; it is under way, and widens the budget, once its backoff is
+// over.
 //
 // An attempt that has failed is not under way any more when its retry is asked for. So
 // where all fail at once, and fast, the budget closes on the minimum, as Envoy's does
@@ -21,8 +22,9 @@ import (
 // there; a second Done changes nothing.
 //
 // Source: Envoy, circuit_breaker.proto, upstream/resource_manager_impl.h and
-// router/retry_state_impl.cc. Its limits may be overshot by a race; this one's may not. The newer
-// budget_interval, which counts requests over a time, is not part of it: see [KubernetesBudget].
+// router/retry_state_impl.cc. Its limits may be overshot by a race; this one's may not.
+// The newer budget_interval, which counts requests over a time, is not part of it: see
+// [KubernetesBudget].
 type EnvoyBudget struct {
 	// BudgetPercent is a percentage, 0 to 100.
 	BudgetPercent float64

@@ -9,26 +9,28 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// FinagleBudget is the RetryBudget of Finagle, and of Linkerd after it: a leaky bucket. Each
-// deposit pays for PercentCanRetry retries and expires after TTL; besides there is a
-// reserve of MinRetriesPerSec for each second of TTL. Of the reserve, all can be used at once: 100
-// retries by default, in every process of a fleet.
+// FinagleBudget is the RetryBudget of Finagle, and of Linkerd after it: a leaky bucket.
+// Each deposit pays for PercentCanRetry retries and expires after TTL; besides there is a
+// reserve of MinRetriesPerSec for each second of TTL. Of the reserve, all can be used at
+// once: 100 retries by default, in every process of a fleet.
 //
 // Deposits and withdrawals expire by tenths of TTL. Each of these lasts until somebody
-// asks after its end, as there, so that TTL is stretched where calls are rare. A token
-// is 1/1000 of a deposit, and a retry costs 1000/PercentCanRetry of them, truncated.
+// asks after its end, as there, so that TTL is stretched where calls are rare. A token is
+// 1/1000 of a deposit, and a retry costs 1000/PercentCanRetry of them, truncated.
 //
 // What it does not do: bound the retries of one call to a fifth of the balance at its
 // start, as Finagle's requeues are; for that there is MaxAttempts. Where an attempt was
-// not made, what it paid is given back, and what it was paid is taken; the systems
-// have no word for that.
+// not made, what it paid is given back, and what it was paid is taken; the systems have
+// no word for that.
 //
-// It is safe for concurrent use; its fields must not be changed after first use. Withdrawals
-// are atomic, so there is no overdraft, unlike in Linkerd. A Done that never comes is a deposit not made, where
-// deposits are made at the end; a second one changes nothing.
+// It is safe for concurrent use; its fields must not be changed after first use.
+// Withdrawals are atomic, so there is no overdraft, unlike in Linkerd. A Done that never
+// comes is a deposit not made, where deposits are made at the end; a second one changes
+// nothing.
 //
 // Source: finagle-core, service/RetryBudget.scala, util-core, TokenBucket.scala and
-// WindowedAdder.scala; tower, retry/budget/tps_budget.rs; linkerd2-proxy, app/outbound/http/retry.rs.
+// WindowedAdder.scala; tower, retry/budget/tps_budget.rs; linkerd2-proxy,
+// app/outbound/http/retry.rs.
 type FinagleBudget struct {
 	// TTL is how long a deposit counts, 1 to 60 s.
 	TTL time.Duration
@@ -51,7 +53,8 @@ type FinagleBudget struct {
 type Deposits uint8
 
 const (
-	// DepositAtStart pays for every call when it begins. It goes on paying through an outage.
+	// DepositAtStart pays for every call when it begins. It goes on paying through an
+	// outage.
 	DepositAtStart Deposits = iota
 	// DepositOnSuccess pays for every call that succeeds.
 	DepositOnSuccess
@@ -59,14 +62,14 @@ const (
 	DepositOnAnswer
 )
 
-// NewFinagleBudget returns the budget of Finagle's RetryFilter: 20 % of the calls begun in
-// the last 10 s, and 10 a second.
+// NewFinagleBudget returns the budget of Finagle's RetryFilter: 20 % of the calls begun
+// in the last 10 s, and 10 a second.
 func NewFinagleBudget() *FinagleBudget {
 	return &FinagleBudget{TTL: 10 * time.Second, MinRetriesPerSec: 10, PercentCanRetry: 0.2}
 }
 
-// NewFinagleRequeueBudget returns the budget of Finagle's RequeueFilter, which every client
-// has: the same, but paid by calls that succeed.
+// NewFinagleRequeueBudget returns the budget of Finagle's RequeueFilter, which every
+// client has: the same, but paid by calls that succeed.
 func NewFinagleRequeueBudget() *FinagleBudget {
 	b := NewFinagleBudget()
 	b.Deposits = DepositOnSuccess
@@ -75,8 +78,7 @@ func NewFinagleRequeueBudget() *FinagleBudget {
 
 // NewLinkerdBudget returns the budget of Linkerd, which is tower's: the same, but paid by
 // answers that are not retried, and with a ring of one tenth more. tower truncates the
-// reciprocal of its ratio, so that there 0.6 acts as 1.0 (tower #857); this one
-// does not.
+// reciprocal of its ratio, so that there 0.6 acts as 1.0 (tower #857); this one does not.
 func NewLinkerdBudget() *FinagleBudget {
 	b := NewFinagleBudget()
 	b.Deposits = DepositOnAnswer
@@ -201,8 +203,8 @@ type leakyRing struct {
 	turned  time.Duration // when it began
 }
 
-// advance begins a new slot if the current one has lasted its time. How many are
-// skipped after a long one the two systems count in different ways.
+// advance begins a new slot if the current one has lasted its time. How many are skipped
+// after a long one the two systems count in different ways.
 func (r *leakyRing) advance(now, width time.Duration, size int, tower bool) {
 	d := now - r.turned
 	if d < width {

@@ -8,21 +8,23 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// GRPCThrottling is gRPC's retryThrottling, of a server name: a count that starts at MaxTokens. An attempt
-// that fails so that it could be retried takes one, down to 0, the last attempt of a call and one whose
-// server said "don't retry" included; a success adds TokenRatio, up to MaxTokens. Retries and
-// hedges are made while the count is above half of MaxTokens.
+// GRPCThrottling is gRPC's retryThrottling, of a server name: a count that starts at
+// MaxTokens. An attempt that fails so that it could be retried takes one, down to 0, the
+// last attempt of a call and one whose server said "don't retry" included; a success adds
+// TokenRatio, up to MaxTokens. Retries and hedges are made while the count is above half
+// of MaxTokens.
 //
-// It is a switch rather than a bound. With MaxTokens 10 and TokenRatio 0.1, more than
-// 9 % of failures end all retries, and after an outage a failure is retried again after 61
+// It is a switch rather than a bound. With MaxTokens 10 and TokenRatio 0.1, more than 9 %
+// of failures end all retries, and after an outage a failure is retried again after 61
 // successes.
 //
 // It counts in thousandths, as the ratio has three decimals and more are ignored: in
-// floats, 10 successes after 5 failures would leave a little less or more than the half, which is what decides.
+// floats, 10 successes after 5 failures would leave a little less or more than the half,
+// which is what decides.
 //
-// It is safe for concurrent use; its fields must not be changed after first use. gRPC counts
-// a failure and decides in one step, here others may come between. A
-// Done that never comes is a call not counted; a second one changes nothing.
+// It is safe for concurrent use; its fields must not be changed after first use. gRPC
+// counts a failure and decides in one step, here others may come between. A Done that
+// never comes is a call not counted; a second one changes nothing.
 //
 // Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs"; grpc-go, retryThrottler.
 type GRPCThrottling struct {

@@ -43,8 +43,8 @@ var budgets = []struct {
 // guards it.
 //
 // Where Done never comes, a budget could fill with attempts that will never end. So those
-// are forgotten that were there before the last 65,536 which are out; unless the
-// system itself holds on to them.
+// are forgotten that were there before the last 65,536 which are out; unless the system
+// itself holds on to them.
 type ledger struct {
 	last       uint64 // ticket
 	young, old map[uint64]uint64

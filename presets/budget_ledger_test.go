@@ -92,8 +92,8 @@ func TestBudgetsThatAreNilAreInvalid(t *testing.T) {
 	}
 }
 
-// No budget refuses a first attempt, or makes it wait, whatever has failed before; but the
-// adaptive one, which is for that.
+// No budget refuses a first attempt, or makes it wait, whatever has failed before; but
+// the adaptive one, which is for that.
 func TestBudgetsGrantFirstAttempts(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		for range 1000 {

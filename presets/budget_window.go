@@ -10,18 +10,19 @@ import (
 )
 
 // SREBudget is the per-client retry budget of the Google SRE book: a retry is made as
-// long as retries are below a Ratio of the requests of the last Window. Requests are first
-// attempts, the stricter reading.
+// long as retries are below a Ratio of the requests of the last Window. Requests are
+// first attempts, the stricter reading.
 //
 // The book has neither window nor floor for it; the 2 minutes are those of its adaptive
 // throttling, and what may be retried in any case is this library's, for a client that
 // has just started or makes few calls. Being paid by requests, it feeds an outage with
-// its tenth for as long as it lasts, and allows a burst of 12 seconds' worth of requests at the onset.
+// its tenth for as long as it lasts, and allows a burst of 12 seconds' worth of requests
+// at the onset.
 //
 // The window goes by tenths. Retries count for a whole window at least, and requests for
-// no more than one, so there are never more than allowed. It is safe for concurrent use; its fields must not be changed
-// after first use. It needs no Done, except to take back an attempt that was not made; a second one
-// changes nothing.
+// no more than one, so there are never more than allowed. It is safe for concurrent use;
+// its fields must not be changed after first use. It needs no Done, except to take back
+// an attempt that was not made; a second one changes nothing.
 //
 // Source: Google SRE book, "Handling Overload", "Deciding to Retry".
 type SREBudget struct {
@@ -62,12 +63,14 @@ func (b *SREBudget) Validate() error {
 	)
 }
 
-// DotNetBudget is the retry budget of .NET's HTTP resilience: retries in a sliding
-// window stay below RetryRatio of its requests, rounded down, but one a window is
-// always allowed. Where there are fewer than MinimumThroughput requests, and the ratio is not 0, nothing is limited.
+// DotNetBudget is the retry budget of .NET's HTTP resilience: retries in a sliding window
+// stay below RetryRatio of its requests, rounded down, but one a window is always
+// allowed. Where there are fewer than MinimumThroughput requests, and the ratio is not 0,
+// nothing is limited.
 //
-// Requests are taken to be calls, without their retries, and the window goes by tenths, as in [SREBudget]; of
-// neither the documentation speaks. For concurrency and Done see there, too.
+// Requests are taken to be calls, without their retries, and the window goes by tenths,
+// as in [SREBudget]; of neither the documentation speaks. For concurrency and Done see
+// there, too.
 //
 // Source: Microsoft.Extensions.Http.Resilience, HttpRetryBudgetOptions, .NET 11 preview.
 type DotNetBudget struct {
@@ -108,13 +111,13 @@ func (b *DotNetBudget) Validate() error {
 	)
 }
 
-// KubernetesBudget is the RetryConstraint of the Kubernetes Gateway API: of all
-// the requests in an Interval, Percent may be retries, and MinRetryCount retries may be made in each
-// MinRetryInterval whatever the percentage. Each retry of a request counts by itself. Of 1000
-// requests 200 may be retries, so 200 for 800 calls.
+// KubernetesBudget is the RetryConstraint of the Kubernetes Gateway API: of all the
+// requests in an Interval, Percent may be retries, and MinRetryCount retries may be made
+// in each MinRetryInterval whatever the percentage. Each retry of a request counts by
+// itself. Of 1000 requests 200 may be retries, so 200 for 800 calls.
 //
-// The specification leaves the way of counting to the implementation. Here windows go
-// by tenths, as in [SREBudget]; for concurrency and Done see there, too.
+// The specification leaves the way of counting to the implementation. Here windows go by
+// tenths, as in [SREBudget]; for concurrency and Done see there, too.
 //
 // Source: GEP-3388; XBackendTrafficPolicy, apisx/v1alpha1.
 type KubernetesBudget struct {
@@ -130,7 +133,8 @@ type KubernetesBudget struct {
 	ratioWindow
 }
 
-// NewKubernetesBudget returns the constraint with its defaults: 20 % of 10 s, and 10 in 1 s.
+// NewKubernetesBudget returns the constraint with its defaults: 20 % of 10 s, and 10 in 1
+// s.
 func NewKubernetesBudget() *KubernetesBudget {
 	return &KubernetesBudget{Percent: 20, Interval: 10 * time.Second, MinRetryCount: 10, MinRetryInterval: time.Second}
 }
@@ -155,7 +159,8 @@ func (b *KubernetesBudget) Validate() error {
 	)
 }
 
-// A ratioWindow counts requests and retries in one sliding window, and retries in another.
+// A ratioWindow counts requests and retries in one sliding window, and retries in
+// another.
 type ratioWindow struct {
 	mu     sync.Mutex
 	ledger ledger

@@ -30,8 +30,8 @@ func (a answered) HTTPStatusCode() int                 { return a.code }
 func (a answered) ErrorCode() string                   { return a.aws }
 func (a answered) ResponseHeader() map[string][]string { return a.header }
 
-// retried lists the statuses that a classifier retries, and checks that it retries nothing
-// else and throttles at 429 only.
+// retried lists the statuses that a classifier retries, and checks that it retries
+// nothing else and throttles at 429 only.
 func retried(t *testing.T, classify backoff.Classifier) []int {
 	var codes []int
 	for code := 200; code < 600; code++ {

@@ -1,16 +1,18 @@
 package presets
 
-// CloudStorageOperations is the table of the operations of Cloud Storage's JSON API, and
-// whether each may be sent again, for backoffhttp's NewOperations: 22 always, 11 under
-// a precondition, 14 never. The method alone would be wrong for 13 of them.
+// CloudStorageOperations is the table of the operations of Cloud Storage's JSON API,
+// and whether each may be sent again, for backoffhttp's NewOperations: 22 always, 11
+// under a precondition, 14 never. The method alone would be wrong for 13 of them.
 //
 // Keys are method and path; values are "always", "never", or the preconditions of which
 // one must be there: a parameter of the query, a header, or a member of the JSON body.
-// Every call makes a new map, to be changed at will, say for another version of the API.
+// Every call makes a new map, to be changed at will, say for another version of the
+// API.
 //
 // Source: Cloud Storage, "Retry strategy", "Idempotency of operations"; its conformance
-// tests for client libraries, scenarios 1 to 4. Where older clients differ (a bucket's deletion was
-// conditional in C++, the update of an HMAC key never repeated in Java), this follows these.
+// tests for client libraries, scenarios 1 to 4. Where older clients differ (a bucket's
+// deletion was conditional in C++, the update of an HMAC key never repeated in Java),
+// this follows these.
 func CloudStorageOperations() map[string]string {
 	const (
 		bucket = "/storage/v1/b/{bucket}"

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"testing"
+	"time"
+)
+
+// A machine that is busy with something else may spoil a run; not three.
+func TestTheLimitIsFoundAndKept(t *testing.T) {
+	for try := 1; ; try++ {
+		var out bytes.Buffer
+		begin := time.Now()
+		perSecond, err := run(t.Context(), &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("\n%s", &out)
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if math.Abs(perSecond/hidden-1) <= 0.1 {
+			return
+		}
+		if try == 3 {
+			t.Fatalf("%.1f requests a second, the limit is %d", perSecond, hidden)
+		}
+	}
+}
+
+func TestItEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if _, err := run(ctx, new(bytes.Buffer)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A server takes so many requests a second, and answers the others with 429.
+type server struct {
+	url   string
+	http  http.Server
+	limit float64
+
+	mu     sync.Mutex
+	tokens float64
+	filled time.Time
+	total  counts
+}
+
+type counts struct{ taken, refused int }
+
+func (c counts) sent() int { return c.taken + c.refused }
+
+func startServer(limit float64) (*server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{url: "http://" + listener.Addr().String(), limit: limit, tokens: limit / 2, filled: time.Now()}
+	s.http.Handler = s
+	go s.http.Serve(listener)
+	return s, nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if !s.take() {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+}
+
+// take takes a token, of a bucket that holds half a second's.
+func (s *server) take() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.tokens = min(s.limit/2, s.tokens+s.limit*now.Sub(s.filled).Seconds())
+	s.filled = now
+	if s.tokens < 1 {
+		s.total.refused++
+		return false
+	}
+	s.tokens--
+	s.total.taken++
+	return true
+}
+
+func (s *server) counts() counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}

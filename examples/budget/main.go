@@ -1,0 +1,73 @@
+// Command budget shows why retries need a budget. Two equal HTTP servers slow down for
+// two seconds, under the same load from the same client, which retries up to three times
+// with exponential backoff and full jitter. One client has a RetryBudget, the other has
+// none; and only one of the servers ever comes back.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+const (
+	load     = 60  // calls per second
+	healthy  = 120 // that a server can do per second,
+	slow     = 15  // and during the dip
+	dipFrom  = 2 * time.Second
+	dipTo    = 4 * time.Second
+	duration = 10 * time.Second
+	patience = 500 * time.Millisecond // of a client with one attempt
+)
+
+func main() {
+	if _, _, err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run returns the figures of the client without a budget and of the one with it.
+func run(ctx context.Context, out io.Writer) (without, with *client, err error) {
+	policy := backoff.Policy{Name: "fetch", AttemptTimeout: backoff.Constant(patience)}
+	if without, err = newClient(policy); err != nil {
+		return nil, nil, err
+	}
+	defer without.close()
+	policy.Budget = new(backoff.RetryBudget)
+	if with, err = newClient(policy); err != nil {
+		return nil, nil, err
+	}
+	defer with.close()
+
+	fmt.Fprintf(out, "%d calls a second, to servers that can do %d; for two seconds, only %d.\n", load, healthy, slow)
+	fmt.Fprintf(out, "A server does the work of clients that have given up, too.\n\n")
+	fmt.Fprintf(out, "             without a budget             with a RetryBudget\n")
+	fmt.Fprintf(out, " second   answered   attempts/call     answered   attempts/call\n")
+
+	ctx, cancel := context.WithTimeout(ctx, duration)
+	defer cancel()
+	var clients sync.WaitGroup
+	clients.Go(func() { without.run(ctx) })
+	clients.Go(func() { with.run(ctx) })
+	for second := range int(duration / time.Second) {
+		select {
+		case <-time.After(time.Until(without.began.Add(time.Duration(second+1) * time.Second))):
+		case <-ctx.Done():
+		}
+		a, b := without.second(second), with.second(second)
+		note := ""
+		if at := time.Duration(second) * time.Second; at >= dipFrom && at < dipTo {
+			note = "   the dip"
+		}
+		fmt.Fprintf(out, "%7d %10d %15.2f %12d %15.2f%s\n", second+1, a.answered, a.perCall(), b.answered, b.perCall(), note)
+	}
+	clients.Wait()
+	fmt.Fprintf(out, "\n9 of 10 calls are answered again: %s without a budget, %s with it.\n", without.recovery(), with.recovery())
+	return without, with, nil
+}
