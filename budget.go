@@ -29,6 +29,7 @@ type Attempt struct {
 	Class    Class     // of the failure before it
 	TimedOut bool      // the attempt before it was ended by its own timeout
 	Now      time.Time // the caller's reading of the clock; zero if it has none
+	Patience float64   // of the call, by [WithPatience]; 0 counts as 1
 }
 
 // Time returns Now, or reads the clock where the caller has not.

@@ -259,10 +259,9 @@ func (a evidence) or(b evidence) evidence {
 func examine(err error) evidence {
 	switch e := err.(type) {
 	case *Error: // what it says of itself is for the loops of others
-		if e.Last == nil {
-			return evidence{}
+		if e.Last != nil {
+			return examine(e.Last)
 		}
-		return examine(e.Last)
 	case interface{ Unwrap() error }:
 		found := testify(err)
 		inner := e.Unwrap()

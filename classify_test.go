@@ -371,7 +371,7 @@ func TestAClassifierWithoutAnOpinionLeavesTheErrorToTheDefault(t *testing.T) {
 func TestClassesHaveNames(t *testing.T) {
 	names := map[backoff.Class]string{
 		backoff.ClassUnknown: "unknown", backoff.ClassUnsent: "unsent", backoff.ClassRetryable: "retryable",
-		backoff.ClassThrottled: "throttled", backoff.ClassOverloaded: "overloaded", backoff.ClassPermanent: "permanent", 99: "invalid",
+		backoff.ClassThrottled: "throttled", backoff.ClassOverloaded: "overloaded", backoff.ClassPermanent: "permanent", backoff.ClassPermanent + 1: "invalid", 99: "invalid",
 	}
 	for class, name := range names {
 		require.Equal(t, name, class.String())

@@ -97,6 +97,80 @@ func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
 	})
 }
 
+// The usual pair is fused into one call, which must be as careful as the two of them.
+func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
+	breaker := &backoff.Breaker{Streak: 1, StreakSpan: -1}
+	service := backoff.Stack(breaker, &backoff.Policy{})
+	require.PanicsWithValue(t, "bug", func() {
+		_ = service.Do(t.Context(), func(context.Context) error { panic("bug") })
+	})
+	require.Equal(t, backoff.StateOpen, breaker.State())
+	require.ErrorIs(t, service.Do(t.Context(), func(context.Context) error { return nil }), backoff.ErrOpen)
+}
+
+// Contract row 33: around the loop a breaker hears one verdict per call, and open, it lets
+// nothing through and sleeps not at all.
+func TestABreakerAroundTheLoopHearsOneVerdictPerCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		breaker := &backoff.Breaker{Streak: 10, StreakSpan: -1, MinCalls: 100}
+		service := backoff.Stack(breaker, &backoff.Policy{MaxAttempts: 3})
+		for range 10 {
+			require.Equal(t, backoff.StateClosed, breaker.State())
+			require.ErrorIs(t, service.Do(t.Context(), downFor(time.Hour, &attempts)), errDown)
+		}
+		require.Equal(t, 30, attempts)
+		require.Equal(t, backoff.StateOpen, breaker.State(), "at the tenth verdict")
+
+		start := time.Now()
+		require.ErrorIs(t, service.Do(t.Context(), downFor(time.Hour, &attempts)), backoff.ErrOpen)
+		require.Equal(t, 30, attempts)
+		require.Zero(t, time.Since(start))
+	})
+}
+
+// A budget may delay a first attempt, also a hedged one.
+func TestAHedgedCallThatWaitsForItsBudgetEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		hedge := &backoff.Hedge{Budget: slow(time.Minute)}
+		_, err := backoff.HedgeValue(ctx, hedge, func(context.Context) (int, error) { return 0, errors.New("not to be made") }, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotContains(t, err.Error(), "not to be made")
+	})
+}
+
+// Outside a bubble the timer of that wait is one that is used again.
+func TestAHedgedCallWaitsForItsBudget(t *testing.T) {
+	hedge := &backoff.Hedge{Budget: slow(time.Millisecond)}
+	for range 3 {
+		value, err := backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) { return 7, nil }, nil)
+		require.NoError(t, err)
+		require.Equal(t, 7, value)
+	}
+}
+
+func TestAStackCarriesACallThroughAFailure(t *testing.T) {
+	attempts := 0
+	service := backoff.Stack(&backoff.Breaker{}, &backoff.Policy{Schedule: backoff.Constant(0)})
+	require.NoError(t, service.Do(t.Context(), func(context.Context) error {
+		if attempts++; attempts < 3 {
+			return errDown
+		}
+		return nil
+	}))
+	require.Equal(t, 3, attempts)
+}
+
+// slow is a budget that grants everything, after so long.
+type slow time.Duration
+
+func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, time.Duration(s), true
+}
+func (slow) Done(backoff.Ticket, backoff.Outcome) {}
+
 // Half-open, with its one probe out, a breaker cannot say when to come back.
 func TestWaitOpenDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -209,6 +209,15 @@ func TestAPermanentErrorComesBackAsItIs(t *testing.T) {
 	}
 }
 
+// An inner policy's classifier knows its operation, the outer one's need not.
+func TestWhatAnInnerClassifierRefusedIsFinalOutside(t *testing.T) {
+	inner := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}
+	outer := backoff.Policy{Schedule: backoff.Constant(0)}
+	op := returning(errBoom)
+	require.EqualError(t, outer.Wrap(inner.Wrap(op.do))(t.Context()), "boom")
+	require.Len(t, op.at, 1)
+}
+
 // Contract rows 37 and 38, in one process.
 func TestLayersCallAsOftenAsTheInnermostAllows(t *testing.T) {
 	layers := func(inner backoff.Policy, between func(error) error) int {
@@ -353,5 +362,6 @@ func TestReasonsHaveNames(t *testing.T) {
 	}
 	require.Len(t, seen, int(backoff.ReasonInvalid)+1)
 	require.Equal(t, "canceled", backoff.ReasonCanceled.String())
+	require.Equal(t, "unknown", (backoff.ReasonInvalid + 1).String())
 	require.Equal(t, "unknown", backoff.Reason(200).String())
 }

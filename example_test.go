@@ -421,6 +421,15 @@ func ExampleRetryAfter() {
 	// Output: 21s true
 }
 
+func ExampleHintOf() {
+	err := fmt.Errorf("fetch: %w", backoff.RetryAfter(errors.New("429 Too Many Requests"), 20*time.Second))
+	fmt.Println(backoff.HintOf(err))
+	fmt.Println(backoff.HintOf(io.EOF))
+	// Output:
+	// 20s true
+	// 0s false
+}
+
 // gRPC's form of a hint is exact, and may forbid the retry.
 func ExamplePushback() {
 	policy := backoff.Policy{}

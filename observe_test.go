@@ -129,6 +129,23 @@ func TestSleptIsTheSleepBeforeThisAttempt(t *testing.T) {
 	})
 }
 
+func TestEventsCountFromTheLastProgress(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
+	events := watch(&policy)
+	r := policy.Start(t.Context())
+	for n := range r.Attempts() {
+		if n == 2 {
+			r.Progress()
+		}
+		r.Fail(errBoom)
+	}
+	var attempts []int
+	for _, e := range *events {
+		attempts = append(attempts, e.Attempt)
+	}
+	require.Equal(t, []int{1, 1, 2}, attempts)
+}
+
 func TestKindsHaveNames(t *testing.T) {
 	require.Equal(t, "retry", backoff.EventRetry.String())
 	require.Equal(t, "give up", backoff.EventGiveUp.String())

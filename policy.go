@@ -499,11 +499,13 @@ func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 // unless the attempt succeeded: then only the budget's books are put right.
 func (r *Run) catchUp(err error) {
 	r.number++
+	asked := r.opened
+	r.opened = true
 	switch {
-	case err == nil && !r.opened && r.policy.Budget != nil:
+	case err == nil && !asked && r.policy.Budget != nil:
 		r.ticket, _, r.booked = r.policy.Budget.Reserve(Attempt{Number: 1, Kind: KindFirst})
 	case err == nil:
-	case !r.opened:
+	case !asked:
 		r.last = err
 		r.open()
 	case r.booked:
@@ -691,6 +693,9 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 	delay := delayOf(p.Schedule, r.step)
 	wait := p.jittered(delay, r.prev)
 	r.prev = wait
+	if wait > 0 {
+		wait = r.impatient(wait)
+	}
 	if v.hint.given {
 		wait = p.hinted(wait, v.hint)
 		if v.hint.exact {
@@ -705,6 +710,19 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 		r.notifyRetry(v, delay, wait)
 	}
 	return wait, why
+}
+
+// impatient is the wait of a call that is more or less urgent than others.
+func (r *Run) impatient(wait time.Duration) time.Duration {
+	factor := patience(r.ctx)
+	if factor == 1 {
+		return wait
+	}
+	wait = scale(wait, factor)
+	if r.policy.MaxDelay > 0 {
+		wait = min(wait, r.policy.MaxDelay)
+	}
+	return wait
 }
 
 // notifyRetry is kept out of next, and notifyGiveUp out of end, because an Event is
@@ -775,6 +793,7 @@ func (r *Run) read() {
 
 // reserve asks the budget for an attempt after at least wait, which it may stretch.
 func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
+	a.Patience = patience(r.ctx)
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
 		return wait, ReasonBudget

@@ -252,7 +252,9 @@ func TestAReconnectLoopStartsAgainAfterAConnectionThatHeld(t *testing.T) {
 
 func TestResetMakesARunAsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := steady(time.Second).Start(t.Context())
+		policy, books := steady(time.Second), &ledger{}
+		policy.Budget = books
+		r := policy.Start(t.Context())
 		for range 3 {
 			attempts := 0
 			for range r.Attempts() {
@@ -264,6 +266,7 @@ func TestResetMakesARunAsNew(t *testing.T) {
 			r.Reset()
 			require.NoError(t, r.Err())
 		}
+		require.Len(t, books.lines, 3*4*2, "an attempt is asked for once, and told of once")
 	})
 }
 
@@ -352,6 +355,27 @@ func TestRetryTakesNoErrorForSuccess(t *testing.T) {
 		require.Equal(t, backoff.EventSuccess, (*events)[1].Kind)
 		require.Equal(t, 2, (*events)[1].Attempt)
 	})
+}
+
+func TestAfterASuccessThereIsNothingMore(t *testing.T) {
+	for name, policy := range everyPath() {
+		ranged, asked := policy.Start(t.Context()), policy.Start(t.Context())
+		for range ranged.Attempts() {
+			break
+		}
+		_, ok := asked.Retry(nil)
+		require.False(t, ok, name)
+		for _, r := range []*backoff.Run{ranged, asked} {
+			_, ok := r.Retry(errBoom)
+			require.False(t, ok, name)
+			_, ok = r.Admit()
+			require.False(t, ok, name)
+			for range r.Attempts() {
+				t.Fatalf("%s: an attempt after success", name)
+			}
+			require.NoError(t, r.Err(), name)
+		}
+	}
 }
 
 // A caller's own loop reports after the fact. That the context ended meanwhile takes

@@ -91,6 +91,9 @@ type tally struct{ requests, accepts uint64 }
 func (b *Throttle) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	now := a.Time()
 	p := b.probability(now)
+	if a.Patience > 0 {
+		p = math.Pow(p, 1/a.Patience)
+	}
 	if p > 0 && b.draw() < p {
 		b.count(now, false)
 		return Ticket{}, 0, false
