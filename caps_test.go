@@ -111,7 +111,7 @@ func TestARetryThatFindsNoPlaceInFlightEndsTheCallWithItsOwnError(t *testing.T) 
 			p.Do(t.Context(), func(ctx context.Context) error { return hold(ctx, time.Minute) })
 		}()
 		err := p.Do(t.Context(), failing)
-		require.EqualError(t, err, "backoff: call: gave up after 1 attempt in 1s: retry budget refused: connection cut")
+		require.EqualError(t, err, "backoff: call: gave up after 1 attempt in 1s: budget refused: connection cut")
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 1, inFlight.Load(), "the place is the other's")
@@ -385,7 +385,7 @@ func ExampleInFlight() {
 	fmt.Println(policy.Do(ctx, query))
 	// Output:
 	// 2 under way
-	// backoff: query: not started: retry budget refused
+	// backoff: query: not started: budget refused
 	// <nil>
 }
 

@@ -92,7 +92,7 @@ func Permanent(err error) error { return Mark(err, ClassPermanent) }
 // around one another the outermost stands: it was made by who knew most. So
 // Mark(err, ClassRetryable) lets an outer policy retry what an inner one gave up
 // on, the one way to make retries multiply. Of marked errors joined side by side
-// the greatest [Class] stands. Mark(nil, c) is nil.
+// the greatest [Class] stands. Mark(err, ClassUnknown) says nothing. Mark(nil, c) is nil.
 func Mark(err error, c Class) error {
 	if err == nil {
 		return nil
@@ -142,6 +142,8 @@ func DefaultClassifier(err error) Class {
 type verdict struct {
 	class  Class
 	marked bool // by its operation, or by a policy that gave up
+	gaveUp bool // by a policy
+	ended  bool // of these, because its context ended
 	open   *OpenError
 	hint   hint
 }
@@ -199,6 +201,8 @@ func (v *verdict) read(err error, overruled bool) {
 	case *Error:
 		if e.final() && !overruled {
 			v.mark(ClassPermanent)
+			v.gaveUp = true
+			v.ended = e.Reason == ReasonDeadline || e.Reason == ReasonCanceled
 		} else if e.Last != nil {
 			v.read(e.Last, overruled)
 		}

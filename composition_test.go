@@ -101,6 +101,7 @@ func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
 func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
 	breaker := &backoff.Breaker{Streak: 1, StreakSpan: -1}
 	service := backoff.Stack(breaker, &backoff.Policy{})
+	require.NoError(t, service.Do(t.Context(), func(context.Context) error { return nil }))
 	require.PanicsWithValue(t, "bug", func() {
 		_ = service.Do(t.Context(), func(context.Context) error { panic("bug") })
 	})
@@ -170,6 +171,37 @@ func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, time.Duration(s), true
 }
 func (slow) Done(backoff.Ticket, backoff.Outcome) {}
+
+// An attempt timeout that ends a call of an inner policy is the outer policy's, which
+// goes on: it was its own doing.
+func TestAnOuterAttemptTimeoutAroundAPolicyIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		outer := &backoff.Policy{MaxAttempts: 3, AttemptTimeout: backoff.Constant(time.Second), Schedule: backoff.Constant(0)}
+		inner := &backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
+		err := backoff.Stack(outer, inner).Do(t.Context(), downFor(time.Hour, &calls))
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, 3*3, calls, "three attempts of the outer one, each with time for three of the inner")
+	})
+}
+
+// What an inner policy gave up on was no answer that could pay for retries.
+func TestAnInnerPolicysGivingUpPaysNoBudget(t *testing.T) {
+	var outcomes []backoff.Outcome
+	outer := &backoff.Policy{Budget: hears(func(o backoff.Outcome) { outcomes = append(outcomes, o) })}
+	inner := &backoff.Policy{Schedule: backoff.Constant(0)}
+	calls := 0
+	require.Error(t, backoff.Stack(outer, inner).Do(t.Context(), downFor(time.Hour, &calls)))
+	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, outcomes)
+}
+
+type hears func(backoff.Outcome)
+
+func (hears) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+func (h hears) Done(_ backoff.Ticket, o backoff.Outcome) { h(o) }
 
 // Half-open, with its one probe out, a breaker cannot say when to come back.
 func TestWaitOpenDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -109,7 +110,7 @@ func (e *Error) Error() string {
 	if e.Last == nil {
 		return text[:len(text)-len(": ")]
 	}
-	return text + e.Last.Error()
+	return text + strings.ReplaceAll(e.Last.Error(), "\n", "; ")
 }
 
 func (e *Error) tried() string {
@@ -149,7 +150,7 @@ func (e *Error) why() string {
 	case ReasonOverloaded:
 		return "the server says not to retry: "
 	case ReasonBudget:
-		return "retry budget refused: "
+		return "budget refused: "
 	case ReasonOpen:
 		return "circuit open: "
 	}

@@ -1298,14 +1298,14 @@ func TestHedgeAsksItsBudget(t *testing.T) {
 			_, err = backoff.HedgeValue(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
 			require.ErrorIs(t, err, backoff.ErrBudget)
 			require.ErrorIs(t, err, errHedgeUnknown)
-			require.ErrorContains(t, err, "retry budget refused: UNKNOWN")
+			require.ErrorContains(t, err, "budget refused: UNKNOWN")
 		}
 		require.Len(t, b.asked, 42)
 	})
 	hedgeTest(t, "which may refuse the call", func(t *testing.T) {
 		b := &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }}
 		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.EqualError(t, err, "backoff: not started: retry budget refused")
+		require.EqualError(t, err, "backoff: not started: budget refused")
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.Empty(t, b.outcomes)
 	})

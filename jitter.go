@@ -46,12 +46,15 @@ func EqualJitter(delay, _ time.Duration, u float64) time.Duration {
 // does not look at the schedule's delay, and so grows by its own draws alone.
 //
 // A base of 0 means 100 ms; a max of 0 means 30 s, or base if that is longer, and a
-// negative one no limit. The price: two thirds of the waits that follow one at max
+// negative one no limit. [Policy.Validate] refuses a negative base, and one beyond max. The price: two thirds of the waits that follow one at max
 // are exactly max, so a fleet bunches there.
 //
 // The previous wait lives in the call. Where there is no call, as in
 // [Policy.Delay] and [Policy.Decide], every wait is drawn as if it were the first.
 func DecorrelatedJitter(base, max time.Duration) Jitter {
+	if base < 0 || max > 0 && base > max {
+		return impossible
+	}
 	base = initialOf(base)
 	limit := limitOf(max, base)
 	return func(_, prev time.Duration, u float64) time.Duration {

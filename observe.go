@@ -22,7 +22,10 @@ const (
 
 // String returns the name of the kind in lower case.
 func (k EventKind) String() string {
-	return [...]string{"retry", "give up", "success"}[min(k, EventSuccess)]
+	if k > EventSuccess {
+		return "unknown"
+	}
+	return [...]string{"retry", "give up", "success"}[k]
 }
 
 // An Event tells what a policy did. Fields that do not apply are zero.

@@ -37,7 +37,8 @@ type Policy struct {
 	// MaxElapsed limits the time from the beginning of a call to the beginning of
 	// its last attempt. It does not interrupt an attempt; AttemptTimeout does, and is
 	// cut to the time left. A retry that would begin later is not waited for, one
-	// that would begin exactly then is made. 0 and negative mean no limit.
+	// that would begin exactly then is made, unless AttemptTimeout would leave it no time. 0 and
+	// negative mean no limit.
 	MaxElapsed time.Duration
 	// AttemptTimeout limits each attempt by its context: AttemptTimeout.Delay(1) is the time of
 	// the first one, and so on; 0 leaves one unlimited. What it ends is retried,
@@ -234,7 +235,8 @@ func (p *Policy) Decide(retry int, err error) (wait time.Duration, again bool) {
 }
 
 // Validate says what is wrong with the policy, naming the field and its value, or
-// returns nil. Do and the others call it by themselves.
+// returns nil. Every way of running a call asks it first; Delay, Decide and Retryable,
+// which have no way to return an error, do not.
 func (p *Policy) Validate() error {
 	if err := checkSchedule("Policy.Schedule", p.Schedule); err != nil {
 		return err
@@ -243,7 +245,7 @@ func (p *Policy) Validate() error {
 		return err
 	}
 	if isImpossible(p.Jitter) {
-		return invalid("Policy.Jitter", "has impossible bounds: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
+		return invalid("Policy.Jitter", "has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 	}
 	return validate(p.Budget)
 }
@@ -628,17 +630,29 @@ func (r *Run) timedOut(err error) bool {
 	return ok && timeout.Timeout()
 }
 
+// shortened reports whether the attempt has less time than the call. A policy inside may
+// then have given up before the attempt's time was over, for it had no use for the rest.
+func (r *Run) shortened() bool {
+	if r.cancel == nil {
+		return false
+	}
+	own, _ := r.attempt.Deadline()
+	outer, bounded := r.ctx.Deadline()
+	return !bounded || own.Before(outer)
+}
+
 // fail decides after a failure. The order of its questions is the library's
 // behaviour; there is no other place that asks them.
 func (r *Run) fail(err error) (time.Duration, bool) {
 	r.cut = r.attempt != nil && r.timedOut(err)
 	ended := r.ctx.Err()
 	v := r.judge(err)
+	r.cut = r.cut || v.ended && ended == nil && r.shortened()
 	r.hint = v.hint
 	if r.barred = v.open; v.open == nil || r.number == 1 {
 		r.last = err // else the last answer of the service stands
 	}
-	if r.cut && !v.marked { // also where a classifier lists what it retries
+	if r.cut && (!v.marked || v.ended) { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
 	r.running = false
@@ -1005,6 +1019,9 @@ func outcomeOf(v verdict, timedOut, ended bool) Outcome {
 	}
 	switch v.class {
 	case ClassPermanent:
+		if v.gaveUp {
+			return OutcomeTransient
+		}
 		return OutcomeDefinitive
 	case ClassThrottled, ClassOverloaded:
 		return OutcomeThrottled

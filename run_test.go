@@ -461,7 +461,7 @@ func TestAdmitSaysNo(t *testing.T) {
 	}{
 		{ended, backoff.Policy{}, "backoff: not started: context canceled"},
 		{ended, backoff.Policy{Idempotency: backoff.Keyed}, "backoff: not started: context canceled"},
-		{t.Context(), backoff.Policy{Budget: refusing(1)}, "backoff: not started: retry budget refused"},
+		{t.Context(), backoff.Policy{Budget: refusing(1)}, "backoff: not started: budget refused"},
 		{t.Context(), backoff.Policy{Schedule: backoff.Constant(-1)}, "backoff: Policy.Schedule: Constant is -1ns, want 0 or more"},
 	} {
 		r := row.policy.Start(row.ctx)

@@ -377,6 +377,6 @@ func ExampleThrottle() {
 	}
 	fmt.Println("sent:", sent)
 	// Output:
-	// backoff: search: not started: retry budget refused
+	// backoff: search: not started: budget refused
 	// sent: 9
 }
