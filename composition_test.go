@@ -186,6 +186,21 @@ func TestAnOuterAttemptTimeoutAroundAPolicyIsRetried(t *testing.T) {
 	})
 }
 
+// The caller's own deadline is another matter.
+func TestAnInnerPolicyThatRunsIntoTheCallersDeadlineEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		inner := &backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
+		for _, outer := range []*backoff.Policy{{}, {AttemptTimeout: backoff.Constant(time.Hour)}} {
+			calls = 0
+			require.ErrorIs(t, backoff.Stack(outer, inner).Do(ctx, downFor(time.Hour, &calls)), context.DeadlineExceeded)
+			require.LessOrEqual(t, calls, 3)
+		}
+	})
+}
+
 // What an inner policy gave up on was no answer that could pay for retries.
 func TestAnInnerPolicysGivingUpPaysNoBudget(t *testing.T) {
 	var outcomes []backoff.Outcome

@@ -208,3 +208,7 @@ func TestNoObserversAreNone(t *testing.T) {
 	require.Nil(t, backoff.Observers())
 	require.Nil(t, backoff.Observers(nil, nil))
 }
+
+func TestAnUnknownKindOfEventSaysSo(t *testing.T) {
+	require.Equal(t, "unknown", backoff.EventKind(99).String())
+}
