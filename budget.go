@@ -95,6 +95,7 @@ const (
 	defaultRatio  = 0.12
 	defaultWindow = 10 * time.Second
 	defaultFloor  = 3
+	maxRatio      = 1e6
 )
 
 // RetryBudget is the default [Budget]: retries are paid by success. Within a Window
@@ -306,7 +307,7 @@ func (b *RetryBudget) Validate() error {
 	switch {
 	case b == nil:
 		return invalid("RetryBudget", "is nil")
-	case !(b.Ratio >= 0 && b.Ratio <= 1e6):
+	case !(b.Ratio >= 0 && b.Ratio <= maxRatio):
 		return invalid("RetryBudget.Ratio", "is "+strconv.FormatFloat(b.Ratio, 'g', -1, 64)+", want a number of retries per success")
 	case b.Window < 0:
 		return negative("RetryBudget.Window", b.Window)

@@ -412,7 +412,7 @@ func connected(err error) bool {
 		return false
 	}
 	op := field(err, "Op")
-	return op.Kind() == reflect.String && op.String() != "dial"
+	return op.Kind() == reflect.String && op.String() != "dial" && op.String() != "proxyconnect"
 }
 
 // field returns a field of the struct that err points to. It is FieldByName, which would

@@ -42,6 +42,10 @@ type Event struct {
 	Slept       time.Duration // what was slept before the attempt
 	Hint        time.Duration // what the server asked for
 	Elapsed     time.Duration // since the call began
+	// Header is what came with the error: the response's headers, where Err or an error
+	// in its tree has a method ResponseHeader() map[string][]string, as those of
+	// backoffhttp do. Not to be changed.
+	Header map[string][]string
 }
 
 // An Observer is told of every retry and of the end of every call, once each, on the

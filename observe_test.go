@@ -3,6 +3,7 @@ package backoff_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -211,4 +212,21 @@ func TestNoObserversAreNone(t *testing.T) {
 
 func TestAnUnknownKindOfEventSaysSo(t *testing.T) {
 	require.Equal(t, "unknown", backoff.EventKind(99).String())
+}
+
+// Contract row 76: response headers, such as a request's id, reach the observer.
+func TestResponseHeadersReachTheObserver(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
+	events := watch(&policy)
+	require.Error(t, policy.Do(t.Context(), returning(fmt.Errorf("get: %w", answered{"7"})).do))
+	for _, e := range *events {
+		require.Equal(t, []string{"7"}, e.Header["X-Amzn-Requestid"], "%v", e.Kind)
+	}
+}
+
+type answered struct{ id string }
+
+func (answered) Error() string { return "503" }
+func (a answered) ResponseHeader() map[string][]string {
+	return map[string][]string{"X-Amzn-Requestid": {a.id}}
 }

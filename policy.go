@@ -141,7 +141,7 @@ func (p *Policy) unsound() bool {
 // undemanding reports whether a budget grants first attempts without being asked.
 func undemanding(budget Budget) bool {
 	b, ok := budget.(*RetryBudget)
-	return ok && b.Validate() == nil
+	return ok && b != nil && b.Ratio >= 0 && b.Ratio <= maxRatio && b.Window >= 0 && b.Floor >= 0
 }
 
 // do is Do with everything there may be to do.
@@ -644,7 +644,7 @@ func (r *Run) shortened() bool {
 // fail decides after a failure. The order of its questions is the library's
 // behaviour; there is no other place that asks them.
 func (r *Run) fail(err error) (time.Duration, bool) {
-	r.cut = r.attempt != nil && r.timedOut(err)
+	r.cut = r.attempt != nil && r.timedOut(err) || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
 	ended := r.ctx.Err()
 	v := r.judge(err)
 	r.cut = r.cut || v.ended && ended == nil && r.shortened()
@@ -976,6 +976,12 @@ func (r *Run) notify(e Event) {
 	e.MaxAttempts = r.policy.maxAttempts()
 	if !r.began.IsZero() {
 		e.Elapsed = clock.Now().Sub(r.began)
+	}
+	if answer, ok := errors.AsType[interface {
+		error
+		ResponseHeader() map[string][]string
+	}](e.Err); ok {
+		e.Header = answer.ResponseHeader()
 	}
 	r.policy.Observer.tell(r.ctx, e)
 }

@@ -118,7 +118,11 @@ func (attemptTimeout) Is(target error) bool {
 
 // exchange sends the request and judges the answer.
 func (c *call) exchange(req *http.Request) error {
-	resp, err := c.base.RoundTrip(req)
+	return c.take(c.base.RoundTrip(req))
+}
+
+// take judges what Base returned.
+func (c *call) take(resp *http.Response, err error) error {
 	if err != nil {
 		return err
 	}

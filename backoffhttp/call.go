@@ -33,12 +33,11 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 		return base.RoundTrip(req) // to be refused
 	}
 	t.once.Do(t.open)
-	g := t.guard(req.URL)
-	if g.plain && simple(req) {
+	g, ctx := t.guard(req.URL), req.Context()
+	if g.plain && simple(req) && (g.breaker != nil || ctx.Err() == nil) {
 		return t.roundTripPlain(req, base, g)
 	}
 	c := call{t: t, base: base, guards: g, req: req}
-	ctx := req.Context()
 	err := c.prepare(ctx)
 	if err == nil {
 		err = g.do(ctx, c.run)
@@ -208,7 +207,7 @@ func (c *call) seen(said backoff.Idempotency) backoff.Idempotency {
 // it is then.
 func (c *call) underKey(ctx context.Context, said backoff.Idempotency, foreign bool) backoff.Idempotency {
 	own := backoff.IdempotencyKey(ctx)
-	if !foreign && (said == backoff.Keyed || own != "") {
+	if !foreign && (said == backoff.Keyed || own != "" && !idempotentMethod(c.req.Method)) {
 		c.addKey(own)
 	}
 	if said != backoff.Keyed && said != backoff.NonIdempotent {

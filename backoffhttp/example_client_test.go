@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -74,12 +76,12 @@ func ExampleTransport() {
 
 // Under a key, which the server must know, a POST is repeated.
 func ExampleKeyForm() {
-	keys := map[string]bool{}
+	var keys sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Idempotency-Key")
-		fmt.Println("quoted:", strings.HasPrefix(key, `"`), "known:", keys[key])
-		if !keys[key] {
-			keys[key] = true
+		_, known := keys.LoadOrStore(key, true)
+		fmt.Println("quoted:", strings.HasPrefix(key, `"`), "known:", known)
+		if !known {
 			panic(http.ErrAbortHandler) // the effect is made, and the answer lost
 		}
 	}))
@@ -104,10 +106,9 @@ func ExampleKeyForm() {
 
 // Attempts are limited to their answer's header; a body may take its time.
 func ExampleTransport_attemptTimeout() {
-	first := true
+	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if first {
-			first = false
+		if requests.Add(1) == 1 {
 			<-r.Context().Done() // hangs
 			return
 		}

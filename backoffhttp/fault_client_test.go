@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,8 +86,11 @@ func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport
 // Row 70: what is lost on the way back is not sent again, unless under a key.
 func TestALostAnswerIsNotChargedTwice(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
+		var mu sync.Mutex
 		charged := map[string]int{}
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
 			if k := r.Header.Get("Idempotency-Key"); charged[k] == 0 || k == "" {
 				charged[k]++
 			}
@@ -100,6 +104,8 @@ func TestALostAnswerIsNotChargedTwice(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		require.Len(t, charged, 1)
 		for _, times := range charged {
 			require.Equal(t, 1, times)

@@ -1,6 +1,7 @@
 package backoffhttp
 
 import (
+	"context"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -22,6 +23,14 @@ type guards struct {
 	policy backoff.Policy // the Transport's, with these, for what is idempotent
 	once   backoff.Policy // the same for what is not
 	plain  bool           // neither policy nor Transport ask for anything before the first attempt
+}
+
+// do asks the breaker, where there is one, for a call.
+func (g *guards) do(ctx context.Context, op func(context.Context) error) error {
+	if g.breaker == nil {
+		return op(ctx)
+	}
+	return g.breaker.Do(ctx, op)
 }
 
 // carrier returns the policy that a call to the host is carried by.
@@ -76,7 +85,7 @@ func (t *Transport) look(u *url.URL) *guards {
 // plain reports whether requests are sent as they are, unless they fail.
 func (t *Transport) plain() bool {
 	return t.Policy.AttemptTimeout == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
-		t.Announce == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.HoldBack
+		t.Inspect == nil && t.Announce == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.HoldBack
 }
 
 // undemanding reports whether a policy wants to be asked only after a failure. A

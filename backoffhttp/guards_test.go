@@ -196,3 +196,21 @@ func arriving(attempt string, f func(*http.Request)) {
 	}
 	backoffhttp.Inbound(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { f(r) })).ServeHTTP(nil, req)
 }
+
+// Budgets are paid by success, however it was found out.
+func TestSuccessPaysTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var budgets backoff.Budgets
+		w := newWire(answer(200), answer(404), answer(503), answer(200))
+		for _, tr := range []*backoffhttp.Transport{
+			{Base: w, Budgets: &budgets}, {Base: w, Budgets: &budgets, MaxBuffer: 1},
+		} {
+			for range 3 {
+				roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			}
+		}
+		time.Sleep(time.Second)
+		stats := budgets.For("http://a.test").(*backoff.RetryBudget).Stats()
+		require.EqualValues(t, 6, stats.Successes, "the definitive answer included, and the retried call once")
+	})
+}

@@ -227,8 +227,12 @@ func TestAKeyInTheContextIsSent(t *testing.T) {
 		roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", nil).WithContext(ctx))
 		require.Equal(t, 2, w.requests())
 		require.Equal(t, "outer", key(w.request(0)))
-		roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
-		require.Empty(t, key(w.request(2)))
+		for _, said := range []backoff.Idempotency{nil, backoff.AlwaysRetry} {
+			tr := over(w)
+			tr.Policy.Idempotency = said
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+			require.Empty(t, key(w.request(w.requests()-1)), "what is safe needs none")
+		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503), answer(200))

@@ -2,9 +2,13 @@ package backoffhttp
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
 )
+
+// overrides tells whether there ever was one: contexts may be deep.
+var overrides atomic.Bool
 
 type overrideKey struct{}
 
@@ -30,6 +34,7 @@ type override struct {
 // change is called once for every request, on its goroutine, and must neither keep the
 // policy nor write to what it points to.
 func WithRetry(ctx context.Context, change func(*backoff.Policy)) context.Context {
+	overrides.Store(true)
 	outer, _ := ctx.Value(overrideKey{}).(*override)
 	return context.WithValue(ctx, overrideKey{}, &override{outer, change})
 }

@@ -102,8 +102,8 @@ type Transport struct {
 	KeyHeader string
 
 	// Announce says which hosts may be told the number of the attempt (Backoff-Attempt)
-	// and the time left (Backoff-Deadline-Ms), for their own loops to act on. nil means
-	// none.
+	// and the time left (Backoff-Deadline-Ms), for their own loops to act on. Under a
+	// request that is itself a retry the number goes on from there. nil means none.
 	Announce func(*url.URL) bool
 	// HoldBack makes hints count for all requests to the host, the first attempts of
 	// other calls included, and hints with successful answers too. Those beyond MaxHint

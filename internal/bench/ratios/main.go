@@ -23,18 +23,26 @@ import (
 // bars are the promises: by how much, at most, the library may exceed the floor.
 // Allocations may never.
 var bars = map[string]map[string]float64{
-	"DoSuccess/func":       {"ns/op": 1.5},
-	"DoSuccess/closure":    {"ns/op": 1.5},
-	"DoSuccess/configured": {"ns/op": 1.5},
-	"DoValueSuccess":       {"ns/op": 1.5},
-	"LoopSuccess":          {"ns/op": 2.5},
-	"Fail3Zero":            {"ns/op": 5},
-	"Fail3":                {"ns/op": 1.2},
-	"Permanent/new":        {"ns/op": 1.5},
-	"Permanent/sentinel":   {"ns/op": 1.5},
-	"Delay":                {"ns/op": 1.5},
-	"DelayParallel":        {"ns/op": 1.5},
-	"Wait100k":             {"bytes/waiter": 1.15, "ms-to-release": 2},
+	"DoSuccess/func":        {"ns/op": 1.5},
+	"DoSuccess/closure":     {"ns/op": 1.5},
+	"DoSuccess/configured":  {"ns/op": 1.5},
+	"DoValueSuccess":        {"ns/op": 1.5},
+	"LoopSuccess":           {"ns/op": 2.5},
+	"Fail3Zero":             {"ns/op": 5},
+	"Fail3":                 {"ns/op": 1.2},
+	"Permanent/new":         {"ns/op": 1.5},
+	"Permanent/sentinel":    {"ns/op": 1.5},
+	"Delay":                 {"ns/op": 1.5},
+	"DelayParallel":         {"ns/op": 1.5},
+	"BudgetSuccess":         {"ns/op": 2},
+	"BudgetSuccessParallel": {"ns/op": 2},
+	"BudgetBothSides":       {"ns/op": 2},
+	"BreakerClosed":         {"ns/op": 1.5},
+	"BreakerClosedParallel": {"ns/op": 2},
+	"BreakerOpen":           {"ns/op": 1.5},
+	"Stack":                 {"ns/op": 2.5},
+	"Hedge":                 {"ns/op": 1.3},
+	"Wait100k":              {"bytes/waiter": 1.15, "ms-to-release": 2},
 }
 
 const (

@@ -1,0 +1,121 @@
+// Command redis carries calls of go-redis by [backoff.Policy.Do] through what a Redis server says
+// and does while it restarts, fails over and moves data: LOADING, READONLY, MOVED, and a connection
+// that breaks before the answer.
+//
+// The client's own retries are switched off, as they know no budget and no classes; a classifier sorts
+// its errors. The failures are real answers of a real server, made by a script.
+//
+// It needs a server on 127.0.0.1:6379. In the root of the repository:
+//
+//	docker compose up --detach --wait redis
+//	go run -C examples/clients ./redis
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/faultproxy"
+)
+
+const server = "127.0.0.1:6379"
+
+var policy = backoff.Policy{
+	Name:           "count",
+	MaxAttempts:    6,
+	AttemptTimeout: backoff.Constant(2 * time.Second),
+	Schedule:       backoff.Exponential{Initial: 20 * time.Millisecond, Max: time.Second},
+	Classify:       classify,
+}
+
+// classify knows which answers of a server pass, and that all others are definitive. What is no
+// answer, such as a lost connection, it leaves to the library.
+func classify(err error) backoff.Class {
+	var answer redis.Error
+	_, moved := redis.IsMovedError(err)
+	switch {
+	case !errors.As(err, &answer): // redis.Nil is an answer too
+		return backoff.ClassUnknown
+	case redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsMasterDownError(err),
+		redis.IsClusterDownError(err), redis.IsTryAgainError(err), moved:
+		return backoff.ClassRetryable
+	case redis.IsMaxClientsError(err):
+		return backoff.ClassThrottled
+	}
+	return backoff.ClassPermanent
+}
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if err := run(ctx, os.Stdout, policy); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// store is a client that goes where MOVED sends it.
+type store struct{ *redis.Client }
+
+func open(addr string) *store {
+	return &store{redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})}
+}
+
+func (s *store) follow(err error) {
+	if addr, moved := redis.IsMovedError(err); moved {
+		s.Close()
+		s.Client = open(addr).Client
+	}
+}
+
+// The script answers its first calls with the errors it is given, and then with how often it was called.
+const script = `
+local n = redis.call('INCR', KEYS[1])
+redis.call('EXPIRE', KEYS[1], 60)
+if ARGV[n] then return redis.error_reply(ARGV[n]) end
+return n`
+
+func run(ctx context.Context, out io.Writer, policy backoff.Policy) error {
+	proxy, err := faultproxy.Start(server, nil)
+	if err != nil {
+		return err
+	}
+	defer proxy.Close()
+	s := open(proxy.Addr())
+	defer func() { s.Close() }()
+	if err := s.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("%w (compose.yaml starts the server)", err)
+	}
+	policy.Observer = func(_ context.Context, e backoff.Event) {
+		proxy.SetPlan(nil) // the network is good again
+		fmt.Fprintf(out, "attempt %d: %v: %v (%v)\n", e.Attempt, e.Kind, e.Err, e.Class)
+	}
+
+	key := fmt.Sprintf("example:%d", time.Now().UnixNano())
+	proxy.SetPlan(faultproxy.Always(faultproxy.DropAnswer())) // the first call is made, and its answer lost
+	n, err := backoff.DoValue(ctx, &policy, func(ctx context.Context) (int64, error) {
+		n, err := s.Eval(ctx, script, []string{key}, "", // the lost one
+			"LOADING Redis is loading the dataset in memory",
+			"READONLY You can't write against a read only replica.",
+			"MOVED 3999 "+server).Int64()
+		s.follow(err)
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "the server was called %d times, and is at %s\n", n, s.Options().Addr)
+
+	err = policy.Do(ctx, func(ctx context.Context) error { return s.LPush(ctx, key, "x").Err() })
+	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return fmt.Errorf("a list is no number: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// Command s5-table declares the operations of a service, here those of Cloud Storage,
+// where the HTTP method alone would be wrong: for 13 of the 47. Each request is sent to
+// a server that fails the first time, and is repeated only where its operation allows
+// it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/presets"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Some of each kind.
+var requests = []struct{ operation, method, path, body string }{
+	{"objects.get", "GET", "/storage/v1/b/photos/o/cat.jpg", ""},
+	{"buckets.insert", "POST", "/storage/v1/b?project=p", "{}"},
+	{"objects.insert", "POST", "/upload/storage/v1/b/photos/o?name=cat.jpg", "{}"},
+	{"objects.insert, if new", "POST", "/upload/storage/v1/b/photos/o?name=cat.jpg&ifGenerationMatch=0", "{}"},
+	{"objects.delete", "DELETE", "/storage/v1/b/photos/o/cat.jpg", ""},
+	{"objects.delete, that version", "DELETE", "/storage/v1/b/photos/o/cat.jpg?generation=7", ""},
+	{"buckets.setIamPolicy", "PUT", "/storage/v1/b/photos/iam", "{}"},
+	{"buckets.setIamPolicy, with etag", "PUT", "/storage/v1/b/photos/iam", `{"etag":"CAE="}`},
+	{"object_acl.delete", "DELETE", "/storage/v1/b/photos/o/cat.jpg/acl/allUsers", ""},
+	{"notifications.insert", "POST", "/storage/v1/b/photos/notificationConfigs", "{}"},
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	byMethod := &backoffhttp.Transport{Policy: policy(), Unguarded: true}
+	byTable, err := newTransport()
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "operation\tby method\tby table")
+	for _, r := range requests {
+		var sent [2]int
+		for i, t := range []*backoffhttp.Transport{byMethod, byTable} {
+			if sent[i], err = send(ctx, t, r.method, r.path, r.body); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(table, "%s %s\t%s\t%s\n", r.method, r.operation, times(sent[0]), times(sent[1]))
+	}
+	return table.Flush()
+}
+
+// newTransport is what a program needs: the table, and what the service calls
+// transient.
+func newTransport() (*backoffhttp.Transport, error) {
+	operations, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
+	if err != nil {
+		return nil, err
+	}
+	p := policy()
+	p.Classify = presets.CloudStorageStatus()
+	return &backoffhttp.Transport{Policy: p, Idempotency: operations.Idempotency, Unguarded: true}, nil
+}
+
+func policy() backoff.Policy {
+	return backoff.Policy{Name: "storage", Schedule: backoff.Constant(time.Millisecond)}
+}
+
+// send makes a request to a server that fails the first time, and returns how often it
+// was sent.
+func send(ctx context.Context, t *backoffhttp.Transport, method, path, body string) (int, error) {
+	server, err := faulty.Start(faulty.Status(503), faulty.Status(200))
+	if err != nil {
+		return 0, err
+	}
+	defer server.Close()
+	req, err := http.NewRequestWithContext(ctx, method, server.URL+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	resp, err := (&http.Client{Transport: t}).Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return server.Requests(), resp.Body.Close()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return "again"
+}

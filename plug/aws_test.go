@@ -1,0 +1,438 @@
+package plug_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
+)
+
+// books is a budget that writes down what it is told.
+type books struct {
+	mu      sync.Mutex
+	firsts  int
+	retries int
+	open    map[uint64]bool
+	done    []backoff.Outcome
+	wait    time.Duration
+	refuse  bool
+	leave   bool // refuse to let an attempt depart
+	issued  uint64
+}
+
+func (b *books) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse {
+		return backoff.Ticket{}, 0, false
+	}
+	if a.Kind == backoff.KindFirst {
+		b.firsts++
+	} else {
+		b.retries++
+	}
+	b.issued++
+	if b.open == nil {
+		b.open = make(map[uint64]bool)
+	}
+	b.open[b.issued] = true
+	return backoff.Ticket{b.issued}, b.wait, true
+}
+
+func (b *books) Done(t backoff.Ticket, o backoff.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, t[0])
+	b.done = append(b.done, o)
+}
+
+func (b *books) Depart(backoff.Ticket) bool { return !b.leave }
+
+// sdk makes a call as the middleware of aws-sdk-go-v2 does, attempt by attempt, with as
+// many of its tokens released as its two modes do.
+func sdk(ctx context.Context, r *plug.AWSRetryer, era2026 bool, op func(attempt int) error) error {
+	release := func(error) error { return nil }
+	for n := 1; ; n++ {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		releaseAttempt, err := r.GetAttemptToken(ctx)
+		if err != nil {
+			return fmt.Errorf("failed to get retry Send token, %w", err)
+		}
+		err = op(n)
+		release(err)
+		if !era2026 || n == 1 {
+			releaseAttempt(err)
+		}
+		if err == nil || !r.IsErrorRetryable(err) {
+			return err
+		}
+		if limit := r.MaxAttempts(); limit > 0 && n >= limit {
+			return fmt.Errorf("exceeded maximum number of attempts, %d, %w", n, err)
+		}
+		var refused error
+		if release, refused = r.GetRetryToken(ctx, err); refused != nil {
+			return errors.Join(err, refused)
+		}
+		number := n
+		if era2026 {
+			number--
+		}
+		wait, refused := r.RetryDelay(number, err)
+		if refused != nil {
+			return refused
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return fmt.Errorf("canceled, %w", ctx.Err())
+		}
+	}
+}
+
+type status int
+
+func (s status) Error() string       { return http.StatusText(int(s)) }
+func (s status) HTTPStatusCode() int { return int(s) }
+
+func TestAWSWaitsAreThePolicysInBothModes(t *testing.T) {
+	for _, era2026 := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			attempts := 0
+			err := sdk(t.Context(), plug.AWS(&steps), era2026, func(int) error { attempts++; return status(503) })
+			require.ErrorIs(t, err, status(503))
+			require.Equal(t, 4, attempts)
+			want := 700 * time.Millisecond
+			if era2026 {
+				want = 400 * time.Millisecond // 0 and 1 are the same retry to whom cannot tell
+			}
+			require.Equal(t, want, time.Since(began))
+		})
+	}
+}
+
+func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {
+	for _, era2026 := range []bool{false, true} {
+		t.Run(fmt.Sprint(era2026), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := new(books)
+				p := steps
+				p.Budget = b
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := sdk(ctx, plug.AWS(&p), era2026, func(n int) error {
+					if n < 3 {
+						return status(503)
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				require.Equal(t, 1, b.firsts)
+				require.Equal(t, 2, b.retries)
+				require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeTransient, backoff.OutcomeSuccess}, b.done)
+				require.Empty(t, b.open)
+			})
+		})
+	}
+}
+
+func TestAWSCallCancelledInAPauseGivesItsRetryBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(books)
+		p := steps
+		p.Budget = b
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		err := sdk(ctx, plug.AWS(&p), false, func(int) error { return status(503) })
+		require.ErrorIs(t, err, context.Canceled)
+		synctest.Wait()
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, b.done)
+		require.Empty(t, b.open)
+	})
+}
+
+func TestAWSCallsThatShareAContextAreCountedRightInSum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(books)
+		p := steps
+		p.Budget = b
+		r := plug.AWS(&p)
+		var calls sync.WaitGroup
+		for i := range 20 {
+			calls.Go(func() {
+				time.Sleep(time.Duration(i) * 30 * time.Millisecond)
+				sdk(t.Context(), r, i%2 == 0, func(n int) error {
+					if n < 3 {
+						return status(503)
+					}
+					return nil
+				})
+			})
+		}
+		calls.Wait()
+		require.Equal(t, 20, b.firsts)
+		require.Equal(t, 40, b.retries)
+	})
+}
+
+func TestAWSBudgetThatRefusesEndsTheCallForGood(t *testing.T) {
+	b := new(books)
+	p := steps
+	p.Name, p.Budget = "put", b
+	err := sdk(t.Context(), plug.AWS(&p), false, func(int) error { b.refuse = true; return status(503) })
+	require.ErrorIs(t, err, backoff.ErrBudget)
+	require.ErrorIs(t, err, status(503))
+	require.ErrorContains(t, err, "backoff: put: retry budget refused")
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "final to the policies around it")
+
+	err = sdk(t.Context(), plug.AWS(&p), false, func(int) error { t.Fatal("attempt without leave"); return nil })
+	require.ErrorIs(t, err, backoff.ErrBudget)
+}
+
+func TestAWSBudgetMakesAttemptsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &books{wait: time.Second}
+		p := steps
+		p.MaxAttempts, p.Budget = 2, b
+		began := time.Now()
+		err := sdk(t.Context(), plug.AWS(&p), false, func(int) error { return status(503) })
+		require.ErrorIs(t, err, status(503))
+		require.Equal(t, 2*time.Second, time.Since(began), "the longer of the two waits")
+
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		began = time.Now()
+		err = sdk(ctx, plug.AWS(&p), false, func(int) error { return nil })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, time.Since(began), "a wait in vain is not begun")
+		require.Empty(t, b.open)
+
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		err = sdk(ctx, plug.AWS(&p), false, func(int) error { return nil })
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, b.open)
+	})
+}
+
+func TestAWSBudgetIsAskedAgainAtDeparture(t *testing.T) {
+	b := &books{leave: true}
+	p := steps
+	p.Budget = b
+	err := sdk(t.Context(), plug.AWS(&p), false, func(int) error { return nil })
+	require.ErrorIs(t, err, backoff.ErrBudget)
+	require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.done)
+}
+
+func TestAWSWaitInVainIsNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(books)
+		p := steps
+		p.Budget = b
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		err := sdk(ctx, plug.AWS(&p), false, func(int) error { return status(503) })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, status(503))
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		require.Empty(t, b.open)
+	})
+}
+
+func TestAWSRetriesWhatIsKnownToBeTransient(t *testing.T) {
+	r := plug.AWS(&steps)
+	require.True(t, r.IsErrorRetryable(status(503)))
+	require.True(t, r.IsErrorRetryable(status(429)))
+	require.False(t, r.IsErrorRetryable(status(403)))
+	require.False(t, r.IsErrorRetryable(nil))
+	require.False(t, r.IsErrorRetryable(errors.New("who knows")), "a client's loop is no statement that its calls fail transiently")
+	require.False(t, r.IsErrorRetryable(&backoff.Error{Reason: backoff.ReasonAttempts, Attempts: 4, Last: status(503)}))
+	require.False(t, r.IsErrorRetryable(backoff.RetryAfter(status(503), time.Hour)), "beyond MaxHint")
+
+	p := steps
+	p.Classify = func(error) backoff.Class { return backoff.ClassThrottled }
+	require.True(t, plug.AWS(&p).IsErrorRetryable(errors.New("who knows")))
+	require.False(t, plug.AWS(&p).IsErrorRetryable(backoff.Permanent(errors.New("marked"))), "a mark stands above")
+	require.False(t, plug.AWS(&p).IsErrorRetryable(nil), "also where the classifier says yes to nil")
+}
+
+// answered is shaped like the SDK's ResponseError.
+type answered struct{ resp *wrapped }
+
+type wrapped struct{ *http.Response }
+
+func (e *answered) Error() string          { return "answered" }
+func (e *answered) RetryableError() bool   { return true }
+func (e *answered) HTTPResponse() *wrapped { return e.resp }
+
+func TestAWSObeysHints(t *testing.T) {
+	r := plug.AWS(&steps)
+	for header, want := range map[string]time.Duration{"Retry-After": 7 * time.Second, "X-Amz-Retry-After": 7 * time.Millisecond} {
+		resp := &wrapped{&http.Response{StatusCode: 503, Header: http.Header{header: {"7"}}}}
+		err := fmt.Errorf("operation: %w", &answered{resp})
+		wait, refused := r.RetryDelay(1, err)
+		require.NoError(t, refused)
+		require.GreaterOrEqual(t, wait, want)
+		require.LessOrEqual(t, wait, want+max(want/10, 100*time.Millisecond))
+	}
+	overlong := &answered{&wrapped{&http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"3600"}}}}}
+	require.False(t, r.IsErrorRetryable(overlong))
+	_, err := r.RetryDelay(1, overlong)
+	require.ErrorIs(t, err, backoff.ErrExhausted)
+
+	for _, odd := range []error{&answered{&wrapped{}}, &answered{}, oddResponse{}, oddResult(nil)} {
+		r.IsErrorRetryable(odd) // does not panic
+	}
+}
+
+type oddResponse struct{}
+
+func (oddResponse) HTTPResponse(int) *wrapped { return nil }
+func (oddResponse) Error() string             { return "odd" }
+func (oddResponse) Unwrap() error             { return nil }
+
+type oddResult []int // not comparable
+
+func (oddResult) HTTPResponse() int { return 0 }
+func (oddResult) Error() string     { return "odd" }
+
+func TestAWSRefusesWhatCannotBeObeyed(t *testing.T) {
+	never := func(int) error { t.Fatal("an attempt was made"); return nil }
+	err := sdk(t.Context(), plug.AWS(nil), false, never)
+	require.ErrorContains(t, err, "the policy is nil")
+	invalid := backoff.Policy{Schedule: backoff.Constant(-1)}
+	err = sdk(t.Context(), plug.AWS(&invalid), false, never)
+	require.ErrorContains(t, err, "Policy.Schedule: Constant is -1ns")
+	unlimited := backoff.Policy{MaxAttempts: -1}
+	err = sdk(t.Context(), plug.AWS(&unlimited), false, never)
+	require.ErrorContains(t, err, "set MaxAttempts, or give the call a deadline")
+
+	r := plug.AWS(nil)
+	require.Equal(t, 1, r.MaxAttempts())
+	require.False(t, r.IsErrorRetryable(status(503)))
+	_, err = r.RetryDelay(1, status(503))
+	require.ErrorContains(t, err, "the policy is nil")
+	_, err = r.GetRetryToken(t.Context(), status(503))
+	require.ErrorContains(t, err, "the policy is nil")
+	require.NoError(t, r.GetInitialToken()(nil))
+}
+
+func TestAWSWithoutLimitEndsWithItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steps
+		p.MaxAttempts = -1
+		r := plug.AWS(&p)
+		require.Zero(t, r.MaxAttempts(), "no limit, in the SDK's words")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		err := sdk(ctx, r, false, func(int) error { return status(503) })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Nil(t, ctx.Err(), "before it")
+	})
+}
+
+func TestAWSIdempotency(t *testing.T) {
+	p := steps
+	p.Idempotency = backoff.NonIdempotent
+	attempts := 0
+	op := func(int) error { attempts++; return status(503) }
+	err := sdk(t.Context(), plug.AWS(&p), false, op)
+	require.ErrorContains(t, err, "not idempotent, not sent again")
+	require.ErrorIs(t, err, status(503))
+	require.Equal(t, 1, attempts)
+
+	keyed := backoff.WithIdempotencyKey(t.Context(), "k")
+	attempts = 0
+	p.Schedule = backoff.Constant(0)
+	require.NotContains(t, sdk(keyed, plug.AWS(&p), false, op).Error(), "not idempotent")
+	require.Equal(t, 4, attempts)
+
+	p.Idempotency = backoff.NeverRetry
+	require.Equal(t, 1, plug.AWS(&p).MaxAttempts())
+	require.False(t, plug.AWS(&p).IsErrorRetryable(status(503)))
+}
+
+func TestAWSInitialTokenTellsTheBudgetOnce(t *testing.T) {
+	b := new(books)
+	p := steps
+	p.Budget = b
+	release := plug.AWS(&p).GetInitialToken()
+	release(status(400))
+	release(nil)
+	require.Equal(t, []backoff.Outcome{backoff.OutcomeDefinitive}, b.done)
+	b.refuse = true
+	require.NoError(t, plug.AWS(&p).GetInitialToken()(nil))
+}
+
+func TestAWSOutcomes(t *testing.T) {
+	b := new(books)
+	p := steps
+	p.Budget = b
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := plug.AWS(&p)
+	for _, err := range []error{status(429), backoff.Mark(status(503), backoff.ClassOverloaded), context.Canceled} {
+		release, _ := r.GetAttemptToken(ctx)
+		if err == context.Canceled {
+			cancel()
+		}
+		release(err)
+	}
+	require.Equal(t, []backoff.Outcome{backoff.OutcomeThrottled, backoff.OutcomeThrottled, backoff.OutcomeCanceled}, b.done)
+}
+
+func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
+	r := plug.AWS(&steps)
+	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := r.GetRetryToken(soon, errTransient)
+	require.NoError(t, err)
+	_, err = r.GetRetryToken(t.Context(), errTransient)
+	require.NoError(t, err)
+	_, err = r.RetryDelay(1, errTransient)
+	require.NoError(t, err, "whose deadline it is cannot be told")
+	_, err = r.GetRetryToken(t.Context(), backoff.Mark(oddResult(nil), backoff.ClassRetryable))
+	require.NoError(t, err)
+	_, err = r.GetRetryToken(t.Context(), oddResult(nil))
+	require.NoError(t, err)
+	_, err = r.RetryDelay(1, oddResult(nil))
+	require.NoError(t, err)
+	_, err = r.RetryDelay(1, status(403))
+	require.ErrorIs(t, err, status(403), "not to be retried")
+}
+
+func TestAWSIsSafeForConcurrentUse(t *testing.T) {
+	p := backoff.Policy{Schedule: backoff.Constant(time.Microsecond), Budget: new(backoff.RetryBudget)}
+	r := plug.AWS(&p)
+	var calls sync.WaitGroup
+	for i := range 16 {
+		calls.Go(func() {
+			for n := range 50 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if n%5 == 0 {
+					time.AfterFunc(time.Microsecond, cancel)
+				}
+				sdk(ctx, r, i%2 == 0, func(k int) error {
+					if k == 1 && n%3 == 0 {
+						return status(500)
+					}
+					return nil
+				})
+				cancel()
+			}
+		})
+	}
+	calls.Wait()
+}

@@ -1,0 +1,74 @@
+package plug
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// GRPCRetry is a policy in the shapes that go-grpc-middleware/v2/interceptors/retry asks
+// for. See [GRPC].
+type GRPCRetry struct {
+	rule
+	observe backoff.Observer // contained
+}
+
+// GRPC returns p as the three hooks of go-grpc-middleware's retry interceptor:
+//
+//	p := backoff.Policy{Classify: backoff.OnCode(status.Code, codes.Unavailable)}
+//	hooks := plug.GRPC(&p)
+//	retry.UnaryClientInterceptor(
+//		retry.WithMax(hooks.Max()),
+//		retry.WithBackoff(hooks.Backoff),
+//		retry.WithRetriable(hooks.Retriable),
+//		retry.WithOnRetryCallback(hooks.OnRetry),
+//	)
+//
+// An error's code is the business of p.Classify, as no package with gRPC's codes is imported
+// here; without it no status is known, and none is retried. MaxAttempts (by Max), Schedule,
+// Jitter (without its memory of the wait before), MaxDelay, Classify and Observer (of retries) hold. Trailers,
+// and so the server's pushback, are out of reach here: see contrib/backoffgrpc.
+//
+// A nil or invalid policy, and one that says NonIdempotent or NeverRetry, retries nothing. One without
+// a limit of attempts has 4, because the hooks cannot refuse a call that has no deadline. GRPCRetry is
+// safe for concurrent use.
+func GRPC(p *backoff.Policy) *GRPCRetry {
+	g := &GRPCRetry{rule: ruleOf(p)}
+	g.observe = backoff.Observers(g.policy.Observer)
+	return g
+}
+
+// Max is the number of attempts, the first included.
+func (g *GRPCRetry) Max() uint {
+	if n := g.attempts(); n > 0 {
+		return uint(n)
+	}
+	return 4
+}
+
+// Backoff returns the wait before a retry, counted from 1.
+func (g *GRPCRetry) Backoff(_ context.Context, retry uint) time.Duration {
+	return g.delay(int(min(retry, math.MaxInt)))
+}
+
+// Retriable reports whether a call that failed with err may be sent again; false for nil.
+func (g *GRPCRetry) Retriable(err error) bool {
+	return g.retryable(err) && g.repeatable(context.Background(), err)
+}
+
+// OnRetry tells p.Observer of a retry, counted from 1, that follows a failure.
+func (g *GRPCRetry) OnRetry(ctx context.Context, retry uint, err error) {
+	if g.observe == nil {
+		return
+	}
+	g.observe(ctx, backoff.Event{
+		Kind:        backoff.EventRetry,
+		Name:        g.policy.Name,
+		Attempt:     int(min(retry, math.MaxInt)),
+		MaxAttempts: int(min(g.Max(), math.MaxInt)),
+		Err:         err,
+		Class:       g.class(err),
+	})
+}

@@ -1,0 +1,162 @@
+package plug_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
+)
+
+func response(method string, status int, header ...string) *http.Response {
+	req, _ := http.NewRequest(method, "http://example.com", nil)
+	resp := &http.Response{StatusCode: status, Header: http.Header{}, Request: req, Body: io.NopCloser(strings.NewReader(""))}
+	for i := 0; i < len(header); i += 2 {
+		resp.Header.Set(header[i], header[i+1])
+	}
+	return resp
+}
+
+func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
+	keyed := response("POST", 503)
+	keyed.Request.Header.Set("Idempotency-Key", "k")
+	cases := []struct {
+		name string
+		resp *http.Response
+		err  error
+		want bool
+	}{
+		{name: "neither answer nor error"},
+		{name: "200", resp: response("GET", 200)},
+		{name: "404", resp: response("GET", 404)},
+		{name: "429", resp: response("GET", 429), want: true},
+		{name: "501", resp: response("GET", 501)},
+		{name: "503", resp: response("DELETE", 503), want: true},
+		{name: "POST", resp: response("POST", 503)},
+		{name: "PATCH", resp: response("PATCH", 429)},
+		{name: "POST with a key", resp: keyed, want: true},
+		{name: "no request", resp: &http.Response{StatusCode: 503}, want: true},
+		{name: "beyond MaxHint", resp: response("GET", 503, "Retry-After", "301")},
+		{name: "reset", err: &url.Error{Op: "Get", Err: syscall.ECONNRESET}, want: true},
+		{name: "reset POST", err: &url.Error{Op: "Post", Err: syscall.ECONNRESET}},
+		{name: "refused POST", err: &url.Error{Op: "Post", Err: syscall.ECONNREFUSED}, want: true},
+		{name: "unknown", err: errors.New("who knows")},
+		{name: "gave up", err: &backoff.Error{Reason: backoff.ReasonAttempts, Last: syscall.ECONNRESET}},
+	}
+	check, should := plug.RetryableHTTP(&steps).CheckRetry, plug.ShouldRetry(&steps)
+	for _, c := range cases {
+		got, err := check(t.Context(), c.resp, c.err)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.want, got, c.name)
+		require.Equal(t, c.want, should(c.resp, c.err), c.name)
+	}
+}
+
+func TestCheckRetryEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	again, err := plug.RetryableHTTP(&steps).CheckRetry(ctx, response("GET", 503), nil)
+	require.False(t, again)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestCheckRetryWithoutAnAnswerHasNoHintToMeasure(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	again, err := plug.RetryableHTTP(&steps).CheckRetry(ctx, nil, syscall.ECONNRESET)
+	require.NoError(t, err)
+	require.True(t, again)
+}
+
+func TestIdempotencyOfThePolicyComesBeforeTheMethods(t *testing.T) {
+	p := steps
+	p.Idempotency = backoff.Idempotent
+	require.True(t, plug.ShouldRetry(&p)(response("POST", 503), nil))
+	p.Idempotency = backoff.NonIdempotent
+	require.False(t, plug.ShouldRetry(&p)(response("GET", 503), nil))
+}
+
+func TestHTTPBackoffCountsFromZeroAndObeysHints(t *testing.T) {
+	h := plug.RetryableHTTP(&steps)
+	require.Equal(t, 100*time.Millisecond, h.Backoff(time.Hour, time.Hour, 0, nil), "the client's bounds are ignored")
+	require.Equal(t, 200*time.Millisecond, h.Backoff(0, 0, 1, response("GET", 503)))
+	require.Equal(t, time.Second, h.Backoff(0, 0, math.MaxInt, nil))
+	require.Equal(t, 100*time.Millisecond, h.Backoff(0, 0, -1, nil))
+	for name, value := range map[string]string{"Retry-After": "2", "Retry-After-Ms": "2000", "X-Ms-Retry-After-Ms": "2000", "X-Amz-Retry-After": "2000"} {
+		wait := h.Backoff(0, 0, 0, response("GET", 503, name, value))
+		require.GreaterOrEqual(t, wait, 2*time.Second, name)
+		require.LessOrEqual(t, wait, 2200*time.Millisecond, name)
+	}
+	require.Equal(t, 100*time.Millisecond, h.Backoff(0, 0, 0, response("GET", 503, "Retry-After", "soon")))
+	require.LessOrEqual(t, h.Backoff(0, 0, 0, response("GET", 503, "X-Amz-Retry-After", "60000")), 5*time.Second)
+	require.Equal(t, 100*time.Millisecond, h.Backoff(0, 0, 0, response("GET", 503, "Retry-After", "99999")), "of no answer that is retried")
+}
+
+func TestErrorHandlerSaysHowTheCallEnded(t *testing.T) {
+	h := plug.RetryableHTTP(&steps)
+	closed := &closing{}
+	resp := response("GET", 503)
+	resp.Status, resp.Body = "503 Busy", closed
+	_, err := h.ErrorHandler(resp, nil, 4)
+	require.EqualError(t, err, "backoff: gave up after 4 attempts: status 503 Busy")
+	require.True(t, closed.closed)
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err))
+	var header interface{ ResponseHeader() map[string][]string }
+	require.ErrorAs(t, err, &header)
+	require.NotNil(t, header.ResponseHeader())
+
+	_, err = h.ErrorHandler(nil, syscall.ECONNRESET, 0)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.ErrorIs(t, err, backoff.ErrExhausted)
+
+	unknown := errors.New("who knows")
+	_, err = h.ErrorHandler(nil, unknown, 1)
+	require.Equal(t, unknown, err)
+	_, err = h.ErrorHandler(nil, nil, 1)
+	require.Error(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, vain := h.CheckRetry(ctx, response("GET", 503, "Retry-After", "60"), nil)
+	_, err = h.ErrorHandler(nil, vain, 2)
+	require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: status Service Unavailable")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+type closing struct{ closed bool }
+
+func (c *closing) Read([]byte) (int, error) { return 0, io.EOF }
+func (c *closing) Close() error             { c.closed = true; return nil }
+
+func TestHTTPRefusesWhatCannotBeObeyed(t *testing.T) {
+	h := plug.RetryableHTTP(nil)
+	require.Zero(t, h.RetryMax())
+	_, err := h.CheckRetry(t.Context(), response("GET", 200), nil)
+	require.ErrorContains(t, err, "the policy is nil")
+	_, err = h.ErrorHandler(nil, err, 1)
+	require.ErrorContains(t, err, "the policy is nil")
+	require.False(t, plug.ShouldRetry(nil)(response("GET", 503), nil))
+	require.GreaterOrEqual(t, h.Backoff(0, 0, 0, nil), time.Duration(0))
+
+	unlimited := plug.RetryableHTTP(&backoff.Policy{MaxAttempts: -1})
+	require.Equal(t, math.MaxInt32, unlimited.RetryMax())
+	_, err = unlimited.CheckRetry(t.Context(), response("GET", 503), nil)
+	require.ErrorContains(t, err, "set MaxAttempts, or give the call a deadline")
+	again, err := unlimited.CheckRetry(t.Context(), response("GET", 200), nil)
+	require.NoError(t, err)
+	require.False(t, again)
+
+	yes := plug.ShouldRetry(&backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassRetryable }})
+	require.False(t, yes(nil, nil), "also where the classifier says yes to nil")
+	require.False(t, yes(response("GET", 200), nil))
+}
