@@ -475,6 +475,12 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 	return pause, !r.over
 }
 
+// Begin sleeps for the pause that Admit or Retry returned and begins the next attempt, for a
+// caller with a loop of its own that can wait here. It returns false, and ends the call, if
+// the context ended or the budget does not let the attempt depart. Calling it is
+// optional: without it the caller sleeps, and Retry takes note of the attempt in hindsight.
+func (r *Run) Begin(pause time.Duration) bool { return r.sleep(pause) && r.begin() }
+
 // Retry reports how an attempt ended and decides what follows: another attempt after
 // pause, or the end, of which Err tells. The caller sleeps, and ends the sleep if its context
 // does. A nil err is success; with a Budget or an Observer, report that too.

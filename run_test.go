@@ -514,3 +514,41 @@ func TestAnUnfinishedRunHasNoError(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, r.Err())
 }
+
+// A caller's own loop may leave the waiting to the Run, and has then all that Do has.
+func TestBeginWaitsAndBeginsForACallersOwnLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inFlight := &backoff.InFlight{Max: 1}
+		policy := steady(time.Second)
+		policy.Budget = inFlight
+		events := watch(policy)
+		r, start := policy.Start(t.Context()), time.Now()
+		pause, ok := r.Admit()
+		for attempt := 0; ok && r.Begin(pause); attempt++ {
+			require.Equal(t, 1, inFlight.Load(), "under way")
+			if attempt == 2 {
+				r.Retry(nil)
+				break
+			}
+			pause, ok = r.Retry(errBoom)
+			require.Zero(t, inFlight.Load(), "asleep")
+		}
+		require.NoError(t, r.Err())
+		require.Equal(t, 2*time.Second, time.Since(start))
+		require.Equal(t, time.Second, (*events)[1].Slept)
+		require.Equal(t, 3, (*events)[2].Attempt)
+	})
+}
+
+func TestBeginEndsTheCallWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := steady(time.Minute).Start(ctx)
+		pause, ok := r.Retry(errBoom)
+		require.True(t, ok)
+		time.AfterFunc(time.Second, cancel)
+		require.False(t, r.Begin(pause))
+		require.ErrorIs(t, r.Err(), context.Canceled)
+		require.ErrorIs(t, r.Err(), errBoom)
+	})
+}

@@ -48,15 +48,15 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 // run makes the attempts that the policy wants.
 func (c *call) run(ctx context.Context) error {
 	run := c.policy.Start(ctx)
-	if pause, ok := run.Admit(); !ok || !rest(ctx, run, pause) {
+	if pause, ok := run.Admit(); !ok || !run.Begin(pause) {
 		return run.Err()
 	}
-	return c.carry(ctx, run, c.attempt())
+	return c.carry(run, c.attempt())
 }
 
 // carry reports the first attempt and makes those that follow. The loop decides
 // nothing: what follows a failure is Run's answer.
-func (c *call) carry(ctx context.Context, run *backoff.Run, err error) error {
+func (c *call) carry(run *backoff.Run, err error) error {
 	for {
 		pause, ok := run.Retry(err)
 		if err == nil {
@@ -66,29 +66,11 @@ func (c *call) carry(ctx context.Context, run *backoff.Run, err error) error {
 			return run.Err()
 		}
 		c.drop()
-		if !rest(ctx, run, pause) {
+		if !run.Begin(pause) {
 			return run.Err()
 		}
 		err = c.attempt()
 	}
-}
-
-// rest sleeps between two attempts, and reports whether the next one may begin.
-func rest(ctx context.Context, run *backoff.Run, pause time.Duration) bool {
-	if pause <= 0 {
-		return true
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	}
-	for range run.Attempts() { // which finds that ctx has ended, and ends the run
-		break
-	}
-	return false
 }
 
 // end returns the last answer if there is one, and else the error.

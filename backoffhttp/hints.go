@@ -84,6 +84,9 @@ func signalled(err error, e *StatusError) error {
 	}
 	switch verdict(e.Header) {
 	case refuse:
+		if Classify(e) == backoff.ClassPermanent { // a declined card says nothing of the server
+			return backoff.Permanent(err)
+		}
 		return backoff.Mark(err, backoff.ClassOverloaded)
 	case invite:
 		return backoff.Mark(err, inviteClass(e))

@@ -280,3 +280,12 @@ func TestHoldBackIsOffByDefault(t *testing.T) {
 		require.Zero(t, w.waits()[0])
 	})
 }
+
+// A "no" on a definitive answer adds nothing to it: a breaker must not take declined
+// cards for an overloaded server.
+func TestANoOnADefinitiveAnswerLeavesItDefinitive(t *testing.T) {
+	for status, want := range map[int]backoff.Class{402: backoff.ClassPermanent, 409: backoff.ClassPermanent, 429: backoff.ClassOverloaded, 503: backoff.ClassOverloaded} {
+		err := backoffhttp.Check(&http.Response{StatusCode: status, Header: http.Header{"Stripe-Should-Retry": {"false"}}})
+		require.Equal(t, want, backoff.DefaultClassifier(err), "status %d", status)
+	}
+}

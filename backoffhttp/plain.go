@@ -64,7 +64,7 @@ func (p *plain) goOn(ctx context.Context, resp *http.Response, err error) error 
 	if refused := c.prepare(ctx); refused != nil {
 		err = refused
 	} else {
-		err = c.carry(ctx, c.policy.Start(ctx), err)
+		err = c.carry(c.policy.Start(ctx), err)
 	}
 	p.resp, p.err = c.end(err)
 	return err

@@ -163,7 +163,7 @@ func (b *resumedBody) reopen(err error) error {
 		pause, ok := b.run.Retry(err)
 		b.moved = false
 		b.call.drop()
-		if !ok || !rest(b.ctx, b.run, pause) {
+		if !ok || !b.run.Begin(pause) {
 			return surfaced(b.run.Err())
 		}
 		if err = b.ask(); err == nil {
