@@ -27,6 +27,10 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 # Every module: ". examples internal/bench ...".
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
+# Modules that build half of the cloud. Under the race detector that takes longer than
+# everything else together: make race SLOW= does it all the same.
+SLOW ?= internal/bench internal/plugtest
+
 # The files whose tests need servers, and the modules they belong to.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
 INTEGRATION := $(sort $(patsubst ./%,%,$(shell for f in $(TAGGED); do \
@@ -47,8 +51,8 @@ test: ## Run the tests that need no server, in every module
 	@echo "left out: integration tests that need servers ($(or $(INTEGRATION),no module has any)): run make integration"
 
 .PHONY: race
-race: ## Run the same tests under the race detector, in random order
-	$(call each,$(MODULES),CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...)
+race: ## Run the tests under the race detector, in random order; not in SLOW modules
+	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...)
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
