@@ -7,7 +7,7 @@ package clock
 
 import "time"
 
-// Source, where not nil, replaces time.Now. It must be set before anything else
+// Source replaces time.Now where it is not nil. It must be set before anything else
 // in the program uses the library, and is never set outside the simulator.
 var Source func() time.Time
 
