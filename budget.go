@@ -165,8 +165,9 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	}
 	now := a.Time()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.withdraw(now)
+	t, wait, ok := b.withdraw(now)
+	b.mu.Unlock()
+	return t, wait, ok
 }
 
 // withdraw grants one more retry, if the window or the spare ones have it.

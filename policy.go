@@ -188,8 +188,13 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 	r.policy, r.ctx, r.number = p, ctx, 1
 	r.opened, r.running, r.booked = true, true, p.Budget != nil
 	for {
-		wait, ok := r.fail(err)
-		if !ok || !r.sleep(wait) || !r.begin() {
+		switch wait, ok := r.fail(err); {
+		case !ok:
+			return r.err
+		case wait == 0 && !r.booked: // begin, less what fail has just looked at
+			r.number++
+			r.running = true
+		case !r.sleep(wait) || !r.begin():
 			return r.err
 		}
 		if err = r.call(op); err == nil {
@@ -258,7 +263,7 @@ func (p *Policy) spent(attempts int) bool {
 
 func (p *Policy) maxAttempts() int {
 	switch {
-	case p.Idempotency == NeverRetry:
+	case p.Idempotency != nil && p.Idempotency == NeverRetry:
 		return 1
 	case p.MaxAttempts == 0:
 		return defaultMaxAttempts
@@ -652,7 +657,12 @@ func (r *Run) shortened() bool {
 func (r *Run) fail(err error) (time.Duration, bool) {
 	r.cut = r.attempt != nil && r.timedOut(err) || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
 	ended := r.ctx.Err()
-	v := r.judge(err)
+	var v verdict
+	if r.held() {
+		v = r.guardedJudge(err)
+	} else {
+		v = judge(r.policy.Classify, err)
+	}
 	r.cut = r.cut || v.ended && ended == nil && r.shortened()
 	r.hint = v.hint
 	if r.barred = v.open; v.open == nil || r.number == 1 {
@@ -673,12 +683,9 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 	return wait, true
 }
 
-// judge asks for the verdict. What the attempt holds is given back also if the user's
-// classifier panics.
-func (r *Run) judge(err error) verdict {
-	if !r.held() {
-		return judge(r.policy.Classify, err)
-	}
+// guardedJudge asks for the verdict, and gives back what the attempt holds also if the
+// user's classifier panics.
+func (r *Run) guardedJudge(err error) verdict {
 	returned := false
 	defer func() {
 		if !returned {
