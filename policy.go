@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/bits"
 	mathrand "math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -184,24 +185,36 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && ctx.Err() == nil {
 		return err // to which all that follows would come
 	}
-	var r Run // not a literal: the compiler would build it twice, on the stack of every call that waits
+	r := runs.Get().(*Run)
 	r.policy, r.ctx, r.number = p, ctx, 1
 	r.opened, r.running, r.booked = true, true, p.Budget != nil
 	for {
 		switch wait, ok := r.fail(err); {
 		case !ok:
-			return r.err
+			return r.discard()
 		case wait == 0 && !r.booked: // begin, less what fail has just looked at
 			r.number++
 			r.running = true
 		case !r.sleep(wait) || !r.begin():
-			return r.err
+			return r.err // not put back: after a mass cancellation the pool would hold them all
 		}
 		if err = r.call(op); err == nil {
 			r.succeed()
-			return nil
+			return r.discard()
 		}
 	}
+}
+
+// runs are reused, and not on the stack: with a Run on it, the stack of every call
+// that waits would be twice as large.
+var runs = sync.Pool{New: func() any { return new(Run) }}
+
+// discard returns the call's error and puts its Run back.
+func (r *Run) discard() error {
+	err := r.err
+	*r = Run{}
+	runs.Put(r)
+	return err
 }
 
 // Start returns a new [Run], for callers that cannot give their operation away as a
