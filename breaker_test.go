@@ -58,6 +58,8 @@ func bubble(t *testing.T, name string, test func(*testing.T)) {
 }
 
 // Decision 67: exactly half is enough, given a minimum of calls.
+//
+// Contract row 32.
 func TestBreakerOpensAtHalfOfTwentyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backoff.Breaker

@@ -41,7 +41,7 @@ func TestRepeatable(t *testing.T) {
 func always(context.Context) bool { return true }
 func never(context.Context) bool  { return false }
 
-// Contract rows 96 and 106: the predicate sees the call, and any type will do.
+// Contract rows 96, 106 and 118: the predicate sees the call, and any type will do.
 func TestAConditionReadsTheContextOfTheCall(t *testing.T) {
 	type generation struct{}
 	policy := backoff.Policy{

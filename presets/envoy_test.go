@@ -48,6 +48,7 @@ func TestEnvoyDrawsWholeMillisecondsBelowTheInterval(t *testing.T) {
 	}
 }
 
+// Contract row 63.
 func TestEnvoyDocsAndSourceDiffer(t *testing.T) {
 	docs, source := endless(presets.EnvoyDocs(), always(top)), endless(presets.EnvoySource(), always(top))
 	const ms = time.Millisecond
@@ -55,6 +56,7 @@ func TestEnvoyDocsAndSourceDiffer(t *testing.T) {
 	require.Equal(t, []time.Duration{24 * ms, 49 * ms, 99 * ms, 199 * ms, 249 * ms}, waits(t, &source, 5))
 }
 
+// Contract row 61.
 func TestIstioLimitsEveryTryTheFirstIncluded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.Istio()

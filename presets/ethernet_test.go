@@ -29,6 +29,7 @@ var ethernetRows = []row{
 	},
 }
 
+// Contract row 86.
 func TestEthernetDrawsWholeSlotsAllEquallyLikely(t *testing.T) {
 	p := presets.Ethernet(0)
 	p.Rand = seeded()
@@ -39,6 +40,7 @@ func TestEthernetDrawsWholeSlotsAllEquallyLikely(t *testing.T) {
 	}
 }
 
+// Contract row 87.
 func TestEthernetWaitsFifteenTimesAndNeverBeyond1023Slots(t *testing.T) {
 	p := presets.Ethernet(0)
 	p.Rand = always(top)
@@ -56,6 +58,7 @@ func TestEthernetHasTheSlotOfItsSpeed(t *testing.T) {
 	require.Equal(t, 1023*fast, p.Delay(12))
 }
 
+// Contract row 90.
 func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
 	const n = 100_000
 	p := presets.ExponentialSlots(0, 0)
@@ -71,6 +74,7 @@ func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
 	}
 }
 
+// Contract row 88.
 func TestExponentialSlotsAreNotTruncatedAndDoNotWrap(t *testing.T) {
 	p := presets.ExponentialSlots(0, 0)
 	p.Rand = always(top)
@@ -104,6 +108,7 @@ func TestExponentialSlotsRefuseWhatIsNoBaseOrSlot(t *testing.T) {
 	}
 }
 
+// Contract row 89.
 func TestCSMACADoublesItsWindowAndStaysAtTheLast(t *testing.T) {
 	p := presets.CSMACA(20*time.Microsecond, 31, 0) // DSSS
 	p.Rand = always(top)

@@ -127,6 +127,7 @@ var gcsRows = []row{
 	},
 }
 
+// Contract row 102.
 func TestGCSCppWindowsStartWhereTheLastEndedAndRestAtTheMaximum(t *testing.T) {
 	low, high := presets.GCSCpp(0, 0, 0, 0), presets.GCSCpp(0, 0, 0, 0)
 	low.Rand, high.Rand = always(0), always(top)
@@ -139,6 +140,7 @@ func TestGCSCppWindowsStartWhereTheLastEndedAndRestAtTheMaximum(t *testing.T) {
 	}
 }
 
+// Contract row 103.
 func TestGCSCppFourthWindowIsThatOfTheCodeNotOfTheDocument(t *testing.T) {
 	p := presets.GCSCpp(time.Second, time.Minute, 3, 0)
 	p.Rand = always(0)
@@ -207,6 +209,7 @@ func TestGCSGoResumableChunkStartsAgainWithProgress(t *testing.T) {
 	})
 }
 
+// Contract row 110.
 func TestGCSGoCustomEndsWithAContextOf500Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.GCSGoCustom()
@@ -222,6 +225,7 @@ func TestGCSGoCustomEndsWithAContextOf500Seconds(t *testing.T) {
 	})
 }
 
+// Contract row 115.
 func TestGCSJavaCutsTheAttemptToWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.GCSJavaDefault()
@@ -292,6 +296,7 @@ func TestGCSJavaCustomIsTheInitialAttemptAndNineRetries(t *testing.T) {
 	require.Len(t, p.Preview(0).Waits, 9)
 }
 
+// Contract row 119.
 func TestGCSNodeGivesUpAtOnceWhereTheOriginalShortensItsLastWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.GCSNode(0, 0, 0, 10*time.Second)

@@ -119,6 +119,7 @@ func TestAPIN5WaitsFiveTimesAndBetween31And36Seconds(t *testing.T) {
 	}
 }
 
+// Contract rows 99 and 100.
 func TestGCloudIsBuiltOfItsFourProperties(t *testing.T) {
 	p := presets.GCloud(2*time.Second, 3, 5, 20*time.Second)
 	p.Rand = always(0.5)

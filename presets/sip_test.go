@@ -36,6 +36,7 @@ var sipRows = []row{
 	},
 }
 
+// Contract row 85.
 func TestSIPTimerASendsSevenTimesWithin64T1(t *testing.T) {
 	want := []time.Duration{0, 500, 1500, 3500, 7500, 15500, 31500} // ms
 	sends(t, presets.SIPTimerA(0), 1, want)
