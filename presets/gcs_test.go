@@ -385,6 +385,7 @@ func TestGCSRubyRetriesAreOverriddenPerOperation(t *testing.T) {
 	})
 }
 
+// Contract row 107; gcs-csharp-default above is the other half.
 func TestGCSPHPAddsWholeMicroseconds(t *testing.T) {
 	p := presets.GCSPHP()
 	draw := seeded()
