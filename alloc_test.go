@@ -127,3 +127,19 @@ func TestDoValueOfAStackCostsWhatItsDoCosts(t *testing.T) {
 		n += v
 	})
 }
+
+// Nor has one that is told.
+func TestAnEventAllocatesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	policy := backoff.Policy{Schedule: backoff.Constant(0), Observer: func(context.Context, backoff.Event) {}}
+	requireAllocs(t, 0, "Do", func() {
+		n := 0
+		_ = policy.Do(ctx, func(context.Context) error {
+			if n++; n <= 3 {
+				return errBoom
+			}
+			return nil
+		})
+	})
+}

@@ -192,7 +192,7 @@ type Doer interface {
 // while op itself still runs on the caller's.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
 	p, ok := d.(*Policy)
-	if !ok || p.Budget != nil || p.guarded() || p.unsound() || ctx.Err() != nil {
+	if !ok || p.watched() || p.guarded() || p.unsound() || ctx.Err() != nil {
 		return doValue(ctx, d, op)
 	}
 	// What follows is Do, with one call less between the caller and op.

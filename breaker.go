@@ -129,12 +129,12 @@ type Breaker struct {
 	MinAttempt time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier
-	// OnChange is told of every change of state, in order, one at a time, and with no
+	// Observer is told of every change of state, in order, one at a time, and with no
 	// lock held: it may call the breaker. The call that caused the change waits for it,
 	// unless an earlier change is still being told; so it must not wait for what that
-	// call holds. A panic or a runtime.Goexit in it ends with it, without a word, as it
-	// runs on a goroutine of its own. nil means none.
-	OnChange func(Transition)
+	// call holds. It runs on a goroutine of its own. It is also told of every call that is
+	// refused, on that call's goroutine. nil means none.
+	Observer Observer
 	// Rand draws the numbers for Jitter and Ramp, uniformly from [0,1). It must be safe
 	// for concurrent use. nil means math/rand/v2.
 	Rand func() float64
@@ -142,7 +142,7 @@ type Breaker struct {
 	phase atomic.Pointer[phase] // nil before first use
 
 	mu         sync.Mutex
-	news       *news         // for OnChange; nil as long as there were none
+	news       *news         // for Observer; nil as long as there were none
 	prev       time.Duration // how long the circuit was open last, for Jitter
 	generation uint32        // of phases
 	openings   uint16        // in a row
@@ -269,7 +269,7 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 	}
 	switch path := p.path.Load(); {
 	case path == pathRefuse:
-		return p.refusal
+		return b.refuse(ctx, p.refusal)
 	case path != pathQuick:
 		return b.do(ctx, p, op)
 	}
@@ -279,7 +279,7 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 	over := false
 	defer func() {
 		if !over {
-			b.crashed(permit{phase: p})
+			b.crashed(ctx, permit{phase: p})
 		}
 	}()
 	err := op(ctx)
@@ -302,14 +302,14 @@ func (b *Breaker) around(ctx context.Context, p *Policy, op func(context.Context
 	over := false
 	defer func() {
 		if !over {
-			b.crashed(permit{phase: phase})
+			b.crashed(ctx, permit{phase: phase})
 		}
 	}()
 	err := op(ctx)
 	if err != nil {
 		err = p.redo(ctx, op, err)
 	} else {
-		p.pay()
+		p.pay(ctx)
 	}
 	over = true
 	if err == nil {
@@ -325,20 +325,35 @@ func (b *Breaker) do(ctx context.Context, p *phase, op func(context.Context) err
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t, err := b.admit(p)
+	t, err := b.admit(ctx, p)
 	if err != nil {
-		return err
+		return b.refuse(ctx, err)
 	}
 	over := false
 	defer func() {
 		if !over {
-			b.crashed(t)
+			b.crashed(ctx, t)
 		}
 	}()
 	err = op(ctx)
 	over = true
 	b.report(ctx, t, err)
 	return err
+}
+
+// refuse returns why a call is refused, and tells it.
+func (b *Breaker) refuse(ctx context.Context, why error) error {
+	if b.Observer != nil {
+		b.Observer.tell(ctx, &Event{Kind: EventRefused, Name: b.Name, Reason: refusalOf(why), Err: why})
+	}
+	return why
+}
+
+func refusalOf(err error) Reason {
+	if _, ok := err.(*OpenError); ok {
+		return ReasonOpen
+	}
+	return ReasonInvalid
 }
 
 // Wrap returns op under the breaker, for those who want a function.
@@ -354,9 +369,9 @@ func (b *Breaker) Wrap(op func(context.Context) error) func(context.Context) err
 //
 // It does not block. If the circuit is open, err is an [*OpenError] and done is nil.
 func (b *Breaker) Allow() (done func(error), err error) {
-	t, err := b.admit(b.current())
+	t, err := b.admit(context.Background(), b.current())
 	if err != nil {
-		return nil, err
+		return nil, b.refuse(context.Background(), err)
 	}
 	var told atomic.Bool
 	return func(err error) {
@@ -367,7 +382,7 @@ func (b *Breaker) Allow() (done func(error), err error) {
 }
 
 // State returns the state at this moment. An open circuit whose time is over is
-// half-open, even if OnChange is not told before a call comes.
+// half-open, even if Observer is not told before a call comes.
 func (b *Breaker) State() State {
 	p := b.phase.Load()
 	switch {
@@ -382,7 +397,7 @@ func (b *Breaker) State() State {
 // Stats returns the state of the breaker in detail. It takes the lock.
 func (b *Breaker) Stats() BreakerStats {
 	p := b.lock()
-	defer b.unlock()
+	defer b.unlock(context.Background())
 	return b.stats(p)
 }
 
@@ -390,7 +405,7 @@ func (b *Breaker) Stats() BreakerStats {
 // or forced.
 func (b *Breaker) Trip() {
 	b.lock()
-	defer b.unlock()
+	defer b.unlock(context.Background())
 	if b.mode <= ModeObserve && b.turn().state != StateOpen {
 		b.open(TriggerManual, result{})
 	}
@@ -400,7 +415,7 @@ func (b *Breaker) Trip() {
 // What is under way has no consequence.
 func (b *Breaker) Reset() {
 	b.lock()
-	defer b.unlock()
+	defer b.unlock(context.Background())
 	if b.mode <= ModeObserve {
 		b.restart()
 	}
@@ -411,7 +426,7 @@ func (b *Breaker) Reset() {
 // consequence. An unknown mode, and an invalid breaker, change nothing.
 func (b *Breaker) Force(m Mode) {
 	b.lock()
-	defer b.unlock()
+	defer b.unlock(context.Background())
 	if m == b.mode || m >= modeInvalid || b.mode == modeInvalid {
 		return
 	}

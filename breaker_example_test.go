@@ -30,8 +30,10 @@ func ExampleBreaker() {
 func ExampleBreaker_Force() {
 	breaker := &backoff.Breaker{
 		Name: "search",
-		OnChange: func(t backoff.Transition) {
-			fmt.Printf("%s: %v -> %v (%v)\n", t.Name, t.From, t.To, t.Trigger)
+		Observer: func(_ context.Context, e backoff.Event) {
+			if t := e.Transition; t != nil {
+				fmt.Printf("%s: %v -> %v (%v)\n", t.Name, t.From, t.To, t.Trigger)
+			}
 		},
 	}
 	breaker.Force(backoff.ModeObserve)

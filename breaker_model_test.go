@@ -319,7 +319,7 @@ func TestBreakerOpensAnyNumberOfTimes(t *testing.T) {
 	b := &Breaker{OpenFor: Constant(0)}
 	b.lock()
 	b.openings = maxOpenings
-	b.unlock()
+	b.unlock(context.Background())
 	b.Trip()
 	require.Equal(t, maxOpenings, b.Stats().Openings)
 }
@@ -329,16 +329,16 @@ func TestBreakerAsksAgainUnderTheLock(t *testing.T) {
 	for mode, counted := range map[Mode]bool{ModeEnforce: true, ModeForcedClosed: false} {
 		b := new(Breaker)
 		b.Force(mode)
-		p, err := b.ask()
+		p, err := b.ask(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, counted, p.phase != nil)
 	}
 	b := &Breaker{FailureRate: 2}
-	_, err := b.ask()
+	_, err := b.ask(context.Background())
 	require.Error(t, err)
 	b = new(Breaker)
 	b.Trip()
-	_, err = b.ask()
+	_, err = b.ask(context.Background())
 	require.ErrorIs(t, err, ErrOpen)
 	b.Reset()
 }

@@ -1,6 +1,7 @@
 package backoff
 
 import (
+	"context"
 	mathrand "math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -79,7 +80,7 @@ func (b *Breaker) current() *phase {
 		return p
 	}
 	p := b.lock()
-	b.unlock()
+	b.unlock(context.Background())
 	return p
 }
 
@@ -240,7 +241,7 @@ func (b *Breaker) move(p *phase, why Trigger, err error) {
 	}
 	b.generation++
 	b.phase.Store(p)
-	if b.OnChange == nil || p.state == old.state {
+	if b.Observer == nil || p.state == old.state {
 		return
 	}
 	t := Transition{Name: b.Name, From: old.state, To: p.state, Trigger: why, At: p.began,
@@ -252,7 +253,7 @@ func (b *Breaker) move(p *phase, why Trigger, err error) {
 }
 
 // admit lets a call through, or says why not.
-func (b *Breaker) admit(p *phase) (permit, error) {
+func (b *Breaker) admit(ctx context.Context, p *phase) (permit, error) {
 	switch p.path.Load() {
 	case pathQuick:
 		return permit{phase: p}, nil
@@ -265,7 +266,7 @@ func (b *Breaker) admit(p *phase) (permit, error) {
 	case pathPass:
 		return permit{}, nil
 	}
-	return b.ask()
+	return b.ask(ctx)
 }
 
 // ramp admits a share of the calls, which grows.
@@ -280,9 +281,9 @@ func (b *Breaker) ramp(p *phase) (permit, error) {
 }
 
 // ask decides under the lock.
-func (b *Breaker) ask() (permit, error) {
+func (b *Breaker) ask(ctx context.Context) (permit, error) {
 	b.lock()
-	defer b.unlock()
+	defer b.unlock(ctx)
 	p := b.turn()
 	switch {
 	case p.state == StateHalfOpen:
@@ -314,23 +315,23 @@ func (b *Breaker) probe(p *phase) (permit, bool) {
 }
 
 // settle takes in how a call ended.
-func (b *Breaker) settle(t permit, r result) {
+func (b *Breaker) settle(ctx context.Context, t permit, r result) {
 	switch {
 	case t.phase == nil || t.lease == nil && r.score == scoreNone:
 	case t.lease == nil && r.score == scoreGood && !r.slow:
 		t.phase.good.Add()
 	default:
-		if stats, undecided := b.record(t, r); undecided && b.TripIf(stats) {
-			b.obey(t, r)
+		if stats, undecided := b.record(ctx, t, r); undecided && b.TripIf(stats) {
+			b.obey(ctx, t, r)
 		}
 	}
 }
 
 // record takes it in under the lock, and reports whether the user's own rule is to be
 // asked.
-func (b *Breaker) record(t permit, r result) (stats BreakerStats, undecided bool) {
+func (b *Breaker) record(ctx context.Context, t permit, r result) (stats BreakerStats, undecided bool) {
 	p := b.lock()
-	defer b.unlock()
+	defer b.unlock(ctx)
 	switch {
 	case p != t.phase: // too late
 	case p.state == StateHalfOpen:
@@ -346,9 +347,9 @@ func (b *Breaker) record(t permit, r result) (stats BreakerStats, undecided bool
 }
 
 // obey opens the circuit because the user's own rule says so.
-func (b *Breaker) obey(t permit, r result) {
+func (b *Breaker) obey(ctx context.Context, t permit, r result) {
 	p := b.lock()
-	defer b.unlock()
+	defer b.unlock(ctx)
 	if p == t.phase {
 		b.open(TriggerRule, r)
 	}
@@ -534,10 +535,15 @@ func limited[N int | time.Duration](n, standard N) N {
 	return n
 }
 
-// news is what OnChange is yet to be told.
+// news is what Observer is yet to be told.
 type news struct {
-	queue []Transition
+	queue []item
 	busy  bool // somebody is telling
+}
+
+type item struct {
+	Transition
+	ctx context.Context // of the call that caused it
 }
 
 // post adds to the news.
@@ -545,13 +551,13 @@ func (b *Breaker) post(t Transition) {
 	if b.news == nil {
 		b.news = new(news)
 	}
-	b.news.queue = append(b.news.queue, t)
+	b.news.queue = append(b.news.queue, item{Transition: t})
 }
 
-// unlock gives the lock back, and tells the news that came up under it.
-func (b *Breaker) unlock() {
+// unlock gives the lock back, and tells the news that came up under it, in the name of ctx.
+func (b *Breaker) unlock(ctx context.Context) {
 	n := b.news
-	if n == nil || n.busy || len(n.queue) == 0 {
+	if n == nil || !n.sign(ctx) || n.busy {
 		b.mu.Unlock()
 		return
 	}
@@ -562,8 +568,16 @@ func (b *Breaker) unlock() {
 	<-done
 }
 
-// tell tells the news until there are none. If OnChange panics or leaves the goroutine,
-// another one goes on.
+// sign puts ctx to the news that nobody's name is on, and reports whether there are any.
+func (n *news) sign(ctx context.Context) bool {
+	for i := len(n.queue) - 1; i >= 0 && n.queue[i].ctx == nil; i-- {
+		n.queue[i].ctx = ctx
+	}
+	return len(n.queue) > 0
+}
+
+// tell tells the news until there are none. If Observer leaves the goroutine, another
+// one goes on.
 func (b *Breaker) tell(done chan struct{}) {
 	over := false
 	defer func() {
@@ -571,25 +585,24 @@ func (b *Breaker) tell(done chan struct{}) {
 			close(done)
 			return
 		}
-		_ = recover()
 		go b.tell(done)
 	}()
-	for t, ok := b.next(); ok; t, ok = b.next() {
-		b.OnChange(t)
+	for it, ok := b.next(); ok; it, ok = b.next() {
+		b.Observer.tell(it.ctx, &Event{Kind: EventTransition, Name: b.Name, Err: it.Err, Transition: &it.Transition})
 	}
 	over = true
 }
 
 // next takes the oldest of the news.
-func (b *Breaker) next() (t Transition, ok bool) {
+func (b *Breaker) next() (it item, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.news
 	if len(n.queue) == 0 {
 		n.queue, n.busy = nil, false
-		return Transition{}, false
+		return item{}, false
 	}
-	t = n.queue[0]
+	it = n.queue[0]
 	n.queue = n.queue[1:]
-	return t, true
+	return it, true
 }

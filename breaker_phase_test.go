@@ -414,7 +414,7 @@ func TestBreakerTellsEachTransitionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []backoff.Transition
 		b := rateBreaker()
-		b.OnChange = func(tr backoff.Transition) { got = append(got, tr) }
+		b.Observer = onTransition(func(tr backoff.Transition) { got = append(got, tr) })
 		began := time.Now()
 		feed(b, 20, errOutage)
 		time.Sleep(6 * time.Second)
@@ -438,23 +438,24 @@ func TestBreakerNamesItsTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last backoff.Trigger
 		note := func(tr backoff.Transition) { last = tr.Trigger }
-		streak := &backoff.Breaker{Streak: 1, StreakSpan: -1, OnChange: note}
+		streak := &backoff.Breaker{Streak: 1, StreakSpan: -1, Observer: onTransition(note)}
 		feed(streak, 1, errOutage)
 		require.Equal(t, backoff.TriggerStreak, last)
 		time.Sleep(6 * time.Second)
 		feed(streak, 1, errOutage)
 		require.Equal(t, backoff.TriggerProbe, last)
-		slow := &backoff.Breaker{SlowCall: time.Second, MinCalls: 1, OnChange: note}
+		slow := &backoff.Breaker{SlowCall: time.Second, MinCalls: 1, Observer: onTransition(note)}
 		_ = slow.Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
 		require.Equal(t, backoff.TriggerSlow, last)
 	})
 }
 
-func TestBreakerSurvivesItsListener(t *testing.T) {
+func TestBreakerSurvivesItsObserver(t *testing.T) {
+	silence(t)
 	bubble(t, "that calls the breaker", func(t *testing.T) {
 		var to []backoff.State
 		b := rateBreaker()
-		b.OnChange = func(tr backoff.Transition) {
+		b.Observer = onTransition(func(tr backoff.Transition) {
 			to = append(to, tr.To)
 			b.State()
 			b.Stats()
@@ -462,7 +463,7 @@ func TestBreakerSurvivesItsListener(t *testing.T) {
 				b.Reset()
 				b.Trip()
 			}
-		}
+		})
 		b.Trip()
 		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateClosed, backoff.StateOpen}, to)
 	})
@@ -471,12 +472,12 @@ func TestBreakerSurvivesItsListener(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			told := 0
 			b := rateBreaker()
-			b.OnChange = func(backoff.Transition) {
+			b.Observer = onTransition(func(backoff.Transition) {
 				if told++; told == 1 {
 					b.Reset()
 				}
 				leave()
-			}
+			})
 			b.Trip()
 			require.Equal(t, 2, told, "also of what came up meanwhile")
 			b.Trip()
@@ -487,7 +488,7 @@ func TestBreakerSurvivesItsListener(t *testing.T) {
 		release := make(chan struct{})
 		var to []backoff.State
 		b := rateBreaker()
-		b.OnChange = func(tr backoff.Transition) { <-release; to = append(to, tr.To) }
+		b.Observer = onTransition(func(tr backoff.Transition) { <-release; to = append(to, tr.To) })
 		tripped := make(chan struct{})
 		go func() { b.Trip(); close(tripped) }()
 		synctest.Wait()

@@ -277,7 +277,7 @@ func TestBreakerObeysARuleOfTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var triggers []backoff.Trigger
 		b := &backoff.Breaker{FailureRate: -1, Streak: -1}
-		b.OnChange = func(tr backoff.Transition) { triggers = append(triggers, tr.Trigger) }
+		b.Observer = onTransition(func(tr backoff.Transition) { triggers = append(triggers, tr.Trigger) })
 		b.TripIf = func(s backoff.BreakerStats) bool {
 			require.Equal(t, backoff.StateClosed, b.State(), "may call the breaker")
 			return s.Failures == 7 && s.Successes == 3 && b.Stats().Streak == 4
@@ -340,7 +340,7 @@ func TestBreakerModes(t *testing.T) {
 	bubble(t, "observe", func(t *testing.T) {
 		var to []backoff.State
 		b := rateBreaker()
-		b.OnChange = func(tr backoff.Transition) { to = append(to, tr.To) }
+		b.Observer = onTransition(func(tr backoff.Transition) { to = append(to, tr.To) })
 		b.Force(backoff.ModeObserve)
 		require.Equal(t, 30, feed(b, 30, errOutage))
 		require.Equal(t, backoff.StateOpen, b.State())
@@ -518,7 +518,7 @@ func useConcurrently(t *testing.T) {
 	var told []backoff.Transition
 	b := &backoff.Breaker{Streak: 3, StreakSpan: -1, MinCalls: 3, OpenFor: backoff.Constant(time.Millisecond), Probes: 2, Ramp: time.Millisecond,
 		SlowCall: time.Hour, TripIf: func(s backoff.BreakerStats) bool { return s.Streak > 1 }}
-	b.OnChange = func(tr backoff.Transition) { told = append(told, tr) }
+	b.Observer = onTransition(func(tr backoff.Transition) { told = append(told, tr) })
 	var group sync.WaitGroup
 	for g := range 8 {
 		group.Go(func() {
@@ -546,13 +546,22 @@ func useConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
-	b.OnChange = nil
+	b.Observer = nil
 	b.Reset()
 	for i, tr := range told {
 		require.NotEqual(t, tr.From, tr.To)
 		if i > 0 {
 			require.Equal(t, told[i-1].To, tr.From, "in order, none left out")
 			require.Less(t, told[i-1].Generation, tr.Generation)
+		}
+	}
+}
+
+// onTransition is an Observer of transitions only.
+func onTransition(tell func(backoff.Transition)) backoff.Observer {
+	return func(_ context.Context, e backoff.Event) {
+		if e.Kind == backoff.EventTransition {
+			tell(*e.Transition)
 		}
 	}
 }

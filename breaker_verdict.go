@@ -29,12 +29,12 @@ var errCrashed = errors.New("backoff: operation panicked or left its goroutine")
 
 // report takes in what a call returned.
 func (b *Breaker) report(ctx context.Context, t permit, err error) {
-	b.settle(t, b.weigh(ctx, t, err))
+	b.settle(ctx, t, b.weigh(ctx, t, err))
 }
 
 // crashed takes in that a call did not return.
-func (b *Breaker) crashed(t permit) {
-	b.settle(t, result{err: errCrashed, score: scoreBad})
+func (b *Breaker) crashed(ctx context.Context, t permit) {
+	b.settle(ctx, t, result{err: errCrashed, score: scoreBad})
 }
 
 // weigh says how a call ended.

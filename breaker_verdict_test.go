@@ -237,7 +237,7 @@ func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refusedByBudget, timedOut, retried, served, sent int
 		var states []backoff.State
-		b := &backoff.Breaker{OpenFor: backoff.Constant(3 * time.Second), OnChange: func(tr backoff.Transition) { states = append(states, tr.To) }}
+		b := &backoff.Breaker{OpenFor: backoff.Constant(3 * time.Second), Observer: onTransition(func(tr backoff.Transition) { states = append(states, tr.To) })}
 		p := &backoff.Policy{
 			AttemptTimeout: backoff.Constant(100 * time.Millisecond),
 			Budget:         new(backoff.RetryBudget),

@@ -76,7 +76,7 @@ func (r Reason) String() string {
 // policy was limited to one attempt it is not: such a policy leaves retrying to others.
 //
 // Elapsed counts from the beginning of the call if the policy has a MaxElapsed,
-// AttemptTimeout, Idempotency, Observer, or a Budget other than [RetryBudget]. Without
+// AttemptTimeout, Idempotency, or a Budget other than [RetryBudget]. Without
 // any of these a policy does not look at the clock until there is something to wait
 // for, as that would cost more than the rest of a successful call; then Elapsed leaves
 // out the first attempt.

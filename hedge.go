@@ -88,6 +88,9 @@ type Hedge struct {
 	// Budget is asked for every attempt, the first included; it should be the one that
 	// the policies for the same service share. nil means none.
 	Budget Budget
+	// Observer is told of every call when it is over: first of its hedges, each of which won or
+	// lost or was refused, then of the end. nil means none.
+	Observer Observer
 	// Detach runs the first attempt on a goroutine of its own. Otherwise it runs on
 	// the caller's, which makes fast calls cheap, and HedgeValue cannot return
 	// before it does, even if a hedge has won: the operation must return when its
@@ -180,6 +183,7 @@ func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (
 	c := &contest[T]{op: op, discard: discard}
 	c.runner, c.keep = c, discard != nil
 	if !c.start(ctx, h) {
+		c.notify()
 		return c.value, c.err
 	}
 	returned := false
@@ -187,6 +191,7 @@ func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (
 		if !returned { // the first attempt panicked, or left the goroutine
 			c.crash(&c.first, nil)
 		}
+		c.notify()
 	}()
 	decided := false
 	if h.Detach {

@@ -76,6 +76,8 @@ type race struct {
 	granted  bool          // the next hedge is paid for, and only has to wait
 	over     bool
 	broken   bool // by a panic or, if that is nil, by a Goexit
+	refused  bool // a hedge, for want of something to pay it with
+	winner   int8 // of a call that succeeded
 }
 
 // start begins the call, or reports that there is none.
@@ -390,6 +392,7 @@ func (r *race) ask(now time.Time) bool {
 // refuse stops the hedging because there is nothing to pay it with.
 func (r *race) refuse() {
 	r.hedge.refused.Add(1)
+	r.refused = true
 	r.stop(ReasonBudget)
 }
 
@@ -457,6 +460,9 @@ func (r *race) giveUp(why Reason) {
 func (r *race) end(err error, winner *hedgeAttempt) {
 	r.stop(ReasonAttempts)
 	r.over, r.err = true, err
+	if winner != nil {
+		r.winner = int8(winner.number)
+	}
 	for _, a := range r.attempts[:r.number] {
 		switch {
 		case !a.over:

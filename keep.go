@@ -45,7 +45,10 @@ func (p *Policy) Keep(ctx context.Context, op func(context.Context) error) error
 	if p.Budget != nil {
 		k.own.Budget = &k
 	}
-	k.budget = p.Budget
+	k.budget, k.observer = p.Budget, p.Observer
+	if p.Observer != nil {
+		k.own.Observer = k.rename
+	}
 	k.Run = Run{policy: &k.own, ctx: ctx}
 	defer k.abandon()
 	for k.admit() {
@@ -90,11 +93,12 @@ func (s *seat) leave(o Outcome) {
 // everything: the real one is asked when the wait is over.
 type keeper struct {
 	Run
-	own     Policy
-	budget  Budget
-	due     Attempt   // that the Run asked for
-	seat    *seat     // of the last run
-	refused time.Time // since when; zero if the budget does not refuse
+	own      Policy
+	budget   Budget
+	observer Observer  // the real one
+	due      Attempt   // that the Run asked for
+	seat     *seat     // of the last run
+	refused  time.Time // since when; zero if the budget does not refuse
 }
 
 // Reserve implements [Budget] for the keeper's own Run.
@@ -108,6 +112,14 @@ func (k *keeper) Done(_ Ticket, o Outcome) { k.seat.leave(o) }
 
 // Validate asks the real budget.
 func (k *keeper) Validate() error { return validate(k.budget) }
+
+// rename is the observer of the keeper's own Run: a retry of that is a reconnect.
+func (k *keeper) rename(ctx context.Context, e Event) {
+	if e.Kind == EventRetry {
+		e.Kind = EventReconnect
+	}
+	k.observer(ctx, e)
+}
 
 // run makes one run. Only time makes it healthy.
 func (k *keeper) run(op func(context.Context) error) error {
@@ -173,6 +185,9 @@ func (k *keeper) linger() bool {
 	k.prev = wait
 	if wait <= 0 {
 		wait = k.stopgap()
+	}
+	if k.observer != nil {
+		k.notify(&Event{Kind: EventRefused, Reason: ReasonBudget, Wait: wait})
 	}
 	return k.pause(wait)
 }

@@ -690,7 +690,17 @@ func TestObserverIsToldOfEveryRunThatEndsUnderKeepOnce(t *testing.T) {
 		p.Budget, p.MaxAttempts = &clerk, 3
 		p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
 		p.Keep(t.Context(), func(context.Context) error { return backoff.Mark(errCut, backoff.ClassRetryable) })
+		var refused []time.Duration
+		seen = slices.DeleteFunc(seen, func(e backoff.Event) bool {
+			if e.Kind == backoff.EventRefused {
+				require.Equal(t, backoff.ReasonBudget, e.Reason)
+				refused = append(refused, e.Wait)
+			}
+			return e.Kind == backoff.EventRefused
+		})
+		require.Equal(t, millis(100, 400, 800), refused)
 		require.Len(t, seen, 3)
+		require.Equal(t, backoff.EventReconnect, seen[0].Kind)
 		for i, e := range seen {
 			require.Equal(t, i+1, e.Attempt)
 			require.ErrorIs(t, e.Err, errCut)

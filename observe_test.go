@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -102,7 +103,178 @@ func TestACancelledSleepIsAnnouncedAndEnded(t *testing.T) {
 		require.Equal(t, backoff.ReasonCanceled, (*events)[1].Reason)
 		require.Equal(t, time.Second, (*events)[1].Slept)
 		require.Equal(t, time.Second, (*events)[1].Elapsed)
+		require.True(t, (*events)[1].Waiting)
 	})
+}
+
+// The rule of Event's doc comment, held against the operation's own count, over calls that end in
+// every way.
+func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		draw := rand.New(rand.NewPCG(1, 2))
+		for range 3000 {
+			made, counted, ends := 0, 0, 0
+			policy := backoff.Policy{Schedule: backoff.Sequence(0, time.Second, 0, time.Minute), MaxAttempts: 1 + draw.IntN(6)}
+			switch draw.IntN(5) {
+			case 0:
+				policy.Budget = refusing(2 + draw.IntN(4))
+			case 1:
+				policy.Budget = &leaving{after: draw.IntN(4)}
+			case 2:
+				policy.AttemptTimeout = backoff.Constant(time.Minute)
+			case 3:
+				policy.WaitOpen = true
+			}
+			policy.Observer = func(_ context.Context, e backoff.Event) {
+				if ended(e) {
+					counted++
+				}
+				if e.Kind == backoff.EventGiveUp || e.Kind == backoff.EventSuccess {
+					ends++
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(draw.IntN(120))*time.Second)
+			breaker := &backoff.Breaker{Streak: 2, StreakSpan: -1, OpenFor: backoff.Constant(time.Second)}
+			hasty := draw.IntN(3) == 0
+			_ = policy.Do(ctx, func(ctx context.Context) error {
+				return breaker.Do(ctx, func(context.Context) error {
+					made++
+					if hasty && made > 1 {
+						cancel()
+					}
+					if draw.IntN(4) == 0 {
+						return nil
+					}
+					return errBoom
+				})
+			})
+			cancel()
+			require.Equal(t, made, counted, "%+v", policy.MaxAttempts)
+			require.Equal(t, 1, ends)
+		}
+	})
+}
+
+// ended is the rule.
+func ended(e backoff.Event) bool {
+	switch e.Kind {
+	case backoff.EventRefused, backoff.EventTransition:
+		return false
+	case backoff.EventGiveUp:
+		return e.Attempt > 0 && !e.Waiting
+	}
+	return true
+}
+
+// leaving lets so many attempts depart, and grants any number.
+type leaving struct{ after int }
+
+func (l *leaving) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+func (l *leaving) Done(backoff.Ticket, backoff.Outcome) {}
+func (l *leaving) Depart(backoff.Ticket) bool           { l.after--; return l.after >= 0 }
+
+func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
+	slow, quick, failing := inTime(time.Minute, 1, nil), inTime(time.Second, 2, nil), inTime(time.Second, 0, errHedgeUnavailable)
+	for name, c := range map[string]struct {
+		steps []hedgeStep
+		want  []backoff.Event
+	}{
+		"not needed": {[]hedgeStep{inTime(milli, 1, nil)}, []backoff.Event{{Kind: backoff.EventSuccess, Attempt: 1, Elapsed: milli}}},
+		"won": {[]hedgeStep{slow, slow, quick}, []backoff.Event{
+			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventHedgeWon, Attempt: 3, Delay: 500 * milli},
+			{Kind: backoff.EventSuccess, Attempt: 3, Elapsed: 2 * second}}},
+		"lost": {[]hedgeStep{inTime(900*milli, 1, nil), slow}, []backoff.Event{
+			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventSuccess, Attempt: 2, Elapsed: 900 * milli}}},
+		"failed": {[]hedgeStep{failing, failing, failing}, []backoff.Event{
+			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventHedgeLost, Attempt: 3, Delay: 500 * milli},
+			{Kind: backoff.EventGiveUp, Attempt: 3, Reason: backoff.ReasonAttempts, Err: errHedgeUnavailable, Class: backoff.ClassRetryable, Elapsed: 2 * second}}},
+		"definitive": {[]hedgeStep{inTime(milli, 0, errHedgeInvalid)}, []backoff.Event{
+			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: errHedgeInvalid, Class: backoff.ClassPermanent, Elapsed: milli}}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			h := hedgeGRPC()
+			h.Detach = true
+			var got []backoff.Event
+			h.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
+			_, _ = backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
+				return c.steps[backoff.HedgeNumber(ctx)](ctx)
+			}, nil)
+			for i := range c.want {
+				c.want[i].Name, c.want[i].MaxAttempts = "grpc", 3
+			}
+			require.Equal(t, c.want, got)
+			time.Sleep(time.Hour) // the losers return
+		})
+	}
+}
+
+func TestARefusedHedgeIsAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []backoff.EventKind
+		h := backoff.Hedge{Delay: second, Budget: refusing(2), Observer: func(_ context.Context, e backoff.Event) { got = append(got, e.Kind) }}
+		_, err := backoff.HedgeValue(t.Context(), &h, inTime(time.Minute, 1, nil), nil)
+		require.NoError(t, err)
+		require.Equal(t, []backoff.EventKind{backoff.EventRefused, backoff.EventSuccess}, got)
+	})
+}
+
+func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
+	var got []backoff.Event
+	h := backoff.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
+	_, err := backoff.HedgeValue(t.Context(), &h, inTime(0, 1, nil), nil)
+	require.Error(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, backoff.ReasonInvalid, got[0].Reason)
+	require.Equal(t, err, got[0].Err)
+	require.Zero(t, got[0].Attempt)
+}
+
+// A call that never returned has no end to tell of.
+func TestAPanickingHedgedCallTellsOfNoEnd(t *testing.T) {
+	var got []backoff.EventKind
+	h := backoff.Hedge{Observer: func(_ context.Context, e backoff.Event) { got = append(got, e.Kind) }}
+	require.Panics(t, func() {
+		_, _ = backoff.HedgeValue(t.Context(), &h, func(context.Context) (int, error) { panic("op") }, nil)
+	})
+	require.Empty(t, got)
+}
+
+func TestABreakerTellsOfItsChangesInTheNameOfTheCallThatCausedThem(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		b := &backoff.Breaker{Name: "db", Streak: 1, StreakSpan: -1, Successes: 1, Observer: func(ctx context.Context, e backoff.Event) {
+			line := fmt.Sprint(ctx.Value(key{}), ": ", e.Name, " ", e.Kind)
+			if e.Transition != nil {
+				line += " " + e.Transition.To.String()
+			}
+			got = append(got, line)
+		}}
+		call := func(name string, err error) {
+			_ = b.Do(context.WithValue(t.Context(), key{}, name), func(context.Context) error { return err })
+		}
+		call("first", errBoom)
+		call("second", nil)
+		time.Sleep(time.Minute)
+		call("third", nil)
+		b.Trip()
+		_, err := b.Allow()
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.Equal(t, []string{
+			"first: db transition open", "second: db refused",
+			"third: db transition half-open", "third: db transition closed",
+			"<nil>: db transition open", "<nil>: db refused",
+		}, got)
+	})
+}
+
+func TestAnInvalidBreakerTellsWhyItRefuses(t *testing.T) {
+	var got []backoff.Event
+	b := &backoff.Breaker{FailureRate: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
+	err := b.Do(t.Context(), func(context.Context) error { return nil })
+	require.Equal(t, []backoff.Event{{Kind: backoff.EventRefused, Reason: backoff.ReasonInvalid, Err: err}}, got)
 }
 
 // What is announced is waited for.
@@ -148,9 +320,9 @@ func TestEventsCountFromTheLastProgress(t *testing.T) {
 }
 
 func TestKindsHaveNames(t *testing.T) {
-	require.Equal(t, "retry", backoff.EventRetry.String())
-	require.Equal(t, "give up", backoff.EventGiveUp.String())
-	require.Equal(t, "success", backoff.EventSuccess.String())
+	for kind, name := range []string{"retry", "give up", "success", "reconnect", "refused", "hedge won", "hedge lost", "transition", "unknown"} {
+		require.Equal(t, name, backoff.EventKind(kind).String())
+	}
 }
 
 // An observer must not fail the call it observes.

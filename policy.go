@@ -71,7 +71,7 @@ type Policy struct {
 	// Healthy is how long a run under Keep must last for the schedule to start again. 0
 	// means 2 minutes, a negative number that every run is healthy.
 	Healthy time.Duration
-	// Observer is told of retries and ends. nil means none.
+	// Observer is told of retries, reconnects and ends. nil means none.
 	Observer Observer
 	// Rand draws the numbers for jitter, uniformly from [0,1). It must be safe for
 	// concurrent use. nil means math/rand/v2.
@@ -91,8 +91,8 @@ type Policy struct {
 // one. A panic in op passes through. While op succeeds Do allocates nothing, takes no
 // lock, and arms no timer; op stays on the caller's stack.
 func (p *Policy) Do(ctx context.Context, op func(context.Context) error) error {
-	if p.Budget != nil || p.guarded() || p.unsound() || ctx.Err() != nil {
-		return p.doPaid(ctx, op)
+	if p.watched() || p.guarded() || p.unsound() || ctx.Err() != nil {
+		return p.doWatched(ctx, op)
 	}
 	if err := op(ctx); err != nil {
 		return p.redo(ctx, op, err)
@@ -100,23 +100,34 @@ func (p *Policy) Do(ctx context.Context, op func(context.Context) error) error {
 	return nil
 }
 
-// doPaid is Do where something has to be done before or after the first attempt.
-func (p *Policy) doPaid(ctx context.Context, op func(context.Context) error) error {
+// doWatched is Do where something has to be done before or after the first attempt.
+func (p *Policy) doWatched(ctx context.Context, op func(context.Context) error) error {
 	if p.elaborate() || ctx.Err() != nil {
 		return p.do(ctx, op)
 	}
 	if err := op(ctx); err != nil {
 		return p.redo(ctx, op, err)
 	}
-	p.pay()
+	p.pay(ctx)
 	return nil
 }
 
-// pay tells a budget that was not asked of a first attempt that succeeded.
-func (p *Policy) pay() {
+// pay tells a budget that was not asked, and the observer, of a first attempt that
+// succeeded.
+func (p *Policy) pay(ctx context.Context) {
 	if b, ok := p.Budget.(*RetryBudget); ok {
 		b.earned.Add()
 	}
+	if p.Observer != nil {
+		p.notifyFirst(ctx)
+	}
+}
+
+// notifyFirst is kept out of pay, as notifyRetry is out of next.
+//
+//go:noinline
+func (p *Policy) notifyFirst(ctx context.Context) {
+	p.Observer.tell(ctx, &Event{Kind: EventSuccess, Name: p.Name, Attempt: 1, MaxAttempts: p.maxAttempts()})
 }
 
 // Wrap returns op under the policy, for those who want a function.
@@ -129,8 +140,11 @@ func (p *Policy) Wrap(op func(context.Context) error) func(context.Context) erro
 func (p *Policy) elaborate() bool { return p.guarded() || p.demanding() || p.unsound() }
 
 func (p *Policy) guarded() bool {
-	return p.AttemptTimeout != nil || p.Observer != nil || p.Idempotency != nil || p.MaxElapsed > 0
+	return p.AttemptTimeout != nil || p.Idempotency != nil || p.MaxElapsed > 0
 }
+
+// watched reports whether anybody is to be told of a success.
+func (p *Policy) watched() bool { return p.Budget != nil || p.Observer != nil }
 
 func (p *Policy) demanding() bool { return p.Budget != nil && !undemanding(p.Budget) }
 
@@ -182,7 +196,7 @@ func (r *Run) held() bool { return r.attempt != nil || r.booked || r.key != "" }
 
 // redo goes on after a first failure under a policy that is not elaborate.
 func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err error) error {
-	if m, ok := err.(*marked); ok && m.class == ClassPermanent && p.Budget == nil && ctx.Err() == nil {
+	if m, ok := err.(*marked); ok && m.class == ClassPermanent && !p.watched() && ctx.Err() == nil {
 		return err // to which all that follows would come
 	}
 	r := runs.Get().(*Run)
@@ -194,7 +208,7 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 			return r.discard()
 		case wait == 0 && !r.booked: // begin, less what fail has just looked at
 			r.number++
-			r.running = true
+			r.running, r.slept = true, 0
 		case !r.sleep(wait) || !r.begin():
 			return r.err // not put back: after a mass cancellation the pool would hold them all
 		}
@@ -375,6 +389,7 @@ type Run struct {
 	prev    time.Duration // the jitter's last wait
 	hint    hint          // of the server's last answer
 	slept   time.Duration // before the attempt under way, if anybody observes
+	told    int           // the attempt after which another one was announced
 	number  int           // of attempts begun
 	paid    int           // of these, by Progress
 	step    int           // retries since the schedule began
@@ -399,7 +414,7 @@ var errUnreported = errors.New("attempt ended without Run.Fail")
 func (r *Run) Attempts() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		p := r.policy
-		if r.opened || p.Budget != nil || p.guarded() || p.unsound() || r.ctx.Err() != nil {
+		if r.opened || p.watched() || p.guarded() || p.unsound() || r.ctx.Err() != nil {
 			r.each(yield, false)
 			return
 		}
@@ -742,7 +757,7 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 			r.step, r.prev = 0, 0
 		}
 	}
-	if wait == 0 && r.began.IsZero() && p.Budget == nil && !p.guarded() {
+	if wait == 0 && r.began.IsZero() && !p.watched() && !p.guarded() {
 		return 0, ReasonSuccess // neither time nor budget matter
 	}
 	wait, why := r.room(wait, v.class)
@@ -770,7 +785,8 @@ func (r *Run) impatient(wait time.Duration) time.Duration {
 //
 //go:noinline
 func (r *Run) notifyRetry(v verdict, delay, wait time.Duration) {
-	r.notify(Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, Hint: v.hint.after})
+	r.told = r.number
+	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, Hint: v.hint.after})
 }
 
 // meetOpen is next where a breaker refused. The refusal was no attempt.
@@ -914,7 +930,7 @@ func (r *Run) succeed() {
 	r.settle(OutcomeSuccess)
 	r.over = true
 	if r.policy.Observer != nil {
-		r.notify(Event{Kind: EventSuccess})
+		r.notify(&Event{Kind: EventSuccess})
 	}
 }
 
@@ -986,7 +1002,7 @@ func (r *Run) end(why Reason, c Class, err error) {
 
 //go:noinline
 func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
-	e := Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c}
+	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.told == r.number}
 	if gave, ok := err.(*Error); ok {
 		e.Hint = gave.Hint
 	} else if why == ReasonInvalid {
@@ -995,7 +1011,7 @@ func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
 	r.notify(e)
 }
 
-func (r *Run) notify(e Event) {
+func (r *Run) notify(e *Event) {
 	e.Name = r.policy.Name
 	e.Attempt = r.number - r.paid
 	e.Slept = r.slept
@@ -1003,12 +1019,7 @@ func (r *Run) notify(e Event) {
 	if !r.began.IsZero() {
 		e.Elapsed = clock.Now().Sub(r.began)
 	}
-	if answer, ok := errors.AsType[interface {
-		error
-		ResponseHeader() map[string][]string
-	}](e.Err); ok {
-		e.Header = answer.ResponseHeader()
-	}
+	e.Header = headerOf(e.Err)
 	r.policy.Observer.tell(r.ctx, e)
 }
 
