@@ -133,7 +133,7 @@ func (m *marked) Unwrap() error { return m.err }
 //   - Unsent: refused connections, no route.
 //
 // In a tree of errors, as errors.Join makes them, the more specific evidence
-// stands, and among equals the greater [Class].
+// stands, and among equals the greater [Class]; but it is unsent only where every branch is.
 func DefaultClassifier(err error) Class {
 	return judge(nil, err).class
 }
@@ -281,15 +281,26 @@ func examine(err error) evidence {
 		}
 		return found
 	case interface{ Unwrap() []error }:
-		found := testify(err)
-		for _, inner := range e.Unwrap() {
-			if inner != nil {
-				found = found.or(examine(inner))
-			}
-		}
-		return found
+		return examineAll(testify(err), e.Unwrap())
 	}
 	return testify(err)
+}
+
+// examineAll takes the strongest evidence of a tree's branches. That nothing was sent is
+// proved only where every branch says so.
+func examineAll(found evidence, branches []error) evidence {
+	unsent := true
+	for _, inner := range branches {
+		if inner != nil {
+			e := examine(inner)
+			unsent = unsent && e.class == ClassUnsent
+			found = found.or(e)
+		}
+	}
+	if found.class == ClassUnsent && !unsent {
+		found.class = ClassRetryable
+	}
+	return found
 }
 
 // testify reads one error, without what it wraps.

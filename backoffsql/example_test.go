@@ -51,3 +51,25 @@ func ExampleClassify() {
 	fmt.Println(policy.Retryable(state("40001")), policy.Retryable(errors.New("syntax")))
 	// Output: true false
 }
+
+// A connection of its own, for what a session holds: an advisory lock, a temporary table.
+func ExampleBeginner() {
+	db := sql.OpenDB(&fake{})
+	defer db.Close()
+	session, err := db.Conn(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	for _, from := range []backoffsql.Beginner{db, session} {
+		err := backoffsql.Tx(context.Background(), from, &backoff.Policy{}, nil, func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "DELETE FROM drafts")
+			return err
+		})
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// <nil>
+}

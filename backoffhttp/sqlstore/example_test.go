@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffhttp/sqlstore"
@@ -77,4 +78,15 @@ func ExampleStore_Sweep() {
 	}
 	_ = sweep
 	// Output:
+}
+
+// What cannot be a table is refused before a statement is made of it.
+func ExampleOptions() {
+	_, err := sqlstore.New(nil, sqlstore.MariaDB, sqlstore.Options{Table: "billing.keys", TTL: 72 * time.Hour})
+	fmt.Println(err)
+	_, err = sqlstore.New(nil, sqlstore.MariaDB, sqlstore.Options{Table: "keys; DROP TABLE charges"})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// sqlstore: table "keys; DROP TABLE charges", want letters, digits and underscores
 }
