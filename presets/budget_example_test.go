@@ -112,4 +112,3 @@ func ExampleWindowStats() {
 	// 100 of 1000
 	// 1000 requests, 100 retries
 }
-
