@@ -139,3 +139,9 @@ cross: ## Test the root module on 386; vet and build it for other systems
 .PHONY: ci
 ci: FUZZTIME := 3s
 ci: lint tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 3s a target
+
+# Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
+# printed.
+.PHONY: release
+release: ci ## Check everything, pack VERSION (v0.1.0) into dist/proxy, and prove that it can be used from there
+	@$(GO) run -C internal/release . -root ../.. -version '$(VERSION)' -proxy $(CURDIR)/dist/proxy

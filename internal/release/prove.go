@@ -91,7 +91,7 @@ func (u user) goes(dir string, args ...string) error {
 	c.Dir = dir
 	c.Env = append(os.Environ(),
 		"GOPROXY=file://"+filepath.ToSlash(u.proxy)+","+strings.TrimSpace(string(others)),
-		"GONOSUMDB="+home+","+home+"/*", "GOPRIVATE=", "GONOPROXY=none",
+		"GONOSUMDB="+path.Dir(home)+"/*", "GOPRIVATE=", "GONOPROXY=",
 		"GOMODCACHE="+filepath.Join(u.room, "cache"), "GOBIN="+filepath.Join(u.room, "bin"),
 		"GOFLAGS=-modcacherw", "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
