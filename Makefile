@@ -142,6 +142,9 @@ ci: lint tidy-check test race cover cross examples integration fuzz ## Run all o
 
 # Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
 # printed.
-.PHONY: release
-release: ci ## Check everything, pack VERSION (v0.1.0) into dist/proxy, and prove that it can be used from there
+.PHONY: release version-given
+version-given:
+	@[ -n '$(VERSION)' ] || { echo 'which version? make release VERSION=v0.1.0'; exit 1; }
+
+release: version-given ci ## Check everything, pack VERSION (v0.1.0) into dist/proxy, and prove that it can be used from there
 	@$(GO) run -C internal/release . -root ../.. -version '$(VERSION)' -proxy $(CURDIR)/dist/proxy
