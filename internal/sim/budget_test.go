@@ -111,7 +111,7 @@ func recovery(rate float64, processes int, p backoff.Policy, budget func() backo
 	var sum time.Duration
 	for seed := range uint64(seeds) {
 		fleet := Fleet{Processes: processes, Policy: p, Budget: budget, Rate: rate}
-		dip := &Queue{Capacity: 1000, Timeout: time.Second, Slow: Dip{From: 30 * time.Second, To: 40 * time.Second, Capacity: 300}}
+		dip := &Queue{Capacity: 1000, Timeout: time.Second, Slow: Slump{From: 30 * time.Second, To: 40 * time.Second, Capacity: 300}}
 		took := Recovery(fleet.Run(seed, dip, 240*time.Second), 40, rate, 0.9)
 		if took < 0 {
 			took = never

@@ -57,14 +57,14 @@ type Queue struct {
 	Timeout  time.Duration // of an attempt
 	Limit    int           // of attempts in the system; 0 means none
 	Drop     bool          // expired work is dropped for free
-	Slow     Dip
+	Slow     Slump
 
 	free    time.Duration // when the server has done all that waits
 	leaving []time.Duration
 }
 
-// A Dip is a time during which capacity is less.
-type Dip struct {
+// A Slump is a time during which capacity is less.
+type Slump struct {
 	From, To time.Duration
 	Capacity float64
 }
