@@ -85,3 +85,30 @@ type Fault struct {
 	// Down refuses every attempt at once.
 	Down bool
 }
+
+func (s *Scenario) layers() int { return max(1, s.Layers) }
+
+// window returns what the figures are taken of.
+func (s *Scenario) window() (from, to time.Duration) {
+	if s.From == 0 && s.To == 0 {
+		return s.Fault.From, s.Horizon + 1
+	}
+	if s.To == 0 {
+		return s.From, s.Horizon + 1
+	}
+	return s.From, s.To
+}
+
+func (s *Scenario) recovered() (share float64, seconds int) {
+	share, lasting := s.Recovered, s.RecoveredFor
+	if share == 0 {
+		share = 0.9
+	}
+	if lasting == 0 {
+		lasting = 5 * time.Second
+	}
+	return share, max(1, int(lasting/time.Second))
+}
+
+// Validate names the field that is out of its range.
+func (s Scenario) Validate() error { return nil }
