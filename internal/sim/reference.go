@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// References returns the clients of the reference's table for a model: "dip" or "chain";
+// for any other name the three that are always shown: none, naive and default.
+func References(model string) []Client {
+	switch model {
+	case "dip":
+		return dipReferences()
+	case "chain":
+		return chainReferences()
+	}
+	return []Client{None(), Naive(), Default()}
+}
+
+// None makes no retries.
+func None() Client { return Under("no retries", backoff.Policy{MaxAttempts: 1}, nil, nil) }
+
+// Naive makes three retries, at once.
+func Naive() Client {
+	return Under("naive 3 retries", backoff.Policy{Schedule: backoff.Constant(0)}, nil, nil)
+}
+
+// Default is the library's own: the zero Policy, RetryBudget and Breaker, the breaker
+// around the policy.
+func Default() Client {
+	return Under("default", backoff.Policy{}, retryBudget, newBreaker)
+}
+
+func retryBudget() backoff.Budget   { return new(backoff.RetryBudget) }
+func newBreaker() *backoff.Breaker { return new(backoff.Breaker) }
+
+// guarding puts the breaker of a client elsewhere.
+func guarding(c Client, g Guard) Client {
+	made := c.New
+	c.New = func(p Place) Process {
+		process := made(p)
+		process.Guard = g
+		return process
+	}
+	return c
+}
+
+// unmarked hides from the layers above that a client has given up.
+func unmarked(c Client) Client {
+	made := c.New
+	c.New = func(p Place) Process {
+		process := made(p)
+		process.Unmarked = true
+		return process
+	}
+	return c
+}
+
+// fullJitter is the backoff of the reference: full jitter on 100 ms, doubling, to 10 s.
+func fullJitter() backoff.Policy {
+	return backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
+}
+
+// byRequests and bySuccess are token buckets: a share of a token for each call that begins, or
+// attempt that succeeds, and a token for a retry.
+func byRequests(ratio float64) func() backoff.Budget {
+	return func() backoff.Budget { return &TokenBucket{Ratio: ratio, Capacity: 10} }
+}
+
+func bySuccess(ratio float64) func() backoff.Budget {
+	return func() backoff.Budget { return &TokenBucket{Ratio: ratio, Capacity: 10, PaidBySuccess: true} }
+}
+
+// aws500 is the quota 500-5-1 of the reference. It knows no extra price for timeouts.
+func aws500() backoff.Budget {
+	return &presets.AWSQuota{Capacity: 500, Cost: 5, TimeoutCost: 5, ThrottleCost: 5, Increment: 1, FirstOnly: true}
+}
+
+func grpc() backoff.Budget { return presets.NewGRPCThrottling() }
+
+func adaptive(mostReject float64) func() backoff.Budget {
+	return func() backoff.Budget { return &ClassicThrottle{K: 2, MaxReject: mostReject} }
+}
+
+// halfOpen is the reference's breaker: 50 % of at least 20 in ten seconds. Its half-open
+// state differs: the reference admits ten and closes unless five fail, this one
+// closes when ten in a row succeed.
+func halfOpen(open time.Duration) func() *backoff.Breaker {
+	return func() *backoff.Breaker {
+		return &backoff.Breaker{Streak: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter, Probes: 10, Successes: 6}
+	}
+}
+
+func dipReferences() []Client {
+	full, naive := fullJitter(), backoff.Policy{Schedule: backoff.Constant(0)}
+	plain, long, decorrelated := full, full, full
+	plain.Jitter = backoff.NoJitter
+	long.Schedule = backoff.Exponential{Initial: time.Second, Max: 10 * time.Second}
+	decorrelated.Jitter = backoff.DecorrelatedJitter(100*time.Millisecond, 10*time.Second)
+	preset := func(name string, b func() backoff.Budget) Client { return Under(name, full, b, nil) }
+	return slices.Concat([]Client{
+		None(),
+		Naive(),
+		Under("exponential, no jitter", plain, nil, nil),
+		Under("full jitter", full, nil, nil),
+		Under("full jitter, base 1 s", long, nil, nil),
+		Under("decorrelated jitter", decorrelated, nil, nil),
+		Under("budget 10 %", full, byRequests(0.1), nil),
+		Under("naive + budget 10 %", naive, byRequests(0.1), nil),
+		Under("success-funded 10 %", full, bySuccess(0.1), nil),
+		Under("budget 20 %", full, byRequests(0.2), nil),
+		Under("500-5-1", full, aws500, nil),
+		Under("gRPC 10/0.1", full, grpc, nil),
+		guarding(Under("breaker 50 %/30 s", full, nil, halfOpen(30*time.Second)), GuardAttempts),
+		guarding(Under("breaker 50 %/5 s", full, nil, halfOpen(5*time.Second)), GuardAttempts),
+		guarding(Under("breaker on retries only", full, nil, halfOpen(30*time.Second)), GuardRetries),
+		guarding(Under("budget 10 % + breaker 5 s", full, byRequests(0.1), halfOpen(5*time.Second)), GuardAttempts),
+		Under("adaptive K=2, 120 s", full, adaptive(1), nil),
+		preset("SRE budget", func() backoff.Budget { return presets.NewSREBudget() }),
+		preset("Finagle budget", func() backoff.Budget { return presets.NewFinagleBudget() }),
+		preset("Linkerd budget", func() backoff.Budget { return presets.NewLinkerdBudget() }),
+		preset("Envoy budget", func() backoff.Budget { return presets.NewEnvoyBudget() }),
+		preset("AWS quota", func() backoff.Budget { return presets.NewAWSQuota() }),
+		preset("AWS quota 2026", func() backoff.Budget { return presets.NewAWSQuota2026() }),
+		preset(".NET budget", func() backoff.Budget { return presets.NewDotNetBudget() }),
+		preset("Kubernetes budget", func() backoff.Budget { return presets.NewKubernetesBudget() }),
+		preset("AWS adaptive", func() backoff.Budget { return presets.NewAWSAdaptive() }),
+	}, ours())
+}
+
+// ours are the library's own, from the budget alone to all of it.
+func ours() []Client {
+	return []Client{
+		Under("Throttle", backoff.Policy{}, func() backoff.Budget { return new(backoff.Throttle) }, nil),
+		Under("Policy + RetryBudget", backoff.Policy{}, retryBudget, nil),
+		guarding(Under("Policy + RetryBudget, Breaker inside", backoff.Policy{}, retryBudget, newBreaker), GuardAttempts),
+		Default(),
+	}
+}
+
+func chainReferences() []Client { return nil }
