@@ -57,7 +57,12 @@ func (w *world) begin(layer int, parent *call, end time.Duration) {
 		c.told = done
 	}
 	c.run = *c.process.policy.Start(c.context())
-	c.proceed(c.run.Admit())
+	pause, ok := c.run.Admit()
+	if ok && c.scenario.Failed && layer == 0 {
+		c.run.Begin(0)
+		pause, ok = c.run.Retry(ErrDown)
+	}
+	c.proceed(pause, ok)
 }
 
 // proceed does what the policy decided.

@@ -47,8 +47,8 @@ type gathering struct {
 	never    int
 	attempts int
 
-	success, lost, peakArrivals, recovery, wasted, p50, p99, mean, all99, drain, onset sample
-	amplification, peak                                                                 []sample
+	success, lost, unfinished, peakArrivals, recovery, wasted, p50, p99, mean, all99, drain, onset sample
+	amplification, peak                                                                            []sample
 
 	seconds  []moment
 	arrivals []float64
@@ -80,6 +80,13 @@ func (s sample) figure() Figure {
 	return f
 }
 
+func (s sample) most() float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	return slices.Max(s)
+}
+
 func (s sample) band() Band {
 	sorted := slices.Sorted(slices.Values(s))
 	at := func(q float64) float64 { return sorted[int(math.Round(q*float64(len(s)-1)))] }
@@ -94,6 +101,7 @@ func (g *gathering) add(t *tally) {
 		g.success.add(float64(t.good) / float64(ended))
 	}
 	g.lost.add(float64(t.lost))
+	g.unfinished.add(float64(t.begun - t.answered - t.failed))
 	g.peakArrivals.add(float64(t.crowd.most))
 	g.wasted.add(float64(t.reached - t.answered))
 	if r := t.recovery(s); r >= 0 {
@@ -158,8 +166,8 @@ func (g *gathering) series(t *tally) {
 func (g *gathering) result(name string) Result {
 	r := Result{
 		Client: name, Seeds: g.seeds, Never: g.never, Attempts: g.attempts,
-		Success: g.success.figure(), Lost: g.lost.figure(), PeakArrivals: g.peakArrivals.figure(),
-		Recovery: g.recovery.figure(), Wasted: g.wasted.figure(),
+		Success: g.success.figure(), Lost: g.lost.figure(), Unfinished: g.unfinished.figure(), PeakArrivals: g.peakArrivals.figure(),
+		Recovery: g.recovery.figure(), Slowest: g.recovery.most(), Wasted: g.wasted.figure(),
 		AddedP50: g.p50.figure(), AddedP99: g.p99.figure(), Mean: g.mean.figure(), P99: g.all99.figure(),
 		Drain: g.drain.figure(), Onset: g.onset.figure(), Arrivals: g.arrivals,
 	}

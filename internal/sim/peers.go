@@ -17,47 +17,43 @@ type TokenBucket struct {
 	Ratio, Capacity float64
 	// PaidBySuccess earns by attempts that succeed, instead of by calls that begin.
 	PaidBySuccess bool
-	// Floor is retries per second that there may be in any case.
+	// Floor is tokens per second that come in any case.
 	Floor float64
 
 	spent float64
-	idle  time.Time // from when on the floor has not been used
+	last  time.Time // when the floor was paid
 }
 
 // Reserve implements [backoff.Budget].
 func (b *TokenBucket) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	switch {
-	case a.Kind == backoff.KindFirst:
+	if a.Kind == backoff.KindFirst {
 		if !b.PaidBySuccess {
-			b.earn()
+			b.earn(b.Ratio)
 		}
-	case b.spent+1 <= b.Capacity+1e-9: // ten tenths are a whole one
-		b.spent++
-	case !b.floored(a.Time()):
+		return backoff.Ticket{}, 0, true
+	}
+	b.pay(a.Time())
+	if b.spent+1 > b.Capacity+1e-9 { // ten tenths are a whole one
 		return backoff.Ticket{}, 0, false
 	}
+	b.spent++
 	return backoff.Ticket{}, 0, true
 }
 
-// floored takes one of the retries that there are in any case.
-func (b *TokenBucket) floored(now time.Time) bool {
-	if b.Floor <= 0 {
-		return false
+// pay adds what the floor has earned since it was last looked at.
+func (b *TokenBucket) pay(now time.Time) {
+	if b.Floor > 0 && !b.last.IsZero() {
+		b.earn(b.Floor * now.Sub(b.last).Seconds())
 	}
-	apart := time.Duration(float64(time.Second) / b.Floor)
-	if now.Sub(b.idle) < apart {
-		return false
-	}
-	b.idle = now
-	return true
+	b.last = now
 }
 
-func (b *TokenBucket) earn() { b.spent = max(0, b.spent-b.Ratio) }
+func (b *TokenBucket) earn(tokens float64) { b.spent = max(0, b.spent-tokens) }
 
 // Done implements [backoff.Budget].
 func (b *TokenBucket) Done(_ backoff.Ticket, o backoff.Outcome) {
 	if b.PaidBySuccess && o == backoff.OutcomeSuccess {
-		b.earn()
+		b.earn(b.Ratio)
 	}
 }
 

@@ -34,7 +34,7 @@ func Default() Client {
 	return Under("default", backoff.Policy{}, retryBudget, newBreaker)
 }
 
-func retryBudget() backoff.Budget   { return new(backoff.RetryBudget) }
+func retryBudget() backoff.Budget  { return new(backoff.RetryBudget) }
 func newBreaker() *backoff.Breaker { return new(backoff.Breaker) }
 
 // guarding puts the breaker of a client elsewhere.
@@ -86,11 +86,12 @@ func adaptive(mostReject float64) func() backoff.Budget {
 }
 
 // halfOpen is the reference's breaker: 50 % of at least 20 in ten seconds. Its half-open
-// state differs: the reference admits ten and closes unless five fail, this one
-// closes when ten in a row succeed.
+// state differs: the reference admits ten and closes unless five fail, this one by the
+// first answer. So does its window after a long time without failures, in which all successes
+// since then count for some seconds.
 func halfOpen(open time.Duration) func() *backoff.Breaker {
 	return func() *backoff.Breaker {
-		return &backoff.Breaker{Streak: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter, Probes: 10, Successes: 6}
+		return &backoff.Breaker{Streak: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter, Probes: 10, Successes: 1}
 	}
 }
 
@@ -141,4 +142,69 @@ func ours() []Client {
 	}
 }
 
-func chainReferences() []Client { return nil }
+// chainReferences have no delays, as the calls of the model take no time either, and errors that do
+// not say that a layer has given up, unless it is their subject.
+func chainReferences() []Client {
+	at := backoff.Policy{Schedule: backoff.Constant(0)}
+	guard := func(g Guard, name string) Client {
+		return unmarked(guarding(Under(name, at, nil, halfOpen(30*time.Second)), g))
+	}
+	return slices.Concat([]Client{
+		None(),
+		unmarked(Under("4 attempts per layer", at, nil, nil)),
+		unmarked(Under("budget 10 % per layer", at, byRequests(0.1), nil)),
+		unmarked(Under("success-funded 10 %", at, bySuccess(0.1), nil)),
+		unmarked(Under("500-5-1", at, aws500, nil)),
+		unmarked(Under("gRPC 10/0.1", at, grpc, nil)),
+		unmarked(Under("adaptive K=2", at, adaptive(1), nil)),
+		unmarked(Under("adaptive K=2, reject <= 0.9", at, adaptive(0.9), nil)),
+		guard(GuardAttempts, "breaker 50 %/30 s"),
+		guard(GuardRetries, "breaker on retries only"),
+		only(Under("retry at top layer only", at, nil, nil), 1),
+		only(Under("retry at bottom layer only", at, nil, nil), -1),
+		only(Under("bottom only + budget 10 %", at, byRequests(0.1), nil), -1),
+		Under("mark on exhausted", at, nil, nil),
+		Under("mark + budget 10 %", at, byRequests(0.1), nil),
+	}, oursInChain())
+}
+
+// oursInChain are the library's own without delays, in processes that hide that they have given
+// up, and in such that do not.
+func oursInChain() []Client {
+	at := backoff.Policy{Schedule: backoff.Constant(0)}
+	throttle := func() backoff.Budget { return new(backoff.Throttle) }
+	return []Client{
+		unmarked(Under("Throttle", at, throttle, nil)),
+		unmarked(Under("RetryBudget, no mark", at, retryBudget, nil)),
+		Under("RetryBudget", at, retryBudget, nil),
+		unmarked(guarding(Under("RetryBudget, Breaker inside, no mark", at, retryBudget, newBreaker), GuardAttempts)),
+		unmarked(Under("default, no mark", at, retryBudget, newBreaker)),
+		Under("default", at, retryBudget, newBreaker),
+		edge(unmarked(Under("default, Breaker at the top layer, no mark", at, retryBudget, newBreaker))),
+	}
+}
+
+// edge leaves the breaker to the layer that the user calls.
+func edge(c Client) Client {
+	made := c.New
+	c.New = func(p Place) Process {
+		process := made(p)
+		if p.Layer > 1 {
+			process.Breaker = nil
+		}
+		return process
+	}
+	return c
+}
+
+// only lets a single layer retry: the first, or the last for -1.
+func only(c Client, layer int) Client {
+	made := c.New
+	c.New = func(p Place) Process {
+		if layer == p.Layer || layer < 0 && p.Layer == p.Layers {
+			return made(p)
+		}
+		return Process{Policy: backoff.Policy{MaxAttempts: 1}}
+	}
+	return c
+}

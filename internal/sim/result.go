@@ -15,6 +15,8 @@ type Result struct {
 
 	// Success is the share of calls that ended well, and Lost the number that did not.
 	Success, Lost Figure
+	// Unfinished is the number of calls of the whole run that were under way at its end.
+	Unfinished Figure
 	// Amplification is, per hop, the attempts per call of the users. Peak is that of the
 	// worst second, against the mean rate of calls or that of the second, whichever
 	// is higher.
@@ -23,8 +25,10 @@ type Result struct {
 	// beginning of the fault, or, where the service is Down, after its end.
 	PeakArrivals Figure
 	// Recovery is the time from the end of the fault until the service has recovered, of
-	// the seeds in which it does; Never is the number of seeds in which it does not.
+	// the seeds in which it does, and Slowest the longest of these. Never is the number of seeds
+	// in which it does not.
 	Recovery Figure
+	Slowest  float64
 	Never    int
 	// Wasted is the attempts that reached the service and did not make a call succeed, in
 	// the whole run.

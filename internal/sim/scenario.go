@@ -21,6 +21,9 @@ type Scenario struct {
 	Think time.Duration
 	// Trace lists when calls begin. Beyond its end there are none.
 	Trace Trace
+	// Failed says that every call has just failed when it begins, and so begins with a wait.
+	// Of that failure nothing else is counted.
+	Failed bool
 
 	// Processes share the calls at random, in each layer. 0 means 1.
 	Processes int
@@ -110,5 +113,20 @@ func (s *Scenario) recovered() (share float64, seconds int) {
 	return share, max(1, int(lasting/time.Second))
 }
 
-// Validate names the field that is out of its range.
-func (s Scenario) Validate() error { return nil }
+// load is the calls per second that are offered, over the whole run.
+func (s *Scenario) load() float64 {
+	switch {
+	case s.Users > 0:
+		return float64(s.Users) / (s.Think + s.Server.Service.Mean()).Seconds()
+	case s.Trace != nil:
+		return float64(s.Trace.calls()) / max(1, min(s.Trace.end(), s.until()).Seconds())
+	case s.Every > 0:
+		return 1 / s.Every.Seconds()
+	}
+	return s.Rate
+}
+
+// Capacity is how many attempts the server can serve per second; +Inf where they take no time.
+func (s *Server) Capacity() float64 {
+	return float64(max(1, s.Servers)) / s.Service.Mean().Seconds()
+}

@@ -22,7 +22,9 @@ type tally struct {
 	onset, onsetCalls int   // attempts at the service, and calls, in the first 10 s of the fault
 
 	reached  int // attempts that reached the service, in the whole run
-	answered int // calls that ended well
+	begun    int // calls
+	answered int // of these, ended well
+	failed   int // and badly
 	last     time.Duration
 	sum      time.Duration
 	late     latencies // of calls that ended well within the time of the figures
@@ -57,6 +59,7 @@ func (t *tally) starting() bool { return t.now >= t.fault.From && t.now-t.fault.
 // dialled counts a call of a user that begins.
 func (t *tally) dialled() {
 	t.second().calls++
+	t.begun++
 	if t.counts() {
 		t.calls++
 	}
@@ -110,6 +113,7 @@ func (t *tally) won(began time.Duration) {
 func (t *tally) fell(err error) {
 	s := t.second()
 	s.lost++
+	t.failed++
 	if e, ok := err.(*backoff.Error); ok && e.Reason == backoff.ReasonBudget {
 		s.refused++
 		s.wanted++

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// The promises of the default budget, each with the library's own Policy and
+// RetryBudget. The letters are those under which they were asked for.
+
+// busy is one client with 1000 calls a second under the default policy.
+var busy = Fleet{Budget: retryBudget, Every: time.Millisecond}
+
+// (a) Calls that all fail are hardly retried once the first second is over, however
+// long a failure takes.
+func TestAnOutageCostsNoMoreThanTwoPercent(t *testing.T) {
+	for _, latency := range []time.Duration{time.Millisecond, 20 * time.Millisecond, time.Second, 5 * time.Second} {
+		outage := &Faulty{Failing: Within(20*time.Second, 80*time.Second, 1), Latency: latency}
+		seconds := busy.Run(1, outage, 80*time.Second)
+
+		first, rest := seconds[20], Total(seconds[21:80])
+		require.LessOrEqual(t, amplification(rest), 1.02, "at a latency of %v", latency)
+		require.LessOrEqual(t, amplification(first), 2.5, "in the first second")
+		require.Zero(t, rest.Good)
+	}
+}
+
+// (b) A lone caller gets its retries, from the first minute on.
+func TestALoneCallerIsHardlyEverRefused(t *testing.T) {
+	lone := Fleet{Budget: retryBudget, Every: time.Second}
+	var minute, later Second
+	for seed := range uint64(500) {
+		seconds := lone.Run(seed, &Faulty{Failing: Always(0.05), Latency: time.Millisecond}, 5*time.Minute)
+		minute = Total([]Second{minute, Total(seconds[:60])})
+		later = Total([]Second{later, Total(seconds[60:])})
+	}
+	require.Greater(t, minute.Asked, 1000, "or the shares below mean nothing")
+	require.Less(t, refusals(minute), 0.01, "in the first minute")
+	require.Less(t, refusals(later), 0.01, "later")
+}
+
+// (c) A short blip at a busy client is ridden out.
+func TestABlipIsRescued(t *testing.T) {
+	blip := &Faulty{Failing: Within(20*time.Second, 20*time.Second+100*time.Millisecond, 1), Latency: time.Millisecond}
+	total := Total(busy.Run(1, blip, 30*time.Second))
+	require.LessOrEqual(t, total.Lost, 30, "of the 100 calls of the blip")
+	require.Greater(t, total.Asked, 90)
+}
+
+// (d) Random errors of 10 % are hidden, at what they must cost and no more.
+func TestTenPercentRandomErrorsAreCarried(t *testing.T) {
+	for _, rate := range []float64{1, 3, 10, 100, 1000} {
+		fleet := Fleet{Budget: retryBudget, Rate: rate}
+		calls := 50_000.0
+		horizon := time.Duration(calls / rate * float64(time.Second))
+		total := Total(fleet.Run(1, &Faulty{Failing: Always(0.1), Latency: time.Millisecond}, horizon))
+
+		require.GreaterOrEqual(t, float64(total.Good)/float64(total.Calls), 0.99, "at %v calls/s", rate)
+		require.LessOrEqual(t, amplification(total), 1.12, "at %v calls/s", rate)
+	}
+}
+
+// (e) A fleet of any size comes back from the dip of scenario C: at 80 % load within a minute, at
+// 90 % within twice the time that it takes without any retries.
+func TestFleetsOfAnySizeRecoverFromADip(t *testing.T) {
+	bare := recovery(900, 20, backoff.Policy{MaxAttempts: 1}, nil)
+	require.InDelta(t, 51, bare.Seconds(), 5, "the reference model, without retries")
+	for _, processes := range []int{20, 200, 1000, 4000} {
+		require.LessOrEqual(t, recovery(800, processes, patient, retryBudget), time.Minute, "%d processes at 80 %%", processes)
+		require.LessOrEqual(t, recovery(900, processes, patient, retryBudget), 2*bare, "%d processes at 90 %%", processes)
+	}
+}
+
+// And what the budget is there for: without it, the same clients with the same jitter never
+// come back.
+func TestWithoutABudgetJitterAloneNeverRecovers(t *testing.T) {
+	require.Equal(t, never, recovery(800, 20, patient, nil))
+}
+
+// (f) A client that has just started, or calls once a minute, may retry.
+func TestRareCallersMayRetry(t *testing.T) {
+	rare := Fleet{Budget: retryBudget, Every: time.Minute}
+	total := Total(rare.Run(1, &Faulty{Failing: Always(0.3), Latency: time.Millisecond}, 100*time.Hour))
+	once, full := 1-0.3, 1-0.3*0.3
+	success := float64(total.Good) / float64(total.Calls)
+	require.Greater(t, success, (once+9*full)/10, "nearly all that one retry can give")
+
+	down := Total(Fleet{Budget: retryBudget, Every: time.Minute}.Run(1, &Faulty{Failing: Always(1)}, 59*time.Second))
+	require.Equal(t, 1, down.Calls)
+	require.Equal(t, 3, down.Attempts, "one shot, at a service that is down: two retries, not three")
+
+	hour := Total(rare.Run(1, &Faulty{Failing: Always(1)}, time.Hour))
+	require.Equal(t, hour.Calls+2, hour.Attempts, "and no more until something succeeds")
+}
+
+// patient is the default policy of the reference model.
+var patient = backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
+
+const never = 200 * time.Second
+
+// recovery is how long a fleet needs after scenario C's dip, as the mean of a few
+// seeds.
+func recovery(rate float64, processes int, p backoff.Policy, budget func() backoff.Budget) time.Duration {
+	dip := Dip()
+	dip.Rate, dip.Processes = rate, processes
+	r, err := Compare(dip, []Client{Under("fleet", p, budget, nil)}, Options{Seeds: 3})
+	if err != nil {
+		panic(err)
+	}
+	return (seconds(r[0].Recovery.Mean)*time.Duration(r[0].Seeds-r[0].Never) + never*time.Duration(r[0].Never)) / time.Duration(r[0].Seeds)
+}
+
+func amplification(s Second) float64 { return float64(s.Attempts) / float64(s.Calls) }
+
+func refusals(s Second) float64 { return float64(s.Refused) / float64(s.Asked) }
