@@ -46,6 +46,11 @@ func init() {
 	commands = []*command{
 		{"policy", "print and plot the waits of policies", runPolicy},
 		{"import", "turn a gRPC service config or an Istio VirtualService into a policy file", runImport},
+		{"dip", "simulate a server that is slow for a while, and whether it recovers", runDip},
+		{"chain", "simulate retries in several layers of services", runChain},
+		{"herd", "simulate clients that failed together and come back together", runHerd},
+		{"occ", "simulate clients that contend for one version", runOCC},
+		{"run", "simulate your own service and traffic", runRun},
 	}
 }
 
