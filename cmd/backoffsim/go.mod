@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/gobackoff/backoff => ../..
 
 require (
+	github.com/stretchr/testify v1.12.1
 	golang.org/x/image v0.30.0
 	golang.org/x/term v0.47.0
 	gonum.org/v1/plot v0.17.0

@@ -55,18 +55,10 @@ func (f *judgeFlags) flags(set *flag.FlagSet) {
 }
 
 func (f *judgeFlags) check() error {
-	g := f.gates
-	switch {
-	case !(g.MaxAmplification >= 0):
-		return fmt.Errorf("-max-amplification is %v, want 0 or more", g.MaxAmplification)
-	case g.MustRecover < 0:
-		return fmt.Errorf("-must-recover is %v, want 0 or more", g.MustRecover)
-	case !(g.MinSuccess >= 0 && g.MinSuccess <= 1):
-		return fmt.Errorf("-min-success is %v, want 0 to 1", g.MinSuccess)
-	case f.findCliff != "" && f.findCliff != "load" && f.findCliff != "dip":
+	if f.findCliff != "" && f.findCliff != "load" && f.findCliff != "dip" {
 		return fmt.Errorf("-find-cliff is %q, want load or dip", f.findCliff)
 	}
-	return nil
+	return asFlags(f.gates.Validate())
 }
 
 // A trial is subjects in a scenario, and what came of it.

@@ -74,7 +74,11 @@ func runPolicy(t *terminal, c *command, args []string) error {
 	if err != nil || !f.pictures.wanted() {
 		return err
 	}
-	return f.pictures.draw("When a policy retries", delays(views, &f))
+	chart := delays(views, &f)
+	if len(chart.Lines) == 0 {
+		return errors.New("there is nothing to draw: no policy has a retry")
+	}
+	return f.pictures.draw("When a policy retries", chart)
 }
 
 func (t *terminal) printViewsJSON(views []view) error {

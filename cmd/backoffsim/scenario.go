@@ -105,7 +105,31 @@ func (f *scenarioFlags) apply(s *sim.Scenario) error {
 	if s.Fault.For == 0 {
 		s.Fault = sim.Fault{}
 	}
-	return s.Validate()
+	return asFlags(s.Validate())
+}
+
+// flagNames are the flags behind the fields that the simulator names in its refusals.
+var flagNames = map[string]string{
+	"MaxAmplification": "-max-amplification", "MustRecover": "-must-recover", "MinSuccess": "-min-success",
+	"Rate": "-rate", "Every": "-every", "Users": "-users", "Think": "-think", "Trace": "-trace",
+	"Server.Service": "-service", "Server.Limit": "-queue", "Server.RejectCost": "-reject-cost",
+	"Server.RetryAfter": "-retry-after", "Server.Errors": "-errors", "Timeout": "-timeout", "Deadline": "-deadline",
+	"Delay": "-delay", "DelaySD": "-delay-sd", "Processes": "-processes", "Layers": "-layers", "Fault": "the fault",
+	"Fault.From": "-fault-at", "Fault.For": "-fault", "Fault.Capacity": "-depth", "Fault.Errors": "-fault-errors",
+	"Horizon": "-horizon",
+}
+
+// asFlags is a refusal of the simulator in the words of the command line.
+func asFlags(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimPrefix(err.Error(), "scenario: ")
+	field, rest, _ := strings.Cut(text, " ")
+	if name, ok := flagNames[field]; ok {
+		return errors.New(name + " " + rest)
+	}
+	return errors.New(text)
 }
 
 func (f *scenarioFlags) applyServer(s *sim.Scenario, given map[string]bool) error {

@@ -2,10 +2,11 @@ package main
 
 import "runtime/debug"
 
-// version is what the caption of a picture says of the program.
+// version is what the caption of a picture says of the program; empty where it was built
+// from a working tree.
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return "backoffsim " + info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return info.Main.Version
 	}
-	return "backoffsim"
+	return ""
 }

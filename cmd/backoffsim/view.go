@@ -64,10 +64,10 @@ func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durati
 func look(c candidate, f *policyFlags) view {
 	p := c.policy
 	v := view{Policy: c.name, Parameters: c.parameters, MaxAttempts: p.MaxAttempts}
-	if p.MaxAttempts == 0 {
+	if p.MaxAttempts == 0 || p.Idempotency == backoff.NeverRetry {
 		v.MaxAttempts = len(p.Preview(0).Waits) + 1
 	}
-	steps := preview(&p, max(f.retries, triedRetries))
+	steps := preview(&p, max(f.retries, possible(&v)))
 	v.Attempts = attempts(&p, steps, 0, f.attempt)
 	if f.deadline > 0 {
 		within := attempts(&p, steps, f.deadline, f.attempt)
@@ -79,6 +79,14 @@ func look(c candidate, f *policyFlags) view {
 	}
 	v.judge(&p)
 	return v
+}
+
+// possible is how many retries attempts are counted in.
+func possible(v *view) int {
+	if v.MaxAttempts < 0 {
+		return triedRetries
+	}
+	return min(v.MaxAttempts-1, triedRetries)
 }
 
 // preview returns the first n retries, whether the policy allows them or not.
