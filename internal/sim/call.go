@@ -56,6 +56,10 @@ func (w *world) begin(layer int, parent *call, end time.Duration) {
 		}
 		c.told = done
 	}
+	if c.process.hedge != nil {
+		c.race()
+		return
+	}
 	c.run = *c.process.policy.Start(c.context())
 	pause, ok := c.run.Admit()
 	if ok && c.scenario.Failed && layer == 0 {
@@ -130,16 +134,23 @@ func (c *call) allowed() time.Duration {
 
 // arrive is when an attempt reaches the service.
 func (c *call) arrive() {
-	c.arrived()
-	latency, err := c.service.serve(c.now, c.limit, c.work)
-	if c.delayed && latency < forever {
-		latency += c.transit()
-	}
-	if latency > c.limit-c.now {
-		latency, err = max(0, c.limit-c.now), ErrTimeout
-	}
-	c.err = err
+	var latency time.Duration
+	latency, c.err = c.reach(c.limit)
 	c.inTurn(latency, c, answered)
+}
+
+// reach asks the service on behalf of a client that gives up at limit. It returns when he knows
+// the answer, and what it is.
+func (w *world) reach(limit time.Duration) (time.Duration, error) {
+	w.arrived()
+	latency, err := w.service.serve(w.now, limit, w.work)
+	if w.delayed && latency < forever {
+		latency += w.transit()
+	}
+	if latency > limit-w.now {
+		return max(0, limit-w.now), ErrTimeout
+	}
+	return latency, err
 }
 
 // answer is when the attempt under way has ended.

@@ -29,7 +29,8 @@ type Process struct {
 	// Breaker stands where Guard says. nil means none.
 	Breaker *backoff.Breaker
 	Guard   Guard
-	// Hedge is used instead of the policy. nil means none.
+	// Hedge is used instead of the policy, in the layer that calls the service. Its Budget must
+	// be nil or a RetryBudget. nil means none.
 	Hedge *backoff.Hedge
 	// Unmarked says that a layer above does not see that this one has given up, as
 	// behind a protocol that does not carry it: it sees an error like any other.

@@ -22,6 +22,6 @@ func Dip() Scenario {
 func ClosedDip(think time.Duration) Scenario {
 	s := Dip()
 	s.Name, s.Rate, s.Think = "closed dip", 0, think
-	s.Users = int(800*(think.Seconds()+0.005) + 0.5)
+	s.Users = int(800 * (think.Seconds() + 0.005)) // who each wait 5 ms, before the dip
 	return s
 }

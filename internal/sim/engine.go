@@ -61,7 +61,8 @@ func (e *engine) drive(until time.Duration, start func()) bool {
 	}
 }
 
-const mostStill = 20_000_000
+// mostStill is after how many events without a step in time none is expected any more.
+var mostStill = 10_000_000
 
 // next takes the next event that happens within the time.
 func (e *engine) next(until time.Duration) (event, bool) {

@@ -129,7 +129,12 @@ func dipReferences() []Client {
 		preset(".NET budget", func() backoff.Budget { return presets.NewDotNetBudget() }),
 		preset("Kubernetes budget", func() backoff.Budget { return presets.NewKubernetesBudget() }),
 		preset("AWS adaptive", func() backoff.Budget { return presets.NewAWSAdaptive() }),
-	}, ours())
+	}, ours(), []Client{Hedging()})
+}
+
+// Hedging sends an attempt a second time where the first is slow, and makes no retries but for that.
+func Hedging() Client {
+	return Client{Name: "Hedge", New: func(Place) Process { return Process{Hedge: new(backoff.Hedge)} }}
 }
 
 // ours are the library's own, from the budget alone to all of it.

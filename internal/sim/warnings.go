@@ -89,17 +89,18 @@ func (w *warner) window() {
 	}
 }
 
-// layers warns where attempts multiply.
+// layers warns where attempts multiply: where a layer cannot know that the one below has given up
+// for good, or that had only one attempt.
 func (w *warner) layers(c Client, p Place) {
-	product := 1.0
-	for p.Layer = 1; p.Layer <= p.Layers; p.Layer++ {
+	product, hidden := 1.0, true
+	for p.Layer = p.Layers; p.Layer > 0; p.Layer-- {
 		made := c.New(p)
 		n := float64(attempts(&made.Policy))
-		if made.Unmarked || p.Layer == p.Layers {
+		if hidden {
 			product *= n
-		} else {
-			product = max(product, n)
 		}
+		product = max(product, n)
+		hidden = made.Unmarked || n == 1
 	}
 	if p.Layers > 1 && product > 4 {
 		w.warn("%d layers make up to %.0f attempts at the service for one call", p.Layers, product)

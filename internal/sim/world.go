@@ -25,6 +25,7 @@ type world struct {
 type process struct {
 	policy   *backoff.Policy
 	breaker  *backoff.Breaker
+	hedge    *backoff.Hedge
 	timeout  backoff.Schedule
 	guard    Guard
 	unmarked bool
@@ -55,8 +56,8 @@ func (w *world) hire(c Client) error {
 	for layer := range w.layers {
 		staff := make([]process, max(1, w.scenario.Processes))
 		for i := range staff {
-			made := c.New(Place{Layer: layer + 1, Layers: w.layers, Rand: w.rand.Float64})
-			if err := w.equip(&staff[i], made); err != nil {
+			place := Place{Layer: layer + 1, Layers: w.layers, Rand: w.rand.Float64}
+			if err := w.equip(&staff[i], c.New(place), place); err != nil {
 				return err
 			}
 		}
@@ -65,7 +66,7 @@ func (w *world) hire(c Client) error {
 	return nil
 }
 
-func (w *world) equip(p *process, made Process) error {
+func (w *world) equip(p *process, made Process, at Place) error {
 	policy := made.Policy
 	p.timeout, policy.AttemptTimeout = policy.AttemptTimeout, nil
 	if err := made.Policy.Validate(); err != nil {
@@ -90,7 +91,12 @@ func (w *world) equip(p *process, made Process) error {
 			b.Rand = w.rand.Float64
 		}
 	}
-	p.policy, p.breaker, p.guard, p.unmarked = &policy, made.Breaker, made.Guard, made.Unmarked
+	if made.Hedge != nil {
+		if err := checkHedge(made.Hedge, at); err != nil {
+			return err
+		}
+	}
+	p.policy, p.breaker, p.guard, p.unmarked, p.hedge = &policy, made.Breaker, made.Guard, made.Unmarked, made.Hedge
 	return nil
 }
 
