@@ -7,7 +7,8 @@ type Chart interface {
 	draw() (*figure, error)
 }
 
-// Frame is what stands around every picture: what is shown, and how to get it again.
+// Frame is what stands around every picture: what is shown, and how to get it again. As
+// all texts of a chart, these have at most 1000 letters and no control characters.
 type Frame struct {
 	// Title is the heading; empty means the default of the chart.
 	Title string
