@@ -10,9 +10,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// newPlot is an empty plot in the style of all others: no frame, a rule at each tick of
-// the y axis, and the name of that axis in the heading above, where it can be read
-// without turning one's head.
+// newPlot is an empty plot in the style of all others, without a frame. The name of the y
+// axis is in the heading above, where it can be read without turning one's head.
 func newPlot(xlabel string) *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -20,17 +19,22 @@ func newPlot(xlabel string) *plot.Plot {
 	p.X.Label.TextStyle = noteText.style(draw.XCenter, draw.YBottom)
 	p.X.Label.Padding = 2
 	p.X.Tick.Label = noteText.style(draw.XCenter, draw.YTop)
-	p.Y.Tick.Label = noteText.style(draw.XRight, draw.YCenter)
+	p.Y.Tick.Label = noteText.style(draw.XRight, draw.YCenter-.08)
 	p.X.Padding, p.Y.Padding = 3, 0
 	p.X.LineStyle = draw.LineStyle{Color: muted.light, Width: .8}
 	p.Y.LineStyle.Width = 0
 	p.X.Tick.LineStyle, p.Y.Tick.LineStyle = p.X.LineStyle, draw.LineStyle{}
 	p.X.Tick.Length, p.Y.Tick.Length = 3, 0
+	return p
+}
+
+// ruled adds a rule at each tick of the y axis.
+func ruled(p *plot.Plot) *plot.Plot {
 	p.Add(&plotter.Grid{Horizontal: draw.LineStyle{Color: rule.light, Width: .6}})
 	return p
 }
 
-// number writes v as briefly as its first digits allow: 1234, 12.3, 0.123, 0.000123.
+// number writes v with three digits, as far as six decimals have them: 1234, 12.3, 0.123.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsInf(v, 1):
@@ -41,7 +45,7 @@ func number(v float64) string {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	default:
 		digits := 2 - int(math.Floor(math.Log10(a)))
-		return trim(strconv.FormatFloat(v, 'f', min(digits, 9), 64))
+		return trim(strconv.FormatFloat(v, 'f', min(digits, 6), 64))
 	}
 }
 
@@ -53,7 +57,12 @@ func trim(s string) string {
 }
 
 // exact writes v as it is, up to nine digits.
-func exact(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
+func exact(v float64) string {
+	if v == 0 {
+		return "0" // and not -0
+	}
+	return strconv.FormatFloat(v, 'g', 9, 64)
+}
 
 // seconds writes a time with its unit.
 func seconds(v float64) string {
@@ -73,10 +82,13 @@ func linear(a *plot.Axis, lo, hi float64, n int) {
 	if lo == hi {
 		a.Min, a.Max = lo-1, hi+1
 	}
-	step := roundStep((a.Max - a.Min) / float64(n) * .9)
+	step := roundStep((a.Max - a.Min) / float64(n) * .66)
 	var ticks []plot.Tick
-	for i := int(math.Ceil(a.Min/step - 1e-9)); float64(i)*step <= a.Max*(1+1e-9); i++ {
-		ticks = append(ticks, plot.Tick{Value: float64(i) * step, Label: exact(float64(i) * step)})
+	first := math.Ceil(a.Min/step - 1e-9)
+	for i := range 3 * n {
+		if v := (first + float64(i)) * step; v <= a.Max+1e-9*step {
+			ticks = append(ticks, plot.Tick{Value: v, Label: exact(v)})
+		}
 	}
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }

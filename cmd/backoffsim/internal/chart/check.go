@@ -19,8 +19,15 @@ func (c *checker) refuse(format string, args ...any) {
 	}
 }
 
-// text must be something an XML document and a line of a picture can hold.
+// longest is how many letters a text may have.
+const longest = 1000
+
+// text must be something an XML document and a few lines of a picture can hold.
 func (c *checker) text(field, s string) {
+	if n := utf8.RuneCountInString(s); n > longest {
+		c.refuse("%s has %d letters, want %d or fewer", field, n, longest)
+		return
+	}
 	if !utf8.ValidString(s) {
 		c.refuse("%s is not valid UTF-8: %q", field, s)
 	}
@@ -85,17 +92,14 @@ func (c *checker) value(field string, v, lo, hi float64) {
 }
 
 func bounds(lo, hi float64) string {
-	switch {
-	case math.IsInf(hi, 1):
+	if math.IsInf(hi, 1) {
 		return fmt.Sprintf("%v or more, +Inf for never", lo)
-	case hi == finite:
-		return fmt.Sprintf("a finite number, %v or more", lo)
 	}
 	return fmt.Sprintf("%v to %v", lo, hi)
 }
 
-// finite is the bound of values that have no other.
-const finite = math.MaxFloat64
+// finite is the bound of values that have no other: more than any run can give.
+const finite = 1e15
 
 // values must be n, each from lo to hi.
 func (c *checker) values(field string, values []float64, n int, lo, hi float64) {

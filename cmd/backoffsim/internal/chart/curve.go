@@ -53,7 +53,7 @@ func (s curves) Plot(c draw.Canvas, p *plot.Plot) {
 			c.StrokeLine2(stroke(s.lines[i].index), path[0].X-6, path[0].Y, path[0].X+6, path[0].Y)
 		}
 	}
-	for i, places := range tagPlaces(paths, c.Rectangle, s.tags) {
+	for i, places := range tagPlaces(paths, s.tags) {
 		for _, at := range places {
 			tag(c, s.lines[i].index, at)
 		}
@@ -85,6 +85,9 @@ func (k *curve) spread(c draw.Canvas, p *plot.Plot) {
 func (k *curve) errorBars(c draw.Canvas, low, high []vg.Point) {
 	thin := draw.LineStyle{Color: hue(k.index), Width: .9}
 	for i := range low {
+		if low[i] == high[i] {
+			continue
+		}
 		x, w := low[i].X, vg.Length(2.5)
 		c.StrokeLine2(thin, x, low[i].Y, x, high[i].Y)
 		c.StrokeLine2(thin, x-w, low[i].Y, x+w, low[i].Y)
@@ -92,7 +95,7 @@ func (k *curve) errorBars(c draw.Canvas, low, high []vg.Point) {
 	}
 }
 
-// level is a line across the plot at y with its name on it: a capacity or a deadline.
+// level is a line across the plot at y with its name at its left end: a capacity or a deadline.
 type level struct {
 	y    float64
 	name string
@@ -101,11 +104,14 @@ type level struct {
 func (l level) Plot(c draw.Canvas, p *plot.Plot) {
 	y := on(p, c)(p.X.Min, l.y).Y
 	c.StrokeLine2(draw.LineStyle{Color: ink.light, Width: 1}, c.Min.X, y, c.Max.X, y)
+	if l.name == "" {
+		return
+	}
 	w := noteText.width(l.name)
-	box := vg.Rectangle{Min: vg.Point{X: c.Max.X - w - 5, Y: y + 1.5}, Max: vg.Point{X: c.Max.X - 1, Y: y + 11}}
+	box := vg.Rectangle{Min: vg.Point{X: c.Min.X + 1, Y: y + 1.5}, Max: vg.Point{X: c.Min.X + w + 5, Y: y + 11}}
 	c.SetColor(faint(paper.light, .8))
 	c.Fill(box.Path())
-	lettering{8.5, false, ink.light}.write(c, vg.Point{X: c.Max.X - 3, Y: y + 3.5}, draw.XRight, l.name)
+	lettering{8.5, false, ink.light}.write(c, vg.Point{X: c.Min.X + 3, Y: y + 3.5}, draw.XLeft, l.name)
 }
 
 // span shades the time of the trigger, or of an outage.
@@ -127,6 +133,7 @@ func (s span) Plot(c draw.Canvas, p *plot.Plot) {
 
 // name writes text over the middle of the shaded time, but within the data.
 func (s span) name(c draw.Canvas, p *plot.Plot, text string) {
+	text = noteText.clip(text, c.Max.X-c.Min.X)
 	r, half := s.rectangle(c, p), noteText.width(text)/2
 	x := min(max((r.Min.X+r.Max.X)/2, c.Min.X+half), c.Max.X-half)
 	noteText.write(c, vg.Point{X: x, Y: c.Max.Y + 3.5}, draw.XCenter, text)

@@ -7,7 +7,8 @@ type Chart interface {
 	draw() (*figure, error)
 }
 
-// Frame is what stands around every picture: what is shown, and how to get it again.
+// Frame is what stands around every picture: what is shown, and how to get it again. As
+// all texts of a chart, these have at most 1000 letters and no control characters.
 type Frame struct {
 	// Title is the heading; empty means the default of the chart.
 	Title string
@@ -24,8 +25,9 @@ type Frame struct {
 	Version string
 }
 
-// Policy names what a line, panel or group of bars belongs to. Names are short, and
-// distinct within one chart; the caption gives Parameters in full.
+// Policy names what a line, panel or group of bars belongs to: from 1 to 12 in one chart,
+// with distinct and short names; the caption gives Parameters in full. Colour, dashes and
+// number go by the order, so charts of the same policies should have them in the same.
 type Policy struct {
 	Name       string
 	Parameters string
@@ -44,7 +46,7 @@ type Estimate struct {
 }
 
 // Dip shows what is left of the goodput after a server was slow for a while, and below
-// it the load that caused this. Of the policies at most 12 are drawn, as in every chart.
+// it the load that caused this.
 type Dip struct {
 	Frame
 	// Seconds is the x axis, ascending.

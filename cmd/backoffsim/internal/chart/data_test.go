@@ -1,10 +1,9 @@
-package chart_test
+package chart
 
 import (
 	"math"
 	"math/rand/v2"
-
-	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
+	"slices"
 )
 
 // The data are close to what the models give, so that a picture of them is like a
@@ -12,8 +11,8 @@ import (
 
 var never = math.Inf(1)
 
-func frame(conditions string) chart.Frame {
-	return chart.Frame{Conditions: conditions, Seed: 1, Seeds: 20, Version: "v1.0.0"}
+func frame(conditions string) Frame {
+	return Frame{Conditions: conditions, Seed: 1, Seeds: 20, Version: "v1.0.0"}
 }
 
 // A shape is a policy's load and recovery after a dip.
@@ -35,8 +34,8 @@ var shapes = []shape{
 	{"default", "full jitter; success-funded budget and breaker", 7.2, .45},
 }
 
-func dip(shapes []shape) chart.Dip {
-	d := chart.Dip{
+func dip(shapes []shape) Dip {
+	d := Dip{
 		Frame: frame("Open loop at 80 % load, capacity 1000/s, 30 % of it for 10 s; attempt timeout 1 s, unlimited queue, 20 processes."),
 		From:  30, To: 40, Trigger: "dip to 30 %",
 	}
@@ -49,8 +48,8 @@ func dip(shapes []shape) chart.Dip {
 	return d
 }
 
-func dipLine(s shape, r *rand.Rand, seconds []float64) chart.DipLine {
-	l := chart.DipLine{Policy: chart.Policy{Name: s.name, Parameters: s.parameters}, Recovery: s.recovery}
+func dipLine(s shape, r *rand.Rand, seconds []float64) DipLine {
+	l := DipLine{Policy: Policy{Name: s.name, Parameters: s.parameters}, Recovery: s.recovery}
 	for _, t := range seconds {
 		good, sent := 100.0, .8
 		if t >= 30 {
@@ -68,13 +67,13 @@ func dipLine(s shape, r *rand.Rand, seconds []float64) chart.DipLine {
 }
 
 // add appends a mean with quantiles at a distance.
-func add(b *chart.Band, mean, distance float64) {
+func add(b *Band, mean, distance float64) {
 	b.Mean = append(b.Mean, mean)
 	b.Low = append(b.Low, max(0, mean-distance))
 	b.High = append(b.High, mean+distance)
 }
 
-var layered = []chart.Policy{
+var layered = []Policy{
 	{Name: "none", Parameters: "no retries"},
 	{Name: "naive", Parameters: "4 attempts at each of three layers"},
 	{Name: "default", Parameters: "4 attempts, success-funded budget, a layer that gave up is final"},
@@ -84,8 +83,8 @@ var layered = []chart.Policy{
 	{Name: "breaker 30 s", Parameters: "4 attempts, breaker 50 % of 20 results, open for 30 s"},
 }
 
-func failure() chart.Failure {
-	d := chart.Failure{
+func failure() Failure {
+	d := Failure{
 		Frame:       frame("User, three layers, leaf; every leaf call fails independently; the last 300 s of a fault of 600 s."),
 		Probability: []float64{0, .01, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1},
 	}
@@ -99,7 +98,7 @@ func failure() chart.Failure {
 		{[]float64{1, 1.01, 1.11, 1.2, .8, .2, .026, .015, .009, .006, .004, .0033}, []float64{100, 100, 100, 99, 66, 14, 1.3, .6, .3, .1, 0, 0}},
 	}
 	for i, p := range layered {
-		l := chart.FailureLine{Policy: p}
+		l := FailureLine{Policy: p}
 		for k := range d.Probability {
 			add(&l.Calls, table[i].calls[k], table[i].calls[k]*.03)
 			add(&l.Success, table[i].success[k], 0)
@@ -109,31 +108,31 @@ func failure() chart.Failure {
 	return d
 }
 
-func layers() chart.Layers {
-	d := chart.Layers{
-		Frame: chart.Frame{Conditions: "The leaf fails every call; three layers with 4 attempts each.", Seed: 1, Seeds: 100, Version: "v1.0.0"},
+func layers() Layers {
+	d := Layers{
+		Frame: Frame{Conditions: "The leaf fails every call; three layers with 4 attempts each.", Seed: 1, Seeds: 100, Version: "v1.0.0"},
 		Hops:  []string{"layer 1", "layer 2", "layer 3", "leaf"},
 	}
 	calls := [][]float64{
 		{1, 1, 1, 1}, {1, 4, 16, 64}, {1, 1, 1, 1.1}, {1, 1.1, 1.21, 1.331}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, .25, .03, .0033},
 	}
 	for i, p := range layered {
-		d.Policies = append(d.Policies, chart.LayersPolicy{Policy: p, Calls: calls[i]})
+		d.Policies = append(d.Policies, LayersPolicy{Policy: p, Calls: calls[i]})
 	}
 	return d
 }
 
-func recoveryMap() chart.Map {
-	d := chart.Map{
+func recoveryMap() Map {
+	d := Map{
 		Frame:   frame("Capacity 1000/s, 30 % of it during the dip; attempt timeout 1 s, unlimited queue, 20 processes."),
 		Load:    []float64{10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 95},
 		Y:       []float64{1, 2, 5, 10, 20, 60},
 		YLabel:  "length of the dip, s",
 		Horizon: 200,
-		Mark:    &chart.Mark{Load: 80, Y: 10},
+		Mark:    &Mark{Load: 80, Y: 10},
 	}
 	for _, s := range shapes[:6] {
-		m := chart.PolicyMap{Policy: chart.Policy{Name: s.name, Parameters: s.parameters}}
+		m := PolicyMap{Policy: Policy{Name: s.name, Parameters: s.parameters}}
 		ratio, naive := map[string]float64{"budget 10 %": .1, "500-5-1": .03}[s.name], math.IsInf(s.recovery, 1)
 		for _, y := range d.Y {
 			var row []float64
@@ -159,8 +158,8 @@ func recovery(load, dip float64, naive bool) float64 {
 	return max(0, s)
 }
 
-func herd() chart.Herd {
-	d := chart.Herd{
+func herd() Herd {
+	d := Herd{
 		Frame:    frame("1000 clients fail together at 0; capacity 500/s, at most 50 in the server, base 100 ms, cap 10 s."),
 		Capacity: 50,
 	}
@@ -168,33 +167,34 @@ func herd() chart.Herd {
 		d.Seconds = append(d.Seconds, float64(i)/10)
 	}
 	strategies := []struct {
-		name        string
-		jitter      func(e float64, r *rand.Rand) float64
-		peak, drain float64
+		name   string
+		jitter func(e float64, r *rand.Rand) float64
+		drain  float64
 	}{
-		{"constant 1 s", func(_ float64, _ *rand.Rand) float64 { return 1 }, 1000, 18.26},
-		{"exponential, no jitter", func(e float64, _ *rand.Rand) float64 { return e }, 1000, 122.96},
-		{"equal jitter", func(e float64, r *rand.Rand) float64 { return e/2 + r.Float64()*e/2 }, 1000, 2.95},
-		{"full jitter", func(e float64, r *rand.Rand) float64 { return r.Float64() * e }, 1176, 5.95},
-		{"full jitter, base 1 s", func(e float64, r *rand.Rand) float64 { return r.Float64() * min(10, 10*e) }, 1000, 6.72},
+		{"constant 1 s", func(_ float64, _ *rand.Rand) float64 { return 1 }, 18.26},
+		{"exponential, no jitter", func(e float64, _ *rand.Rand) float64 { return e }, 122.96},
+		{"equal jitter", func(e float64, r *rand.Rand) float64 { return e/2 + r.Float64()*e/2 }, 2.95},
+		{"full jitter", func(e float64, r *rand.Rand) float64 { return r.Float64() * e }, 5.95},
+		{"full jitter, base 1 s", func(e float64, r *rand.Rand) float64 { return r.Float64() * min(10, 10*e) }, 6.72},
 	}
 	for _, s := range strategies {
-		d.Panels = append(d.Panels, chart.HerdPanel{
-			Policy: chart.Policy{Name: s.name}, Peak: s.peak, Drain: s.drain, Arrivals: arrivals(s.jitter),
+		b := arrivals(s.jitter)
+		d.Panels = append(d.Panels, HerdPanel{
+			Policy: Policy{Name: s.name}, Peak: slices.Max(b.Mean), Drain: s.drain, Arrivals: b,
 		})
 	}
 	return d
 }
 
 // arrivals lets 1000 clients retry at a server that takes 5 in 10 ms.
-func arrivals(jitter func(float64, *rand.Rand) float64) chart.Band {
+func arrivals(jitter func(float64, *rand.Rand) float64) Band {
 	r := rand.New(rand.NewPCG(7, 7))
 	at := make([]float64, 1000)
 	tries := make([]int, 1000)
 	for i := range at {
 		at[i] = .005 + .001*r.NormFloat64()
 	}
-	b := chart.Band{Mean: make([]float64, 100)}
+	b := Band{Mean: make([]float64, 100)}
 	for slot := range 1000 {
 		free := 5
 		for i := range at {
@@ -213,8 +213,8 @@ func arrivals(jitter func(float64, *rand.Rand) float64) chart.Band {
 	return b
 }
 
-func occ() chart.OCC {
-	d := chart.OCC{Frame: frame("Each client needs one successful update; network delay 10 ms, base 5 ms, cap 2 s.")}
+func occ() OCC {
+	d := OCC{Frame: frame("Each client needs one successful update; network delay 10 ms, base 5 ms, cap 2 s.")}
 	d.Seeds = 500
 	for n := 10; n <= 120; n += 10 {
 		d.Clients = append(d.Clients, float64(n))
@@ -227,7 +227,7 @@ func occ() chart.OCC {
 		{"full", 1290, 1.25, 3.1}, {"decorrelated", 1620, 1.4, 2.9},
 	}
 	for _, s := range strategies {
-		l := chart.OCCLine{Policy: chart.Policy{Name: s.name}}
+		l := OCCLine{Policy: Policy{Name: s.name}}
 		for _, n := range d.Clients {
 			calls, second := s.calls*math.Pow(n/100, s.power), s.second*math.Pow(n/100, .9)
 			l.Calls.Mean, l.Calls.SE = append(l.Calls.Mean, calls), append(l.Calls.SE, calls*.008)
@@ -238,8 +238,8 @@ func occ() chart.OCC {
 	return d
 }
 
-func delays() chart.Delays {
-	d := chart.Delays{Frame: chart.Frame{Version: "v1.0.0"}, Deadline: 30}
+func delays() Delays {
+	d := Delays{Frame: Frame{Version: "v1.0.0"}, Deadline: 30}
 	kinds := []struct {
 		name, parameters string
 		initial, cap     float64
@@ -251,7 +251,7 @@ func delays() chart.Delays {
 		{"cloud", "1 s, factor 2, cap 20 s, no jitter, 6 attempts", 1, 20, 6, 1},
 	}
 	for _, k := range kinds {
-		l := chart.DelaysLine{Policy: chart.Policy{Name: k.name, Parameters: k.parameters}}
+		l := DelaysLine{Policy: Policy{Name: k.name, Parameters: k.parameters}}
 		low, high := 0.0, 0.0
 		for i := range k.attempts - 1 {
 			e := min(k.cap, k.initial*math.Pow(2, float64(i)))
@@ -264,7 +264,7 @@ func delays() chart.Delays {
 	return d
 }
 
-func appendRange(b *chart.Band, low, high float64) {
+func appendRange(b *Band, low, high float64) {
 	b.Mean = append(b.Mean, (low+high)/2)
 	b.Low = append(b.Low, low)
 	b.High = append(b.High, high)

@@ -37,18 +37,21 @@ func (d Failure) draw() (*figure, error) {
 	}
 	calls := d.curves(func(l FailureLine) Band { return l.Calls })
 	success := d.curves(func(l FailureLine) Band { return l.Success })
-	const xlabel = "probability that a call fails"
+	for i := range calls {
+		calls[i].note = number(calls[i].Mean[len(d.Probability)-1]) + " at p = " + number(d.Probability[len(d.Probability)-1])
+	}
+	const xlabel = "probability p that a call fails"
 	left := linePanel("Calls per request", xlabel, calls, 1)
 	d.callsAxis(left, calls)
 	right := linePanel("Requests that succeed, %", xlabel, success, 1)
 	right.aside = nil
 	linear(&right.plot.Y, 0, 102, 5)
 	for _, p := range []*panel{left, right} {
-		p.height = max(250, 60+13*vg.Length(len(calls)))
+		p.height = max(260, 60+23*vg.Length(len(calls)))
 		linear(&p.plot.X, d.Probability[0], d.Probability[len(d.Probability)-1], 5)
 	}
 	return &figure{
-		frame: d.named("What failing calls turn into"), policies: d.policies(), numbered: true,
+		frame: d.named("Calls and success as failures rise"), policies: d.policies(), numbered: true,
 		spread: bandText(append(calls, success...)),
 		blocks: []block{pair(left, right, labelRoom(calls))},
 		tables: []table{

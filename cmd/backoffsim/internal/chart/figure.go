@@ -120,7 +120,7 @@ func (f *figure) caption() []captionRow {
 
 func (f *figure) nameOf(i int) string {
 	if f.numbered {
-		return fmt.Sprintf("%d  %s", i+1, f.policies[i].Name)
+		return fmt.Sprintf("%d. %s", i+1, f.policies[i].Name)
 	}
 	return f.policies[i].Name
 }

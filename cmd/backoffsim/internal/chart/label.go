@@ -30,13 +30,13 @@ func disc(c draw.Canvas, at vg.Point, radius vg.Length, color color.NRGBA) {
 
 // tagPlaces finds for each path n places for its number: far from all other lines and
 // from the numbers placed before.
-func tagPlaces(paths [][]vg.Point, area vg.Rectangle, n int) [][]vg.Point {
+func tagPlaces(paths [][]vg.Point, n int) [][]vg.Point {
 	places := make([][]vg.Point, len(paths))
 	var taken []vg.Point
 	for range n {
 		for i, path := range paths {
 			best, found := vg.Point{}, math.Inf(-1)
-			for _, at := range candidates(path, area) {
+			for _, at := range candidates(path) {
 				if s := clearance(at, i, paths, taken, places[i]); s > found+1e-9 {
 					best, found = at, s
 				}
@@ -49,11 +49,13 @@ func tagPlaces(paths [][]vg.Point, area vg.Rectangle, n int) [][]vg.Point {
 
 // candidates are places along a path, at equal steps of x and away from both ends; a
 // path too short for that has its middle.
-func candidates(path []vg.Point, area vg.Rectangle) []vg.Point {
+func candidates(path []vg.Point) []vg.Point {
 	const steps = 60
 	var at []vg.Point
 	lo, hi := path[0].X, path[len(path)-1].X
-	lo, hi = max(lo, area.Min.X+2*tagRadius), min(hi, area.Max.X-2*tagRadius)
+	if hi-lo > 8*tagRadius {
+		lo, hi = lo+3*tagRadius, hi-3*tagRadius
+	}
 	for i := range steps {
 		x := lo + (hi-lo)*(vg.Length(i)+.5)/steps
 		at = append(at, vg.Point{X: x, Y: pathY(path, x)})
@@ -87,13 +89,17 @@ func clearance(at vg.Point, own int, paths [][]vg.Point, taken, mine []vg.Point)
 	nearest, sum := far, vg.Length(0)
 	for i, path := range paths {
 		if i != own {
-			d := min(far, distance(at, path))
+			d := distance(at, path, far)
 			nearest, sum = min(nearest, d), sum+d
 		}
 	}
 	score := float64(nearest + sum/vg.Length(max(1, len(paths)-1)))
 	for _, t := range taken {
-		score += 2 * min(0, float64(hypot(at, t)-5*tagRadius))
+		d := hypot(at, t)
+		score += 2 * min(0, float64(d-5*tagRadius))
+		if d < 2*tagRadius+1 {
+			score -= 1000 // one would cover the other
+		}
 	}
 	for _, t := range mine {
 		score += .25 * min(0, float64(hypot(at, t)-30*tagRadius))
@@ -105,11 +111,14 @@ func hypot(a, b vg.Point) vg.Length {
 	return vg.Length(math.Hypot(float64(a.X-b.X), float64(a.Y-b.Y)))
 }
 
-// distance is how far a path is from a point.
-func distance(at vg.Point, path []vg.Point) vg.Length {
-	near := hypot(at, path[0])
+// distance is how far a path, which runs from left to right, is from a point, or far if
+// it is farther.
+func distance(at vg.Point, path []vg.Point, far vg.Length) vg.Length {
+	near := min(far, hypot(at, path[0]))
 	for i := 1; i < len(path); i++ {
-		near = min(near, segment(at, path[i-1], path[i]))
+		if path[i].X >= at.X-far && path[i-1].X <= at.X+far {
+			near = min(near, segment(at, path[i-1], path[i]))
+		}
 	}
 	return near
 }
@@ -156,11 +165,16 @@ func (k *curve) labelHeight() vg.Length {
 	return 23
 }
 
-// label writes the label of k at y, with a leader from the end of the line.
+// label writes the label of k at y, with a leader from the end of the line, dotted across
+// the data where the line ends before them.
 func (k *curve) label(room draw.Canvas, end vg.Point, y vg.Length) {
 	x := room.Min.X + leader
 	thin := draw.LineStyle{Color: hue(k.index), Width: .8}
-	room.StrokeLines(thin, []vg.Point{{X: end.X + 1, Y: end.Y}, {X: room.Min.X + 4, Y: end.Y}, {X: x - 5, Y: y}, {X: x, Y: y}})
+	room.StrokeLines(thin, []vg.Point{{X: room.Min.X + 1, Y: end.Y}, {X: room.Min.X + 4, Y: end.Y}, {X: x - 5, Y: y}, {X: x, Y: y}})
+	if end.X < room.Min.X-1 {
+		thin.Dashes = []vg.Length{1, 4}
+		room.StrokeLine2(thin, end.X+4, end.Y, room.Min.X, end.Y)
+	}
 	tag(room, k.index, vg.Point{X: x + tagRadius, Y: y})
 	x += 2*tagRadius + 4
 	top := y - 3

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -42,19 +43,31 @@ func (d Layers) draw() (*figure, error) {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	lo, hi, below := logRange(append(all, .5), .001)
+	lo, hi := d.extent(all)
 	var panels []*panel
 	for i := range d.Policies {
 		p := d.panel(i)
-		logarithmic(&p.plot.X, lo, hi*1.6, below)
+		logarithmic(&p.plot.X, lo, hi, false)
 		panels = append(panels, p)
 	}
 	return &figure{
 		frame: d.named("Calls per request of a user, hop by hop"), policies: d.policies(),
-		also:   []string{"The scale is logarithmic; the upright line is one call per request."},
+		also:   []string{"The scale is logarithmic: bars to the right of the line at 1 are calls that retries have added, bars to the left are requests that no longer arrive."},
 		blocks: []block{grid(panels, 2, 4)},
 		tables: []table{t},
 	}, nil
+}
+
+// extent is the range of the axis, with room for the numbers at both ends.
+func (d Layers) extent(all []float64) (lo, hi float64) {
+	lo, hi = .5, 2
+	for _, v := range all {
+		lo, hi = min(lo, max(v, .001)), max(hi, v)
+	}
+	if decades := math.Log10(hi / lo); lo < .5 {
+		lo /= math.Pow(10, decades*.2)
+	}
+	return lo, hi * math.Pow(hi/lo, .12)
 }
 
 // panel has the hops of one policy, from the top down.
@@ -71,7 +84,7 @@ func (d Layers) panel(i int) *panel {
 	return &panel{heading: headText.clip(d.Policies[i].Name, inner/2-gap), plot: p, height: headLine + 22 + 15*vg.Length(len(d.Hops))}
 }
 
-// hops draws the bars of one policy with their values, the last hop strongest: what
+// hops draws the bars of one policy from 1 to its values, the last hop strongest: what
 // matters is what arrives there.
 type hops struct {
 	index int
@@ -80,18 +93,23 @@ type hops struct {
 
 func (h hops) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
+	one := toX(1)
+	c.StrokeLine2(draw.LineStyle{Color: muted.light, Width: .8}, one, c.Min.Y, one, c.Max.Y)
 	for k, v := range h.calls {
 		y := toY(float64(len(h.calls) - 1 - k))
 		end := toX(max(v, p.X.Min))
-		strength := .35
+		strength := .45
 		if k == len(h.calls)-1 {
 			strength = 1
 		}
-		bar := vg.Rectangle{Min: vg.Point{X: c.Min.X, Y: y - 4.5}, Max: vg.Point{X: end, Y: y + 4.5}}
 		c.SetColor(faint(hue(h.index), strength))
-		c.Fill(bar.Path())
-		labelText.write(c, vg.Point{X: end + 4, Y: y - 3}, draw.XLeft, number(v))
+		c.Fill(vg.Rectangle{
+			Min: vg.Point{X: min(one-1, end), Y: y - 4.5}, Max: vg.Point{X: max(one+1, end), Y: y + 4.5},
+		}.Path())
+		at, align := vg.Point{X: max(end, one) + 5, Y: y - 3}, draw.XLeft
+		if v < 1 {
+			at.X, align = min(end, one)-4, draw.XRight
+		}
+		labelText.write(c, at, align, number(v))
 	}
-	one := toX(1)
-	c.StrokeLine2(draw.LineStyle{Color: ink.light, Width: .8}, one, c.Min.Y, one, c.Max.Y)
 }

@@ -54,28 +54,24 @@ func bandText(lines []curve) string {
 
 // linePanel is a panel with lines, over the plotters of below.
 func linePanel(heading, xlabel string, lines []curve, tags int, below ...plot.Plotter) *panel {
-	p := newPlot(xlabel)
+	p := ruled(newPlot(xlabel))
 	p.Add(below...)
 	p.Add(curves{lines, tags})
 	return &panel{heading: heading, plot: p, aside: labels(p, lines)}
 }
 
-// sample picks at most n of the places of an axis, evenly, with the first and the last.
+// sample picks at most n of the places of an axis, by equal steps, and the last.
 func sample(places, n int) []int {
-	if places <= n {
-		n = places
+	var at []int
+	step := max(1, (places+n-3)/(n-1))
+	for i := 0; i < places-1; i += step {
+		at = append(at, i)
 	}
-	at := make([]int, n)
-	for i := range at {
-		if n > 1 {
-			at[i] = int(math.Round(float64(i) * float64(places-1) / float64(n-1)))
-		}
-	}
-	return at
+	return append(at, places-1)
 }
 
-// series is a table with a row for each line and a column for each place on the x axis,
-// or for 13 of them.
+// tableOf has a row for each line and a column for each place on the x axis, or for 13
+// of them.
 func tableOf(caption, corner string, x []float64, lines []curve) table {
 	at := sample(len(x), 13)
 	t := table{Caption: caption, Head: []string{corner}}

@@ -88,17 +88,23 @@ func (d Map) draw() (*figure, error) {
 			p.Add(d.place())
 		}
 		wide := (inner - gap*vg.Length(columns-1)) / vg.Length(columns)
-		panels = append(panels, &panel{heading: headText.clip(m.Name, wide), plot: p, height: d.height()})
+		panels = append(panels, &panel{
+			heading: headText.clip(m.Name, wide), plot: p, height: d.height(),
+			above: func(data draw.Canvas) {
+				at := vg.Point{X: data.Min.X, Y: data.Max.Y + 3.5}
+				noteText.write(data, at, draw.XLeft, noteText.clip(d.YLabel, wide-30))
+			},
+		})
 	}
 	return &figure{
 		frame: d.named("How long the recovery takes"), policies: d.policies(),
-		also:   []string{"Numbers are seconds to recovery. The y axis is " + d.YLabel + "."},
+		also:   []string{"Numbers are seconds to recovery, 0 where there was less than half of one."},
 		blocks: []block{d.key(), grid(panels, columns, 2)},
 		tables: d.tables(),
 	}, nil
 }
 
-func (d Map) height() vg.Length { return headLine + 38 + 15*vg.Length(len(d.Y)) }
+func (d Map) height() vg.Length { return headLine + aboveLine + 25 + 15*vg.Length(len(d.Y)) }
 
 // nominal gives each value a cell of the same size.
 func nominal(a *plot.Axis, values []float64) {
@@ -128,9 +134,11 @@ func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
 			cell(draw.Canvas{Canvas: c.Canvas, Rectangle: r}, v)
 		}
 	}
-	if y, from, to := s.longest(); to > from {
-		at := vg.Point{X: (toX(float64(from)) + toX(float64(to))) / 2, Y: toY(float64(y) + .5)}
-		plate(c, at, -.5, lettering{8.5, true, onDark}, "never")
+	y, from, to := s.longest()
+	left, right := toX(float64(from)), toX(float64(to))
+	never := lettering{8.5, true, onDark}
+	if w := never.width("never") + 4; right-left >= w {
+		plate(c, vg.Point{X: (left + right) / 2, Y: toY(float64(y) + .5)}, w, never, "never")
 	}
 }
 
@@ -158,14 +166,12 @@ func hatched(c draw.Canvas) {
 	}
 }
 
-// plate writes text on a dark ground, at its left, middle or right end.
-func plate(c draw.Canvas, at vg.Point, align draw.XAlignment, l lettering, s string) {
-	w := l.width(s) + 4
-	left := at.X + vg.Length(align)*w
-	box := vg.Rectangle{Min: vg.Point{X: left, Y: at.Y - 5.5}, Max: vg.Point{X: left + w, Y: at.Y + 5.5}}
+// plate writes text on a dark ground that is w wide, its middle at a point.
+func plate(c draw.Canvas, at vg.Point, w vg.Length, l lettering, s string) {
+	half := vg.Point{X: w / 2, Y: 5.5}
 	c.SetColor(tints[len(tints)-1].fill)
-	c.Fill(box.Path())
-	l.write(c, vg.Point{X: left + 2, Y: at.Y - 3}, draw.XLeft, s)
+	c.Fill(vg.Rectangle{Min: at.Sub(half), Max: at.Add(half)}.Path())
+	l.write(c, at.Sub(vg.Point{Y: 3}), draw.XCenter, s)
 }
 
 // longest is the longest run of cells that never recover, the one closest to the middle
@@ -189,18 +195,9 @@ func (s cells) longest() (row, from, to int) {
 }
 
 // place is where the user is, in cells.
-type place struct {
-	x, y  float64
-	label string
-}
+type place struct{ x, y float64 }
 
-func (d Map) place() place {
-	label := d.Mark.Label
-	if label == "" {
-		label = "you"
-	}
-	return place{between(d.Load, d.Mark.Load), between(d.Y, d.Mark.Y), label}
-}
+func (d Map) place() place { return place{between(d.Load, d.Mark.Load), between(d.Y, d.Mark.Y)} }
 
 // between is the place of v on a nominal axis.
 func between(values []float64, v float64) float64 {
@@ -214,24 +211,19 @@ func between(values []float64, v float64) float64 {
 
 func (m place) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
-	at := vg.Point{X: toX(m.x), Y: toY(m.y)}
-	ring(c, at, draw.LineStyle{Color: onDark, Width: 4.5})
-	ring(c, at, draw.LineStyle{Color: onLight, Width: 2})
-	text := lettering{8.5, true, onDark}
-	align, side := draw.XLeft, vg.Length(10)
-	if at.X+side+text.width(m.label)+4 > c.Max.X {
-		align, side = draw.XRight, -side
-	}
-	plate(c, at.Add(vg.Point{X: side}), align, text, text.clip(m.label, 70))
+	ring(c, vg.Point{X: toX(m.x), Y: toY(m.y)}, 8)
 }
 
-func ring(c draw.Canvas, at vg.Point, style draw.LineStyle) {
-	c.SetLineStyle(style)
-	var path vg.Path
-	path.Move(at.Add(vg.Point{X: 6}))
-	path.Arc(at, 6, 0, 2*math.Pi)
-	path.Close()
-	c.Stroke(path)
+// ring is a dark circle with a light one around it, to be seen on every tint.
+func ring(c draw.Canvas, at vg.Point, radius vg.Length) {
+	for _, style := range []draw.LineStyle{{Color: onDark, Width: 4}, {Color: onLight, Width: 1.8}} {
+		c.SetLineStyle(style)
+		var path vg.Path
+		path.Move(at.Add(vg.Point{X: radius}))
+		path.Arc(at, radius, 0, 2*math.Pi)
+		path.Close()
+		c.Stroke(path)
+	}
 }
 
 // key is what the colours mean.
@@ -250,9 +242,21 @@ func (d Map) key() block {
 			box := vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + 16, Y: y + 11}}
 			swatch(draw.Canvas{Canvas: c.Canvas, Rectangle: box}, v)
 			noteText.write(c, vg.Point{X: x + 20, Y: y + 2.5}, draw.XLeft, text)
-			x += 20 + noteText.width(text) + 14
+			x += 20 + noteText.width(text) + 12
+		}
+		if d.Mark != nil {
+			ring(c, vg.Point{X: x + 6, Y: y + 5.5}, 5)
+			noteText.write(c, vg.Point{X: x + 16, Y: y + 2.5}, draw.XLeft, noteText.clip(d.here(), c.Max.X-x-16))
 		}
 	}}
+}
+
+// here names the place of the user.
+func (d Map) here() string {
+	if d.Mark.Label != "" {
+		return d.Mark.Label
+	}
+	return "you"
 }
 
 func swatch(c draw.Canvas, recovery float64) {

@@ -8,12 +8,21 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
+// lay checks a chart and lays it out.
+func lay(c Chart) (*figure, error) {
+	if c == nil {
+		return nil, errors.New("chart: no chart to draw")
+	}
+	return c.draw()
+}
+
 // dpi makes two pixels of each pixel of a browser.
 const dpi = 192
 
-// PNG writes c in light colours, with two pixels for each of the SVG's.
+// PNG writes c in light colours, with two pixels for each of the SVG's. Letters that
+// Liberation Sans has not got, such as Chinese ones, become boxes; an SVG shows them.
 func PNG(w io.Writer, c Chart) error {
-	f, err := c.draw()
+	f, err := lay(c)
 	if err != nil {
 		return err
 	}
@@ -22,7 +31,3 @@ func PNG(w io.Writer, c Chart) error {
 	_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 	return err
 }
-
-// HTML writes a page with all charts and, beside each, its numbers as a table. It loads
-// nothing, and follows the colour scheme of its reader.
-func HTML(w io.Writer, title string, charts ...Chart) error { return errors.ErrUnsupported }

@@ -23,6 +23,14 @@ const (
 	gap       vg.Length = 12
 )
 
+// tall is the height of p with the name of its x axis.
+func (p *panel) tall() vg.Length {
+	if p.plot.X.Label.Text == "" {
+		return p.height
+	}
+	return p.height + 13
+}
+
 func (p *panel) top() vg.Length {
 	if p.above != nil {
 		return headLine + aboveLine
@@ -59,7 +67,7 @@ func grid(panels []*panel, columns int, room vg.Length) block {
 	heights := make([]vg.Length, rows)
 	var total vg.Length
 	for i, p := range panels {
-		heights[i/columns] = max(heights[i/columns], p.height)
+		heights[i/columns] = max(heights[i/columns], p.tall())
 	}
 	for _, h := range heights {
 		total += h + gap
@@ -69,7 +77,7 @@ func grid(panels []*panel, columns int, room vg.Length) block {
 		cell := func(i int) draw.Canvas {
 			x := c.Min.X + vg.Length(i%columns)*(wide+gap)
 			return draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-				Min: vg.Point{X: x, Y: at - panels[i].height}, Max: vg.Point{X: x + wide, Y: at},
+				Min: vg.Point{X: x, Y: at - panels[i].tall()}, Max: vg.Point{X: x + wide, Y: at},
 			}}
 		}
 		left, right := widest(panels, cell)

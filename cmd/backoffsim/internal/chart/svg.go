@@ -16,7 +16,7 @@ import (
 
 // SVG writes c as a picture that follows the colour scheme of its reader.
 func SVG(w io.Writer, c Chart) error {
-	f, err := c.draw()
+	f, err := lay(c)
 	if err != nil {
 		return err
 	}

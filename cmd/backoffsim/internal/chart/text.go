@@ -63,7 +63,7 @@ func (l lettering) write(c draw.Canvas, pt vg.Point, align text.XAlignment, s st
 }
 
 // wrap breaks s between words so that no line is wider than width, the first one less
-// by indent. A word that is too long has a line of its own.
+// by indent. A word that is too long for a line is broken.
 func (l lettering) wrap(s string, width, indent vg.Length) []string {
 	var lines []string
 	line := ""
@@ -73,6 +73,10 @@ func (l lettering) wrap(s string, width, indent vg.Length) []string {
 			lines = append(lines, line)
 			next, indent = word, 0
 		}
+		for fits := l.fit(next, width-indent); fits < len(next); fits = l.fit(next, width) {
+			lines = append(lines, next[:fits])
+			next, indent = next[fits:], 0
+		}
 		line = next
 	}
 	return append(lines, line)
@@ -80,12 +84,20 @@ func (l lettering) wrap(s string, width, indent vg.Length) []string {
 
 // clip shortens s to width with an ellipsis.
 func (l lettering) clip(s string, width vg.Length) string {
-	if l.width(s) <= width {
+	if l.fit(s, width) == len(s) {
 		return s
 	}
-	r := []rune(s)
-	for len(r) > 0 && l.width(string(r)+"…") > width {
-		r = r[:len(r)-1]
+	return strings.TrimRight(s[:l.fit(s, width-l.width("…"))], " ") + "…"
+}
+
+// fit is how many bytes of s, whole letters and at least one, are not wider than width.
+func (l lettering) fit(s string, width vg.Length) int {
+	var used vg.Length
+	face := l.face()
+	for i, r := range s {
+		if used += face.Width(string(r)); used > width && i > 0 {
+			return i
+		}
 	}
-	return strings.TrimRight(string(r), " ") + "…"
+	return len(s)
 }
