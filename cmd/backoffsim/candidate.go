@@ -8,7 +8,9 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/sim"
@@ -88,6 +90,9 @@ func (t *terminal) find(argument string) (candidate, error) {
 	name := s.Policy().Name
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(argument), filepath.Ext(argument))
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) { // it stands in lines of tables
+		name = strconv.Quote(name)
 	}
 	return fromSpec(name, s), nil
 }

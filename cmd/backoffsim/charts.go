@@ -30,7 +30,7 @@ func (t *trial) chart(m *modelFlags) chart.Chart {
 	switch {
 	case t.scenario.Failed:
 		return t.herdChart(frame)
-	case t.scenario.Name == "chain":
+	case t.scenario.Name == "chain" && t.scenario.Layers < mostLines:
 		return t.layersChart(frame)
 	}
 	return t.dipChart(frame)

@@ -176,15 +176,17 @@ func TestEveryModelHasAPicture(t *testing.T) {
 		"dip":     with("dip"),
 		"map":     with("dip", "-map", "-seeds", "1", "-capacity", "5"),
 		"layers":  {"chain", "-seeds", "1", "-every", "1s"},
+		"deep":    {"chain", "-seeds", "1", "-every", "1s", "-layers", "13"},
 		"failure": {"chain", "-seeds", "1", "-every", "1s", "-p", "0,.5,1"},
 		"herd":    {"herd", "-seeds", "2", "-clients", "50", "-peer", "all"},
 		"occ":     {"occ", "-seeds", "2", "-clients", "2,5"},
 		"trace":   {"run", "-trace", "testdata/trace.csv", "-capacity", "500", "-fault", "0", "-seeds", "1"},
 		"many":    with("dip", "-peer", "all", "-seeds", "1"),
 	} {
-		path := filepath.Join(t.TempDir(), name+".svg")
-		succeed(t, append(args, "-svg", path)...)
-		starts(t, path, "<?xml")
+		svg, page := filepath.Join(t.TempDir(), name+".svg"), filepath.Join(t.TempDir(), name+".html")
+		succeed(t, append(args, "-svg", svg, "-html", page)...)
+		starts(t, svg, "<?xml")
+		starts(t, page, "<!DOCTYPE html>")
 	}
 }
 

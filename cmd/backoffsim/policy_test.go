@@ -217,6 +217,22 @@ func TestPicturesAreDrawnAsTheyAreNamed(t *testing.T) {
 	require.Contains(t, string(text), "none makes no retries.")
 }
 
+func TestMorePoliciesThanAChartHasRoomForAreToldOf(t *testing.T) {
+	args := []string{"policy", "-svg", filepath.Join(t.TempDir(), "p.svg")}
+	for name := range presets.Budgets() {
+		args = append(args, "-policy", name)
+	}
+	succeed(t, append(args, "-policy", "default", "-policy", "naive", "-policy", "testdata/fetch.json")...)
+	text, err := os.ReadFile(args[2])
+	require.NoError(t, err)
+	require.Contains(t, string(text), "2 more policies are in the table only.")
+}
+
+func TestANameWithALineBreakStaysOnItsLine(t *testing.T) {
+	out := succeed(t, "policy", "-policy", file(t, "p.json", `{"name": "a\nb", "maxAttempts": 2}`))
+	require.Contains(t, out, `"a\nb"`)
+}
+
 func starts(t *testing.T, path, with string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -112,6 +112,7 @@ func delays(views []view, f *policyFlags) chart.Delays {
 		}
 		d.Lines = append(d.Lines, line)
 	}
+	d.Lines = drawable(d.Lines, &d.Frame)
 	return d
 }
 
