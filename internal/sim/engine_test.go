@@ -68,7 +68,7 @@ func TestNothingHappensBeyondTheHorizonAndTheClockIsGivenBack(t *testing.T) {
 
 func TestOneSeedGivesTheSameBytes(t *testing.T) {
 	s := Dip()
-	s.Horizon = 45 * time.Second
+	s.Horizon, s.Fault.From = 15*time.Second, 2*time.Second
 	clients := append(References("dip")[12:18], ours()...)
 	text := func(first uint64) string {
 		r, err := Compare(s, clients, Options{Seeds: 1, First: first})
@@ -85,7 +85,7 @@ func TestOneSeedGivesTheSameBytes(t *testing.T) {
 
 func TestAllClientsOfASeedMeetTheSameCalls(t *testing.T) {
 	s := Dip()
-	s.Horizon = 60 * time.Second
+	s.Horizon, s.Fault.From = 15*time.Second, 2*time.Second
 	results := run(t, s, 2, References("dip")[:8]...)
 	for _, r := range results[1:] {
 		for i, p := range r.Series {

@@ -1,3 +1,5 @@
+//go:build !race
+
 package sim
 
 import (
@@ -7,13 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gobackoff/backoff"
-)
-
-type (
-	budgetOf    = backoff.Budget
-	budgetMaker = func() backoff.Budget
 )
 
 func writeDip(t *testing.T, out io.Writer) {
