@@ -108,6 +108,12 @@ bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with th
 		i=$$((i + 1)); \
 	done | $(GO) run ./ratios; }
 
+# With SIM=full the tests of the simulator run the tables at the size they were published, and
+# print them. It takes ten minutes or so, on one core.
+.PHONY: sim
+sim: ## Reproduce every table of the simulation's reference, and print them
+	SIM=full $(GO) test -count=1 -timeout=2h -v -run='Reference|Closed|Orderings|Anchors|Herd|Chain|Defaults|Tables|Cliff|Fleets|Breaker' ./internal/sim
+
 .PHONY: examples
 examples: ## Vet and build every example, and run the quickstart
 	$(call each,$(filter examples examples/%,$(MODULES)),$(GO) vet ./... && $(GO) build -buildvcs=false -o /dev/null ./...)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/badfield"
 )
 
 // The sentinels that the errors of this package match by errors.Is. A call that the
@@ -231,5 +233,5 @@ func (e *Error) RetryableError() bool { return !e.final() }
 func (e *Error) NonRetriable() {}
 
 func invalid(field, problem string) error {
-	return Permanent(errors.New("backoff: " + field + " " + problem))
+	return Permanent(&badfield.Error{Field: field, Problem: problem})
 }

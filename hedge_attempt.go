@@ -36,6 +36,12 @@ func (r *race) wake(al *alarm) *hedgeAttempt {
 
 func (r *race) arm(d time.Duration) {
 	r.disarm()
+	if s, ok := r.runner.(*steered); ok {
+		al := &alarm{race: r}
+		r.alarm = al
+		s.driver.Arm(d, func() { al.ring(); s.tell() })
+		return
+	}
 	if r.reusable() {
 		r.alarm, _ = alarms.Get().(*alarm)
 	}
@@ -54,7 +60,7 @@ func (r *race) disarm() {
 		return
 	}
 	r.alarm = nil
-	if al.timer.Stop() && r.reusable() {
+	if al.timer != nil && al.timer.Stop() && r.reusable() {
 		al.race = nil
 		alarms.Put(al)
 	}

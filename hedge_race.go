@@ -331,9 +331,18 @@ func (r *race) hurry(now time.Time) {
 		r.stop(ReasonDeadline)
 	default:
 		if a := r.next(now); a != nil {
-			go r.begin(nil, a)
+			r.launch(a)
 		}
 	}
+}
+
+// launch runs an attempt beside those under way.
+func (r *race) launch(a *hedgeAttempt) {
+	if s, ok := r.runner.(*steered); ok {
+		s.run(a)
+		return
+	}
+	go r.begin(nil, a)
 }
 
 // next makes the next hedge ready. It returns nil if there is none, of which why

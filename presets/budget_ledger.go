@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
 )
 
 // Budgets yields every budget with its name, such as "grpc-retry-throttling". The order
@@ -103,7 +104,7 @@ func check(ok bool, field string, value any, want string) error {
 	if ok {
 		return nil
 	}
-	return backoff.Permanent(fmt.Errorf("backoff: presets.%s is %v, want %s", field, value, want))
+	return backoff.Permanent(&badfield.Error{Field: "presets." + field, Problem: fmt.Sprintf("is %v, want %s", value, want)})
 }
 
 // first returns the first error.
@@ -118,5 +119,5 @@ func first(errs ...error) error {
 
 // missing refuses a nil budget.
 func missing(name string) error {
-	return backoff.Permanent(fmt.Errorf("backoff: presets.%s is nil", name))
+	return backoff.Permanent(&badfield.Error{Field: "presets." + name, Problem: "is nil"})
 }

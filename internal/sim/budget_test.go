@@ -1,3 +1,5 @@
+//go:build !race
+
 package sim
 
 import (
@@ -11,8 +13,6 @@ import (
 
 // The promises of the default budget, each with the library's own Policy and
 // RetryBudget. The letters are those under which they were asked for.
-
-func retryBudget() backoff.Budget { return new(backoff.RetryBudget) }
 
 // busy is one client with 1000 calls a second under the default policy.
 var busy = Fleet{Budget: retryBudget, Every: time.Millisecond}
@@ -91,7 +91,7 @@ func TestRareCallersMayRetry(t *testing.T) {
 	success := float64(total.Good) / float64(total.Calls)
 	require.Greater(t, success, (once+9*full)/10, "nearly all that one retry can give")
 
-	down := Total(Fleet{Budget: retryBudget, Every: time.Minute}.Run(1, &Faulty{Failing: Always(1)}, 90*time.Second))
+	down := Total(Fleet{Budget: retryBudget, Every: time.Minute}.Run(1, &Faulty{Failing: Always(1)}, 59*time.Second))
 	require.Equal(t, 1, down.Calls)
 	require.Equal(t, 3, down.Attempts, "one shot, at a service that is down: two retries, not three")
 
@@ -107,18 +107,13 @@ const never = 200 * time.Second
 // recovery is how long a fleet needs after scenario C's dip, as the mean of a few
 // seeds.
 func recovery(rate float64, processes int, p backoff.Policy, budget func() backoff.Budget) time.Duration {
-	const seeds = 3
-	var sum time.Duration
-	for seed := range uint64(seeds) {
-		fleet := Fleet{Processes: processes, Policy: p, Budget: budget, Rate: rate}
-		dip := &Queue{Capacity: 1000, Timeout: time.Second, Slow: Dip{From: 30 * time.Second, To: 40 * time.Second, Capacity: 300}}
-		took := Recovery(fleet.Run(seed, dip, 240*time.Second), 40, rate, 0.9)
-		if took < 0 {
-			took = never
-		}
-		sum += took
+	dip := Dip()
+	dip.Rate, dip.Processes = rate, processes
+	r, err := Compare(dip, []Client{Under("fleet", p, budget, nil)}, Options{Seeds: 3})
+	if err != nil {
+		panic(err)
 	}
-	return sum / seeds
+	return (seconds(r[0].Recovery.Mean)*time.Duration(r[0].Seeds-r[0].Never) + never*time.Duration(r[0].Never)) / time.Duration(r[0].Seeds)
 }
 
 func amplification(s Second) float64 { return float64(s.Attempts) / float64(s.Calls) }

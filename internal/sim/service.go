@@ -2,102 +2,154 @@ package sim
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
+
+	"github.com/gobackoff/backoff"
 )
 
-// A Service answers attempts. Serve is told when one arrives, and says how long the
-// client waits for the answer and what it is; u and work are the random numbers of this
-// attempt: uniform on [0,1), and exponential with the mean 1.
-type Service interface {
-	Serve(at time.Duration, u, work float64) (latency time.Duration, err error)
+// A service answers attempts. serve is told when one arrives and when its client gives up,
+// and says how long the answer takes and what it is.
+type service interface {
+	serve(now, deadline time.Duration, r *rand.Rand) (latency time.Duration, err error)
 }
 
 // The errors of simulated services.
 var (
 	ErrFault   = errors.New("simulated fault")
-	ErrTimeout = errors.New("simulated timeout")
 	ErrFull    = errors.New("simulated rejection: queue full")
+	ErrDown    = errors.New("simulated rejection: down")
+	ErrTimeout = backoff.Mark(timeout{}, backoff.ClassRetryable)
 )
 
-// Faulty answers at once, or after Latency with an error.
-type Faulty struct {
-	// Failing is the probability of an error at a given time.
-	Failing func(at time.Duration) float64
-	// Latency is how long a failure takes.
-	Latency time.Duration
+// timeout is what an attempt is ended with that took too long.
+type timeout struct{}
+
+func (timeout) Error() string        { return "simulated timeout" }
+func (timeout) Timeout() bool        { return true }
+func (timeout) Is(target error) bool { return target == backoff.ErrAttemptTimeout }
+
+// serving is a Server at work.
+type serving struct {
+	Server
+	fault   Fault
+	free    times // when each of the servers has done all that it was given
+	leaving times // when those in the system leave it; kept only where there is a limit
+
+	full, down, failure error // what clients are told
 }
 
-// Serve implements [Service].
-func (s *Faulty) Serve(at time.Duration, u, _ float64) (time.Duration, error) {
-	if u < s.Failing(at) {
-		return s.Latency, ErrFault
+func newServing(s Server, f Fault) *serving {
+	q := &serving{Server: s, fault: f, free: make(times, max(1, s.Servers))}
+	q.full, q.down, q.failure = ErrFull, ErrDown, ErrFault
+	if s.RetryAfter > 0 {
+		q.full = backoff.RetryAfter(ErrFull, s.RetryAfter)
+		q.down = backoff.RetryAfter(ErrDown, s.RetryAfter)
+		q.failure = backoff.RetryAfter(ErrFault, s.RetryAfter)
 	}
-	return 0, nil
+	return q
 }
 
-// Always returns a probability for [Faulty] that does not change.
-func Always(p float64) func(time.Duration) float64 {
-	return func(time.Duration) float64 { return p }
-}
+func (f *Fault) during(at time.Duration) bool { return at >= f.From && at-f.From < f.For }
 
-// Within returns a probability for [Faulty] that is p from one time to another and 0 else.
-func Within(from, to time.Duration, p float64) func(time.Duration) float64 {
-	return func(at time.Duration) float64 {
-		if at >= from && at < to {
-			return p
-		}
-		return 0
+// end returns when the fault is over.
+func (f *Fault) end() time.Duration { return f.From + f.For }
+
+func (q *serving) serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {
+	if q.fault.Down && q.fault.during(now) {
+		return 0, q.down
 	}
-}
-
-// Queue is one server with a first-come-first-served queue and exponential service. Clients
-// give up after Timeout, which it does not notice: it does their work all the same.
-type Queue struct {
-	Capacity float64       // served per second
-	Timeout  time.Duration // of an attempt
-	Limit    int           // of attempts in the system; 0 means none
-	Drop     bool          // expired work is dropped for free
-	Slow     Dip
-
-	free    time.Duration // when the server has done all that waits
-	leaving []time.Duration
-}
-
-// A Dip is a time during which capacity is less.
-type Dip struct {
-	From, To time.Duration
-	Capacity float64
-}
-
-// Serve implements [Service].
-func (q *Queue) Serve(at time.Duration, _, work float64) (time.Duration, error) {
-	if q.Limit > 0 && q.inSystem(at) >= q.Limit {
-		return 0, ErrFull
+	if q.Limit > 0 && q.inSystem(now) >= q.Limit {
+		q.reject(now)
+		return 0, q.full
 	}
-	start := max(at, q.free)
-	if q.Drop && start-at >= q.Timeout {
-		return q.Timeout, ErrTimeout
+	start := max(now, q.free[0])
+	if q.DropExpired && start >= deadline {
+		return forever, nil // there is nobody left to answer
 	}
-	q.free = start + time.Duration(work/q.capacity(start)*float64(time.Second))
+	end := start + min(q.time(start, r), forever-start)
+	q.free.replace(end)
 	if q.Limit > 0 {
-		q.leaving = append(q.leaving, q.free)
+		q.leaving.push(end)
 	}
-	if q.free-at > q.Timeout {
-		return q.Timeout, ErrTimeout
+	if p := q.errors(now); p > 0 && r.Float64() < p {
+		return end - now, q.failure
 	}
-	return q.free - at, nil
+	return end - now, nil
 }
 
-func (q *Queue) capacity(at time.Duration) float64 {
-	if at >= q.Slow.From && at < q.Slow.To {
-		return q.Slow.Capacity
-	}
-	return q.Capacity
+// time draws how long an attempt is served that begins at start.
+func (q *serving) time(start time.Duration, r *rand.Rand) time.Duration {
+	return q.slowed(start, q.Service.Draw(r))
 }
 
-func (q *Queue) inSystem(at time.Duration) int {
-	for len(q.leaving) > 0 && q.leaving[0] <= at {
-		q.leaving = q.leaving[1:]
+// slowed is a service time at the capacity there is.
+func (q *serving) slowed(at, d time.Duration) time.Duration {
+	if q.fault.Capacity > 0 && q.fault.during(at) {
+		return time.Duration(min(float64(d)/q.fault.Capacity, float64(forever/2)))
+	}
+	return d
+}
+
+func (q *serving) errors(at time.Duration) float64 {
+	if q.fault.Errors > 0 && q.fault.during(at) {
+		return q.fault.Errors
+	}
+	return q.Errors
+}
+
+// reject does the work of a rejection. It comes before all that waits, as it is answered at
+// once.
+func (q *serving) reject(now time.Duration) {
+	if q.RejectCost > 0 {
+		cost := time.Duration(q.RejectCost * float64(q.Service.Mean()))
+		q.free.replace(max(now, q.free[0]) + q.slowed(now, cost))
+	}
+}
+
+func (q *serving) inSystem(now time.Duration) int {
+	for len(q.leaving) > 0 && q.leaving[0] <= now {
+		q.leaving.pop()
 	}
 	return len(q.leaving)
+}
+
+// times is a heap of times, the earliest first.
+type times []time.Duration
+
+func (s *times) push(t time.Duration) {
+	h := append(*s, t)
+	i := len(h) - 1
+	for ; i > 0 && t < h[(i-1)/2]; i = (i - 1) / 2 {
+		h[i] = h[(i-1)/2]
+	}
+	h[i] = t
+	*s = h
+}
+
+func (s *times) pop() {
+	h := *s
+	last := h[len(h)-1]
+	*s = h[:len(h)-1]
+	if len(*s) > 0 {
+		s.replace(last)
+	}
+}
+
+// replace puts t in the place of the earliest.
+func (s *times) replace(t time.Duration) {
+	h := *s
+	i := 0
+	for {
+		child := 2*i + 1
+		if child+1 < len(h) && h[child+1] < h[child] {
+			child++
+		}
+		if child >= len(h) || h[child] >= t {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = t
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gobackoff/backoff/spec"
+)
+
+// load reads a policy file, JSON or YAML; "-" is the standard input.
+func (t *terminal) load(path string) (spec.Spec, error) {
+	text, err := t.slurp(path)
+	if err != nil {
+		return spec.Spec{}, err
+	}
+	s, err := parseSpec(text)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func (t *terminal) slurp(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(t.in)
+	}
+	return os.ReadFile(path)
+}
+
+// parseSpec leaves all rules to package spec, whatever the form.
+func parseSpec(text []byte) (spec.Spec, error) {
+	documents, err := readDocuments(text)
+	if err != nil {
+		return spec.Spec{}, err
+	}
+	if len(documents) != 1 {
+		return spec.Spec{}, fmt.Errorf("has %d documents, want one policy", len(documents))
+	}
+	s, err := spec.Parse(documents[0])
+	if err != nil {
+		return s, errors.New(strings.TrimPrefix(err.Error(), "backoff: spec: "))
+	}
+	return s, nil
+}
+
+// readDocuments returns the documents of a text as JSON. What begins like JSON is JSON,
+// and left as it is; everything else is YAML.
+func readDocuments(text []byte) (documents [][]byte, err error) {
+	trimmed := bytes.TrimSpace(text)
+	if len(trimmed) == 0 {
+		return nil, errors.New("is empty")
+	}
+	if trimmed[0] == '{' || trimmed[0] == '[' {
+		return [][]byte{text}, nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var value any
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, errors.New(oneLine(err.Error()))
+		}
+		document, err := json.Marshal(value)
+		if err != nil { // JSON has no words for all of YAML
+			return nil, fmt.Errorf("has a key that is no text, or a number that is none: %s", err)
+		}
+		documents = append(documents, document)
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gobackoff/backoff/spec"
+)
+
+const aboutImport = `Reads the retries of a gRPC service config (JSON) or of an Istio VirtualService (YAML),
+- being the standard input, and prints the policy file that does the same. What a policy
+file has no words for is a warning, one line each, on the standard error.
+
+Where the file has several policies, -pick says which: a gRPC service/method, or the name or
+number of an Istio route.`
+
+// An imported policy is a member of somebody else's file.
+type imported struct {
+	names    []string
+	policy   any // of which JSON makes a policy file
+	warnings []string
+}
+
+func (i *imported) warn(format string, args ...any) {
+	i.warnings = append(i.warnings, fmt.Sprintf(format, args...))
+}
+
+func runImport(t *terminal, c *command, args []string) error {
+	set := c.flags()
+	pick := set.String("pick", "", "the `name` of the policy, where the file has several")
+	if err := t.parse(c, set, " FILE", aboutImport, args); err != nil {
+		return err
+	}
+	if set.NArg() != 1 {
+		return errors.New("want one file; see backoffsim import -h")
+	}
+	path := set.Arg(0)
+	text, err := t.slurp(path)
+	if err != nil {
+		return err
+	}
+	if err := t.translate(path, *pick, text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func (t *terminal) translate(path, pick string, text []byte) error {
+	policies, err := importable(text)
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(policies, pick)
+	if err != nil {
+		return err
+	}
+	made, err := json.Marshal(chosen.policy)
+	if err != nil {
+		return err
+	}
+	s, err := spec.Parse(made)
+	if err != nil {
+		return err
+	}
+	for _, w := range chosen.warnings {
+		fmt.Fprintf(t.err, "backoffsim import: %s: warning: %s\n", path, w)
+	}
+	out := json.NewEncoder(t.out)
+	out.SetIndent("", "  ")
+	return out.Encode(s)
+}
+
+// importable returns all policies of a file, whatever it is.
+func importable(text []byte) ([]imported, error) {
+	documents, err := readDocuments(text)
+	if err != nil {
+		return nil, err
+	}
+	var policies []imported
+	var foreign []string
+	for i, d := range documents {
+		root, err := parseObject("", d)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case root.has("methodConfig") || root.has("retryThrottling"):
+			policies, err = addGRPC(policies, root)
+		case root.has("spec") && (!root.has("kind") || string(root.members["kind"]) == `"VirtualService"`):
+			policies, err = addIstio(policies, root)
+		default:
+			foreign = append(foreign, fmt.Sprintf("document %d is neither a service config nor a VirtualService, and left out", i+1))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(policies) == 0 {
+		return nil, errors.New("has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries")
+	}
+	for i := range policies {
+		policies[i].warnings = append(foreign, policies[i].warnings...)
+	}
+	return policies, nil
+}
+
+func choose(policies []imported, pick string) (imported, error) {
+	var all []string
+	var matching []imported
+	for _, p := range policies {
+		all = append(all, p.names[0])
+		if pick == "" || slices.Contains(p.names, pick) {
+			matching = append(matching, p)
+		}
+	}
+	switch {
+	case len(matching) == 1:
+		return matching[0], nil
+	case len(matching) == 0:
+		return imported{}, fmt.Errorf("has no policy %q; -pick one of %s", pick, strings.Join(all, ", "))
+	}
+	return imported{}, fmt.Errorf("has %d policies; -pick one of %s", len(matching), strings.Join(all, ", "))
+}
+
+// An object is one of JSON that is read member by member. What nobody has asked for is
+// left over.
+type object struct {
+	path    string
+	members map[string]json.RawMessage
+	read    map[string]bool
+}
+
+func parseObject(path string, text []byte) (*object, error) {
+	o := &object{path: path, read: map[string]bool{}}
+	if json.Unmarshal(text, &o.members) != nil || o.members == nil {
+		return nil, refusal(path, text, "an object")
+	}
+	return o, nil
+}
+
+// refusal names a member, its value, and what is wanted instead.
+func refusal(path string, value []byte, want string) error {
+	if path == "" {
+		path = "the file"
+	}
+	shown := oneLine(string(value))
+	if len(shown) > 60 {
+		shown = strings.ToValidUTF8(shown[:60], "") + "..."
+	}
+	return fmt.Errorf("%s is %s, want %s", path, shown, want)
+}
+
+func (o *object) has(name string) bool { _, ok := o.members[name]; return ok }
+
+func (o *object) at(name string) string {
+	if o.path == "" {
+		return name
+	}
+	return o.path + "." + name
+}
+
+// get reads a member into a Go value, and reports whether it is there. want is what it
+// should be.
+func (o *object) get(name string, into any, want string) (bool, error) {
+	o.read[name] = true
+	value, ok := o.members[name]
+	if !ok {
+		return false, nil
+	}
+	if json.Unmarshal(value, into) != nil || string(value) == "null" {
+		return true, o.refuse(name, want)
+	}
+	return true, nil
+}
+
+func (o *object) refuse(name, want string) error {
+	return refusal(o.at(name), o.members[name], want)
+}
+
+// list reads a member that is a list of objects.
+func (o *object) list(name string) ([]*object, error) {
+	var values []json.RawMessage
+	if _, err := o.get(name, &values, "a list"); err != nil {
+		return nil, err
+	}
+	var all []*object
+	for i, v := range values {
+		item, err := parseObject(fmt.Sprintf("%s[%d]", o.at(name), i), v)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
+}
+
+// object reads a member that is an object; nil if it is not there.
+func (o *object) object(name string) (*object, error) {
+	var value json.RawMessage
+	if ok, err := o.get(name, &value, "an object"); !ok || err != nil {
+		return nil, err
+	}
+	return parseObject(o.at(name), value)
+}
+
+// rest warns of the members that nobody has read.
+func (o *object) rest(i *imported) {
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		if !o.read[name] {
+			i.warn("%s is left out: %s", o.at(name), oneLine(string(bytes.TrimSpace(o.members[name]))))
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package chart
+
+import (
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// A curve is one numbered line of a plot.
+type curve struct {
+	index int
+	x     []float64
+	Band
+	// bars are drawn from Low to High at each x, instead of an area.
+	bars bool
+	// name and note are the label, and rank orders labels of lines that end together,
+	// the least on top.
+	name, note string
+	rank       float64
+}
+
+// on maps data to points of c. What is below the axis lies on its floor.
+func on(p *plot.Plot, c draw.Canvas) func(x, y float64) vg.Point {
+	toX, toY := p.Transforms(&c)
+	return func(x, y float64) vg.Point { return vg.Point{X: toX(x), Y: toY(max(y, p.Y.Min))} }
+}
+
+func (k *curve) points(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
+	at := on(p, c)
+	pts := make([]vg.Point, len(y))
+	for i := range y {
+		pts[i] = at(k.x[i], y[i])
+	}
+	return pts
+}
+
+// curves draws lines over all their bands, and their numbers over all lines.
+type curves struct {
+	lines []curve
+	// tags is how many numbers each line bears.
+	tags int
+}
+
+func (s curves) Plot(c draw.Canvas, p *plot.Plot) {
+	paths := make([][]vg.Point, len(s.lines))
+	for i := range s.lines {
+		s.lines[i].spread(c, p)
+		paths[i] = s.lines[i].points(p, c, s.lines[i].Mean)
+	}
+	for i, path := range paths {
+		c.StrokeLines(stroke(s.lines[i].index), path)
+		if len(path) == 1 {
+			c.StrokeLine2(stroke(s.lines[i].index), path[0].X-6, path[0].Y, path[0].X+6, path[0].Y)
+		}
+	}
+	for i, places := range tagPlaces(paths, s.tags) {
+		for _, at := range places {
+			tag(c, s.lines[i].index, at)
+		}
+	}
+}
+
+// spread draws what lies between Low and High.
+func (k *curve) spread(c draw.Canvas, p *plot.Plot) {
+	if len(k.Low) == 0 {
+		return
+	}
+	low, high := k.points(p, c, k.Low), k.points(p, c, k.High)
+	if k.bars {
+		k.errorBars(c, low, high)
+		return
+	}
+	area := append(vg.Path{}, vg.PathComp{Type: vg.MoveComp, Pos: low[0]})
+	for _, pt := range low[1:] {
+		area.Line(pt)
+	}
+	for i := len(high) - 1; i >= 0; i-- {
+		area.Line(high[i])
+	}
+	area.Close()
+	c.SetColor(faint(hue(k.index), .16))
+	c.Fill(area)
+}
+
+func (k *curve) errorBars(c draw.Canvas, low, high []vg.Point) {
+	thin := draw.LineStyle{Color: hue(k.index), Width: .9}
+	for i := range low {
+		if low[i] == high[i] {
+			continue
+		}
+		x, w := low[i].X, vg.Length(2.5)
+		c.StrokeLine2(thin, x, low[i].Y, x, high[i].Y)
+		c.StrokeLine2(thin, x-w, low[i].Y, x+w, low[i].Y)
+		c.StrokeLine2(thin, x-w, high[i].Y, x+w, high[i].Y)
+	}
+}
+
+// level is a line across the plot at y with its name at its left end: a capacity or a deadline.
+type level struct {
+	y    float64
+	name string
+}
+
+func (l level) Plot(c draw.Canvas, p *plot.Plot) {
+	y := on(p, c)(p.X.Min, l.y).Y
+	c.StrokeLine2(draw.LineStyle{Color: ink.light, Width: 1}, c.Min.X, y, c.Max.X, y)
+	if l.name == "" {
+		return
+	}
+	w := noteText.width(l.name)
+	box := vg.Rectangle{Min: vg.Point{X: c.Min.X + 1, Y: y + 1.5}, Max: vg.Point{X: c.Min.X + w + 5, Y: y + 11}}
+	c.SetColor(faint(paper.light, .8))
+	c.Fill(box.Path())
+	lettering{8.5, false, ink.light}.write(c, vg.Point{X: c.Min.X + 3, Y: y + 3.5}, draw.XLeft, l.name)
+}
+
+// span shades the time of the trigger, or of an outage.
+type span struct{ from, to float64 }
+
+func (s span) rectangle(c draw.Canvas, p *plot.Plot) vg.Rectangle {
+	at := on(p, c)
+	from, to := max(s.from, p.X.Min), min(s.to, p.X.Max)
+	return vg.Rectangle{
+		Min: vg.Point{X: at(from, p.Y.Min).X, Y: c.Min.Y},
+		Max: vg.Point{X: at(to, p.Y.Min).X, Y: c.Max.Y},
+	}
+}
+
+func (s span) Plot(c draw.Canvas, p *plot.Plot) {
+	c.SetColor(trigger.light)
+	c.Fill(s.rectangle(c, p).Path())
+}
+
+// name writes text over the middle of the shaded time, but within the data.
+func (s span) name(c draw.Canvas, p *plot.Plot, text string) {
+	text = noteText.clip(text, c.Max.X-c.Min.X)
+	r, half := s.rectangle(c, p), noteText.width(text)/2
+	x := min(max((r.Min.X+r.Max.X)/2, c.Min.X+half), c.Max.X-half)
+	noteText.write(c, vg.Point{X: x, Y: c.Max.Y + 3.5}, draw.XCenter, text)
+}

@@ -1,0 +1,156 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// 640 points are 853 pixels of a browser, the width of a README.
+const (
+	width  vg.Length = 640
+	margin vg.Length = 14
+	inner            = width - 2*margin
+)
+
+// A figure is a picture before it is drawn: blocks below each other, between a heading
+// and a caption.
+type figure struct {
+	frame  Frame
+	blocks []block
+	// policies are explained in the caption; numbered says that lines bear their numbers.
+	policies []Policy
+	numbered bool
+	// spread says what the bands or bars around the values are.
+	spread string
+	// also is said in the caption, behind the policies.
+	also   []string
+	tables []table
+}
+
+// A block is one part of the body of a figure.
+type block struct {
+	height vg.Length
+	draw   func(draw.Canvas)
+}
+
+// A table is the numbers of a picture, for those who cannot see it or want them exact.
+type table struct {
+	Caption string
+	Head    []string
+	Rows    [][]string
+}
+
+const (
+	titleLine   vg.Length = 19
+	bodyLine    vg.Length = 13
+	captionLine vg.Length = 10.5
+	headGap     vg.Length = 6
+)
+
+func (f *figure) conditions() []string {
+	if f.frame.Conditions == "" {
+		return nil
+	}
+	return bodyText.wrap(f.frame.Conditions, inner, 0)
+}
+
+func (f *figure) height() vg.Length {
+	h := 2*margin + titleLine*vg.Length(len(f.titles())) + bodyLine*vg.Length(len(f.conditions())) + headGap
+	for _, b := range f.blocks {
+		h += b.height
+	}
+	return h + captionLine*vg.Length(len(f.caption()))
+}
+
+func (f *figure) titles() []string { return titleText.wrap(f.frame.Title, inner, 0) }
+
+// paint draws the whole figure on a canvas of its size.
+func (f *figure) paint(c draw.Canvas) {
+	c.SetColor(paper.light)
+	c.Fill(c.Rectangle.Path())
+	at := vg.Point{X: margin, Y: c.Max.Y - margin}
+	for _, s := range f.titles() {
+		titleText.write(c, at.Add(vg.Point{Y: -12}), draw.XLeft, s)
+		at.Y -= titleLine
+	}
+	for _, s := range f.conditions() {
+		bodyText.write(c, at.Add(vg.Point{Y: -8}), draw.XLeft, s)
+		at.Y -= bodyLine
+	}
+	at.Y -= headGap
+	for _, b := range f.blocks {
+		b.draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+			Min: vg.Point{X: margin, Y: at.Y - b.height},
+			Max: vg.Point{X: width - margin, Y: at.Y},
+		}})
+		at.Y -= b.height
+	}
+	for _, l := range f.caption() {
+		at.Y -= captionLine
+		nameText.write(c, at, draw.XLeft, l.name)
+		captionText.write(c, at.Add(vg.Point{X: l.indent}), draw.XLeft, l.text)
+	}
+}
+
+// captionRow is one line of the caption: a name in bold, and text behind it.
+type captionRow struct {
+	name   string
+	indent vg.Length
+	text   string
+}
+
+func (f *figure) caption() []captionRow {
+	var rows []captionRow
+	for i, p := range f.policies {
+		if p.Parameters != "" {
+			rows = append(rows, captionOf(f.nameOf(i), p.Parameters)...)
+		}
+	}
+	for _, s := range append(append([]string{}, f.also...), f.frame.Notes...) {
+		rows = append(rows, captionOf("", s)...)
+	}
+	if s := f.origin(); s != "" {
+		rows = append(rows, captionOf("", s)...)
+	}
+	return rows
+}
+
+func (f *figure) nameOf(i int) string {
+	if f.numbered {
+		return fmt.Sprintf("%d. %s", i+1, f.policies[i].Name)
+	}
+	return f.policies[i].Name
+}
+
+func captionOf(name, text string) []captionRow {
+	var indent vg.Length
+	if name = nameText.clip(name, inner/2); name != "" {
+		indent = nameText.width(name) + 6
+	}
+	var rows []captionRow
+	for i, s := range captionText.wrap(text, inner, indent) {
+		if i > 0 {
+			name, indent = "", 0
+		}
+		rows = append(rows, captionRow{name, indent, s})
+	}
+	return rows
+}
+
+// origin is how the numbers came about: seeds and version.
+func (f *figure) origin() string {
+	var parts []string
+	switch n := f.frame.Seeds; {
+	case n == 1:
+		parts = append(parts, fmt.Sprintf("One run, seed %d.", f.frame.Seed))
+	case n > 1:
+		parts = append(parts, fmt.Sprintf("Mean of %d runs, seeds from %d%s.", n, f.frame.Seed, f.spread))
+	}
+	if f.frame.Version != "" {
+		parts = append(parts, "backoffsim "+f.frame.Version)
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,174 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+func (d Herd) check() error {
+	c := &checker{chart: "Herd"}
+	c.frame(d.Frame)
+	c.axis("Seconds", d.Seconds, 2, -finite, finite)
+	for i := 2; i < len(d.Seconds); i++ {
+		if step := d.Seconds[i] - d.Seconds[i-1]; math.Abs(step-d.step()) > 1e-6*d.step() {
+			c.refuse("Seconds[%d] is %v after %v, want steps of %v", i, d.Seconds[i], d.Seconds[i-1], d.step())
+		}
+	}
+	c.between(d.From, d.To)
+	c.value("Capacity", d.Capacity, 0, finite)
+	c.policies("Panels", d.policies())
+	for i, p := range d.Panels {
+		at := fmt.Sprintf("Panels[%d].", i)
+		c.band(at+"Arrivals", p.Arrivals, len(d.Seconds), finite)
+		c.value(at+"Peak", p.Peak, 0, finite)
+		c.value(at+"Drain", p.Drain, 0, math.Inf(1))
+	}
+	return c.err
+}
+
+func (d Herd) policies() []Policy {
+	return policiesOf(d.Panels, func(p HerdPanel) Policy { return p.Policy })
+}
+
+func (d Herd) draw() (*figure, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	var panels []*panel
+	var lines []curve
+	t := table{Caption: "Arrivals", Head: []string{"strategy", "peak per " + seconds(d.step()), "drained, s"}}
+	for i, p := range d.Panels {
+		lines = append(lines, d.curve(i))
+		panels = append(panels, d.panel(i))
+		t.Rows = append(t.Rows, []string{p.Name, number(p.Peak), number(p.Drain)})
+	}
+	top := highest(lines, d.Capacity*1.2)
+	for i, p := range panels {
+		d.axis(&p.plot.Y, top)
+		if i < len(panels)-1 {
+			bare(&p.plot.X)
+		}
+	}
+	last := panels[len(panels)-1]
+	last.plot.X.Label.Text, last.height = "seconds", last.height+11
+	return &figure{
+		frame: d.named("Arrivals per " + seconds(d.step()) + " when a herd comes back"), policies: d.policies(),
+		spread: bandText(lines), also: d.legend(d.steep(top)),
+		blocks: []block{grid(panels, 1, 130)},
+		tables: []table{t, tableOf("Arrivals per "+seconds(d.step())+", from second", "strategy", d.Seconds, lines)},
+	}, nil
+}
+
+func (d Herd) step() float64 { return d.Seconds[1] - d.Seconds[0] }
+
+// axis is linear, unless the capacity would be lost on it: then it grows by the square
+// root.
+func (d Herd) axis(a *plot.Axis, top float64) {
+	linear(a, 0, top*1.03, 2)
+	if d.steep(top) {
+		a.Scale = root{}
+		step := roundStep(top / 12)
+		ticks := []plot.Tick{{Label: "0"}, {Value: step, Label: number(step)}}
+		for v := roundStep(top / 3); v <= top*1.03; v += roundStep(top / 3) {
+			ticks = append(ticks, plot.Tick{Value: v, Label: number(v)})
+		}
+		a.Tick.Marker = plot.ConstantTicks(ticks)
+	}
+}
+
+func (d Herd) steep(top float64) bool { return top > 8*d.Capacity }
+
+// root is a scale on which 100 is ten times as high as 1.
+type root struct{}
+
+func (root) Normalize(_, hi, v float64) float64 { return math.Sqrt(max(0, v) / hi) }
+
+// bare takes the numbers from an axis and leaves the ticks.
+func bare(a *plot.Axis) {
+	ticks := a.Tick.Marker.Ticks(a.Min, a.Max)
+	for i := range ticks {
+		ticks[i].Label = ""
+	}
+	a.Tick.Marker = plot.ConstantTicks(ticks)
+}
+
+func (d Herd) legend(steep bool) []string {
+	s := "The line across is the server's capacity, " + number(d.Capacity) + " per " + seconds(d.step())
+	if d.To > d.From {
+		s += "; in the shaded time it is down"
+	}
+	s += "."
+	if steep {
+		s += " The y axis has a square-root scale, so that the capacity can be seen beside the peaks."
+	}
+	return []string{s}
+}
+
+func (d Herd) curve(i int) curve {
+	b := d.Panels[i].Arrivals
+	return curve{index: i, x: d.Seconds, Band: b, name: d.Panels[i].Name}
+}
+
+func (d Herd) panel(i int) *panel {
+	p := ruled(newPlot(""))
+	linear(&p.X, d.Seconds[0], d.Seconds[len(d.Seconds)-1]+d.step(), 8)
+	if d.To > d.From {
+		p.Add(span{d.From, d.To})
+	}
+	p.Add(steps{d.curve(i), d.step()}, level{y: d.Capacity})
+	name := headText.clip(d.Panels[i].Name, inner/2)
+	return &panel{heading: name, plot: p, height: 86, aside: func(data, room draw.Canvas) { d.figures(i, p, data, room) }}
+}
+
+// figures writes peak, drain and capacity of a panel beside it, the last at its line.
+func (d Herd) figures(i int, p *plot.Plot, data, room draw.Canvas) {
+	drained := "never drained"
+	if !math.IsInf(d.Panels[i].Drain, 1) {
+		drained = "drained in " + seconds(d.Panels[i].Drain)
+	}
+	line := on(p, data)(p.X.Min, d.Capacity).Y
+	top := room.Max.Y
+	x := room.Min.X + 5
+	y := spread([]vg.Length{top - 7, top - 19, line}, []vg.Length{12, 12, 12}, data.Min.Y-6, top)
+	labelText.write(room, vg.Point{X: x, Y: y[0] - 3}, draw.XLeft, "peak "+number(d.Panels[i].Peak))
+	bodyText.write(room, vg.Point{X: x, Y: y[1] - 3}, draw.XLeft, drained)
+	noteText.write(room, vg.Point{X: x, Y: y[2] - 3}, draw.XLeft, "capacity "+number(d.Capacity))
+}
+
+// steps draws bins as a filled outline.
+type steps struct {
+	curve
+	step float64
+}
+
+func (s steps) outline(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
+	at := on(p, c)
+	pts := []vg.Point{at(s.x[0], 0)}
+	for i, v := range y {
+		pts = append(pts, at(s.x[i], v), at(s.x[i]+s.step, v))
+	}
+	return append(pts, at(s.x[len(s.x)-1]+s.step, 0))
+}
+
+func (s steps) Plot(c draw.Canvas, p *plot.Plot) {
+	if len(s.High) > 0 {
+		s.fill(c, s.outline(p, c, s.High), .25)
+	}
+	mean := s.outline(p, c, s.Mean)
+	s.fill(c, mean, .45)
+	c.StrokeLines(draw.LineStyle{Color: hue(s.index), Width: .9}, mean)
+}
+
+func (s steps) fill(c draw.Canvas, outline []vg.Point, opacity float64) {
+	path := vg.Path{{Type: vg.MoveComp, Pos: outline[0]}}
+	for _, pt := range outline[1:] {
+		path.Line(pt)
+	}
+	path.Close()
+	c.SetColor(faint(hue(s.index), opacity))
+	c.Fill(path)
+}

@@ -1,0 +1,67 @@
+package chart
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot/vg"
+)
+
+func TestALabelWithRoomStaysBesideItsLine(t *testing.T) {
+	y := spread([]vg.Length{90, 50, 10}, []vg.Length{12, 12, 12}, 0, 100)
+	require.Equal(t, []vg.Length{90, 50, 10}, y)
+}
+
+func TestLabelsOfLinesThatEndTogetherMoveApartEvenly(t *testing.T) {
+	y := spread([]vg.Length{50, 50, 50}, []vg.Length{10, 10, 10}, 0, 100)
+	require.Equal(t, []vg.Length{60, 50, 40}, y)
+}
+
+func TestLabelsNeverOverlapNorLeaveTheRoomNorSwap(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		n := 1 + r.IntN(maxLines)
+		wanted, heights := make([]vg.Length, n), make([]vg.Length, n)
+		at := vg.Length(300)
+		for i := range wanted {
+			if r.IntN(2) == 0 {
+				at -= vg.Length(r.IntN(60))
+			}
+			wanted[i], heights[i] = max(0, at), vg.Length(12+10*r.IntN(2))
+		}
+		y := spread(wanted, heights, 0, 300)
+		top := vg.Length(300)
+		for i := range y {
+			require.LessOrEqual(t, y[i]+heights[i]/2, top+1e-9, "%v %v %v", wanted, heights, y)
+			top = y[i] - heights[i]/2
+		}
+		require.GreaterOrEqual(t, top, vg.Length(-1e-9), "%v %v %v", wanted, heights, y)
+	}
+}
+
+func TestLinesThatEndTogetherAreLabelledByRank(t *testing.T) {
+	lines := []curve{{rank: 42}, {rank: 6}, {rank: never}, {rank: 21}}
+	require.Equal(t, []int{1, 3, 0, 2}, labelOrder(lines, []vg.Length{100, 101, 2, 99}))
+}
+
+func TestNumbersOfLinesThatCoincideDoNotOverlap(t *testing.T) {
+	line := []vg.Point{{X: 0, Y: 50}, {X: 400, Y: 50}}
+	var all []vg.Point
+	for _, places := range tagPlaces([][]vg.Point{line, line, line}, 2) {
+		for _, at := range places {
+			for _, other := range all {
+				require.Greater(t, hypot(at, other), 2*tagRadius)
+			}
+			all = append(all, at)
+		}
+	}
+	require.Len(t, all, 6)
+}
+
+func TestANumberStandsWhereItsLineIsAlone(t *testing.T) {
+	flat := []vg.Point{{X: 0, Y: 0}, {X: 400, Y: 0}}
+	fork := []vg.Point{{X: 0, Y: 0}, {X: 200, Y: 0}, {X: 400, Y: 100}}
+	places := tagPlaces([][]vg.Point{flat, fork}, 1)
+	require.Greater(t, places[1][0].X, vg.Length(240))
+}

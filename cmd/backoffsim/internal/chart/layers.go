@@ -1,0 +1,115 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+func (d Layers) check() error {
+	c := &checker{chart: "Layers"}
+	c.frame(d.Frame)
+	if n := len(d.Hops); n == 0 || n > maxLines {
+		c.refuse("Hops has %d names, want 1 to %d", n, maxLines)
+	}
+	for i, s := range d.Hops {
+		c.text(fmt.Sprintf("Hops[%d]", i), s)
+	}
+	c.policies("Policies", d.policies())
+	for i, p := range d.Policies {
+		c.values(fmt.Sprintf("Policies[%d].Calls", i), p.Calls, len(d.Hops), 0, finite)
+	}
+	return c.err
+}
+
+func (d Layers) policies() []Policy {
+	return policiesOf(d.Policies, func(p LayersPolicy) Policy { return p.Policy })
+}
+
+func (d Layers) draw() (*figure, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	var all []float64
+	t := table{Caption: "Calls per request of a user", Head: append([]string{"policy"}, d.Hops...)}
+	for _, p := range d.Policies {
+		all = append(all, p.Calls...)
+		row := []string{p.Name}
+		for _, v := range p.Calls {
+			row = append(row, number(v))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	lo, hi := d.extent(all)
+	var panels []*panel
+	for i := range d.Policies {
+		p := d.panel(i)
+		logarithmic(&p.plot.X, lo, hi, false)
+		panels = append(panels, p)
+	}
+	return &figure{
+		frame: d.named("Calls per request of a user, hop by hop"), policies: d.policies(),
+		also:   []string{"The scale is logarithmic: bars to the right of the line at 1 are calls that retries have added, bars to the left are requests that no longer arrive."},
+		blocks: []block{grid(panels, 2, 4)},
+		tables: []table{t},
+	}, nil
+}
+
+// extent is the range of the axis, with room for the numbers at both ends.
+func (d Layers) extent(all []float64) (lo, hi float64) {
+	lo, hi = .5, 2
+	for _, v := range all {
+		lo, hi = min(lo, max(v, .001)), max(hi, v)
+	}
+	if decades := math.Log10(hi / lo); lo < .5 {
+		lo /= math.Pow(10, decades*.2)
+	}
+	return lo, hi * math.Pow(hi/lo, .12)
+}
+
+// panel has the hops of one policy, from the top down.
+func (d Layers) panel(i int) *panel {
+	p := newPlot("")
+	last := float64(len(d.Hops) - 1)
+	linear(&p.Y, -.5, last+.5, 1)
+	ticks := make([]plot.Tick, len(d.Hops))
+	for k, name := range d.Hops {
+		ticks[k] = plot.Tick{Value: last - float64(k), Label: bodyText.clip(name, 90)}
+	}
+	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+	p.Add(hops{i, d.Policies[i].Calls})
+	return &panel{heading: headText.clip(d.Policies[i].Name, inner/2-gap), plot: p, height: headLine + 22 + 15*vg.Length(len(d.Hops))}
+}
+
+// hops draws the bars of one policy from 1 to its values, the last hop strongest: what
+// matters is what arrives there.
+type hops struct {
+	index int
+	calls []float64
+}
+
+func (h hops) Plot(c draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&c)
+	one := toX(1)
+	c.StrokeLine2(draw.LineStyle{Color: muted.light, Width: .8}, one, c.Min.Y, one, c.Max.Y)
+	for k, v := range h.calls {
+		y := toY(float64(len(h.calls) - 1 - k))
+		end := toX(max(v, p.X.Min))
+		strength := .45
+		if k == len(h.calls)-1 {
+			strength = 1
+		}
+		c.SetColor(faint(hue(h.index), strength))
+		c.Fill(vg.Rectangle{
+			Min: vg.Point{X: min(one-1, end), Y: y - 4.5}, Max: vg.Point{X: max(one+1, end), Y: y + 4.5},
+		}.Path())
+		at, align := vg.Point{X: max(end, one) + 5, Y: y - 3}, draw.XLeft
+		if v < 1 {
+			at.X, align = min(end, one)-4, draw.XRight
+		}
+		labelText.write(c, at, align, number(v))
+	}
+}

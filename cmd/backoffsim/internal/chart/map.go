@@ -1,0 +1,289 @@
+package chart
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+func (d Map) check() error {
+	c := &checker{chart: "Map"}
+	c.frame(d.Frame)
+	c.axis("Load", d.Load, 1, 0, finite)
+	c.axis("Y", d.Y, 1, 0, finite)
+	c.text("YLabel", d.YLabel)
+	c.value("Horizon", d.Horizon, 0, finite)
+	c.policies("Maps", d.policies())
+	for i, m := range d.Maps {
+		if len(m.Recovery) != len(d.Y) {
+			c.refuse("Maps[%d].Recovery has %d rows, want %d", i, len(m.Recovery), len(d.Y))
+		}
+		for y, row := range m.Recovery {
+			c.values(fmt.Sprintf("Maps[%d].Recovery[%d]", i, y), row, len(d.Load), 0, math.Inf(1))
+		}
+	}
+	if d.Mark != nil && c.err == nil {
+		c.text("Mark.Label", d.Mark.Label)
+		c.value("Mark.Load", d.Mark.Load, d.Load[0], d.Load[len(d.Load)-1])
+		c.value("Mark.Y", d.Mark.Y, d.Y[0], d.Y[len(d.Y)-1])
+	}
+	return c.err
+}
+
+func (d Map) policies() []Policy {
+	return policiesOf(d.Maps, func(m PolicyMap) Policy { return m.Policy })
+}
+
+// A tint is the colour of recoveries up to some seconds, with that of text on it. From
+// one to the next they darken, so they keep their order in black and white. They are the
+// same in both schemes, and no shade of these.
+type tint struct {
+	upTo       float64
+	fill, text color.NRGBA
+}
+
+var (
+	onLight = rgb(0x101418)
+	onDark  = rgb(0xF9F9F9)
+	tints   = []tint{
+		{1, rgb(0xEDF8B1), onLight},
+		{3, rgb(0xC7E9B4), onLight},
+		{10, rgb(0x8FD3BE), onLight},
+		{30, rgb(0x4DB6C6), onLight},
+		{100, rgb(0x2474AE), onDark},
+		{finite, rgb(0x253494), onDark},
+		{math.Inf(1), rgb(0x15171A), onDark},
+	}
+	hatch = draw.LineStyle{Color: rgb(0x8B9096), Width: .8}
+)
+
+func tintOf(recovery float64) tint {
+	i := slices.IndexFunc(tints, func(t tint) bool { return recovery <= t.upTo })
+	return tints[i]
+}
+
+func (d Map) draw() (*figure, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	columns := min(len(d.Maps), 3)
+	if len(d.Maps) == 4 {
+		columns = 2
+	}
+	var panels []*panel
+	for i, m := range d.Maps {
+		p := newPlot("")
+		if i >= len(d.Maps)-columns {
+			p.X.Label.Text = "load, % of capacity"
+		}
+		nominal(&p.X, d.Load)
+		nominal(&p.Y, d.Y)
+		p.Add(cells(m.Recovery))
+		if d.Mark != nil {
+			p.Add(d.place())
+		}
+		wide := (inner - gap*vg.Length(columns-1)) / vg.Length(columns)
+		panels = append(panels, &panel{
+			heading: headText.clip(m.Name, wide), plot: p, height: d.height(),
+			above: func(data draw.Canvas) {
+				at := vg.Point{X: data.Min.X, Y: data.Max.Y + 3.5}
+				noteText.write(data, at, draw.XLeft, noteText.clip(d.YLabel, wide-30))
+			},
+		})
+	}
+	return &figure{
+		frame: d.named("How long the recovery takes"), policies: d.policies(),
+		also:   []string{"Numbers are seconds to recovery, 0 where there was less than half of one."},
+		blocks: []block{d.key(), grid(panels, columns, 2)},
+		tables: d.tables(),
+	}, nil
+}
+
+func (d Map) height() vg.Length { return headLine + aboveLine + 25 + 15*vg.Length(len(d.Y)) }
+
+// nominal gives each value a cell of the same size.
+func nominal(a *plot.Axis, values []float64) {
+	a.Min, a.Max = 0, float64(len(values))
+	ticks := make([]plot.Tick, len(values))
+	every := (len(values) + 11) / 12
+	for i, v := range values {
+		ticks[i] = plot.Tick{Value: float64(i) + .5}
+		if i%every == 0 {
+			ticks[i].Label = number(v)
+		}
+	}
+	a.Tick.Marker = plot.ConstantTicks(ticks)
+}
+
+// cells are recoveries in seconds, row by row.
+type cells [][]float64
+
+func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&c)
+	for y, row := range s {
+		for x, v := range row {
+			r := vg.Rectangle{
+				Min: vg.Point{X: toX(float64(x)) + .3, Y: toY(float64(y)) + .3},
+				Max: vg.Point{X: toX(float64(x)+1) - .3, Y: toY(float64(y)+1) - .3},
+			}
+			cell(draw.Canvas{Canvas: c.Canvas, Rectangle: r}, v)
+		}
+	}
+	y, from, to := s.longest()
+	left, right := toX(float64(from)), toX(float64(to))
+	never := lettering{8.5, true, onDark}
+	if w := never.width("never") + 4; right-left >= w {
+		plate(c, vg.Point{X: (left + right) / 2, Y: toY(float64(y) + .5)}, w, never, "never")
+	}
+}
+
+// cell draws one recovery: its colour, and the number where there is room.
+func cell(c draw.Canvas, recovery float64) {
+	t := tintOf(recovery)
+	c.SetColor(t.fill)
+	c.Fill(c.Rectangle.Path())
+	if math.IsInf(recovery, 1) {
+		hatched(c)
+		return
+	}
+	text := lettering{7.5, false, t.text}
+	if s := number(math.Round(recovery)); text.width(s) < c.Max.X-c.Min.X-1 && c.Max.Y-c.Min.Y > 8 {
+		text.write(c, c.Center().Sub(vg.Point{Y: 2.7}), draw.XCenter, s)
+	}
+}
+
+// hatched draws slanted lines through a cell.
+func hatched(c draw.Canvas) {
+	w, h := c.Max.X-c.Min.X, c.Max.Y-c.Min.Y
+	for x := -h + 2; x < w; x += 5 {
+		from, to := max(x, 0), min(x+h, w)
+		c.StrokeLine2(hatch, c.Min.X+from, c.Min.Y+from-x, c.Min.X+to, c.Min.Y+to-x)
+	}
+}
+
+// plate writes text on a dark ground that is w wide, its middle at a point.
+func plate(c draw.Canvas, at vg.Point, w vg.Length, l lettering, s string) {
+	half := vg.Point{X: w / 2, Y: 5.5}
+	c.SetColor(tints[len(tints)-1].fill)
+	c.Fill(vg.Rectangle{Min: at.Sub(half), Max: at.Add(half)}.Path())
+	l.write(c, at.Sub(vg.Point{Y: 3}), draw.XCenter, s)
+}
+
+// longest is the longest run of cells that never recover, the one closest to the middle
+// if there are several.
+func (s cells) longest() (row, from, to int) {
+	best := 0.0
+	for y, cells := range s {
+		start := 0
+		for x := 0; x <= len(cells); x++ {
+			if x < len(cells) && math.IsInf(cells[x], 1) {
+				continue
+			}
+			off := math.Abs(float64(y)+.5-float64(len(s))/2) / float64(len(s)+1)
+			if score := float64(x-start) - off; x > start && score > best {
+				best, row, from, to = score, y, start, x
+			}
+			start = x + 1
+		}
+	}
+	return row, from, to
+}
+
+// place is where the user is, in cells.
+type place struct{ x, y float64 }
+
+func (d Map) place() place { return place{between(d.Load, d.Mark.Load), between(d.Y, d.Mark.Y)} }
+
+// between is the place of v on a nominal axis.
+func between(values []float64, v float64) float64 {
+	for i := 1; i < len(values); i++ {
+		if v <= values[i] {
+			return float64(i) - .5 + (v-values[i-1])/(values[i]-values[i-1])
+		}
+	}
+	return .5
+}
+
+func (m place) Plot(c draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&c)
+	ring(c, vg.Point{X: toX(m.x), Y: toY(m.y)}, 8)
+}
+
+// ring is a dark circle with a light one around it, to be seen on every tint.
+func ring(c draw.Canvas, at vg.Point, radius vg.Length) {
+	for _, style := range []draw.LineStyle{{Color: onDark, Width: 4}, {Color: onLight, Width: 1.8}} {
+		c.SetLineStyle(style)
+		var path vg.Path
+		path.Move(at.Add(vg.Point{X: radius}))
+		path.Arc(at, radius, 0, 2*math.Pi)
+		path.Close()
+		c.Stroke(path)
+	}
+}
+
+// key is what the colours mean.
+func (d Map) key() block {
+	return block{26, func(c draw.Canvas) {
+		x, y := c.Min.X, c.Max.Y-14
+		for i, t := range tints {
+			text := "up to " + seconds(t.upTo)
+			v := t.upTo
+			switch {
+			case i == len(tints)-1:
+				text = "never within " + seconds(d.Horizon)
+			case i == len(tints)-2:
+				text, v = "longer", 2*tints[i-1].upTo
+			}
+			box := vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + 16, Y: y + 11}}
+			swatch(draw.Canvas{Canvas: c.Canvas, Rectangle: box}, v)
+			noteText.write(c, vg.Point{X: x + 20, Y: y + 2.5}, draw.XLeft, text)
+			x += 20 + noteText.width(text) + 12
+		}
+		if d.Mark != nil {
+			ring(c, vg.Point{X: x + 6, Y: y + 5.5}, 5)
+			noteText.write(c, vg.Point{X: x + 16, Y: y + 2.5}, draw.XLeft, noteText.clip(d.here(), c.Max.X-x-16))
+		}
+	}}
+}
+
+// here names the place of the user.
+func (d Map) here() string {
+	if d.Mark.Label != "" {
+		return d.Mark.Label
+	}
+	return "you"
+}
+
+func swatch(c draw.Canvas, recovery float64) {
+	c.SetColor(tintOf(recovery).fill)
+	c.Fill(c.Rectangle.Path())
+	if math.IsInf(recovery, 1) {
+		hatched(c)
+	}
+	c.SetLineStyle(draw.LineStyle{Color: muted.light, Width: .5})
+	c.Stroke(c.Rectangle.Path())
+}
+
+func (d Map) tables() []table {
+	var all []table
+	for _, m := range d.Maps {
+		t := table{Caption: "Seconds to recovery: " + m.Name, Head: []string{d.YLabel}}
+		for _, load := range d.Load {
+			t.Head = append(t.Head, "load "+number(load)+" %")
+		}
+		for i, y := range d.Y {
+			row := []string{number(y)}
+			for _, v := range m.Recovery[i] {
+				row = append(row, number(v))
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		all = append(all, t)
+	}
+	return all
+}

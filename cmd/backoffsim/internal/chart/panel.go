@@ -1,0 +1,100 @@
+package chart
+
+import (
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// A panel is one plot with a heading above and room for labels to its right.
+type panel struct {
+	heading string
+	plot    *plot.Plot
+	height  vg.Length
+	// aside draws to the right of the data; nil leaves the room empty.
+	aside func(data, room draw.Canvas)
+	// above draws between heading and data; nil takes no room.
+	above func(data draw.Canvas)
+}
+
+const (
+	headLine  vg.Length = 15
+	aboveLine vg.Length = 11
+	gap       vg.Length = 12
+)
+
+// tall is the height of p with the name of its x axis.
+func (p *panel) tall() vg.Length {
+	if p.plot.X.Label.Text == "" {
+		return p.height
+	}
+	return p.height + 13
+}
+
+func (p *panel) top() vg.Length {
+	if p.above != nil {
+		return headLine + aboveLine
+	}
+	return headLine
+}
+
+func (p *panel) draw(c draw.Canvas, left, right, room vg.Length) {
+	body := draw.Crop(c, left, -right-room, 0, -p.top())
+	data := p.plot.DataCanvas(body)
+	headText.write(c, vg.Point{X: c.Min.X, Y: c.Max.Y - 9}, draw.XLeft, p.heading)
+	if p.above != nil {
+		p.above(data)
+	}
+	p.plot.Draw(body)
+	if p.aside != nil {
+		p.aside(data, draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+			Min: vg.Point{X: data.Max.X, Y: body.Min.Y},
+			Max: vg.Point{X: c.Max.X, Y: c.Max.Y - p.top()},
+		}})
+	}
+}
+
+// margins is how far the data of p begin and end within a canvas.
+func (p *panel) margins(c draw.Canvas) (left, right vg.Length) {
+	data := p.plot.DataCanvas(c)
+	return data.Min.X - c.Min.X, c.Max.X - data.Max.X
+}
+
+// grid lays panels out in columns, row by row, with their data aligned. Each has room to
+// the right of its data.
+func grid(panels []*panel, columns int, room vg.Length) block {
+	rows := (len(panels) + columns - 1) / columns
+	heights := make([]vg.Length, rows)
+	var total vg.Length
+	for i, p := range panels {
+		heights[i/columns] = max(heights[i/columns], p.tall())
+	}
+	for _, h := range heights {
+		total += h + gap
+	}
+	return block{total, func(c draw.Canvas) {
+		at, wide := c.Max.Y, (inner-gap*vg.Length(columns-1))/vg.Length(columns)
+		cell := func(i int) draw.Canvas {
+			x := c.Min.X + vg.Length(i%columns)*(wide+gap)
+			return draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+				Min: vg.Point{X: x, Y: at - panels[i].tall()}, Max: vg.Point{X: x + wide, Y: at},
+			}}
+		}
+		left, right := widest(panels, cell)
+		for i, p := range panels {
+			l, r := p.margins(cell(i))
+			p.draw(cell(i), left-l, right-r, room)
+			if i%columns == columns-1 {
+				at -= heights[i/columns] + gap
+			}
+		}
+	}}
+}
+
+func widest(panels []*panel, cell func(int) draw.Canvas) (left, right vg.Length) {
+	for i, p := range panels {
+		l, r := p.margins(cell(i))
+		left, right = max(left, l), max(right, r)
+	}
+	return left, right
+}

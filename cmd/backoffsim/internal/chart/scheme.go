@@ -1,0 +1,74 @@
+package chart
+
+import (
+	"image/color"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// A shade is one colour in both schemes. The pictures are drawn in the light one; what a
+// reader with dark colours sees is said by the style sheet of the SVG.
+type shade struct{ light, dark color.NRGBA }
+
+func rgb(hex uint32) color.NRGBA {
+	return color.NRGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff}
+}
+
+var (
+	paper   = shade{rgb(0xFFFFFF), rgb(0x0D1117)}
+	ink     = shade{rgb(0x1F2328), rgb(0xE6EDF3)}
+	muted   = shade{rgb(0x57606A), rgb(0x9DA7B3)}
+	rule    = shade{rgb(0xDDE1E6), rgb(0x30363D)}
+	trigger = shade{rgb(0xECE3CF), rgb(0x3B3423)}
+)
+
+// series are the colours of the lines. Chosen among pairs of a light and a dark colour
+// for the largest least distance in Oklab, also as people without red or without green
+// cones see them (Machado et al. 2009), with a contrast to the paper of 3 and more.
+var series = [...]shade{
+	{rgb(0x24292F), rgb(0xDCE3EA)},
+	{rgb(0xE06A00), rgb(0xE69F00)},
+	{rgb(0x3A86D4), rgb(0x79C0FF)},
+	{rgb(0x009E73), rgb(0x7EE787)},
+	{rgb(0xAA4499), rgb(0xF472B6)},
+	{rgb(0x7A4A00), rgb(0xB9770E)},
+	{rgb(0x332288), rgb(0x8A63D2)},
+	{rgb(0x882255), rgb(0xCC6677)},
+}
+
+// schemed is every shade the style sheet turns dark.
+func schemed() []shade {
+	return append([]shade{paper, ink, muted, rule, trigger}, series[:]...)
+}
+
+// dashes tell lines apart without colours: as many as a chart may have lines.
+var dashes = [maxLines][]vg.Length{
+	nil,
+	{7, 3},
+	{2, 2},
+	{9, 3, 2, 3},
+	{4, 3},
+	{12, 4},
+	{5, 2, 1.5, 2, 1.5, 2},
+	{1.5, 3.5},
+	{14, 3, 4, 3},
+	{3, 1.5, 3, 5},
+	{9, 2, 1.5, 2, 1.5, 2, 1.5, 2},
+	{6, 6},
+}
+
+// maxLines is how many lines can still be told apart.
+const maxLines = 12
+
+func hue(i int) color.NRGBA { return series[i%len(series)].light }
+
+func stroke(i int) draw.LineStyle {
+	return draw.LineStyle{Color: hue(i), Width: 1.7, Dashes: dashes[i]}
+}
+
+// faint is c with an opacity from 0 to 1.
+func faint(c color.NRGBA, opacity float64) color.NRGBA {
+	c.A = uint8(opacity*255 + .5)
+	return c
+}

@@ -1,0 +1,108 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"image/color"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// SVG writes c as a picture that follows the colour scheme of its reader.
+func SVG(w io.Writer, c Chart) error {
+	f, err := lay(c)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+f.svg())
+	return err
+}
+
+var (
+	opening = regexp.MustCompile(`<svg [^>]*>`)
+	colours = regexp.MustCompile(`(fill|stroke):#[0-9A-F]{6}`)
+)
+
+// svg is the element alone. The library draws in light colours; title, description and
+// style sheet are added here, as it knows none.
+func (f *figure) svg() string {
+	canvas := vgsvg.New(width, f.height())
+	f.paint(draw.New(canvas))
+	var b bytes.Buffer
+	canvas.WriteTo(&b) // into memory, which does not fail
+	s := b.String()
+	at := opening.FindStringIndex(s)
+	head := strings.TrimSuffix(s[at[0]:at[1]], ">") + ` class="backoffsim" role="img">`
+	return head + "\n" + f.describe() + sheet(s[at[1]:]) + s[at[1]:]
+}
+
+// describe is what a screen reader says of the picture.
+func (f *figure) describe() string {
+	var text []string
+	for _, s := range append([]string{f.frame.Conditions}, f.summary()...) {
+		if s != "" {
+			text = append(text, s)
+		}
+	}
+	return fmt.Sprintf("<title>%s</title>\n<desc>%s</desc>\n",
+		html.EscapeString(f.frame.Title), html.EscapeString(strings.Join(text, " ")))
+}
+
+// summary is the first table in words.
+func (f *figure) summary() []string {
+	if len(f.tables) == 0 {
+		return nil
+	}
+	t := f.tables[0]
+	text := []string{t.Caption + ":"}
+	for i, row := range t.Rows {
+		end := ";"
+		if i == len(t.Rows)-1 {
+			end = "."
+		}
+		text = append(text, strings.Join(row, " ")+end)
+	}
+	return text
+}
+
+// sheet turns the colours that drawing has used dark for who reads dark, and names
+// letters of the same widths for who has not got Liberation Sans. Attributes lose against
+// a style sheet only where it insists, hence !important; who knows no style sheets sees
+// the light picture.
+func sheet(drawing string) string {
+	used := colours.FindAllString(drawing, -1)
+	slices.Sort(used)
+	var b strings.Builder
+	b.WriteString("<style>\n.backoffsim text{font-family:\"Liberation Sans\",Arimo,Arial,Helvetica,sans-serif!important}\n" +
+		"@media (prefers-color-scheme:dark){\n")
+	for _, u := range slices.Compact(used) {
+		if dark, ok := darkOf(u); ok {
+			property, _, _ := strings.Cut(u, ":")
+			fmt.Fprintf(&b, ".backoffsim [style*=%q]{%s:%s!important}\n", u, property, dark)
+		}
+	}
+	b.WriteString("}\n</style>\n")
+	return b.String()
+}
+
+// darkOf finds the dark form of a colour as it was drawn, which for translucent ones is
+// off by a rounding.
+func darkOf(used string) (string, bool) {
+	var drawn color.NRGBA
+	_, hex, _ := strings.Cut(used, "#")
+	fmt.Sscanf(hex, "%02X%02X%02X", &drawn.R, &drawn.G, &drawn.B)
+	for _, s := range schemed() {
+		if near(s.light.R, drawn.R) && near(s.light.G, drawn.G) && near(s.light.B, drawn.B) {
+			return fmt.Sprintf("#%02X%02X%02X", s.dark.R, s.dark.G, s.dark.B), true
+		}
+	}
+	return "", false
+}
+
+func near(a, b uint8) bool { return max(a, b)-min(a, b) <= 3 }

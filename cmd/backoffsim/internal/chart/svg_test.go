@@ -1,0 +1,236 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"image/png"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot/vg"
+)
+
+// charts are all kinds, and a crowded one.
+func charts() map[string]Chart {
+	crowd := slices.Clone(shapes)
+	for _, name := range []string{"nine, a policy with a name that is far too long for a label", "ten", "eleven", "twelve"} {
+		crowd = append(crowd, shape{name, "as the others", 60, .9})
+	}
+	return map[string]Chart{
+		"dip": dip(shapes), "failure": failure(), "map": recoveryMap(), "herd": herd(),
+		"occ": occ(), "layers": layers(), "delays": delays(), "crowd": dip(crowd),
+		"one line": dip(shapes[:1]), "linear": linearFailure(),
+	}
+}
+
+// linearFailure is a single hop, where no policy multiplies calls by more than four.
+func linearFailure() Failure {
+	d := failure()
+	d.Lines = d.Lines[:1]
+	return d
+}
+
+func svgOf(t *testing.T, c Chart) string {
+	var b bytes.Buffer
+	require.NoError(t, SVG(&b, c))
+	return b.String()
+}
+
+func each(t *testing.T, check func(t *testing.T, c Chart)) {
+	all := charts()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) { check(t, all[name]) })
+	}
+}
+
+func TestTheSameDataGiveTheSameBytes(t *testing.T) {
+	each(t, func(t *testing.T, c Chart) { require.Equal(t, svgOf(t, c), svgOf(t, c)) })
+	var a, b bytes.Buffer
+	require.NoError(t, PNG(&a, dip(shapes[:3])))
+	require.NoError(t, PNG(&b, dip(shapes[:3])))
+	require.True(t, bytes.Equal(a.Bytes(), b.Bytes()))
+	require.Equal(t, htmlOf(t, "All", dip(shapes), herd()), htmlOf(t, "All", dip(shapes), herd()))
+}
+
+func TestAnSVGIsWellFormed(t *testing.T) {
+	each(t, func(t *testing.T, c Chart) {
+		d := xml.NewDecoder(strings.NewReader(svgOf(t, c)))
+		for {
+			_, err := d.Token()
+			if err == io.EOF {
+				return
+			}
+			require.NoError(t, err)
+		}
+	})
+}
+
+func TestEveryPolicyIsNamedInThePictureAndExplainedInTheCaption(t *testing.T) {
+	s := svgOf(t, dip(shapes))
+	for i, p := range shapes {
+		require.Contains(t, s, ">"+p.name+"<")
+		require.Contains(t, s, ">"+strconv.Itoa(i+1)+". "+p.name+"<")
+		require.Contains(t, s, ">"+p.parameters+"<")
+	}
+}
+
+func TestSeedsBandAndVersionAreInTheCaption(t *testing.T) {
+	require.Contains(t, svgOf(t, dip(shapes)),
+		"Mean of 20 runs, seeds from 1; the areas span 5 % to 95 % of the runs. backoffsim v1.0.0<")
+	require.Contains(t, svgOf(t, occ()), "the bars are two standard errors each way")
+	d := dip(shapes)
+	d.Seeds, d.Seed = 1, 7
+	require.Contains(t, svgOf(t, d), ">One run, seed 7. backoffsim v1.0.0<")
+}
+
+func TestWhatNeverRecoversSaysSo(t *testing.T) {
+	require.Equal(t, 2, strings.Count(svgOf(t, dip(shapes)), ">never recovers<"))
+	s := svgOf(t, recoveryMap())
+	require.Equal(t, 6, strings.Count(s, ">never<"), "once on each map")
+	require.Contains(t, s, ">never within 200 s<")
+	h := herd()
+	h.Panels[0].Drain = never
+	require.Contains(t, svgOf(t, h), ">never drained<")
+}
+
+func TestTriggerCapacityAndDeadlineAreDrawn(t *testing.T) {
+	s := svgOf(t, dip(shapes))
+	require.Contains(t, s, ">dip to 30 %<")
+	require.Contains(t, s, ">capacity<")
+	require.Contains(t, s, "fill:#ECE3CF", "the shading")
+	require.Contains(t, svgOf(t, herd()), ">capacity 50<")
+	require.Contains(t, svgOf(t, delays()), ">deadline 30 s<")
+	without := delays()
+	without.Deadline = 0
+	require.NotContains(t, svgOf(t, without), "deadline")
+}
+
+func TestThePlaceOfTheUserIsMarkedOnEveryMap(t *testing.T) {
+	rings := func(d Map) int { return strings.Count(svgOf(t, d), "stroke:#101418") }
+	d := recoveryMap()
+	require.Equal(t, 7, rings(d), "six maps and the key")
+	d.Mark.Label = "payments"
+	require.Contains(t, svgOf(t, d), ">payments<")
+	d.Mark = nil
+	require.Zero(t, rings(d))
+}
+
+func TestPanelsOfAHerdHaveTheSameAxis(t *testing.T) {
+	require.Equal(t, 5, strings.Count(svgOf(t, herd()), ">2000<"), "the top of the axis of each panel")
+}
+
+func TestLinesDifferInDashes(t *testing.T) {
+	used := regexp.MustCompile(`stroke-width:1\.7(?:;stroke-dasharray:([0-9.,]+))?`)
+	seen := map[string]int{}
+	for _, m := range used.FindAllStringSubmatch(svgOf(t, dip(shapes)), -1) {
+		seen[m[1]]++
+	}
+	require.Len(t, seen, len(shapes))
+	for pattern, n := range seen {
+		require.Equal(t, 2, n, "%q: one line in each of two panels", pattern)
+	}
+}
+
+func TestCallsHaveALogScaleOnlyWhereTheySpanALot(t *testing.T) {
+	require.Contains(t, svgOf(t, failure()), ">Calls per request, log scale<")
+	require.Contains(t, svgOf(t, linearFailure()), ">Calls per request<")
+}
+
+// Every colour turns dark, but for the tints of a map, which are the same in both schemes.
+func TestEveryColourHasADarkForm(t *testing.T) {
+	fixed := []string{"#101418", "#F9F9F9", "#8B9096"}
+	for _, tint := range tints {
+		fixed = append(fixed, fmt.Sprintf("#%02X%02X%02X", tint.fill.R, tint.fill.G, tint.fill.B))
+	}
+	each(t, func(t *testing.T, c Chart) {
+		head, drawing, _ := strings.Cut(svgOf(t, c), "</style>")
+		for _, u := range colours.FindAllString(drawing, -1) {
+			_, hex, _ := strings.Cut(u, ":")
+			if !slices.Contains(fixed, hex) {
+				require.Contains(t, head, `[style*="`+u+`"]`)
+			}
+		}
+	})
+}
+
+// A written is a text of a picture with the box it takes.
+type written struct {
+	text string
+	box  vg.Rectangle
+}
+
+var textElement = regexp.MustCompile(`<text x="([-0-9.e+]+)" y="([-0-9.e+]+)" transform="scale\(1, -1\)"\s+style="[^"]*font-weight:(\w+)[^"]*font-size:([0-9.]+)px[^"]*">([^<]*)</text>`)
+
+func texts(t *testing.T, svg string) []written {
+	var all []written
+	for _, m := range textElement.FindAllStringSubmatch(svg, -1) {
+		x, y, size := parse(t, m[1]), parse(t, m[2]), parse(t, m[4])
+		text := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&#39;", "'", "&#34;", `"`).Replace(m[5])
+		w := lettering{size: size, bold: m[3] == "bold"}.width(text)
+		// Letters reach from a quarter of their size below the line, which few do, to
+		// three quarters above.
+		all = append(all, written{text, vg.Rectangle{
+			Min: vg.Point{X: x, Y: -y - .1*size}, Max: vg.Point{X: x + w, Y: -y + .72*size},
+		}})
+	}
+	require.Len(t, all, strings.Count(svg, "<text"))
+	return all
+}
+
+func parse(t *testing.T, s string) vg.Length {
+	v, err := strconv.ParseFloat(s, 64)
+	require.NoError(t, err)
+	return vg.Length(v)
+}
+
+func TestNoTextIsCutAndNoTwoOverlap(t *testing.T) {
+	each(t, func(t *testing.T, c Chart) {
+		f, err := c.draw()
+		require.NoError(t, err)
+		all := texts(t, svgOf(t, c))
+		for i, a := range all {
+			require.GreaterOrEqual(t, a.box.Min.X, vg.Length(0), a.text)
+			require.LessOrEqual(t, a.box.Max.X, width, a.text)
+			require.GreaterOrEqual(t, a.box.Min.Y, vg.Length(0), a.text)
+			require.LessOrEqual(t, a.box.Max.Y, f.height(), a.text)
+			for _, b := range all[:i] {
+				require.False(t, overlap(a.box, b.box), "%q and %q", a.text, b.text)
+			}
+		}
+	})
+}
+
+func overlap(a, b vg.Rectangle) bool {
+	const touch = .3
+	return a.Min.X < b.Max.X-touch && b.Min.X < a.Max.X-touch && a.Min.Y < b.Max.Y-touch && b.Min.Y < a.Max.Y-touch
+}
+
+func TestAPNGHasTwoPixelsForEachOfTheSVG(t *testing.T) {
+	for _, c := range []Chart{recoveryMap(), layers(), delays()} {
+		var b bytes.Buffer
+		require.NoError(t, PNG(&b, c))
+		m, err := png.Decode(&b)
+		require.NoError(t, err)
+		f, err := c.draw()
+		require.NoError(t, err)
+		require.InDelta(t, float64(width)*2*96/72, m.Bounds().Dx(), 1)
+		require.InDelta(t, float64(f.height())*2*96/72, m.Bounds().Dy(), 1)
+	}
+}
+
+func TestAPictureDescribesItselfInWords(t *testing.T) {
+	s := svgOf(t, dip(shapes))
+	require.Contains(t, s, `role="img">`)
+	require.Contains(t, s, "<title>Goodput after the dip</title>")
+	require.Contains(t, s, "Seconds from the end of the trigger to recovery: none 21.1; naive never; ")
+	d := dip(shapes)
+	d.Title = "Mine & <yours>"
+	require.Contains(t, svgOf(t, d), "<title>Mine &amp; &lt;yours&gt;</title>")
+}

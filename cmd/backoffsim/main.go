@@ -1,0 +1,130 @@
+// Command backoffsim shows what a retry policy does to a service before production does.
+// It runs the library's own policies, budgets and breakers, in virtual time.
+//
+//	backoffsim policy -policy fetch.json -policy default -deadline 10s
+//	backoffsim dip -policy fetch.json -must-recover 60s
+//
+// A policy is a file of package spec, in JSON or YAML, or the name of a preset. Exit
+// status 0 means that all gates held, 1 that one did not, and 2 that there was nothing to
+// run: an unknown flag, or a file that is not right.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// The exit statuses.
+const (
+	exitOK    = 0
+	exitGate  = 1
+	exitUsage = 2
+)
+
+// A terminal is where a command reads and writes.
+type terminal struct {
+	in       io.Reader
+	out, err io.Writer
+	live     bool // somebody watches err
+}
+
+// A command is what the first argument names.
+type command struct {
+	name, about string
+	run         func(t *terminal, c *command, args []string) error
+}
+
+var commands []*command
+
+func init() {
+	commands = []*command{
+		{"policy", "print and plot the waits of policies", runPolicy},
+		{"import", "turn a gRPC service config or an Istio VirtualService into a policy file", runImport},
+		{"dip", "simulate a server that is slow for a while, and whether it recovers", runDip},
+		{"chain", "simulate retries in several layers of services", runChain},
+		{"herd", "simulate clients that failed together and come back together", runHerd},
+		{"occ", "simulate clients that contend for one version", runOCC},
+		{"run", "simulate your own service and traffic", runRun},
+	}
+}
+
+func main() {
+	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, live: term.IsTerminal(int(os.Stderr.Fd()))}
+	os.Exit(t.main(os.Args[1:]))
+}
+
+// errGate says that a gate did not hold, which has been told already.
+var errGate = errors.New("a gate did not hold")
+
+func (t *terminal) main(args []string) int {
+	if len(args) == 0 || args[0] == "-h" || args[0] == "-help" || args[0] == "--help" || args[0] == "help" {
+		t.help()
+		if len(args) == 0 {
+			return exitUsage
+		}
+		return exitOK
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return t.status(c, c.run(t, c, args[1:]))
+		}
+	}
+	fmt.Fprintf(t.err, "backoffsim: there is no command %q; see backoffsim -h\n", args[0])
+	return exitUsage
+}
+
+func (t *terminal) status(c *command, err error) int {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case errors.Is(err, errGate):
+		return exitGate
+	}
+	fmt.Fprintf(t.err, "backoffsim %s: %s\n", c.name, oneLine(err.Error()))
+	return exitUsage
+}
+
+func (t *terminal) help() {
+	fmt.Fprint(t.out, "backoffsim shows what a retry policy does to a service.\n\nCommands, each with -h:\n\n")
+	var rows table
+	for _, c := range commands {
+		rows.add("  "+c.name, c.about)
+	}
+	rows.left = 2
+	rows.print(t.out)
+	fmt.Fprint(t.out, "\nExit status: 0 all gates held, 1 a gate did not hold, 2 wrong usage or a bad file.\n")
+}
+
+// flags is an empty set of flags for a command, and the form of its arguments.
+func (c *command) flags() *flag.FlagSet {
+	set := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.Usage = func() {}
+	return set
+}
+
+// parse parses args. what may follow the flags is given by usage, such as "FILE".
+func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, args []string) error {
+	err := set.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		set.SetOutput(t.out)
+		fmt.Fprintf(t.out, "usage: backoffsim %s [flags]%s\n\n%s\n\nFlags:\n", c.name, usage, about)
+		set.PrintDefaults()
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w; see backoffsim %s -h", err, c.name)
+	}
+	if usage == "" && set.NArg() > 0 {
+		return fmt.Errorf("%q is no flag; see backoffsim %s -h", set.Arg(0), c.name)
+	}
+	return nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is the built command.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "backoffsim")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "backoffsim.exe")
+		if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, ".").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s", out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// execute runs the program, and returns its exit status with what it has written.
+func execute(t *testing.T, in string, args ...string) (status int, out, err string) {
+	t.Helper()
+	c := exec.Command(program, args...)
+	var stdout, stderr bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(in), &stdout, &stderr
+	if failed := c.Run(); failed != nil {
+		exit, ok := errors.AsType[*exec.ExitError](failed)
+		require.True(t, ok, "%v", failed)
+		status = exit.ExitCode()
+	}
+	return status, stdout.String(), stderr.String()
+}
+
+// succeed is execute for what must end with status 0 and no word on the standard error.
+func succeed(t *testing.T, args ...string) string {
+	t.Helper()
+	status, out, err := execute(t, "", args...)
+	require.Empty(t, err)
+	require.Zero(t, status)
+	return out
+}
+
+// file writes a file to be read by the program.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	help := succeed(t, "-h")
+	for _, c := range commands {
+		require.Contains(t, help, c.name+" ")
+		own := succeed(t, c.name, "-h")
+		require.Contains(t, own, "usage: backoffsim "+c.name+" ")
+		require.Contains(t, own, "\n  -")
+	}
+}
+
+func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
+	for args, want := range map[string]string{
+		"simulate":                               `backoffsim: there is no command "simulate"; see backoffsim -h`,
+		"policy -deadlin 3s":                     `backoffsim policy: flag provided but not defined: -deadlin; see backoffsim policy -h`,
+		"policy default":                         `backoffsim policy: "default" is no flag; see backoffsim policy -h`,
+		"policy -policy missing":                 `backoffsim policy: policy "missing" is neither a file nor a name; see backoffsim policy -list`,
+		"policy -policy none+aws-adaptive":       `backoffsim policy: policy "none+aws-adaptive" is neither a file nor a name; see backoffsim policy -list`,
+		"policy -policy default -policy default": `backoffsim policy: policy "default" is there twice`,
+		"policy -retries 1001":                   `backoffsim policy: -retries must be 0 to 1000`,
+		"policy -deadline -1s":                   `backoffsim policy: -deadline and -attempt must not be negative`,
+		"import":                                 `backoffsim import: want one file; see backoffsim import -h`,
+		"dip -depth 2":                           `backoffsim dip: -depth is 2, want 0 (for all of it) to 1`,
+		"dip -rate 10 -users 3":                  `backoffsim dip: -rate and -users exclude one another`,
+		"dip -seeds 0":                           `backoffsim dip: -seeds is 0, want 1 to 100000`,
+		"dip -min-success 95":                    `backoffsim dip: -min-success is 95, want 0 (for no limit) to 1`,
+		"dip -must-recover -1s":                  `backoffsim dip: -must-recover is -1s, want 0 (for no limit) or more`,
+		"dip -find-cliff seeds":                  `backoffsim dip: -find-cliff is "seeds", want load or dip`,
+		"dip -queue -1":                          `backoffsim dip: -queue is -1, want 0 or more`,
+		"dip -p50 3s":                            `backoffsim dip: -p50 and -p99 belong together`,
+		"dip -map -users 5":                      `backoffsim dip: -map wants a rate of calls, a service that takes time, and a fault`,
+		"run":                                    `backoffsim run: there is no traffic: want one of -rate, -load, -every, -users, -trace`,
+		"run -rate 10":                           `backoffsim run: there is no service: want -capacity, -service, or -p50 and -p99`,
+		"run -rate 1 -capacity 0":                `backoffsim run: -capacity is 0, want more than 0 per second`,
+		"run -rate 1 -capacity .1 -service 1s":   `backoffsim run: -capacity is 0.1, which a service that takes 1s on the mean has 1 of at the least`,
+		"chain -p 1.5":                           `backoffsim chain: invalid value "1.5" for flag -p: "1.5" is no number from 0 to 1; see backoffsim chain -h`,
+		"chain -fault-errors 1":                  `backoffsim chain: -fault-errors is called -p here`,
+		"herd -clients 0":                        `backoffsim herd: -clients is 0, want 1 to 10000000`,
+		"herd -variant B":                        `backoffsim herd: herd: there is no variant "B", want A1 to A6`,
+		"occ -clients 0":                         `backoffsim occ: invalid value "0" for flag -clients: "0" is no number from 1 to 10000; see backoffsim occ -h`,
+		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
+	} {
+		status, out, err := execute(t, "", strings.Fields(args)...)
+		require.Equal(t, 2, status, args)
+		require.Equal(t, want+"\n", err, args)
+		require.Empty(t, out, args)
+	}
+	status, out, _ := execute(t, "")
+	require.Equal(t, 2, status)
+	require.Contains(t, out, "Commands")
+}
+
+// The rules are those of package spec, whose tests have them all: here it is files.
+func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"schedule": {"exponential": {"multiplier": 0.5}}}`: `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
+		"schedule:\n  exponential:\n    multiplier: 0.5\n":   `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
+		"maxElapsed: 30\n":                 `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
+		"budget:\n  retry:\n":              `budget.retry is null, want an object`,
+		"maxAttempt: 3\n":                  `maxAttempt is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, schedule, jitter, maxDelay, maxHint, idempotency, budget, waitOpen, healthy, breaker`,
+		"maxAttempts: 3\nmaxAttempts: 4\n": `yaml: unmarshal errors: line 2: mapping key "maxAttempts" already defined at line 1`,
+		"name: a\n---\nname: b\n":          `has 2 documents, want one policy`,
+		"just a text\n":                    `the policy is "just a text", want an object`,
+		"1: 2\n":                           `has a key that is no text, or a number that is none: json: unsupported type: map[interface {}]interface {}`,
+		"breaker: {slowRate: .nan}\n":      `has a key that is no text, or a number that is none: json: unsupported value: NaN`,
+		"name: [\n":                        `yaml: line 1: did not find expected node content`,
+		"{\n  \"name\": \"x\",\n}":         `line 3, column 1: invalid character '}' looking for beginning of object key string`,
+		"":                                 `is empty`,
+	} {
+		path := file(t, "mine", text)
+		status, out, err := execute(t, "", "policy", "-policy", path)
+		require.Equal(t, 2, status, text)
+		require.Equal(t, "backoffsim policy: "+path+": "+want+"\n", err, text)
+		require.Empty(t, out)
+	}
+	status, _, err := execute(t, `{"jitter": "some"}`, "dip", "-policy", "-")
+	require.Equal(t, 2, status)
+	require.Equal(t, "backoffsim dip: -: jitter is \"some\", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted\n", err)
+}

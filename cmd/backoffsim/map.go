@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+var (
+	mapLoads  = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
+	mapFaults = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 60 * time.Second}
+)
+
+const mapHorizon = 200 * time.Second // after the fault
+
+// recoveryMap simulates a scenario at many loads, and with faults of many lengths.
+func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags) error {
+	capacity := s.Server.Capacity()
+	if s.Rate == 0 || math.IsInf(capacity, 1) || s.Fault.For == 0 {
+		return errors.New("-map wants a rate of calls, a service that takes time, and a fault")
+	}
+	c := chart.Map{Frame: m.frame("", conditions(&s)), YLabel: "fault, s", Horizon: mapHorizon.Seconds()}
+	c.Mark = mark(&s)
+	for _, load := range mapLoads {
+		c.Load = append(c.Load, 100*load)
+	}
+	p := t.progress()
+	defer p.clear()
+	done := 0
+	for _, one := range subjects {
+		c.Maps = append(c.Maps, chart.PolicyMap{Policy: one.caption()})
+	}
+	for _, length := range mapFaults {
+		c.Y = append(c.Y, length.Seconds())
+		for i := range c.Maps {
+			c.Maps[i].Recovery = append(c.Maps[i].Recovery, nil)
+		}
+		for _, load := range mapLoads {
+			s.Rate, s.Fault.For, s.Horizon = load*capacity, length, s.Fault.From+length+mapHorizon
+			results, err := sim.Compare(s, clientsOf(subjects), sim.Options{Seeds: m.seeds, First: m.first})
+			if err != nil {
+				return err
+			}
+			for i, r := range results {
+				row := &c.Maps[i].Recovery[len(c.Y)-1]
+				*row = append(*row, recoveryOf(r))
+			}
+			done++
+			p.step(done, len(mapFaults)*len(mapLoads))
+		}
+	}
+	p.clear()
+	if err := t.printMap(&c, m); err != nil {
+		return err
+	}
+	c.Maps = drawable(c.Maps, &c.Frame)
+	return m.pictures.draw("recovery", c)
+}
+
+// mark is the user's own place, if it is on the map.
+func mark(s *sim.Scenario) *chart.Mark {
+	load, length := 100*s.Rate/s.Server.Capacity(), s.Fault.For
+	if load < 100*mapLoads[0] || load > 100*mapLoads[len(mapLoads)-1] || length < mapFaults[0] || length > mapFaults[len(mapFaults)-1] {
+		return nil
+	}
+	return &chart.Mark{Load: load, Y: length.Seconds()}
+}
+
+func recoveryOf(r sim.Result) float64 {
+	if r.Never > 0 {
+		return math.Inf(1)
+	}
+	return r.Recovery.Mean
+}
+
+func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
+	if m.json {
+		return encode(t.out, mapJSON(c, m))
+	}
+	fmt.Fprintln(t.out, "recovery in seconds; - is never in at least one seed")
+	for _, p := range c.Maps {
+		fmt.Fprintln(t.out)
+		rows := table{left: 1}
+		head := []string{p.Name + ", fault"}
+		for _, load := range c.Load {
+			head = append(head, fmt.Sprintf("%.0f %%", load))
+		}
+		rows.add(head...)
+		for y, row := range p.Recovery {
+			cells := []string{fmt.Sprintf("%v s", c.Y[y])}
+			for _, x := range row {
+				cell := "-"
+				if !math.IsInf(x, 1) {
+					cell = fmt.Sprintf("%.0f", x)
+				}
+				cells = append(cells, cell)
+			}
+			rows.add(cells...)
+		}
+		rows.print(t.out)
+	}
+	return nil
+}
+
+// mapJSON has null where a policy does not recover.
+func mapJSON(c *chart.Map, m *modelFlags) any {
+	type cell struct {
+		Load     float64  `json:"load"`
+		Fault    float64  `json:"faultSeconds"`
+		Recovery *float64 `json:"recoverySeconds"`
+	}
+	type policy struct {
+		Policy string `json:"policy"`
+		Cells  []cell `json:"cells"`
+	}
+	var all []policy
+	for _, p := range c.Maps {
+		one := policy{Policy: p.Name}
+		for y, row := range p.Recovery {
+			for x, r := range row {
+				found := cell{Load: c.Load[x] / 100, Fault: c.Y[y]}
+				if !math.IsInf(r, 1) {
+					found.Recovery = &r
+				}
+				one.Cells = append(one.Cells, found)
+			}
+		}
+		all = append(all, one)
+	}
+	return struct {
+		Conditions string   `json:"conditions"`
+		Seeds      int      `json:"seeds"`
+		FirstSeed  uint64   `json:"firstSeed"`
+		Policies   []policy `json:"policies"`
+	}{c.Conditions, m.seeds, m.first, all}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+// modelFlags are the flags of all commands that simulate.
+type modelFlags struct {
+	policies names
+	peers    names
+	json     bool
+	seeds    int
+	first    uint64
+	pictures pictures
+}
+
+func (f *modelFlags) flags(set *flag.FlagSet, seeds int) {
+	set.Var(&f.policies, "policy", "a policy `file or name` (see backoffsim policy -list); may be given more than once")
+	set.Var(&f.peers, "peer", "show an algorithm of the reference's table, too, by its `name`, or all of them; may be given more than once")
+	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
+	set.IntVar(&f.seeds, "seeds", seeds, "run every policy with so many `seeds`")
+	set.Uint64Var(&f.first, "seed", 1, "the first `seed`; the same seed gives the same numbers")
+	f.pictures.flags(set)
+}
+
+func (f *modelFlags) check() error {
+	if f.seeds < 1 || f.seeds > 100_000 {
+		return fmt.Errorf("-seeds is %d, want 1 to 100000", f.seeds)
+	}
+	return nil
+}
+
+func (f *modelFlags) options(p *progress) sim.Options {
+	return sim.Options{Seeds: f.seeds, First: f.first, Progress: p.step}
+}
+
+// judgeFlags are the flags of the commands that have a verdict.
+type judgeFlags struct {
+	gates     sim.Gates
+	findCliff string
+	warnOnly  bool
+}
+
+func (f *judgeFlags) flags(set *flag.FlagSet) {
+	set.Float64Var(&f.gates.MaxAmplification, "max-amplification", 0, "fail, with exit status 1, if the service gets more attempts per call than this `number`")
+	set.DurationVar(&f.gates.MustRecover, "must-recover", 0, "fail if a seed does not recover within this `time` after the fault")
+	set.Float64Var(&f.gates.MinSuccess, "min-success", 0, "fail if a smaller `share` of the calls succeeds, from 0 to 1")
+	set.StringVar(&f.findCliff, "find-cliff", "", "look for the load, or the length of the fault, from which on a policy does not recover: `load or dip`")
+	set.BoolVar(&f.warnOnly, "warn-only", false, "print what can be told without running, and do not run")
+}
+
+func (f *judgeFlags) check() error {
+	if f.findCliff != "" && f.findCliff != "load" && f.findCliff != "dip" {
+		return fmt.Errorf("-find-cliff is %q, want load or dip", f.findCliff)
+	}
+	return asFlags(f.gates.Validate())
+}
+
+// A trial is subjects in a scenario, and what came of it.
+type trial struct {
+	scenario sim.Scenario
+	subjects []subject
+	results  []sim.Result
+	warnings []string
+	verdicts []string
+	failed   []string // gates
+}
+
+// warn collects what can be told of the judged without running them.
+func (t *trial) warn() {
+	for _, s := range t.subjects {
+		if !s.judged {
+			continue
+		}
+		for _, w := range sim.Warnings(t.scenario, s.Client) {
+			t.warnings = append(t.warnings, s.Name+": "+w)
+		}
+	}
+}
+
+// run simulates, and judges.
+func (t *trial) run(term *terminal, m *modelFlags, j *judgeFlags) error {
+	p := term.progress()
+	var err error
+	t.results, err = sim.Compare(t.scenario, clientsOf(t.subjects), m.options(p))
+	p.clear()
+	if err != nil {
+		return err
+	}
+	for i, s := range t.subjects {
+		if s.judged {
+			t.verdicts = append(t.verdicts, sim.Verdict(t.scenario, t.results[i]))
+			t.failed = append(t.failed, j.gates.Check(t.results[i])...)
+		}
+	}
+	return t.cliffs(m, j)
+}
+
+// cliffs adds to the verdicts where the judged stop to recover.
+func (t *trial) cliffs(m *modelFlags, j *judgeFlags) error {
+	if j.findCliff == "" {
+		return nil
+	}
+	axis, lo, hi, within := sim.CliffLoad, 0.05, 0.99, 0.01
+	if j.findCliff == "dip" {
+		axis, lo, hi, within = sim.CliffDip, 0.25, 60, 0.25
+	}
+	for _, s := range t.subjects {
+		if !s.judged {
+			continue
+		}
+		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, sim.Options{Seeds: m.seeds, First: m.first})
+		if err != nil {
+			return err
+		}
+		t.verdicts = append(t.verdicts, s.Name+": "+cliff(axis, found))
+	}
+	return nil
+}
+
+func cliff(axis sim.CliffAxis, c sim.Cliff) string {
+	unit := func(x float64) string { return fmt.Sprintf("%.0f %% load", 100*x) }
+	if axis == sim.CliffDip {
+		unit = func(x float64) string {
+			return "a fault of " + time.Duration(x*float64(time.Second)).Round(10*time.Millisecond).String()
+		}
+	}
+	switch {
+	case c.Unsafe == 0:
+		return "recovers up to " + unit(c.Safe) + ", the most that was tried"
+	case c.Safe == 0:
+		return "does not recover even at " + unit(c.Unsafe)
+	}
+	return "recovers up to " + unit(c.Safe) + ", and not at " + unit(c.Unsafe)
+}
+
+// report prints a trial, and reports by its error whether the gates held.
+func (t *trial) report(term *terminal, m *modelFlags) error {
+	var err error
+	if m.json {
+		err = encode(term.out, t.json(m))
+	} else {
+		t.print(term)
+	}
+	for _, g := range t.failed {
+		fmt.Fprintln(term.err, "gate: "+g)
+	}
+	return errors.Join(err, gateError(t.failed))
+}
+
+func gateError(failed []string) error {
+	if len(failed) > 0 {
+		return errGate
+	}
+	return nil
+}

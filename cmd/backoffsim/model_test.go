@@ -1,0 +1,225 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// small is a dip that a test can afford: a hundredth of the reference's.
+var small = []string{"-capacity", "50", "-rate", "40", "-processes", "4", "-fault-at", "10s", "-horizon", "80s", "-seeds", "2"}
+
+func with(command string, args ...string) []string {
+	return append(append([]string{command}, small...), args...)
+}
+
+// simulated is the JSON of a model.
+func simulated(t *testing.T, args ...string) (out trialJSON) {
+	t.Helper()
+	text := succeed(t, append(args, "-json")...)
+	require.NoError(t, json.Unmarshal([]byte(text), &out))
+	return out
+}
+
+func policiesOf(out trialJSON) (all []string) {
+	for _, r := range out.Results {
+		all = append(all, r.Policy)
+	}
+	return all
+}
+
+func TestTheReferencesAreAlwaysShown(t *testing.T) {
+	require.Equal(t, []string{"none", "naive", "default"}, policiesOf(simulated(t, with("dip")...)))
+	require.Equal(t, []string{"none", "naive", "default", "full jitter", "fetch"},
+		policiesOf(simulated(t, with("dip", "-policy", "testdata/fetch.json", "-policy", "naive", "-peer", "full jitter")...)))
+}
+
+func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
+	first := succeed(t, with("dip", "-json")...)
+	require.Equal(t, first, succeed(t, with("dip", "-json")...))
+	require.NotEqual(t, first, succeed(t, with("dip", "-json", "-seed", "7")...))
+}
+
+func TestATableHasEveryFigureWithItsError(t *testing.T) {
+	out := succeed(t, with("dip")...)
+	head := strings.Fields(strings.SplitN(out, "\n", 2)[0])
+	require.Equal(t, strings.Fields("policy success % amplification peak peak/100ms recovery s lost wasted added p50 ms added p99 ms"), head)
+	require.Regexp(t, `(?m)^none .*± .*± `, out)
+	require.Regexp(t, `(?m)^naive .* never `, out)
+	require.Regexp(t, `(?m)^default: recovers from a 10s dip to 30 % of capacity at 80 % load in `, out)
+	require.Regexp(t, `(?m)^warning: default: `, out)
+}
+
+func TestRetriesWithoutBudgetNeverRecoverAndTheDefaultDoes(t *testing.T) {
+	out := simulated(t, with("dip")...)
+	require.NotNil(t, out.Results[0].Recovery)
+	require.Nil(t, out.Results[1].Recovery)
+	require.Equal(t, 2, out.Results[1].Never)
+	require.NotNil(t, out.Results[2].Recovery)
+	require.Len(t, out.Results[2].Series, 80)
+	require.Empty(t, out.FailedGates)
+}
+
+func TestGatesWorkInAShellIf(t *testing.T) {
+	for gate, want := range map[string]string{
+		"-policy naive -must-recover 60s":                            "1",
+		"-policy default -must-recover 60s":                          "held",
+		"-must-recover 60s":                                          "held", // the default is judged
+		"-must-recover 1ms":                                          "1",
+		"-policy naive -max-amplification 1.5":                       "1",
+		"-policy default -max-amplification 1.5":                     "held",
+		"-policy none -min-success 0.99":                             "1",
+		"-policy none -min-success 0.5":                              "held",
+		"-policy testdata/fetch.json -policy naive -min-success 0.5": "1",
+		"-min-succes 0.5":                                            "2",
+		"-policy /no/such/file":                                      "2",
+	} {
+		script := `if "$0" "$@" >/dev/null 2>&1; then echo held; else echo $?; fi`
+		args := append([]string{"-c", script, program}, with("dip", strings.Fields(gate)...)...)
+		out, err := exec.Command("sh", args...).Output()
+		require.NoError(t, err)
+		require.Equal(t, want, strings.TrimSpace(string(out)), gate)
+	}
+}
+
+func TestAGateThatFailsSaysWhy(t *testing.T) {
+	status, out, err := execute(t, "", with("dip", "-policy", "naive", "-max-amplification", "1.5", "-must-recover", "60s", "-min-success", "0.9")...)
+	require.Equal(t, 1, status)
+	require.Contains(t, out, "naive: never recovers from a 10s dip")
+	require.Regexp(t, `^gate: naive: amplification \d\.\d\dx > 1\.50x\ngate: naive: never recovers .*\ngate: naive: success \d+\.\d\d % < 90\.00 %\n$`, err)
+
+	status, out, _ = execute(t, "", with("dip", "-policy", "naive", "-min-success", "0.9", "-json")...)
+	require.Equal(t, 1, status)
+	var decoded trialJSON
+	require.NoError(t, json.Unmarshal([]byte(out), &decoded))
+	require.Len(t, decoded.FailedGates, 1)
+}
+
+func TestWarningsNeedNoRun(t *testing.T) {
+	out := succeed(t, "dip", "-warn-only", "-policy", "naive", "-seeds", "100000")
+	require.NotContains(t, out, "success")
+	require.Contains(t, out, "warning: naive: load 80 % x (1 + 3 retries per call) = 320 % of capacity")
+}
+
+func TestTheCliffIsFound(t *testing.T) {
+	out := simulated(t, with("dip", "-policy", "naive", "-seeds", "1", "-find-cliff", "dip")...)
+	require.Len(t, out.Verdicts, 2)
+	require.Regexp(t, `^naive: recovers up to a fault of .*s, and not at a fault of .*s$`, out.Verdicts[1])
+}
+
+func TestAUsersOwnService(t *testing.T) {
+	out := simulated(t, "run", "-trace", "testdata/trace.csv", "-p50", "5ms", "-p99", "50ms", "-capacity", "400", "-fault", "0", "-queue", "100",
+		"-timeout", "500ms", "-processes", "3", "-layers", "2", "-errors", "0.05", "-deadline", "2s", "-seeds", "2", "-policy", "testdata/fetch.yaml")
+	require.Contains(t, out.Conditions, "recorded traffic, 3 processes, 2 layers, capacity ")
+	require.Contains(t, out.Conditions, "queue 100, attempt timeout 500ms, deadline 2s, 5 % errors")
+	fetch := out.Results[3]
+	require.Equal(t, "fetch", fetch.Policy)
+	require.Len(t, fetch.Amplification, 2)
+	require.Greater(t, fetch.Success.Mean, out.Results[0].Success.Mean)
+	require.Nil(t, fetch.Recovery, "there is nothing to recover from")
+
+	out = simulated(t, "run", "-users", "50", "-think", "1s", "-service", "10ms", "-fault-at", "5s", "-fault", "5s", "-down", "-horizon", "30s", "-seeds", "1")
+	require.Contains(t, out.Conditions, "50 users who think for 1s, capacity 100/s, attempt timeout 1s, down for 5s")
+}
+
+func TestAChainMultipliesUnlessItIsMarked(t *testing.T) {
+	args := []string{"chain", "-seeds", "1", "-every", "100ms"}
+	marked := simulated(t, args...)
+	require.InDelta(t, 4, marked.Results[1].Amplification[2].Mean, 1e-9)
+	unmarked := simulated(t, append(args, "-no-mark")...)
+	require.InDelta(t, 64, unmarked.Results[1].Amplification[2].Mean, 1e-9)
+	require.LessOrEqual(t, unmarked.Results[2].Amplification[2].Mean, 1.1)
+
+	var several []trialJSON
+	text := succeed(t, append(args, "-p", "0.5,0,1", "-json")...)
+	require.NoError(t, json.Unmarshal([]byte(text), &several))
+	require.Len(t, several, 3)
+	require.InDelta(t, 1, several[0].Results[0].Success.Mean, 1e-9)
+	require.Contains(t, succeed(t, append(args, "-p", "0,1")...), "hop 3")
+}
+
+func TestAHerdIsServedByJitterSoonerThanByNone(t *testing.T) {
+	out := simulated(t, "herd", "-seeds", "2", "-clients", "200", "-peer", "exponential", "-peer", "full jitter")
+	require.Equal(t, []string{"none", "naive", "default", "exponential", "full jitter"}, policiesOf(out))
+	require.Less(t, out.Results[4].Drain.Mean, out.Results[3].Drain.Mean)
+	require.Contains(t, succeed(t, "herd", "-seeds", "1"), "last served s")
+}
+
+func TestContentionHasACellForEachStrategyAndCount(t *testing.T) {
+	var out struct {
+		Cells []struct {
+			Policy  string
+			Clients int
+			Calls   figureJSON
+		}
+	}
+	text := succeed(t, "occ", "-seeds", "5", "-clients", "1,2,10", "-policy", "testdata/fetch.json", "-json")
+	require.NoError(t, json.Unmarshal([]byte(text), &out))
+	require.Len(t, out.Cells, 7*3)
+	for _, c := range out.Cells {
+		switch c.Clients {
+		case 1:
+			require.InDelta(t, 1, c.Calls.Mean, 1e-9, c.Policy)
+		case 2:
+			require.InDelta(t, 3, c.Calls.Mean, 1e-9, c.Policy)
+		}
+	}
+	require.Regexp(t, `(?m)^10 +\d`, succeed(t, "occ", "-seeds", "2", "-clients", "10"))
+}
+
+func TestEveryModelHasAPicture(t *testing.T) {
+	for name, args := range map[string][]string{
+		"dip":     with("dip"),
+		"map":     with("dip", "-map", "-seeds", "1", "-capacity", "5"),
+		"layers":  {"chain", "-seeds", "1", "-every", "1s"},
+		"deep":    {"chain", "-seeds", "1", "-every", "1s", "-layers", "13"},
+		"failure": {"chain", "-seeds", "1", "-every", "1s", "-p", "0,.5,1"},
+		"herd":    {"herd", "-seeds", "2", "-clients", "50", "-peer", "all"},
+		"occ":     {"occ", "-seeds", "2", "-clients", "2,5"},
+		"trace":   {"run", "-trace", "testdata/trace.csv", "-capacity", "500", "-fault", "0", "-seeds", "1"},
+		"many":    with("dip", "-peer", "all", "-seeds", "1"),
+	} {
+		svg, page := filepath.Join(t.TempDir(), name+".svg"), filepath.Join(t.TempDir(), name+".html")
+		succeed(t, append(args, "-svg", svg, "-html", page)...)
+		starts(t, svg, "<?xml")
+		starts(t, page, "<!DOCTYPE html>")
+	}
+}
+
+func TestAMapHasTheRecoveryOfEveryCell(t *testing.T) {
+	args := with("dip", "-map", "-seeds", "1", "-capacity", "5")
+	out := succeed(t, args...)
+	require.Contains(t, out, "naive, fault  10 %  20 %")
+	var decoded struct {
+		Policies []struct {
+			Policy string
+			Cells  []struct{ RecoverySeconds *float64 }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, append(args, "-json")...)), &decoded))
+	require.Len(t, decoded.Policies, 3)
+	require.Len(t, decoded.Policies[0].Cells, len(mapLoads)*len(mapFaults))
+}
+
+func TestABarIsDrawnForALongRunOnATerminalOnly(t *testing.T) {
+	var err strings.Builder
+	p := (&terminal{err: &err, live: true}).progress()
+	p.step(1, 4)
+	require.Empty(t, err.String(), "a short run has none")
+	p.began = p.began.Add(-2e9)
+	p.step(1, 4)
+	require.Contains(t, err.String(), "[==========                              ] 1 of 4, ")
+	p.clear()
+	require.True(t, strings.HasSuffix(err.String(), "\r\x1b[K"))
+
+	err.Reset()
+	p = (&terminal{err: &err}).progress()
+	p.began = p.began.Add(-2e9)
+	p.step(1, 4)
+	p.clear()
+	require.Empty(t, err.String())
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+const aboutOCC = `Simulates optimistic locking: clients that each want to update one version on one server,
+and read it again after a conflict. It is the model of "Exponential Backoff And Jitter", AWS
+Architecture Blog, 2015, with its five strategies: base 5 ms, cap 2 s.
+
+Here every policy goes on until it succeeds: its limits, budget and breaker do not count.
+The figures are means over the seeds with their standard errors.`
+
+func runOCC(t *terminal, c *command, args []string) error {
+	var m modelFlags
+	set := c.flags()
+	m.flags(set, 100)
+	counts := wholes{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120}
+	set.Var(&counts, "clients", "the `numbers` of clients, separated by commas")
+	if err := t.parse(c, set, "", aboutOCC, args); err != nil {
+		return err
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	if len(m.peers) > 0 {
+		return fmt.Errorf("-peer has no use here: all five strategies are shown")
+	}
+	subjects, err := t.strategies(m.policies)
+	if err != nil {
+		return err
+	}
+	p := t.progress()
+	cells, err := sim.RunOCC(clientsOf(subjects), counts, m.options(p))
+	p.clear()
+	if err != nil {
+		return err
+	}
+	if m.json {
+		err = printOCCJSON(t, cells, &m)
+	} else {
+		printOCC(t, subjects, counts, cells)
+	}
+	if err != nil {
+		return err
+	}
+	return m.pictures.draw("occ", occChart(subjects, counts, cells, &m))
+}
+
+// strategies are those of the reference, and the user's policies without their limits.
+func (t *terminal) strategies(policies names) ([]subject, error) {
+	var all []subject
+	for _, c := range sim.OCCReferences() {
+		all = append(all, subject{Client: c, parameters: "of the reference"})
+	}
+	candidates, err := t.gather([]string{"default"}, policies)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range candidates {
+		if slices.ContainsFunc(all, func(s subject) bool { return s.Name == c.name }) {
+			c.name += " (policy)"
+		}
+		p := c.policy
+		p.MaxAttempts, p.MaxElapsed, p.Idempotency = -1, 0, nil
+		all = append(all, subject{Client: sim.Under(c.name, p, nil, nil), parameters: c.parameters})
+	}
+	return all, nil
+}
+
+func printOCC(t *terminal, subjects []subject, counts []int, cells []sim.OCC) {
+	for i, print := range []struct {
+		what string
+		of   func(sim.OCC) sim.Figure
+	}{
+		{"calls, by clients", func(c sim.OCC) sim.Figure { return c.Calls }},
+		{"seconds, by clients", func(c sim.OCC) sim.Figure { return c.Seconds }},
+	} {
+		if i > 0 {
+			fmt.Fprintln(t.out)
+		}
+		rows := table{left: 1}
+		rows.add(append([]string{print.what}, clientNames(clientsOf(subjects))...)...)
+		for n, count := range counts {
+			row := []string{strconv.Itoa(count)}
+			for s := range subjects {
+				row = append(row, figure(print.of(cells[s*len(counts)+n]), 1))
+			}
+			rows.add(row...)
+		}
+		rows.print(t.out)
+	}
+}
+
+func printOCCJSON(t *terminal, cells []sim.OCC, m *modelFlags) error {
+	type cell struct {
+		Policy  string     `json:"policy"`
+		Clients int        `json:"clients"`
+		Calls   figureJSON `json:"calls"`
+		Seconds figureJSON `json:"seconds"`
+	}
+	var all []cell
+	for _, c := range cells {
+		all = append(all, cell{c.Strategy, c.Clients, figureJSON(c.Calls), figureJSON(c.Seconds)})
+	}
+	return encode(t.out, struct {
+		Model     string `json:"model"`
+		Seeds     int    `json:"seeds"`
+		FirstSeed uint64 `json:"firstSeed"`
+		Cells     []cell `json:"cells"`
+	}{"occ", m.seeds, m.first, all})
+}
+
+func occChart(subjects []subject, counts []int, cells []sim.OCC, m *modelFlags) chart.Chart {
+	c := chart.OCC{Frame: m.frame("", "one server, one version, messages of 10 ms")}
+	for _, n := range counts {
+		c.Clients = append(c.Clients, float64(n))
+	}
+	for i, s := range subjects {
+		line := chart.OCCLine{Policy: s.caption()}
+		for n := range counts {
+			cell := cells[i*len(counts)+n]
+			line.Calls.Mean = append(line.Calls.Mean, cell.Calls.Mean)
+			line.Calls.SE = append(line.Calls.SE, cell.Calls.SE)
+			line.Time.Mean = append(line.Time.Mean, cell.Seconds.Mean)
+			line.Time.SE = append(line.Time.SE, cell.Seconds.SE)
+		}
+		c.Lines = append(c.Lines, line)
+	}
+	c.Lines = drawable(c.Lines, &c.Frame)
+	return c
+}
+
+// wholes is a flag with a list of numbers of clients.
+type wholes []int
+
+func (w *wholes) String() string {
+	var all []string
+	for _, n := range *w {
+		all = append(all, strconv.Itoa(n))
+	}
+	return strings.Join(all, ",")
+}
+
+// Set implements flag.Value.
+func (w *wholes) Set(value string) error {
+	*w = nil
+	for part := range strings.SplitSeq(value, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 || n > 10_000 {
+			return fmt.Errorf("%q is no number from 1 to 10000", part)
+		}
+		*w = append(*w, n)
+	}
+	slices.Sort(*w)
+	*w = slices.Compact(*w)
+	return nil
+}

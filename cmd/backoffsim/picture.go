@@ -1,0 +1,57 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
+)
+
+// pictures are the files to draw a chart to.
+type pictures struct{ svg, png, html string }
+
+func (p *pictures) flags(set *flag.FlagSet) {
+	set.StringVar(&p.svg, "svg", "", "draw the chart to this `file`, as SVG for light and dark colour schemes")
+	set.StringVar(&p.png, "png", "", "draw the chart to this `file`, as PNG")
+	set.StringVar(&p.html, "html", "", "write the chart and its numbers to this `file`, as one HTML page")
+}
+
+// wanted reports whether there is anything to draw.
+func (p *pictures) wanted() bool { return *p != pictures{} }
+
+// draw draws c to all files.
+func (p *pictures) draw(title string, c chart.Chart) error {
+	for _, f := range []struct {
+		path string
+		draw func(io.Writer) error
+	}{
+		{p.svg, func(w io.Writer) error { return chart.SVG(w, c) }},
+		{p.png, func(w io.Writer) error { return chart.PNG(w, c) }},
+		{p.html, func(w io.Writer) error { return chart.HTML(w, title, c) }},
+	} {
+		if err := write(f.path, f.draw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write leaves no half of a file behind.
+func write(path string, draw func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = draw(file)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		os.Remove(path)
+	}
+	return err
+}

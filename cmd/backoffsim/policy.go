@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+const aboutPolicy = `Prints the waits of policies, retry by retry, with the policies below one another: the
+delay of the schedule, the wait after jitter (least, mean, most), and the time waited in
+all until that retry. Then, for each policy, how many attempts there are at the longest
+and at the shortest waits, and how long a call can take.
+
+A policy is a file, JSON or YAML (- is the standard input), or a name of -list. The
+attempts themselves take no time unless -attempt says so. In -json, all times are seconds.`
+
+// policyFlags are the flags of the command policy.
+type policyFlags struct {
+	policies names
+	list     bool
+	json     bool
+	retries  int
+	deadline time.Duration
+	attempt  time.Duration
+	pictures pictures
+}
+
+func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
+	set := c.flags()
+	set.Var(&f.policies, "policy", "a policy `file or name`; may be given more than once (default \"default\")")
+	set.BoolVar(&f.list, "list", false, "print the names that -policy knows")
+	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
+	set.IntVar(&f.retries, "retries", 0, "show so many `retries`, whether the policy allows them or not (default what it allows, at most 20)")
+	set.DurationVar(&f.deadline, "deadline", 0, "count the attempts that begin within this `time`")
+	set.DurationVar(&f.attempt, "attempt", 0, "how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
+	f.pictures.flags(set)
+	if err := t.parse(c, set, "", aboutPolicy, args); err != nil {
+		return err
+	}
+	if f.retries < 0 || f.retries > mostRetries {
+		return errors.New("-retries must be 0 to 1000")
+	}
+	if f.deadline < 0 || f.attempt < 0 {
+		return errors.New("-deadline and -attempt must not be negative")
+	}
+	if len(f.policies) == 0 {
+		f.policies = names{"default"}
+	}
+	return nil
+}
+
+func runPolicy(t *terminal, c *command, args []string) error {
+	var f policyFlags
+	if err := f.parse(t, c, args); err != nil {
+		return err
+	}
+	if f.list {
+		t.list()
+		return nil
+	}
+	candidates, err := t.gather(nil, f.policies)
+	if err != nil {
+		return err
+	}
+	views := make([]view, len(candidates))
+	for i, c := range candidates {
+		views[i] = look(c, &f)
+	}
+	if f.json {
+		err = t.printViewsJSON(views)
+	} else {
+		t.printViews(views, &f)
+	}
+	if err != nil || !f.pictures.wanted() {
+		return err
+	}
+	chart := delays(views, &f)
+	if len(chart.Lines) == 0 {
+		return errors.New("there is nothing to draw: no policy has a retry")
+	}
+	return f.pictures.draw("When a policy retries", chart)
+}
+
+func (t *terminal) printViewsJSON(views []view) error {
+	out := json.NewEncoder(t.out)
+	out.SetIndent("", "  ")
+	return out.Encode(struct {
+		Policies []view `json:"policies"`
+	}{views})
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+func TestATableShowsDelayBandAndSum(t *testing.T) {
+	require.Equal(t, strings.TrimPrefix(`
+retry  policy  delay  wait min   mean    max  total min   mean    max
+1      fetch   100ms        0s   50ms  100ms         0s   50ms  100ms
+2      fetch   300ms        0s  150ms  300ms         0s  200ms  400ms
+3      fetch   900ms        0s  450ms  900ms         0s  650ms   1.3s
+
+policy  attempts  a call takes at most
+fetch          4                  9.3s
+`, "\n"), succeed(t, "policy", "-policy", "testdata/fetch.json"))
+}
+
+func TestPoliciesStandBelowOneAnother(t *testing.T) {
+	out := succeed(t, "policy", "-policy", "none", "-policy", "naive", "-policy", "default", "-policy", "gcs-go-default")
+	require.Regexp(t, `(?m)^1 +naive +0s +0s +0s +0s +0s +0s +0s$`, out)
+	require.Regexp(t, `(?m)^none +1 +0s \+ attempts$`, out)
+	require.Regexp(t, `(?m)^naive +4 +0s \+ attempts$`, out)
+	require.Regexp(t, `(?m)^default +4 +700ms \+ attempts$`, out)
+	require.Regexp(t, `(?m)^gcs-go-default +no limit +no limit$`, out)
+	require.NotRegexp(t, `(?m)^4 +default`, out)
+	require.Regexp(t, `(?m)^10 +gcs-go-default +30s`, out)
+}
+
+func TestYAMLIsTheSameAsJSON(t *testing.T) {
+	json := succeed(t, "policy", "-json", "-policy", "testdata/fetch.json")
+	require.Equal(t, json, succeed(t, "policy", "-json", "-policy", "testdata/fetch.yaml"))
+	text, err := os.ReadFile("testdata/fetch.yaml")
+	require.NoError(t, err)
+	status, out, _ := execute(t, string(text), "policy", "-json", "-policy", "-")
+	require.Zero(t, status)
+	require.Equal(t, json, out)
+}
+
+func TestEveryPresetAndBudgetIsKnownByName(t *testing.T) {
+	listed := succeed(t, "policy", "-list")
+	args := []string{"policy", "-json"}
+	for name := range presets.All() {
+		require.Contains(t, listed, name+" ")
+		args = append(args, "-policy", name)
+	}
+	for name := range presets.Budgets() {
+		require.Contains(t, listed, name+" ")
+		args = append(args, "-policy", name, "-policy", "sip-timer-a+"+name)
+	}
+	for _, r := range references {
+		require.Contains(t, listed, r.name+" ")
+	}
+	require.Len(t, viewsOf(t, args...), len(args)/2-1)
+}
+
+// viewsOf runs the program for JSON.
+func viewsOf(t *testing.T, args ...string) []viewed {
+	t.Helper()
+	var out struct{ Policies []viewed }
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, args...)), &out))
+	return out.Policies
+}
+
+type viewed struct {
+	Policy      string
+	MaxAttempts int
+	Attempts    count
+	Within      count    `json:"withinDeadline"`
+	Worst       *float64 // seconds
+	Retries     []struct {
+		Retry       int
+		Delay       float64
+		Wait, Total struct{ Min, Mean, Max float64 }
+	}
+}
+
+func one(t *testing.T, args ...string) viewed {
+	t.Helper()
+	all := viewsOf(t, append([]string{"policy", "-json"}, args...)...)
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// delay lists the delays, in the given unit.
+func (v viewed) delays(unit time.Duration) (all []float64) {
+	for _, r := range v.Retries {
+		all = append(all, math.Round(1e6*r.Delay/unit.Seconds())/1e6)
+	}
+	return all
+}
+
+// Contract row 85.
+func TestSIPIsSevenSendsForInviteAndElevenForOthers(t *testing.T) {
+	a := one(t, "-policy", "sip-timer-a")
+	require.Equal(t, count{Least: 7, Mean: 7, Most: 7}, a.Attempts)
+	require.Equal(t, []float64{500, 1000, 2000, 4000, 8000, 16000}, a.delays(time.Millisecond))
+	require.InDelta(t, 31.5, *a.Worst, 1e-9)
+	for _, name := range []string{"sip-timer-e", "sip-timer-g"} {
+		e := one(t, "-policy", name)
+		require.Equal(t, count{Least: 11, Mean: 11, Most: 11}, e.Attempts)
+		require.Equal(t, []float64{.5, 1, 2, 4, 4, 4, 4, 4, 4, 4}, e.delays(time.Second))
+		require.InDelta(t, 31.5, e.Retries[9].Total.Max, 1e-9)
+	}
+}
+
+// Contract rows 86, 87 and 90.
+func TestEthernetIsFifteenWaitsOfSlotsUpTo1023(t *testing.T) {
+	const slot = 51200 * time.Nanosecond
+	v := one(t, "-policy", "ieee-802.3-truncated-beb")
+	require.Equal(t, count{Least: 16, Mean: 16, Most: 16}, v.Attempts)
+	require.Equal(t, []float64{1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1023, 1023, 1023, 1023, 1023}, v.delays(slot))
+	for c, r := range v.Retries {
+		most := min(math.Pow(2, float64(c+1)), 1024) - 1
+		require.Zero(t, r.Wait.Min)
+		require.InDelta(t, most, r.Wait.Max/slot.Seconds(), 1e-6)
+		require.InEpsilon(t, most/2, r.Wait.Mean/slot.Seconds(), 0.01, "E(c) = (2^c-1)/2")
+	}
+}
+
+// Contract row 88.
+func TestUntruncatedEthernetDoesNotWrap(t *testing.T) {
+	v := one(t, "-policy", "ethernet-untruncated-beb", "-retries", "70")
+	require.Len(t, v.Retries, 70)
+	for i := 1; i < 70; i++ {
+		require.GreaterOrEqual(t, v.Retries[i].Delay, v.Retries[i-1].Delay)
+		require.GreaterOrEqual(t, v.Retries[i].Total.Max, v.Retries[i-1].Total.Max)
+	}
+	require.Greater(t, v.Retries[69].Delay, 9e9)
+}
+
+// Contract row 89.
+func TestCSMACAHasAWindowFrom15To1023(t *testing.T) {
+	v := one(t, "-policy", "csma-ca-ofdm", "-retries", "8")
+	require.Equal(t, []float64{15, 31, 63, 127, 255, 511, 1023, 1023}, v.delays(9*time.Microsecond))
+}
+
+// Contract row 91: any base, any slot.
+func TestAnyBaseAndSlotCanBeWrittenAsASequence(t *testing.T) {
+	path := file(t, "base3.yaml", "schedule: {sequence: [2ms, 8ms, 26ms, 80ms]}\njitter: {slotted: 1ms}\nmaxAttempts: 5\n")
+	v := one(t, "-policy", path)
+	require.Equal(t, "base3", v.Policy)
+	for c, r := range v.Retries {
+		most := math.Pow(3, float64(c+1)) - 1
+		require.InDelta(t, most, 1000*r.Wait.Max, 1e-6)
+		require.InEpsilon(t, most/2, 1000*r.Wait.Mean, 0.01)
+	}
+}
+
+func TestADeadlineCountsAttemptsThatBeginBefore(t *testing.T) {
+	v := one(t, "-policy", "sip-timer-a", "-deadline", "10s")
+	require.Equal(t, count{Least: 5, Mean: 5, Most: 5}, v.Within)
+	v = one(t, "-policy", "sip-timer-a", "-deadline", "7500ms")
+	require.Equal(t, 4, v.Within.Least, "one that begins with the end has no time")
+	v = one(t, "-policy", "sip-timer-a", "-deadline", "10s", "-attempt", "2s")
+	require.Equal(t, 4, v.Within.Least, "at 0, 2.5, 5.5 and 9.5 s")
+	v = one(t, "-policy", "testdata/fetch.json", "-deadline", "3s", "-attempt", "1h")
+	require.Equal(t, count{Least: 2, Mean: 2, Most: 2}, v.Within, "the attempt timeout of 2 s cuts an hour")
+}
+
+// The counting of attempts is not the loop's own: so it is compared with that.
+func TestAttemptsAreThoseOfTheLoop(t *testing.T) {
+	const deadline = 20 * time.Second
+	for name, policy := range presets.All() {
+		f := policyFlags{deadline: deadline}
+		v := look(candidate{name: name, policy: policy}, &f)
+		low, high := loop(t, policy, deadline, 0), loop(t, policy, deadline, 1-1e-12)
+		if v.Within.More {
+			high, low = max(low, high), min(low, high)
+			require.Equal(t, v.Within.Least, low, name)
+			require.Greater(t, high, triedRetries, name)
+			continue
+		}
+		require.Equal(t, []int{v.Within.Least, v.Within.Most}, []int{min(low, high), max(low, high)}, name)
+	}
+}
+
+// loop counts the attempts of a real call that always fails, with one draw for all waits.
+func loop(t *testing.T, policy backoff.Policy, deadline time.Duration, u float64) (n int) {
+	synctest.Test(t, func(*testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		defer cancel()
+		policy.Rand = func() float64 { return u }
+		_ = policy.Do(ctx, func(context.Context) error {
+			if n++; n > 2*triedRetries {
+				return backoff.Permanent(errors.New("enough"))
+			}
+			return errors.New("down")
+		})
+	})
+	return n
+}
+
+func TestPicturesAreDrawnAsTheyAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	svg, png := filepath.Join(dir, "p.svg"), filepath.Join(dir, "p.png")
+	succeed(t, "policy", "-policy", "default", "-policy", "none", "-policy", "testdata/fetch.json", "-deadline", "2s", "-svg", svg, "-png", png)
+	starts(t, svg, "<?xml")
+	starts(t, png, "\x89PNG")
+	text, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "fetch")
+	require.Contains(t, string(text), "none makes no retries.")
+}
+
+func TestMorePoliciesThanAChartHasRoomForAreToldOf(t *testing.T) {
+	args := []string{"policy", "-svg", filepath.Join(t.TempDir(), "p.svg")}
+	for name := range presets.Budgets() {
+		args = append(args, "-policy", name)
+	}
+	succeed(t, append(args, "-policy", "default", "-policy", "naive", "-policy", "testdata/fetch.json")...)
+	text, err := os.ReadFile(args[2])
+	require.NoError(t, err)
+	require.Contains(t, string(text), "2 more policies are in the table only.")
+}
+
+func TestANameWithALineBreakStaysOnItsLine(t *testing.T) {
+	out := succeed(t, "policy", "-policy", file(t, "p.json", `{"name": "a\nb", "maxAttempts": 2}`))
+	require.Contains(t, out, `"a\nb"`)
+}
+
+func starts(t *testing.T, path, with string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(text), with), path)
+}
+
+func TestAPictureThatCannotBeWrittenIsToldAndLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "no", "such", "p.svg")
+	status, _, err := execute(t, "", "policy", "-svg", path)
+	require.Equal(t, 2, status)
+	require.Contains(t, err, path)
+	path = filepath.Join(t.TempDir(), "empty.svg")
+	status, _, err = execute(t, "", "policy", "-policy", "none", "-svg", path)
+	require.Equal(t, 2, status)
+	require.Equal(t, "backoffsim policy: there is nothing to draw: no policy has a retry\n", err)
+	require.NoFileExists(t, path)
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+// scenarioFlags are what may be changed of a scenario. Of these only what the user has
+// set counts.
+type scenarioFlags struct {
+	set *flag.FlagSet
+
+	rate, load, capacity float64
+	every                time.Duration
+	users                int
+	think                time.Duration
+	trace                string
+	service, p50, p99    time.Duration
+	queue                int
+	dropExpired          bool
+	rejectCost           float64
+	retryAfter           time.Duration
+	errors               float64
+	timeout, deadline    time.Duration
+	delay, delaySD       time.Duration
+	processes, layers    int
+	faultAt, fault       time.Duration
+	depth, faultErrors   float64
+	down                 bool
+	horizon              time.Duration
+}
+
+// flags defines the flags, with the values of a scenario as their defaults.
+func (f *scenarioFlags) flags(set *flag.FlagSet, s sim.Scenario) {
+	f.set = set
+	set.Float64Var(&f.rate, "rate", s.Rate, "calls per second of all users, at random, a `number`")
+	set.Float64Var(&f.load, "load", 0, "instead of -rate: calls as a `share` of capacity, such as 0.8")
+	set.DurationVar(&f.every, "every", s.Every, "instead of -rate: calls exactly this `time` apart")
+	set.IntVar(&f.users, "users", s.Users, "instead of -rate: a `number` of users who each call, wait for the answer, and think")
+	set.DurationVar(&f.think, "think", s.Think, "the mean `time` that users think")
+	set.StringVar(&f.trace, "trace", "", "instead of -rate: a CSV `file` of recorded traffic: lines of t,count, or of the time of a call")
+
+	set.Float64Var(&f.capacity, "capacity", 0, "what the service can do per second, a `number`")
+	set.DurationVar(&f.service, "service", s.Server.Service.Mean(), "the mean `time` that the service takes, exponential")
+	set.DurationVar(&f.p50, "p50", 0, "instead of -service: the median `time` that the service takes")
+	set.DurationVar(&f.p99, "p99", 0, "with -p50: the `time` that 99 of 100 answers stay below; log-normal")
+	set.IntVar(&f.queue, "queue", s.Server.Limit, "the `number` of attempts that wait or are served at most; 0 means any")
+	set.BoolVar(&f.dropExpired, "drop-expired", s.Server.DropExpired, "the service drops what its client has given up")
+	set.Float64Var(&f.rejectCost, "reject-cost", s.Server.RejectCost, "what a rejection costs the service, as a `share` of the service time")
+	set.DurationVar(&f.retryAfter, "retry-after", s.Server.RetryAfter, "the `hint` that rejections and faults carry")
+	set.Float64Var(&f.errors, "errors", s.Server.Errors, "the `share` of attempts that fail at any time")
+
+	set.DurationVar(&f.timeout, "timeout", s.Timeout, "the longest `time` of an attempt at the service; 0 means any")
+	set.DurationVar(&f.deadline, "deadline", s.Deadline, "the longest `time` of a call; 0 means any")
+	set.DurationVar(&f.delay, "delay", s.Delay, "the one-way `time` on the network")
+	set.DurationVar(&f.delaySD, "delay-sd", s.DelaySD, "the standard deviation of -delay, a `time`")
+	set.IntVar(&f.processes, "processes", max(1, s.Processes), "the `number` of client processes in each layer, each with budgets and breakers of its own")
+	set.IntVar(&f.layers, "layers", max(1, s.Layers), "the `number` of services one behind the other that each retry")
+
+	set.DurationVar(&f.faultAt, "fault-at", s.Fault.From, "when the fault begins, a `time`")
+	set.DurationVar(&f.fault, "fault", s.Fault.For, "how long the fault lasts, a `time`; 0 means that there is none")
+	set.Float64Var(&f.depth, "depth", s.Fault.Capacity, "the `share` of its capacity that the service keeps in the fault; 0 means all")
+	set.Float64Var(&f.faultErrors, "fault-errors", s.Fault.Errors, "the `share` of attempts that fail in the fault")
+	set.BoolVar(&f.down, "down", s.Fault.Down, "the service refuses everything in the fault")
+	set.DurationVar(&f.horizon, "horizon", s.Horizon, "the `time` that is simulated")
+}
+
+// given reports which flags the user has set.
+func (f *scenarioFlags) given() map[string]bool {
+	all := map[string]bool{}
+	f.set.Visit(func(g *flag.Flag) { all[g.Name] = true })
+	return all
+}
+
+// apply changes a scenario as the user wants.
+func (f *scenarioFlags) apply(s *sim.Scenario) error {
+	given := f.given()
+	if err := f.applyServer(s, given); err != nil {
+		return err
+	}
+	if err := f.applyTraffic(s, given); err != nil {
+		return err
+	}
+	for name, change := range map[string]func(){
+		"queue": func() { s.Server.Limit = f.queue }, "drop-expired": func() { s.Server.DropExpired = f.dropExpired },
+		"reject-cost": func() { s.Server.RejectCost = f.rejectCost }, "retry-after": func() { s.Server.RetryAfter = f.retryAfter },
+		"errors": func() { s.Server.Errors = f.errors }, "timeout": func() { s.Timeout = f.timeout },
+		"deadline": func() { s.Deadline = f.deadline }, "delay": func() { s.Delay = f.delay }, "delay-sd": func() { s.DelaySD = f.delaySD },
+		"processes": func() { s.Processes = f.processes }, "layers": func() { s.Layers = f.layers },
+		"fault-at": func() { s.Fault.From = f.faultAt }, "fault": func() { s.Fault.For = f.fault },
+		"depth": func() { s.Fault.Capacity = f.depth }, "fault-errors": func() { s.Fault.Errors = f.faultErrors },
+		"down": func() { s.Fault.Down = f.down }, "horizon": func() { s.Horizon = f.horizon },
+	} {
+		if given[name] {
+			change()
+		}
+	}
+	if s.Fault.For == 0 {
+		s.Fault = sim.Fault{}
+	}
+	return asFlags(s.Validate())
+}
+
+// flagNames are the flags behind the fields that the simulator names in its refusals.
+var flagNames = map[string]string{
+	"MaxAmplification": "-max-amplification", "MustRecover": "-must-recover", "MinSuccess": "-min-success",
+	"Rate": "-rate", "Every": "-every", "Users": "-users", "Think": "-think", "Trace": "-trace",
+	"Server.Service": "-service", "Server.Limit": "-queue", "Server.RejectCost": "-reject-cost",
+	"Server.RetryAfter": "-retry-after", "Server.Errors": "-errors", "Timeout": "-timeout", "Deadline": "-deadline",
+	"Delay": "-delay", "DelaySD": "-delay-sd", "Processes": "-processes", "Layers": "-layers", "Fault": "the fault",
+	"Fault.From": "-fault-at", "Fault.For": "-fault", "Fault.Capacity": "-depth", "Fault.Errors": "-fault-errors",
+	"Horizon": "-horizon",
+}
+
+// asFlags is a refusal of the simulator in the words of the command line.
+func asFlags(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimPrefix(err.Error(), "scenario: ")
+	field, rest, _ := strings.Cut(text, " ")
+	if name, ok := flagNames[field]; ok {
+		return errors.New(name + " " + rest)
+	}
+	return errors.New(text)
+}
+
+func (f *scenarioFlags) applyServer(s *sim.Scenario, given map[string]bool) error {
+	mean := given["service"]
+	switch {
+	case given["p50"] != given["p99"]:
+		return errors.New("-p50 and -p99 belong together")
+	case given["p50"] && mean:
+		return errors.New("want -service, or -p50 and -p99")
+	case given["p50"]:
+		d, err := sim.LogNormal(f.p50, f.p99)
+		if err != nil {
+			return err
+		}
+		s.Server.Service = d
+	case mean && f.service < 0:
+		return fmt.Errorf("-service is %v, want 0 or more", f.service)
+	case mean:
+		s.Server.Service = sim.Exponential(f.service)
+	}
+	if !given["capacity"] {
+		return nil
+	}
+	if !(f.capacity > 0 && f.capacity <= 1e9) {
+		return fmt.Errorf("-capacity is %v, want more than 0 per second", f.capacity)
+	}
+	if !mean && !given["p50"] {
+		s.Server.Servers, s.Server.Service = 1, sim.Exponential(time.Duration(float64(time.Second)/f.capacity))
+		return nil
+	}
+	if s.Server.Servers = int(math.Round(f.capacity * s.Server.Service.Mean().Seconds())); s.Server.Servers < 1 {
+		return fmt.Errorf("-capacity is %v, which a service that takes %v on the mean has %.3g of at the least", f.capacity, s.Server.Service.Mean(), 1/s.Server.Service.Mean().Seconds())
+	}
+	return nil
+}
+
+func (f *scenarioFlags) applyTraffic(s *sim.Scenario, given map[string]bool) error {
+	var kinds []string
+	for _, name := range []string{"rate", "load", "every", "users", "trace"} {
+		if given[name] {
+			kinds = append(kinds, "-"+name)
+		}
+	}
+	if len(kinds) > 1 {
+		return fmt.Errorf("%s exclude one another", strings.Join(kinds, " and "))
+	}
+	if len(kinds) == 1 {
+		s.Rate, s.Every, s.Users, s.Trace = 0, 0, 0, nil
+	}
+	switch {
+	case given["rate"]:
+		s.Rate = f.rate
+	case given["every"]:
+		s.Every = f.every
+	case given["users"]:
+		s.Users = f.users
+	case given["trace"]:
+		return f.applyTrace(s, given)
+	case given["load"]:
+		if !(f.load > 0) || math.IsInf(s.Server.Capacity(), 1) {
+			return fmt.Errorf("-load is %v, want a share above 0 of a capacity", f.load)
+		}
+		s.Rate = f.load * s.Server.Capacity()
+	}
+	if given["think"] {
+		s.Think = f.think
+	}
+	return nil
+}
+
+func (f *scenarioFlags) applyTrace(s *sim.Scenario, given map[string]bool) error {
+	file, err := os.Open(f.trace)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if s.Trace, err = sim.ParseTrace(file); err != nil {
+		return fmt.Errorf("%s: %w", f.trace, err)
+	}
+	if last := s.Trace[len(s.Trace)-1]; !given["horizon"] {
+		s.Horizon = (last.At + last.For + time.Minute).Truncate(time.Second)
+	}
+	return nil
+}
+
+// conditions says in a line under what a scenario was run.
+func conditions(s *sim.Scenario) string {
+	parts := []string{traffic(s)}
+	if n := s.Processes; n > 1 {
+		parts = append(parts, fmt.Sprintf("%d processes", n))
+	}
+	if s.Layers > 1 {
+		parts = append(parts, fmt.Sprintf("%d layers", s.Layers))
+	}
+	if c := s.Server.Capacity(); !math.IsInf(c, 1) {
+		parts = append(parts, fmt.Sprintf("capacity %.4g/s", c))
+	}
+	if s.Server.Limit > 0 {
+		parts = append(parts, fmt.Sprintf("queue %d", s.Server.Limit))
+	}
+	if s.Timeout > 0 {
+		parts = append(parts, fmt.Sprintf("attempt timeout %v", s.Timeout))
+	}
+	if s.Deadline > 0 {
+		parts = append(parts, fmt.Sprintf("deadline %v", s.Deadline))
+	}
+	if s.Server.Errors > 0 {
+		parts = append(parts, fmt.Sprintf("%.3g %% errors", 100*s.Server.Errors))
+	}
+	if f := fault(s); f != "" {
+		parts = append(parts, fmt.Sprintf("%s for %v", f, s.Fault.For))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func traffic(s *sim.Scenario) string {
+	switch {
+	case s.Failed && s.Trace != nil:
+		return fmt.Sprintf("%d clients that failed together", s.Trace[0].Count)
+	case s.Trace != nil:
+		return "recorded traffic"
+	case s.Users > 0:
+		return fmt.Sprintf("%d users who think for %v", s.Users, s.Think)
+	case s.Every > 0:
+		return fmt.Sprintf("a call every %v", s.Every)
+	}
+	return fmt.Sprintf("%.4g calls/s", s.Rate)
+}
+
+// fault names what befalls the service.
+func fault(s *sim.Scenario) string {
+	f := s.Fault
+	switch {
+	case f.For == 0:
+		return ""
+	case f.Down:
+		return "down"
+	case f.Errors > 0:
+		return fmt.Sprintf("%.3g %% of attempts fail", 100*f.Errors)
+	case f.Capacity > 0:
+		return fmt.Sprintf("dip to %.3g %% of capacity", 100*f.Capacity)
+	}
+	return ""
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+// A subject is a client that is simulated.
+type subject struct {
+	sim.Client
+	parameters string
+	judged     bool // by the gates: the user's own, or the default where he has none
+}
+
+func (s subject) caption() chart.Policy { return chart.Policy{Name: s.Name, Parameters: s.parameters} }
+
+// subjects returns the three references, then the peers that were asked for, then the
+// user's policies.
+func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subject, error) {
+	candidates, err := t.gather([]string{"none", "naive", "default"}, policies)
+	if err != nil {
+		return nil, err
+	}
+	var all []subject
+	for _, c := range candidates {
+		all = append(all, subject{Client: c.client(), parameters: c.parameters})
+	}
+	all[2].judged = len(policies) == 0 || slices.Contains(policies, "default")
+	for i := range all {
+		all[i].judged = all[i].judged || i > 2 || slices.Contains(policies, all[i].Name)
+	}
+	chosen, err := pickPeers(peers, known)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range chosen {
+		if slices.ContainsFunc(all, func(s subject) bool { return s.Name == p.Name }) {
+			p.Name += " (peer)"
+		}
+		all = slices.Insert(all, 3+i, subject{Client: p, parameters: "of the reference"})
+	}
+	return all, nil
+}
+
+func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error) {
+	for _, name := range wanted {
+		if name == "all" {
+			return known, nil
+		}
+		i := slices.IndexFunc(known, func(c sim.Client) bool { return c.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no peer %q here, want all or one of: %s", name, strings.Join(clientNames(known), "; "))
+		}
+		chosen = append(chosen, known[i])
+	}
+	return chosen, nil
+}
+
+func clientNames(clients []sim.Client) (all []string) {
+	for _, c := range clients {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+func clientsOf(subjects []subject) (all []sim.Client) {
+	for _, s := range subjects {
+		all = append(all, s.Client)
+	}
+	return all
+}

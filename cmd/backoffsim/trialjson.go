@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+type (
+	trialJSON struct {
+		Model       string       `json:"model"`
+		Conditions  string       `json:"conditions"`
+		Seeds       int          `json:"seeds"`
+		FirstSeed   uint64       `json:"firstSeed"`
+		Results     []resultJSON `json:"results"`
+		Verdicts    []string     `json:"verdicts"`
+		Warnings    []string     `json:"warnings"`
+		FailedGates []string     `json:"failedGates"`
+	}
+	resultJSON struct {
+		Policy        string       `json:"policy"`
+		Parameters    string       `json:"parameters"`
+		Success       figureJSON   `json:"success"`
+		Amplification []figureJSON `json:"amplification"`
+		Peak          []figureJSON `json:"peakAmplification"`
+		PeakArrivals  figureJSON   `json:"peakArrivalsPer100ms"`
+		Recovery      *figureJSON  `json:"recoverySeconds"` // null: never in any seed, or nothing to recover from
+		Slowest       *float64     `json:"slowestRecoverySeconds"`
+		Never         int          `json:"neverRecovered"`
+		Lost          figureJSON   `json:"lost"`
+		Unfinished    figureJSON   `json:"unfinished"`
+		Wasted        figureJSON   `json:"wasted"`
+		AddedP50      figureJSON   `json:"addedP50Seconds"`
+		AddedP99      figureJSON   `json:"addedP99Seconds"`
+		Mean          figureJSON   `json:"meanSeconds"`
+		P99           figureJSON   `json:"p99Seconds"`
+		Drain         figureJSON   `json:"drainSeconds"`
+		Series        []pointJSON  `json:"perSecond"`
+	}
+	figureJSON struct {
+		Mean float64 `json:"mean"`
+		SE   float64 `json:"se"`
+	}
+	pointJSON struct {
+		Calls    float64  `json:"calls"`
+		Good     bandJSON `json:"good"`
+		Lost     float64  `json:"lost"`
+		Attempts bandJSON `json:"attempts"`
+	}
+	bandJSON struct {
+		Mean float64 `json:"mean"`
+		P5   float64 `json:"p5"`
+		P95  float64 `json:"p95"`
+	}
+)
+
+func (t *trial) json(m *modelFlags) trialJSON {
+	out := trialJSON{
+		Model: t.scenario.Name, Conditions: conditions(&t.scenario), Seeds: m.seeds, FirstSeed: m.first,
+		Results: []resultJSON{}, Verdicts: present(t.verdicts), Warnings: present(t.warnings), FailedGates: present(t.failed),
+	}
+	for i, r := range t.results {
+		out.Results = append(out.Results, t.resultJSON(i, r))
+	}
+	return out
+}
+
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// present makes a list of none an empty one, not null.
+func present(list []string) []string { return append([]string{}, list...) }
+
+func (t *trial) resultJSON(i int, r sim.Result) resultJSON {
+	out := resultJSON{
+		Policy: r.Client, Parameters: t.subjects[i].parameters,
+		Success: figureJSON(r.Success), PeakArrivals: figureJSON(r.PeakArrivals), Never: r.Never,
+		Lost: figureJSON(r.Lost), Unfinished: figureJSON(r.Unfinished), Wasted: figureJSON(r.Wasted),
+		AddedP50: figureJSON(r.AddedP50), AddedP99: figureJSON(r.AddedP99),
+		Mean: figureJSON(r.Mean), P99: figureJSON(r.P99), Drain: figureJSON(r.Drain),
+	}
+	for hop := range r.Amplification {
+		out.Amplification = append(out.Amplification, figureJSON(r.Amplification[hop]))
+		out.Peak = append(out.Peak, figureJSON(r.Peak[hop]))
+	}
+	if t.scenario.Fault.For > 0 && r.Never < r.Seeds {
+		recovery := figureJSON(r.Recovery)
+		out.Recovery, out.Slowest = &recovery, &r.Slowest
+	}
+	for _, p := range r.Series {
+		out.Series = append(out.Series, pointJSON{p.Calls, bandJSON(p.Good), p.Lost, bandJSON(p.Attempts)})
+	}
+	return out
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+func (t *trial) print(term *terminal) {
+	if len(t.results) > 0 {
+		t.table().print(term.out)
+		if len(t.results[0].Amplification) > 1 {
+			fmt.Fprintln(term.out)
+			t.hops().print(term.out)
+		}
+		if t.scenario.Failed {
+			fmt.Fprintln(term.out)
+			t.times().print(term.out)
+		}
+		fmt.Fprintln(term.out)
+	}
+	lines(term.out, "", t.verdicts)
+	lines(term.out, "warning: ", t.warnings)
+}
+
+func lines(w io.Writer, prefix string, all []string) {
+	for _, line := range all {
+		fmt.Fprintln(w, prefix+line)
+	}
+}
+
+// table is one row for each policy: mean and standard error over the seeds.
+func (t *trial) table() *table {
+	rows := &table{left: 1}
+	rows.add("policy", "success %", "amplification", "peak", "peak/100ms", "recovery s", "lost", "wasted", "added p50 ms", "added p99 ms")
+	for _, r := range t.results {
+		rows.add(r.Client, figure(r.Success, 100), last(r.Amplification), last(r.Peak), figure(r.PeakArrivals, 1), t.recovery(r),
+			figure(r.Lost, 1), figure(r.Wasted, 1), latency(r, r.AddedP50), latency(r, r.AddedP99))
+	}
+	return rows
+}
+
+// hops is the amplification of each hop: mean, and that of the worst second.
+func (t *trial) hops() *table {
+	rows := &table{left: 1}
+	head := []string{"attempts per call"}
+	for hop := range t.results[0].Amplification {
+		head = append(head, "hop "+strconv.Itoa(hop+1), "peak")
+	}
+	rows.add(head...)
+	for _, r := range t.results {
+		row := []string{r.Client}
+		for hop := range r.Amplification {
+			row = append(row, figure(r.Amplification[hop], 1), figure(r.Peak[hop], 1))
+		}
+		rows.add(row...)
+	}
+	return rows
+}
+
+// times is how long those wait who came together.
+func (t *trial) times() *table {
+	rows := &table{left: 1}
+	rows.add("policy", "last served s", "mean s", "p99 s")
+	for _, r := range t.results {
+		rows.add(r.Client, figure(r.Drain, 1), figure(r.Mean, 1), figure(r.P99, 1))
+	}
+	return rows
+}
+
+func last(hops []sim.Figure) string {
+	if len(hops) == 0 {
+		return "-"
+	}
+	return figure(hops[len(hops)-1], 1)
+}
+
+// recovery is a time, or never.
+func (t *trial) recovery(r sim.Result) string {
+	switch {
+	case t.scenario.Fault.For == 0:
+		return "-"
+	case r.Never == r.Seeds:
+		return "never"
+	case r.Never > 0:
+		return fmt.Sprintf("%s, never in %d of %d", figure(r.Recovery, 1), r.Never, r.Seeds)
+	}
+	return figure(r.Recovery, 1)
+}
+
+func latency(r sim.Result, f sim.Figure) string {
+	if r.Success.Mean == 0 {
+		return "-"
+	}
+	return figure(f, 1000)
+}
+
+// figure prints a mean with its standard error, which decides about the digits: two of its own.
+func figure(f sim.Figure, scale float64) string {
+	mean, se := f.Mean*scale, f.SE*scale
+	if se <= 0 || math.IsNaN(se) {
+		return strconv.FormatFloat(rounded(mean, 4), 'f', -1, 64)
+	}
+	decimals := min(4, max(0, 1-int(math.Floor(math.Log10(se)))))
+	return strconv.FormatFloat(mean, 'f', decimals, 64) + " ± " + strconv.FormatFloat(se, 'f', decimals, 64)
+}
+
+// rounded keeps so many digits behind the first.
+func rounded(x float64, digits int) float64 {
+	if x == 0 {
+		return 0
+	}
+	unit := math.Pow(10, float64(digits)-math.Floor(math.Log10(math.Abs(x))))
+	return math.Round(x*unit) / unit
+}

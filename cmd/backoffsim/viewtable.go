@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
+)
+
+func (t *terminal) printViews(views []view, f *policyFlags) {
+	rows := table{left: 2}
+	rows.add("retry", "policy", "delay", "wait min", "mean", "max", "total min", "mean", "max")
+	for n := 1; ; n++ {
+		added := false
+		for _, v := range views {
+			if n <= len(v.Retries) {
+				rows.add(v.Retries[n-1].cells(v.Policy)...)
+				added = true
+			}
+		}
+		if !added {
+			break
+		}
+	}
+	if len(rows.rows) > 1 {
+		rows.print(t.out)
+		fmt.Fprintln(t.out)
+	}
+	for _, v := range views {
+		if v.more > 0 {
+			fmt.Fprintf(t.out, "%s has %d more retries; -retries %d shows them.\n\n", v.Policy, v.more, v.more+len(v.Retries))
+		}
+	}
+	summary := table{left: 1}
+	head := []string{"policy", "attempts", "a call takes at most"}
+	if f.deadline > 0 {
+		head = append(head, "attempts within "+f.deadline.String(), "at mean waits")
+	}
+	summary.add(head...)
+	for _, v := range views {
+		summary.add(v.summary()...)
+	}
+	summary.print(t.out)
+}
+
+func (s step) cells(policy string) []string {
+	return []string{
+		strconv.Itoa(s.Retry), policy, exact(s.Delay),
+		exact(s.Wait.Min), about(s.Wait.Mean), exact(s.Wait.Max),
+		exact(s.Total.Min), about(s.Total.Mean), exact(s.Total.Max),
+	}
+}
+
+func (v view) summary() []string {
+	worst := "no limit"
+	if v.Worst != nil {
+		worst = exact(*v.Worst)
+		if !v.TimedAttempts {
+			worst += " + attempts"
+		}
+	}
+	cells := []string{v.Policy, v.Attempts.String(), worst}
+	if v.Within != nil {
+		cells = append(cells, v.Within.String(), strconv.Itoa(v.Within.Mean))
+	}
+	return cells
+}
+
+// String returns one number, or the least and the most.
+func (c count) String() string {
+	most := strconv.Itoa(c.Most)
+	if c.More {
+		most = "no limit"
+	}
+	if c.Least == c.Most {
+		return most
+	}
+	return strconv.Itoa(c.Least) + " to " + most
+}
+
+// exact prints a duration to six digits, by which 99.999999ms, the most below 100ms, is
+// that; about prints a mean, which is no more exact than three.
+func exact(s seconds) string { return digits(s, 6) }
+func about(s seconds) string { return digits(s, 3) }
+
+func digits(s seconds, n int) string {
+	d := time.Duration(s)
+	if d <= 0 {
+		return "0s"
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(float64(d)))-float64(n-1))
+	if unit > 1 {
+		d = d.Round(time.Duration(unit))
+	}
+	return d.String()
+}
+
+// delays is the chart of the views.
+func delays(views []view, f *policyFlags) chart.Delays {
+	d := chart.Delays{Frame: chart.Frame{Version: version()}, Deadline: f.deadline.Seconds()}
+	for _, v := range views {
+		if len(v.Retries) == 0 {
+			d.Notes = append(d.Notes, v.Policy+" makes no retries.")
+			continue
+		}
+		line := chart.DelaysLine{Policy: chart.Policy{Name: v.Policy, Parameters: v.Parameters}}
+		for _, s := range v.Retries {
+			band(&line.Delay, s.Wait)
+			band(&line.Elapsed, s.Total)
+		}
+		d.Lines = append(d.Lines, line)
+	}
+	d.Lines = drawable(d.Lines, &d.Frame)
+	return d
+}
+
+func band(b *chart.Band, s spread) {
+	b.Mean = append(b.Mean, time.Duration(s.Mean).Seconds())
+	b.Low = append(b.Low, time.Duration(s.Min).Seconds())
+	b.High = append(b.High, time.Duration(s.Max).Seconds())
+}

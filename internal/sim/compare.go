@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+const defaultSeeds = 10
+
+// Compare runs each client in the scenario, once for every seed, and returns their results in
+// the order of the clients. All clients of a seed meet the same arrivals. It refuses a
+// scenario or a policy that cannot be obeyed.
+//
+// A process simulates one thing at a time: a second call waits for the first.
+func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	seeds := o.Seeds
+	if seeds <= 0 {
+		seeds = defaultSeeds
+	}
+	results := make([]Result, len(clients))
+	for i, c := range clients {
+		g := gathering{scenario: &s}
+		for n := range seeds {
+			t, err := simulate(&s, c, newServing(s.Server, s.Fault), o.First+uint64(n))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
+			}
+			g.add(t)
+			if o.Progress != nil {
+				o.Progress(i*seeds+n+1, len(clients)*seeds)
+			}
+		}
+		results[i] = g.result(c.Name)
+	}
+	return results, nil
+}
+
+// gathering collects the runs of one client.
+type gathering struct {
+	scenario *Scenario
+	seeds    int
+	never    int
+	attempts int
+
+	success, lost, unfinished, peakArrivals, recovery, wasted, p50, p99, mean, all99, drain, onset sample
+	amplification, peak                                                                            []sample
+
+	seconds  []moment
+	arrivals []float64
+}
+
+// A moment is one second in all runs.
+type moment struct{ calls, good, lost, attempts sample }
+
+// A sample is the numbers that the seeds gave.
+type sample []float64
+
+func (s *sample) add(x float64) { *s = append(*s, x) }
+
+func (s sample) figure() Figure {
+	if len(s) == 0 {
+		return Figure{}
+	}
+	var sum, squares float64
+	for _, x := range s {
+		sum += x
+	}
+	f := Figure{Mean: sum / float64(len(s))}
+	for _, x := range s {
+		squares += (x - f.Mean) * (x - f.Mean)
+	}
+	if len(s) > 1 {
+		f.SE = math.Sqrt(squares / float64(len(s)-1) / float64(len(s)))
+	}
+	return f
+}
+
+func (s sample) most() float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	return slices.Max(s)
+}
+
+func (s sample) band() Band {
+	sorted := slices.Sorted(slices.Values(s))
+	at := func(q float64) float64 { return sorted[int(math.Round(q*float64(len(s)-1)))] }
+	return Band{Mean: s.figure().Mean, P5: at(0.05), P95: at(0.95)}
+}
+
+func (g *gathering) add(t *tally) {
+	s := g.scenario
+	g.seeds++
+	g.attempts += t.reached
+	if ended := t.good + t.lost; ended > 0 {
+		g.success.add(float64(t.good) / float64(ended))
+	}
+	g.lost.add(float64(t.lost))
+	g.unfinished.add(float64(t.begun - t.answered - t.failed))
+	g.peakArrivals.add(float64(t.crowd.most))
+	g.wasted.add(float64(t.reached - t.answered))
+	if r := t.recovery(s); r >= 0 {
+		g.recovery.add(r.Seconds())
+	} else {
+		g.never++
+	}
+	g.latencies(t)
+	g.perHop(t)
+	if t.onsetCalls > 0 {
+		g.onset.add(float64(t.onset) / float64(t.onsetCalls))
+	}
+	g.series(t)
+}
+
+func (g *gathering) latencies(t *tally) {
+	if t.good > 0 {
+		own := func(q float64) float64 { return (g.scenario.Server.Service.Quantile(q) + 2*g.scenario.Delay).Seconds() }
+		g.p50.add(t.late.quantile(0.5).Seconds() - own(0.5))
+		g.p99.add(t.late.quantile(0.99).Seconds() - own(0.99))
+	}
+	if t.answered > 0 {
+		g.mean.add(t.sum.Seconds() / float64(t.answered))
+		g.all99.add(t.all.quantile(0.99).Seconds())
+		g.drain.add(max(0, t.last-t.fault.end()).Seconds())
+	}
+}
+
+func (g *gathering) perHop(t *tally) {
+	if g.amplification == nil {
+		g.amplification = make([]sample, len(t.attempts))
+		g.peak = make([]sample, len(t.attempts))
+	}
+	if t.calls == 0 {
+		return
+	}
+	length := min(t.to, g.scenario.until()) - t.from
+	mean := float64(t.calls) / max(1, length.Seconds())
+	for hop, n := range t.attempts {
+		g.amplification[hop].add(float64(n) / float64(t.calls))
+		g.peak[hop].add(t.worst(hop, mean))
+	}
+}
+
+func (g *gathering) series(t *tally) {
+	if g.seconds == nil {
+		g.seconds = make([]moment, g.scenario.Horizon/time.Second)
+		g.arrivals = make([]float64, 10*len(g.seconds))
+	}
+	for i := range g.seconds {
+		s := &g.seconds[i]
+		s.calls.add(float64(t.seconds[i].calls))
+		s.good.add(float64(t.seconds[i].good))
+		s.lost.add(float64(t.seconds[i].lost))
+		s.attempts.add(float64(t.hops[len(t.hops)-1][i]))
+	}
+	for i := range g.arrivals {
+		g.arrivals[i] += float64(t.tenths[i])
+	}
+}
+
+func (g *gathering) result(name string) Result {
+	r := Result{
+		Client: name, Seeds: g.seeds, Never: g.never, Attempts: g.attempts,
+		Success: g.success.figure(), Lost: g.lost.figure(), Unfinished: g.unfinished.figure(), PeakArrivals: g.peakArrivals.figure(),
+		Recovery: g.recovery.figure(), Slowest: g.recovery.most(), Wasted: g.wasted.figure(),
+		AddedP50: g.p50.figure(), AddedP99: g.p99.figure(), Mean: g.mean.figure(), P99: g.all99.figure(),
+		Drain: g.drain.figure(), Onset: g.onset.figure(), Arrivals: g.arrivals,
+	}
+	for hop := range g.amplification {
+		r.Amplification = append(r.Amplification, g.amplification[hop].figure())
+		r.Peak = append(r.Peak, g.peak[hop].figure())
+	}
+	for i := range r.Arrivals {
+		r.Arrivals[i] /= float64(g.seeds)
+	}
+	for _, s := range g.seconds {
+		r.Series = append(r.Series, Point{Calls: s.calls.figure().Mean, Good: s.good.band(), Lost: s.lost.figure().Mean, Attempts: s.attempts.band()})
+	}
+	return r
+}

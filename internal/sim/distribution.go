@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A Distribution is that of a service time. The zero value is no time at all.
+type Distribution struct {
+	kind shape
+	mean time.Duration
+	// of the logarithm of seconds
+	mu, sigma float64
+}
+
+type shape uint8
+
+const (
+	shapeExact shape = iota
+	shapeExponential
+	shapeLogNormal
+)
+
+// Exact is always the same time.
+func Exact(d time.Duration) Distribution { return Distribution{kind: shapeExact, mean: d} }
+
+// Exponential is the exponential distribution with a mean.
+func Exponential(mean time.Duration) Distribution {
+	return Distribution{kind: shapeExponential, mean: mean}
+}
+
+// LogNormal is the log-normal distribution with these two quantiles, which is how the time
+// of most services looks. Both must be positive, and p50 not above p99.
+func LogNormal(p50, p99 time.Duration) (Distribution, error) {
+	if p50 <= 0 || p99 < p50 {
+		return Distribution{}, fmt.Errorf("service time: p50 is %v and p99 %v, want 0 < p50 <= p99", p50, p99)
+	}
+	mu := math.Log(p50.Seconds())
+	sigma := (math.Log(p99.Seconds()) - mu) / z99
+	mean := math.Exp(mu + sigma*sigma/2)
+	if mean > time.Hour.Seconds() {
+		return Distribution{}, fmt.Errorf("service time: p50 %v and p99 %v make a mean of %.3g s, want at most an hour", p50, p99, mean)
+	}
+	return Distribution{kind: shapeLogNormal, mean: seconds(mean), mu: mu, sigma: sigma}, nil
+}
+
+// z99 is the 99 % quantile of the normal distribution.
+const z99 = 2.3263478740408408
+
+// Mean returns the mean.
+func (d Distribution) Mean() time.Duration { return d.mean }
+
+// Draw returns a time.
+func (d Distribution) Draw(r *rand.Rand) time.Duration {
+	switch d.kind {
+	case shapeExponential:
+		return time.Duration(r.ExpFloat64() * float64(d.mean))
+	case shapeLogNormal:
+		return seconds(math.Exp(d.mu + d.sigma*r.NormFloat64()))
+	}
+	return d.mean
+}
+
+// Quantile returns the time that a share q of all stay within.
+func (d Distribution) Quantile(q float64) time.Duration {
+	switch d.kind {
+	case shapeExponential:
+		return time.Duration(-math.Log1p(-q) * float64(d.mean))
+	case shapeLogNormal:
+		return seconds(math.Exp(d.mu + d.sigma*math.Sqrt2*math.Erfinv(2*q-1)))
+	}
+	return d.mean
+}
+
+func (d Distribution) validate() error {
+	if d.mean < 0 {
+		return errors.New("Server.Service has a negative mean: " + d.mean.String())
+	}
+	return nil
+}
+
+// seconds turns seconds into a duration, the longest one where they are more.
+func seconds(s float64) time.Duration {
+	if s >= math.MaxInt64/1e9 {
+		return math.MaxInt64
+	}
+	return time.Duration(s * 1e9)
+}

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// A Fleet is a number of processes that share a load, each with a policy of its own, and is
+// run without all that a Result adds up.
+type Fleet struct {
+	Processes int
+	Policy    backoff.Policy
+	Budget    func() backoff.Budget
+	Rate      float64
+	Every     time.Duration
+	Timeout   time.Duration
+}
+
+// A Second counts what happened in one second of a simulation.
+type Second struct {
+	Calls    int // begun
+	Attempts int // sent
+	Good     int // calls that succeeded
+	Lost     int // calls that failed
+	Refused  int // of these, by the budget
+	Asked    int // retries that the budget was asked for
+}
+
+// Run simulates fleet calling v for so long, and returns a count per second.
+func (f Fleet) Run(seed uint64, v service, horizon time.Duration) []Second {
+	s := &Scenario{Rate: f.Rate, Every: f.Every, Processes: f.Processes, Timeout: f.Timeout, Horizon: horizon}
+	t, err := simulate(s, Under("fleet", f.Policy, f.Budget, nil), v, seed)
+	if err != nil {
+		panic(err)
+	}
+	seconds := make([]Second, len(t.seconds))
+	for i, n := range t.seconds {
+		seconds[i] = Second{Calls: n.calls, Attempts: t.hops[0][i], Good: n.good, Lost: n.lost, Refused: n.refused, Asked: n.wanted}
+	}
+	return seconds
+}
+
+// Faulty is a service that answers at once, or with an error after Latency.
+type Faulty struct {
+	// Failing is the probability of an error at a given time.
+	Failing func(at time.Duration) float64
+	// Latency is how long a failure takes.
+	Latency time.Duration
+}
+
+func (s *Faulty) serve(now, _ time.Duration, r *rand.Rand) (time.Duration, error) {
+	if r.Float64() < s.Failing(now) {
+		return s.Latency, ErrFault
+	}
+	return 0, nil
+}
+
+// Always returns a probability for [Faulty] that does not change.
+func Always(p float64) func(time.Duration) float64 {
+	return func(time.Duration) float64 { return p }
+}
+
+// Within returns a probability for [Faulty] that is p from one time to another and 0 else.
+func Within(from, to time.Duration, p float64) func(time.Duration) float64 {
+	return func(at time.Duration) float64 {
+		if at >= from && at < to {
+			return p
+		}
+		return 0
+	}
+}
+
+// Total adds up seconds.
+func Total(seconds []Second) Second {
+	var sum Second
+	for _, s := range seconds {
+		sum.Calls += s.Calls
+		sum.Attempts += s.Attempts
+		sum.Good += s.Good
+		sum.Lost += s.Lost
+		sum.Refused += s.Refused
+		sum.Asked += s.Asked
+	}
+	return sum
+}

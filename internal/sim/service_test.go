@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+func TestTimesIsAHeap(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var heap times
+	var plain []time.Duration
+	for range 5000 {
+		d := time.Duration(r.IntN(1000))
+		switch {
+		case len(plain) > 0 && r.IntN(3) == 0:
+			heap.pop()
+			plain = plain[1:]
+		case len(plain) > 0 && r.IntN(3) == 0:
+			heap.replace(d)
+			plain[0] = d
+		default:
+			heap.push(d)
+			plain = append(plain, d)
+		}
+		slices.Sort(plain)
+		if len(plain) > 0 {
+			require.Equal(t, plain[0], heap[0])
+		}
+	}
+}
+
+// waiting is the mean time in the system of a queue with exponential service.
+func waiting(t *testing.T, load float64, servers int, service Distribution) float64 {
+	t.Helper()
+	s := Scenario{Server: Server{Servers: servers, Service: service}, Horizon: 1000 * time.Second}
+	s.Rate = load * s.Server.Capacity()
+	return run(t, s, pick(2, 20), None())[0].Mean.Mean
+}
+
+func TestQueuesWaitAsTheoryHasIt(t *testing.T) {
+	const mean = 20 * time.Millisecond // of a service time
+	unit := mean.Seconds()
+	require.InEpsilon(t, unit/(1-.7), waiting(t, .7, 1, Exponential(mean)), .06, "M/M/1")
+	require.InEpsilon(t, unit*(1+.7/(2*(1-.7))), waiting(t, .7, 1, Exact(mean)), .04, "M/D/1")
+	busy := .7 * 4 // Erlang's C formula, for four servers
+	last := math.Pow(busy, 4) / 24 / (1 - .7)
+	sum := 1 + busy + busy*busy/2 + math.Pow(busy, 3)/6
+	require.InEpsilon(t, unit*(1+last/(sum+last)/(4*(1-.7))), waiting(t, .7, 4, Exponential(mean)), .04, "M/M/4")
+}
+
+func TestServiceTimesHaveTheQuantilesAndMeansTheyWereGiven(t *testing.T) {
+	logNormal, err := LogNormal(20*time.Millisecond, 300*time.Millisecond)
+	require.NoError(t, err)
+	require.InEpsilon(t, .020, logNormal.Quantile(.5).Seconds(), 1e-6)
+	require.InEpsilon(t, .300, logNormal.Quantile(.99).Seconds(), 1e-6)
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, d := range []Distribution{logNormal, Exponential(time.Second), Exact(time.Second), {}} {
+		const n = 200_000
+		all := make([]time.Duration, n)
+		var sum float64
+		for i := range all {
+			all[i] = d.Draw(r)
+			sum += all[i].Seconds()
+		}
+		slices.Sort(all)
+		require.InDelta(t, d.Mean().Seconds(), sum/n, .02*d.Mean().Seconds())
+		for _, q := range []float64{.1, .5, .9, .99} {
+			require.InDelta(t, d.Quantile(q).Seconds(), all[int(q*n)].Seconds(), .03*d.Quantile(q).Seconds(), "at %v", q)
+		}
+	}
+}
+
+func TestImpossibleServiceTimesAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		p50, p99 time.Duration
+		want     string
+	}{
+		{0, time.Second, "p50 is 0s and p99 1s, want 0 < p50 <= p99"},
+		{-1, time.Second, "p50 is -1ns"},
+		{time.Second, time.Millisecond, "p50 is 1s and p99 1ms"},
+		{time.Second, 100 * time.Hour, "make a mean of"},
+	} {
+		_, err := LogNormal(c.p50, c.p99)
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestAServerServesInTurnAndRejectsWhatItCannotHold(t *testing.T) {
+	q := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 2}, Fault{From: time.Second, For: time.Second, Capacity: .5})
+	serve := func(now time.Duration) (time.Duration, error) { return q.serve(now, forever, nil) }
+	latency, err := serve(0)
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Millisecond, latency)
+	latency, err = serve(0)
+	require.NoError(t, err)
+	require.Equal(t, 20*time.Millisecond, latency)
+	latency, err = serve(0)
+	require.ErrorIs(t, err, ErrFull)
+	require.Zero(t, latency)
+	_, err = serve(10 * time.Millisecond)
+	require.NoError(t, err, "the first has left")
+	latency, err = serve(1500 * time.Millisecond)
+	require.NoError(t, err)
+	require.Equal(t, 20*time.Millisecond, latency, "in the dip")
+}
+
+func TestARejectionCostsWhatItIsSaidTo(t *testing.T) {
+	free := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 1}, Fault{})
+	dear := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 1, RejectCost: .5}, Fault{})
+	for _, q := range []*serving{free, dear} {
+		for range 5 { // one is served, four are rejected
+			_, _ = q.serve(0, forever, nil)
+		}
+	}
+	latency, err := free.serve(10*time.Millisecond, forever, nil)
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Millisecond, latency)
+	latency, err = dear.serve(10*time.Millisecond, forever, nil)
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Millisecond, latency, "after four rejections of 5 ms")
+}
+
+// Where rejecting is not free, a short queue does not save the server from clients that retry.
+func TestAShortQueueHelpsOnlyWhereRejectingIsCheap(t *testing.T) {
+	s := Dip()
+	s.Server.Limit = 500
+	naive := Naive()
+	require.Less(t, run(t, s, 1, naive)[0].Recovery.Mean, 3.0)
+	s.Server.RejectCost = .5
+	require.Equal(t, 1, run(t, s, 1, naive)[0].Never)
+}
+
+func TestExpiredWorkIsDroppedForNothing(t *testing.T) {
+	q := newServing(Server{Service: Exact(10 * time.Millisecond), DropExpired: true}, Fault{})
+	for range 3 {
+		_, _ = q.serve(0, forever, nil)
+	}
+	latency, err := q.serve(0, 30*time.Millisecond, nil)
+	require.NoError(t, err)
+	require.Equal(t, forever, latency, "given up when it would be its turn")
+	latency, _ = q.serve(0, 31*time.Millisecond, nil)
+	require.Equal(t, 40*time.Millisecond, latency)
+}
+
+func TestAServerThatIsDownRefusesAndAsksForTime(t *testing.T) {
+	s := Scenario{
+		Every: time.Second, Horizon: 200 * time.Second, Until: time.Second,
+		Server: Server{RetryAfter: time.Minute}, Fault: Fault{For: 30 * time.Second, Down: true},
+	}
+	r := run(t, s, 1, Default())[0]
+	require.Equal(t, 1.0, r.Success.Mean)
+	require.InDelta(t, 63, r.Mean.Mean, 3.1, "a minute, and up to a tenth more")
+	require.Equal(t, 2, r.Attempts)
+}
+
+func TestErrorsComeAsOftenAsTheyAreSaidTo(t *testing.T) {
+	s := Scenario{Every: time.Millisecond, Horizon: 60 * time.Second, Server: Server{Errors: .2}, Fault: Fault{From: 20 * time.Second, For: 20 * time.Second, Errors: .6}}
+	s.To = 20 * time.Second
+	require.InDelta(t, .8, run(t, s, 1, None())[0].Success.Mean, .01)
+	s.From, s.To = 20*time.Second, 40*time.Second
+	require.InDelta(t, .4, run(t, s, 1, None())[0].Success.Mean, .01)
+}
+
+func TestTimeoutsSpeakTheLanguageOfTheLibrary(t *testing.T) {
+	require.ErrorIs(t, ErrTimeout, backoff.ErrAttemptTimeout)
+	require.True(t, new(backoff.Policy).Retryable(ErrTimeout))
+	require.ErrorContains(t, ErrTimeout, "simulated timeout")
+}

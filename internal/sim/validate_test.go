@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestScenariosOfTheReferenceAreValid(t *testing.T) {
+	require.NoError(t, Dip().Validate())
+	require.NoError(t, ClosedDip(time.Second).Validate())
+	require.NoError(t, Chain(1).Validate())
+	for _, variant := range []string{"A1", "A2", "A3", "A4", "A5", "A6"} {
+		s, err := Herd(variant)
+		require.NoError(t, err)
+		require.NoError(t, s.Validate())
+	}
+	_, err := Herd("B1")
+	require.EqualError(t, err, `herd: there is no variant "B1", want A1 to A6`)
+	require.Equal(t, 803, ClosedDip(time.Second).Users)
+	require.Equal(t, 4004, ClosedDip(5*time.Second).Users)
+}
+
+func TestScenariosThatCannotBeAreRefusedByTheirField(t *testing.T) {
+	for want, change := range map[string]func(*Scenario){
+		"0 of Rate, Every, Users and Trace":      func(s *Scenario) { s.Rate = 0 },
+		"2 of Rate, Every, Users and Trace":      func(s *Scenario) { s.Users = 1 },
+		"Rate is -1":                             func(s *Scenario) { s.Rate = -1 },
+		"Rate is NaN":                            func(s *Scenario) { s.Rate = math.NaN() },
+		"Every is -1s":                           func(s *Scenario) { s.Rate, s.Every = 0, -time.Second },
+		"Users is -1":                            func(s *Scenario) { s.Rate, s.Users = 0, -1 },
+		"Think is -1s":                           func(s *Scenario) { s.Think = -time.Second },
+		"are more than 100000000 calls":          func(s *Scenario) { s.Rate = 1e7 },
+		"Trace has no calls":                     func(s *Scenario) { s.Rate, s.Trace = 0, Trace{} },
+		"Trace[1] is {1s 0s 1}":                  func(s *Scenario) { s.Rate, s.Trace = 0, Trace{{0, 2 * time.Second, 1}, {time.Second, 0, 1}} },
+		"Processes is -1":                        func(s *Scenario) { s.Processes = -1 },
+		"Layers is 33":                           func(s *Scenario) { s.Layers = 33 },
+		"Timeout is -1s":                         func(s *Scenario) { s.Timeout = -time.Second },
+		"Deadline is -1s":                        func(s *Scenario) { s.Deadline = -time.Second },
+		"DelaySD is -1s":                         func(s *Scenario) { s.DelaySD = -time.Second },
+		"Server.Servers is -2":                   func(s *Scenario) { s.Server.Servers = -2 },
+		"Server.Service is -1s":                  func(s *Scenario) { s.Server.Service = Exact(-time.Second) },
+		"Server.Limit is -1":                     func(s *Scenario) { s.Server.Limit = -1 },
+		"Server.RejectCost is -1":                func(s *Scenario) { s.Server.RejectCost = -1 },
+		"Server.RetryAfter is -1s":               func(s *Scenario) { s.Server.RetryAfter = -time.Second },
+		"Server.Errors is 1.5":                   func(s *Scenario) { s.Server.Errors = 1.5 },
+		"Fault.From is -1s":                      func(s *Scenario) { s.Fault.From = -time.Second },
+		"Fault.For is -1s":                       func(s *Scenario) { s.Fault.For = -time.Second },
+		"Fault.Capacity is 2":                    func(s *Scenario) { s.Fault.Capacity = 2 },
+		"Fault.Errors is NaN":                    func(s *Scenario) { s.Fault.Errors = math.NaN() },
+		"Fault ends at 5m0s, want before the Ho": func(s *Scenario) { s.Fault.From = 290 * time.Second },
+		"Horizon is 0s":                          func(s *Scenario) { s.Horizon, s.Fault = 0, Fault{} },
+		"Until is -1s":                           func(s *Scenario) { s.Until = -time.Second },
+		"From is 2s and To 1s":                   func(s *Scenario) { s.From, s.To = 2*time.Second, time.Second },
+		"Recovered is 90":                        func(s *Scenario) { s.Recovered = 90 },
+		"RecoveredFor is -1s":                    func(s *Scenario) { s.RecoveredFor = -time.Second },
+	} {
+		s := Dip()
+		change(&s)
+		require.ErrorContains(t, s.Validate(), "scenario: ", want)
+		require.ErrorContains(t, s.Validate(), want)
+		_, err := Compare(s, []Client{None()}, Options{Seeds: 1})
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+var passing = Result{
+	Client: "mine", Seeds: 10, Success: Figure{Mean: .95}, Recovery: Figure{Mean: 12.3}, Slowest: 14,
+	Amplification: []Figure{{Mean: 1}, {Mean: 1.2}}, Peak: []Figure{{Mean: 1}, {Mean: 2}},
+}
+
+func TestGatesLetThroughWhatIsWithinThem(t *testing.T) {
+	require.Empty(t, Gates{}.Check(passing))
+	require.Empty(t, Gates{MaxAmplification: 1.2, MustRecover: 14 * time.Second, MinSuccess: .95}.Check(passing))
+	require.NoError(t, Gates{MaxAmplification: 1.2, MustRecover: 14 * time.Second, MinSuccess: .95}.Validate())
+}
+
+func TestGatesSayWhatIsBeyondThem(t *testing.T) {
+	g := Gates{MaxAmplification: 1.1, MustRecover: 13 * time.Second, MinSuccess: .99}
+	require.Equal(t, []string{
+		"mine: amplification 1.20x > 1.10x",
+		"mine: recovers in up to 14s > 13s",
+		"mine: success 95.00 % < 99.00 %",
+	}, g.Check(passing))
+	never := passing
+	never.Never = 3
+	require.Equal(t, []string{"mine: never recovers in 3 of 10 seeds, and must within 1m0s"}, Gates{MustRecover: time.Minute}.Check(never))
+	require.Empty(t, Gates{MinSuccess: .5}.Check(never))
+	require.ErrorContains(t, Gates{MinSuccess: 99}.Validate(), "MinSuccess is 99, want 0 (for no limit) to 1")
+	require.ErrorContains(t, Gates{MustRecover: -1}.Validate(), "MustRecover")
+	require.ErrorContains(t, Gates{MaxAmplification: -1}.Validate(), "MaxAmplification")
+}
+
+func TestAVerdictIsALine(t *testing.T) {
+	require.Equal(t, "mine: recovers from a 10s dip to 30 % of capacity at 80 % load in 12.3 s; success 95.0 %, amplification 1.20x, at worst 2.00x in a second", Verdict(Dip(), passing))
+	gone := passing
+	gone.Never = 10
+	require.Contains(t, Verdict(Dip(), gone), "mine: never recovers from a 10s dip to 30 % of capacity at 80 % load;")
+	gone.Never = 1
+	require.Contains(t, Verdict(Dip(), gone), "does not recover from a 10s dip to 30 % of capacity at 80 % load in 1 of 10 seeds")
+	require.Contains(t, Verdict(Chain(.5), passing), "recovers from 10m0s of 50 % errors in 12.3 s")
+	herd, err := Herd("A2")
+	require.NoError(t, err)
+	require.Contains(t, Verdict(herd, passing), "an outage of 5s")
+	require.Contains(t, Verdict(Scenario{Rate: 1, Horizon: time.Second}, passing), "no fault")
+}
+
+func TestWarningsNameWhatCanBeToldWithoutARun(t *testing.T) {
+	limited := Dip()
+	limited.Server.Limit = 500
+	many := limited
+	many.Processes = 4000
+	herd, err := Herd("A1")
+	require.NoError(t, err)
+	long := limited
+	long.Server.Limit = 5000
+	hurried := limited
+	hurried.Deadline = 500 * time.Millisecond
+	full := limited
+	full.Rate = 1100
+	finagle := func() backoff.Budget { return presets.NewFinagleBudget() }
+	for want, lines := range map[string][]string{
+		"load 80 % x (1 + 3 retries per call) = 320 % of capacity":                                          Warnings(limited, Naive()),
+		"load 80 % x (1 + 0.25 retries per call) = 100 % of capacity":                                       Warnings(limited, Under("b", backoff.Policy{}, byRequests(.25), nil)),
+		"load is 110 % of capacity without any retry":                                                       Warnings(full, None()),
+		"floor: 20 processes x 10 retries per second = 200 per second, and 200":                             Warnings(limited, Under("f", backoff.Policy{}, finagle, nil)),
+		"reserve: 4000 processes x 10 retries = 4e+04 calls":                                                Warnings(many, Under("r", backoff.Policy{}, bySuccess(.1), nil)),
+		"the first retries of 1000 calls that fail together come within 100ms, and the service needs 2s":    Warnings(herd, HerdReferences("A1")[5]),
+		"3 layers make up to 64 attempts":                                                                   Warnings(Chain(1), References("chain")[1]),
+		"a process makes 2 calls in 10s, and the rate of failures wants 20; only failures in a row open it": Warnings(many, Default()),
+		"it never opens":                                                  Warnings(many, Under("b", backoff.Policy{}, nil, halfOpen(time.Second))),
+		"the queue has no limit: beyond 1e+03":                            Warnings(Dip(), None()),
+		"a full queue of 5000 waits 5s, and clients give up after 1s":     Warnings(long, None()),
+		"the deadline of 500ms is shorter than the delays of its retries": Warnings(hurried, Default()),
+	} {
+		found := false
+		for _, line := range lines {
+			found = found || strings.Contains(line, want)
+		}
+		require.True(t, found, "%q in %q", want, lines)
+	}
+}
+
+func TestNothingIsWarnedOfWithoutReason(t *testing.T) {
+	s := Dip()
+	s.Server.Limit = 500
+	s.Deadline = time.Minute
+	require.Empty(t, Warnings(s, Default()))
+	require.Empty(t, Warnings(s, None()))
+	require.Empty(t, Warnings(Chain(.5), Default()))
+	forever := Under("for ever", backoff.Policy{MaxAttempts: -1}, retryBudget, nil)
+	require.Empty(t, Warnings(s, forever))
+}
+
+func TestWhatPaysForRetriesIsKnownOfEveryPreset(t *testing.T) {
+	for name, b := range presets.Budgets() {
+		f := fundingOf(&Process{Policy: backoff.Policy{Budget: b}})
+		require.Equal(t, name != "aws-adaptive", f.known, name) // an All does not tell what it joins
+	}
+	require.Equal(t, funding{ratio: .2, floor: 10, known: true}, fundingOf(&Process{Policy: backoff.Policy{Budget: presets.NewFinagleBudget()}}))
+	require.Equal(t, 100.0, fundingOf(&Process{Policy: backoff.Policy{Budget: presets.NewAWSQuota()}}).reserve)
+}

@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// Warnings returns what can be told of a client in a scenario without running it, a line
+// each.
+func Warnings(s Scenario, c Client) []string {
+	w := warner{scenario: &s}
+	place := Place{Layer: s.layers(), Layers: s.layers(), Rand: rand.New(rand.NewPCG(1, 1)).Float64}
+	w.process = c.New(place)
+	w.funding = fundingOf(&w.process)
+	w.overload()
+	w.fleet()
+	w.window()
+	w.layers(c, place)
+	w.breaker()
+	w.queue()
+	w.deadline()
+	return w.lines
+}
+
+type warner struct {
+	scenario *Scenario
+	process  Process
+	funding  funding
+	lines    []string
+}
+
+func (w *warner) warn(format string, args ...any) {
+	w.lines = append(w.lines, fmt.Sprintf(format, args...))
+}
+
+// overload warns where retries can keep the service down that brought it down.
+func (w *warner) overload() {
+	s, f := w.scenario, w.funding
+	capacity := s.Server.Capacity()
+	load := s.load() / capacity
+	if math.IsInf(capacity, 1) || !f.known || w.process.Breaker != nil || load >= 1 {
+		if load >= 1 && !math.IsInf(capacity, 1) {
+			w.warn("load is %.0f %% of capacity without any retry", 100*load)
+		}
+		return
+	}
+	if total := load * (1 + f.ratio); total >= 1 && f.ratio > 0 {
+		w.warn("load %.0f %% x (1 + %.3g retries per call) = %.0f %% of capacity: an outage that is long enough does not end", 100*load, f.ratio, 100*total)
+	}
+}
+
+// fleet warns of what every process may do at the same time.
+func (w *warner) fleet() {
+	s, f := w.scenario, w.funding
+	n, spare := float64(max(1, s.Processes)), s.Server.Capacity()-s.load()
+	if math.IsInf(spare, 1) || spare <= 0 {
+		return
+	}
+	if floor := n * f.floor; floor > 0 && floor >= spare {
+		w.warn("floor: %.0f processes x %.3g retries per second = %.3g per second, and %.3g are spare", n, f.floor, floor, spare)
+	}
+	if reserve := n * f.reserve; reserve >= 60*spare {
+		w.warn("reserve: %.0f processes x %.3g retries = %.3g calls, a minute or more of the %.3g per second that are spare", n, f.reserve, reserve, spare)
+	}
+}
+
+// window warns where those who fail together come back together.
+func (w *warner) window() {
+	s := w.scenario
+	herd := s.Users
+	for _, a := range s.Trace {
+		if a.For == 0 {
+			herd = max(herd, a.Count)
+		}
+	}
+	policy := w.process.Policy
+	if herd < 2 || policy.MaxAttempts == 1 {
+		return
+	}
+	first := policy.Preview(1).Waits[0]
+	need := seconds(float64(herd) / s.Server.Capacity())
+	if got := first.Max - first.Min; got < need {
+		w.warn("the first retries of %d calls that fail together come within %v, and the service needs %v for them", herd, got.Round(time.Millisecond), need.Round(time.Millisecond))
+	}
+}
+
+// layers warns where attempts multiply: where a layer cannot know that the one below has given up
+// for good, or that had only one attempt.
+func (w *warner) layers(c Client, p Place) {
+	product, hidden := 1.0, true
+	for p.Layer = p.Layers; p.Layer > 0; p.Layer-- {
+		made := c.New(p)
+		n := float64(attempts(&made.Policy))
+		if hidden {
+			product *= n
+		}
+		product = max(product, n)
+		hidden = made.Unmarked || n == 1
+	}
+	if p.Layers > 1 && product > 4 {
+		w.warn("%d layers make up to %.0f attempts at the service for one call", p.Layers, product)
+	}
+}
+
+// breaker warns where there are too few calls for a rate.
+func (w *warner) breaker() {
+	b, s := w.process.Breaker, w.scenario
+	if b == nil || b.WindowCalls > 0 || b.Window < 0 || b.FailureRate < 0 {
+		return
+	}
+	window, least := 10*time.Second, 20
+	if b.Window > 0 {
+		window = b.Window
+	}
+	if b.MinCalls != 0 {
+		least = max(1, b.MinCalls)
+	}
+	calls := s.load() / float64(max(1, s.Processes)) * window.Seconds()
+	if calls >= float64(least) {
+		return
+	}
+	otherwise := "; only failures in a row open it"
+	if b.Streak < 0 {
+		otherwise = ", and there is no other rule: it never opens"
+	}
+	w.warn("breaker: a process makes %.3g calls in %v, and the rate of failures wants %d%s", calls, window, least, otherwise)
+}
+
+// queue warns where the server works for clients that have given up.
+func (w *warner) queue() {
+	s := w.scenario
+	timeout := s.Timeout
+	if d := w.process.Policy.AttemptTimeout; d != nil {
+		if t := d.Delay(1); t > 0 && (timeout == 0 || t < timeout) {
+			timeout = t
+		}
+	}
+	capacity := s.Server.Capacity()
+	if timeout == 0 || s.Server.DropExpired || math.IsInf(capacity, 1) {
+		return
+	}
+	enough := capacity * timeout.Seconds()
+	switch {
+	case s.Server.Limit == 0:
+		w.warn("the queue has no limit: beyond %.3g, the server works for clients that have given up after %v", enough, timeout)
+	case float64(s.Server.Limit) > enough:
+		w.warn("a full queue of %d waits %v, and clients give up after %v", s.Server.Limit, seconds(float64(s.Server.Limit)/capacity).Round(time.Millisecond), timeout)
+	}
+}
+
+// deadline warns where there is no time for all attempts.
+func (w *warner) deadline() {
+	end, policy := w.scenario.Deadline, &w.process.Policy
+	if end == 0 || policy.MaxAttempts < 0 {
+		return
+	}
+	var schedule backoff.Schedule = backoff.Exponential{}
+	if policy.Schedule != nil {
+		schedule = policy.Schedule
+	}
+	var sum time.Duration
+	for retry := 1; retry < attempts(policy) && sum <= end; retry++ {
+		sum += min(max(0, schedule.Delay(retry)), forever-sum)
+	}
+	if sum > end {
+		w.warn("the deadline of %v is shorter than the delays of its retries, %v and more", end, sum.Round(time.Millisecond))
+	}
+}
+
+// attempts is how many a policy makes at most; a million where there is no limit.
+func attempts(p *backoff.Policy) int {
+	switch {
+	case p.MaxAttempts < 0:
+		return 1_000_000
+	case p.MaxAttempts == 0:
+		return 4
+	}
+	return p.MaxAttempts
+}
+
+// funding is what pays for retries.
+type funding struct {
+	ratio   float64 // retries per call, while all calls fail
+	floor   float64 // retries per second in any case
+	reserve float64 // retries saved up
+	known   bool
+}
+
+func fundingOf(p *Process) funding {
+	switch b := p.Policy.Budget.(type) {
+	case nil:
+		return funding{ratio: float64(min(attempts(&p.Policy), 1000) - 1), known: true}
+	case *backoff.RetryBudget:
+		return funding{reserve: 2, known: true} // the spare ones; the window's are its own successes
+	case *TokenBucket:
+		f := funding{ratio: b.Ratio, floor: b.Floor, reserve: b.Capacity, known: true}
+		if b.PaidBySuccess {
+			f.ratio = 0
+		}
+		return f
+	case *presets.FinagleBudget:
+		f := funding{ratio: b.PercentCanRetry, floor: float64(b.MinRetriesPerSec), known: true}
+		if b.Deposits != presets.DepositAtStart {
+			f.ratio = 0
+		}
+		return f
+	case *presets.EnvoyBudget:
+		share := min(0.99, b.BudgetPercent/100)
+		return funding{ratio: share / (1 - share), known: true}
+	case *presets.SREBudget:
+		return funding{ratio: b.Ratio, floor: float64(b.MinRetries) / b.MinInterval.Seconds(), reserve: 0, known: true}
+	case *presets.DotNetBudget:
+		return funding{ratio: b.RetryRatio, floor: 1 / b.SamplingDuration.Seconds(), known: true}
+	case *presets.KubernetesBudget:
+		share := min(0.99, float64(b.Percent)/100)
+		return funding{ratio: share / (1 - share), floor: float64(b.MinRetryCount) / b.MinRetryInterval.Seconds(), known: true}
+	case *presets.AWSQuota:
+		return funding{reserve: float64(b.Capacity) / float64(max(1, b.Cost)), known: true}
+	case *presets.GRPCThrottling:
+		return funding{reserve: float64(b.MaxTokens) / 2, known: true}
+	}
+	return funding{}
+}

@@ -1,0 +1,207 @@
+package spec
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+type budget struct {
+	Preset         string          `json:"-"`
+	Retry          *retryBudget    `json:"retry,omitzero"`
+	Throttle       *throttle       `json:"throttle,omitzero"`
+	RateLimit      *rateLimit      `json:"rateLimit,omitzero"`
+	AdaptiveRate   *adaptiveRate   `json:"adaptiveRate,omitzero"`
+	InFlight       *places         `json:"inFlight,omitzero"`
+	Pending        *places         `json:"pending,omitzero"`
+	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
+	All            []budget        `json:"all,omitzero"`
+}
+
+type retryBudget struct {
+	Ratio  float64  `json:"ratio,omitzero"`
+	Window duration `json:"window,omitzero"`
+	Floor  int      `json:"floor,omitzero"`
+}
+
+type throttle struct {
+	K         float64  `json:"k,omitzero"`
+	Window    duration `json:"window,omitzero"`
+	Pad       float64  `json:"pad,omitzero"`
+	MaxReject float64  `json:"maxReject,omitzero"`
+}
+
+type rateLimit struct {
+	Limit       float64 `json:"limit,omitzero"`
+	Burst       int     `json:"burst,omitzero"`
+	Tokens      int     `json:"tokens,omitzero"`
+	RetriesOnly bool    `json:"retriesOnly,omitzero"`
+}
+
+type adaptiveRate struct {
+	Max      float64   `json:"max,omitzero"`
+	Min      float64   `json:"min,omitzero"`
+	Burst    int       `json:"burst,omitzero"`
+	Decrease float64   `json:"decrease,omitzero"`
+	Steps    int       `json:"steps,omitzero"`
+	Recovery *schedule `json:"recovery,omitzero"`
+}
+
+type places struct {
+	Max int `json:"max,omitzero"`
+}
+
+type grpcThrottling struct {
+	MaxTokens  int     `json:"maxTokens,omitzero"`
+	TokenRatio float64 `json:"tokenRatio,omitzero"`
+}
+
+// take implements literal.
+func (b *budget) take(token json.Token) bool {
+	b.Preset, _ = token.(string)
+	return b.preset() != nil
+}
+
+// preset returns the budget of the given name, a new one.
+func (b *budget) preset() backoff.Budget {
+	for name, budget := range presets.Budgets() {
+		if name == b.Preset {
+			return budget
+		}
+	}
+	return nil
+}
+
+func (b *budget) wanted() string {
+	var known []string
+	for name := range presets.Budgets() {
+		known = append(known, name)
+	}
+	return "an object with one of " + names(*b) + ", or one of " + strings.Join(known, ", ")
+}
+
+// MarshalJSON implements json.Marshaler.
+func (b budget) MarshalJSON() ([]byte, error) {
+	if b.Preset != "" {
+		return json.Marshal(b.Preset)
+	}
+	type object budget
+	return json.Marshal(object(b))
+}
+
+func (b *budget) check(path string) error {
+	if b == nil || b.Preset != "" {
+		return nil
+	}
+	if err := oneOf(path, *b); err != nil {
+		return err
+	}
+	switch {
+	case b.All != nil:
+		return b.checkAll(path + ".all")
+	case b.RateLimit != nil:
+		return b.RateLimit.check(path + ".rateLimit")
+	case b.AdaptiveRate != nil:
+		if err := b.AdaptiveRate.Recovery.check(path + ".adaptiveRate.recovery"); err != nil {
+			return err
+		}
+	}
+	kind, name := b.kind()
+	probe := backoff.Policy{Budget: b.build()}
+	return at(join(path, kind), name, probe.Validate())
+}
+
+// kind returns the member that is set, and what the library calls it.
+func (b *budget) kind() (member, name string) {
+	switch {
+	case b.Retry != nil:
+		return "retry", "RetryBudget"
+	case b.Throttle != nil:
+		return "throttle", "Throttle"
+	case b.AdaptiveRate != nil:
+		return "adaptiveRate", "AdaptiveRate"
+	case b.InFlight != nil:
+		return "inFlight", "InFlight"
+	case b.Pending != nil:
+		return "pending", "Pending"
+	}
+	return "grpcThrottling", "presets.GRPCThrottling"
+}
+
+func (b *budget) checkAll(path string) error {
+	if len(b.All) == 0 {
+		return problem(path, "is empty, want at least one budget")
+	}
+	for i := range b.All {
+		if err := b.All[i].check(path + "[" + strconv.Itoa(i) + "]"); err != nil {
+			return err
+		}
+	}
+	probe := backoff.Policy{Budget: b.build()}
+	return at(path, "All", probe.Validate())
+}
+
+func (l *rateLimit) check(path string) error {
+	if !(l.Limit > 0) {
+		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
+	}
+	probe := backoff.Policy{Budget: l.build()}
+	return at(path, "RateLimit", probe.Validate())
+}
+
+func (l *rateLimit) build() *backoff.RateLimit {
+	return &backoff.RateLimit{
+		Limiter:     rate.NewLimiter(rate.Limit(l.Limit), cmp.Or(l.Burst, l.Tokens, 1)),
+		Tokens:      l.Tokens,
+		RetriesOnly: l.RetriesOnly,
+	}
+}
+
+func (b *budget) build() backoff.Budget {
+	switch {
+	case b == nil:
+		return nil
+	case b.Preset != "":
+		return b.preset()
+	case b.Retry != nil:
+		return &backoff.RetryBudget{Ratio: b.Retry.Ratio, Window: b.Retry.Window.value(), Floor: b.Retry.Floor}
+	case b.Throttle != nil:
+		return b.Throttle.build()
+	case b.RateLimit != nil:
+		return b.RateLimit.build()
+	case b.AdaptiveRate != nil:
+		return b.AdaptiveRate.build()
+	case b.InFlight != nil:
+		return &backoff.InFlight{Max: b.InFlight.Max}
+	case b.Pending != nil:
+		return &backoff.Pending{Max: b.Pending.Max}
+	case b.GRPCThrottling != nil:
+		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}
+	}
+	var members []backoff.Budget
+	for i := range b.All {
+		members = append(members, b.All[i].build())
+	}
+	return backoff.All(members...)
+}
+
+func (t *throttle) build() *backoff.Throttle {
+	return &backoff.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
+}
+
+func (a *adaptiveRate) build() *backoff.AdaptiveRate {
+	return &backoff.AdaptiveRate{
+		Max:      rate.Limit(a.Max),
+		Min:      rate.Limit(a.Min),
+		Burst:    a.Burst,
+		Decrease: a.Decrease,
+		Steps:    a.Steps,
+		Recovery: a.Recovery.build(),
+	}
+}

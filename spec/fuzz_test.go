@@ -1,0 +1,44 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/spec"
+)
+
+// Whatever the text: either one line of error, or objects that their own Validate
+// accepts, and a text that says the same.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		`{"name":"fetch","maxAttempts":4,"maxElapsed":"30s","attemptTimeout":"2s","waitOpen":true,"idempotency":"keyed"}`,
+		`{"schedule":{"truncated":{"schedule":{"exponential":{"initial":"1ms","multiplier":1.5}},"max":-1}}}`,
+		`{"jitter":{"uniform":{"low":0.8,"high":1.2}},"breaker":{"openFor":{"sequence":["1s","2s"]},"streak":-1}}`,
+		`{"budget":{"all":["aws-retry-quota",{"retry":{"ratio":0.1}},{"rateLimit":{"limit":2.5}}]}}`,
+		`{"budget":{"adaptiveRate":{"recovery":{"linear":{}}}},"jitter":{"decorrelated":{}},"maxAttempts":-1}`,
+		`{"maxAttempts":3,"maxAttempts":4}`, `{"schedule":null}`, `{"a":`, `-0`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := spec.Parse([]byte(text))
+		if err != nil {
+			require.NotContains(t, err.Error(), "\n")
+			require.Contains(t, err.Error(), "backoff: spec: ")
+			return
+		}
+		policy := s.Policy()
+		require.NoError(t, policy.Validate())
+		if breaker := s.Breaker(); breaker != nil {
+			require.NoError(t, breaker.Validate())
+		}
+		policy.Delay(3)
+		again, err := json.Marshal(s)
+		require.NoError(t, err)
+		same, err := spec.Parse(again)
+		require.NoError(t, err)
+		require.Equal(t, s, same)
+	})
+}

@@ -1,0 +1,99 @@
+package spec
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/gobackoff/backoff"
+)
+
+type jitter struct {
+	Kind         string        `json:"-"`
+	Decorrelated *decorrelated `json:"decorrelated,omitzero"`
+	Uniform      *uniform      `json:"uniform,omitzero"`
+	Added        *duration     `json:"added,omitzero"`
+	Slotted      *duration     `json:"slotted,omitzero"`
+}
+
+type decorrelated struct {
+	Base duration `json:"base,omitzero"`
+	Max  duration `json:"max,omitzero"`
+}
+
+type uniform struct {
+	Low  float64 `json:"low,omitzero"`
+	High float64 `json:"high,omitzero"`
+}
+
+// take implements literal.
+func (j *jitter) take(token json.Token) bool {
+	j.Kind, _ = token.(string)
+	return slices.Contains([]string{"none", "full", "equal"}, j.Kind)
+}
+
+func (j *jitter) wanted() string { return "none, full, equal, or an object with one of " + names(*j) }
+
+// MarshalJSON implements json.Marshaler.
+func (j jitter) MarshalJSON() ([]byte, error) {
+	if j.Kind != "" {
+		return json.Marshal(j.Kind)
+	}
+	type object jitter
+	return json.Marshal(object(j))
+}
+
+// check lets the library find out whether the bounds are possible. As that does not know
+// them any more, they are told here.
+func (j *jitter) check(path string) error {
+	if j == nil || j.Kind != "" {
+		return nil
+	}
+	if err := oneOf(path, *j); err != nil {
+		return err
+	}
+	probe := backoff.Policy{Jitter: j.build()}
+	if probe.Validate() == nil {
+		return nil
+	}
+	var member, want string
+	switch {
+	case j.Decorrelated != nil:
+		member, want = ".decorrelated", "0 <= base <= max"
+	case j.Uniform != nil:
+		member, want = ".uniform", "0 <= low <= high"
+	case j.Added != nil:
+		member, want = ".added", "0 or more"
+	default:
+		member, want = ".slotted", "more than 0"
+	}
+	return problem(path+member, "is "+j.bounds()+", want "+want)
+}
+
+func (j *jitter) bounds() string {
+	for _, kind := range []any{j.Decorrelated, j.Uniform, j.Added, j.Slotted} {
+		if text, _ := json.Marshal(kind); string(text) != "null" {
+			return string(text)
+		}
+	}
+	return ""
+}
+
+func (j *jitter) build() backoff.Jitter {
+	switch {
+	case j == nil:
+		return nil
+	case j.Kind == "full":
+		return backoff.FullJitter
+	case j.Kind == "none":
+		return backoff.NoJitter
+	case j.Kind == "equal":
+		return backoff.EqualJitter
+	case j.Decorrelated != nil:
+		return backoff.DecorrelatedJitter(j.Decorrelated.Base.value(), j.Decorrelated.Max.value())
+	case j.Uniform != nil:
+		return backoff.UniformJitter(j.Uniform.Low, j.Uniform.High)
+	case j.Added != nil:
+		return backoff.AddedJitter(j.Added.value())
+	}
+	return backoff.SlottedJitter(j.Slotted.value())
+}

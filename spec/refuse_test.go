@@ -1,0 +1,149 @@
+package spec_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/spec"
+)
+
+// refuse holds that each of the texts, in turn with its problem, is refused by it.
+func refuse(t *testing.T, cases ...string) {
+	t.Helper()
+	for ; len(cases) > 0; cases = cases[2:] {
+		s, err := spec.Parse([]byte(cases[0]))
+		require.EqualError(t, err, "backoff: spec: "+cases[1], cases[0])
+		require.Equal(t, spec.Spec{}, s)
+	}
+}
+
+func TestWhatIsNoJSONIsRefusedWithItsPlace(t *testing.T) {
+	refuse(t,
+		"", `line 1, column 1: unexpected end of JSON input`,
+		"{\n", `line 1, column 2: unexpected end of JSON input`,
+		"{\n  \"name\": \"x\",\n}", `line 3, column 1: invalid character '}' looking for beginning of object key string`,
+		"{}\n{}", `line 2, column 1: invalid character '{' after top-level value`,
+		"name: fetch", `line 1, column 2: invalid character 'a' in literal null (expecting 'u')`,
+	)
+}
+
+func TestAWrongTypeIsRefusedWithPathAndValue(t *testing.T) {
+	refuse(t,
+		`3`, `the policy is 3, want an object`,
+		`null`, `the policy is null, want an object`,
+		`[]`, `the policy is a list, want an object`,
+		`{"name": 1}`, `name is 1, want a text`,
+		`{"name": null}`, `name is null, want a text`,
+		`{"waitOpen": "yes"}`, `waitOpen is "yes", want true or false`,
+		`{"maxAttempts": "four"}`, `maxAttempts is "four", want a whole number of 0 or more, or -1 for no limit`,
+		`{"maxAttempts": true}`, `maxAttempts is true, want a whole number of 0 or more, or -1 for no limit`,
+		`{"maxAttempts": 4.5}`, `maxAttempts is 4.5, want a whole number of 0 or more, or -1 for no limit`,
+		`{"maxElapsed": 30}`, `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
+		`{"maxElapsed": "30"}`, `maxElapsed is "30", want a duration such as "1.5s", or -1 for no limit`,
+		`{"schedule": {"linear": "1s"}}`, `schedule.linear is "1s", want an object`,
+		`{"schedule": {"exponential": {"multiplier": "2"}}}`, `schedule.exponential.multiplier is "2", want a number of 0 or more, or -1 for none`,
+		`{"schedule": {"sequence": "1s"}}`, `schedule.sequence is "1s", want a list`,
+		`{"schedule": {"sequence": ["1s", 2]}}`, `schedule.sequence[1] is 2, want a duration such as "1.5s", or -1 for no limit`,
+		`{"schedule": []}`, `schedule is a list, want a duration such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
+		`{"jitter": 0.2}`, `jitter is 0.2, want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
+		`{"breaker": true}`, `breaker is true, want an object`,
+		`{"name": {"x": 1}}`, `name is an object, want a text`,
+	)
+}
+
+func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
+	refuse(t,
+		`{"schedule": {"exponential": {"multiplyer": 2}}}`, `schedule.exponential.multiplyer is not known, want one of initial, max, multiplier`,
+		`{"schedule": {"Linear": {}}}`, `schedule.Linear is not known, want one of linear, exponential, sequence, truncated`,
+		`{"schedule": {"constant": "1s"}}`, `schedule.constant is not known, want one of linear, exponential, sequence, truncated`,
+		`{"budget": {"all": [{"retry": {"\n": 1}}]}}`, `budget.all[0].retry."\n" is not known, want one of ratio, window, floor`,
+		`{"budget": {"inFlight": {"-": 1}}}`, `budget.inFlight.- is not known, want one of max`,
+		`{"jitter": "fully"}`, `jitter is "fully", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
+		`{"jitter": ""}`, `jitter is "", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
+		`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed, alwaysRetry, neverRetry`,
+	)
+	_, err := spec.Parse([]byte(`{"budget": "aws-quota"}`))
+	require.ErrorContains(t, err, `budget is "aws-quota", want an object with one of retry, `)
+	require.ErrorContains(t, err, `, aws-retry-quota, `)
+	_, err = spec.Parse([]byte(`{"` + strings.Repeat("x", 1000) + `": 1}`))
+	require.Less(t, len(err.Error()), 300)
+}
+
+func TestWhatIsThereTwiceIsRefused(t *testing.T) {
+	refuse(t,
+		`{"maxAttempts": 3, "maxAttempts": 3}`, `maxAttempts is there twice`,
+		`{"breaker": {"streak": 3, "probes": 1, "streak": 4}}`, `breaker.streak is there twice`,
+		`{"schedule": {"linear": {}, "exponential": {}}}`, `schedule has linear and exponential, want one of linear, exponential, sequence, truncated`,
+		`{"jitter": {"added": "1s", "slotted": "1s"}}`, `jitter has added and slotted, want one of decorrelated, uniform, added, slotted`,
+	)
+}
+
+func TestAnEmptyChoiceIsRefused(t *testing.T) {
+	refuse(t,
+		`{"schedule": {}}`, `schedule has nothing, want one of linear, exponential, sequence, truncated`,
+		`{"jitter": {}}`, `jitter has nothing, want one of decorrelated, uniform, added, slotted`,
+		`{"budget": {}}`, `budget has nothing, want one of retry, throttle, rateLimit, adaptiveRate, inFlight, pending, grpcThrottling, all`,
+		`{"budget": {"all": []}}`, `budget.all is empty, want at least one budget`,
+		`{"schedule": {"sequence": []}}`, `schedule is an empty Sequence, want at least one delay`,
+		`{"schedule": {"truncated": {"schedule": {}}}}`, `schedule.truncated.schedule has nothing, want one of linear, exponential, sequence, truncated`,
+	)
+}
+
+// The rules are those of Validate, with the path of the file.
+func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
+	refuse(t,
+		`{"schedule": {"exponential": {"multiplier": 0.5}}}`, `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
+		`{"schedule": {"exponential": {"initial": "1m", "max": "1s"}}}`, `schedule.exponential.initial is 1m0s, beyond Max 1s`,
+		`{"schedule": {"linear": {"step": -1}}}`, `schedule.linear.step is -1, want 0 or more`,
+		`{"schedule": -1}`, `schedule is -1, want 0 or more`,
+		`{"schedule": {"sequence": ["1s", -1]}}`, `schedule.sequence[1] is -1, want 0 or more`,
+		`{"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}`, `schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
+		`{"attemptTimeout": {"exponential": {"initial": -1}}}`, `attemptTimeout.exponential.initial is -1, want 0 or more`,
+		`{"jitter": {"uniform": {"low": 1.2, "high": 0.8}}}`, `jitter.uniform is {"low":1.2,"high":0.8}, want 0 <= low <= high`,
+		`{"jitter": {"decorrelated": {"base": "1s", "max": "1ms"}}}`, `jitter.decorrelated is {"base":"1s","max":"1ms"}, want 0 <= base <= max`,
+		`{"jitter": {"added": -1}}`, `jitter.added is -1, want 0 or more`,
+		`{"jitter": {"slotted": "0s"}}`, `jitter.slotted is "0s", want more than 0`,
+		`{"budget": {"retry": {"ratio": -1}}}`, `budget.retry.ratio is -1, want a number of retries per success`,
+		`{"budget": {"retry": {"window": -1}}}`, `budget.retry.window is -1, want 0 or more`,
+		`{"budget": {"throttle": {"k": 0.5}}}`, `budget.throttle.k is 0.5, want 1 or more`,
+		`{"budget": {"rateLimit": {}}}`, `budget.rateLimit.limit is 0, want more than 0 attempts per second`,
+		`{"budget": {"rateLimit": {"limit": 1, "tokens": -1}}}`, `budget.rateLimit.tokens is -1, want 0 (for 1) or more`,
+		`{"budget": {"rateLimit": {"limit": 1, "burst": 1, "tokens": 2}}}`, `budget.rateLimit has a burst of 1, want at least what an attempt takes`,
+		`{"budget": {"adaptiveRate": {"decrease": 1}}}`, `budget.adaptiveRate.decrease is 1, want 0 (for 0.5) or more, and less than 1`,
+		`{"budget": {"adaptiveRate": {"recovery": {"linear": {"step": -1}}}}}`, `budget.adaptiveRate.recovery.linear.step is -1, want 0 or more`,
+		`{"budget": {"grpcThrottling": {"maxTokens": 10}}}`, `budget.grpcThrottling.tokenRatio is 0, want 0.001 or more`,
+		`{"budget": {"all": [{"retry": {}}, {"all": [{"retry": {"floor": -1}}]}]}}`, `budget.all[1].all[0].retry.floor is -1, want 0 or more`,
+		`{"budget": {"all": [{"retry":{}}, {"retry":{}}, {"retry":{}}, {"retry":{}}, {"retry":{}}]}}`, `budget.all joins 5 budgets, want at most 4`,
+		`{"breaker": {"failureRate": 2}}`, `breaker.failureRate is 2, want 0 (for 0.5), a share up to 1, or a negative number for none`,
+		`{"breaker": {"successes": -1}}`, `breaker.successes is -1, want 0 (for 2) or more`,
+		`{"breaker": {"openFor": {"exponential": {"multiplier": 0.1}}}}`, `breaker.openFor.exponential.multiplier is 0.1, want 0 (for 2) or at least 1`,
+		`{"breaker": {"jitter": {"uniform": {"low": 2}}}}`, `breaker.jitter.uniform is {"low":2}, want 0 <= low <= high`,
+	)
+}
+
+func TestNoLimitIsWrittenInOneWay(t *testing.T) {
+	refuse(t,
+		`{"maxAttempts": -2}`, `maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit`,
+		`{"maxElapsed": "-1s"}`, `maxElapsed is "-1s", want a duration such as "1.5s", or -1 for no limit`,
+		`{"maxElapsed": -2}`, `maxElapsed is -2, want a duration such as "1.5s", or -1 for no limit`,
+		`{"breaker": {"failureRate": -0.5}}`, `breaker.failureRate is -0.5, want a number of 0 or more, or -1 for none`,
+	)
+}
+
+func TestANumberBeyondItsTypeIsRefused(t *testing.T) {
+	refuse(t,
+		`{"maxAttempts": 99999999999999999999}`, `maxAttempts is 99999999999999999999, want a whole number of 0 or more, or -1 for no limit`,
+		`{"breaker": {"slowRate": 1e999}}`, `breaker.slowRate is 1e999, want a number of 0 or more, or -1 for none`,
+		`{"maxElapsed": "9999999h"}`, `maxElapsed is "9999999h", want a duration such as "1.5s", or -1 for no limit`,
+	)
+}
+
+func TestDeepNestingIsRefused(t *testing.T) {
+	const deep = 1000
+	_, err := spec.Parse([]byte(`{"budget":` + strings.Repeat(`{"all":[`, deep) + strings.Repeat(`]}`, deep) + `}`))
+	require.ErrorContains(t, err, " is nested too deeply")
+	_, err = spec.Parse([]byte(`{"budget":` + strings.Repeat(`{"all":[`, 20*deep)))
+	require.Error(t, err)
+}

@@ -1,0 +1,96 @@
+package spec
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+type schedule struct {
+	Constant    *duration    `json:"-"`
+	Linear      *linear      `json:"linear,omitzero"`
+	Exponential *exponential `json:"exponential,omitzero"`
+	Sequence    []duration   `json:"sequence,omitzero"`
+	Truncated   *truncated   `json:"truncated,omitzero"`
+}
+
+type linear struct {
+	Initial duration `json:"initial,omitzero"`
+	Step    duration `json:"step,omitzero"`
+	Max     duration `json:"max,omitzero"`
+}
+
+type exponential struct {
+	Initial    duration `json:"initial,omitzero"`
+	Max        duration `json:"max,omitzero"`
+	Multiplier float64  `json:"multiplier,omitzero"`
+}
+
+type truncated struct {
+	Schedule *schedule `json:"schedule,omitzero"`
+	Max      duration  `json:"max,omitzero"`
+}
+
+// take implements literal.
+func (s *schedule) take(token json.Token) bool {
+	var d duration
+	if !d.take(token) {
+		return false
+	}
+	s.Constant = &d
+	return true
+}
+
+func (s *schedule) wanted() string {
+	return `a duration such as "1.5s", or an object with one of ` + names(*s)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s schedule) MarshalJSON() ([]byte, error) {
+	if s.Constant != nil {
+		return json.Marshal(s.Constant)
+	}
+	type object schedule
+	return json.Marshal(object(s))
+}
+
+func (s *schedule) check(path string) error {
+	if s == nil {
+		return nil
+	}
+	if s.Constant == nil {
+		if err := oneOf(path, *s); err != nil {
+			return err
+		}
+	}
+	if s.Truncated != nil {
+		if err := s.Truncated.Schedule.check(path + ".truncated.schedule"); err != nil {
+			return err
+		}
+	}
+	probe := backoff.Policy{Schedule: s.build()}
+	return at(path, "Policy.Schedule", probe.Validate())
+}
+
+func (s *schedule) build() backoff.Schedule {
+	switch {
+	case s == nil:
+		return nil
+	case s.Constant != nil:
+		return backoff.Constant(*s.Constant)
+	case s.Linear != nil:
+		l := s.Linear
+		return backoff.Linear{Initial: l.Initial.value(), Step: l.Step.value(), Max: l.Max.value()}
+	case s.Exponential != nil:
+		e := s.Exponential
+		return backoff.Exponential{Initial: e.Initial.value(), Max: e.Max.value(), Multiplier: e.Multiplier}
+	case s.Truncated != nil:
+		return backoff.Truncate(s.Truncated.Schedule.build(), s.Truncated.Max.value())
+	}
+	delays := make([]time.Duration, len(s.Sequence))
+	for i, d := range s.Sequence {
+		delays[i] = d.value()
+	}
+	return backoff.Sequence(delays...)
+}

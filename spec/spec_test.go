@@ -1,0 +1,238 @@
+package spec_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/spec"
+)
+
+func parse(t *testing.T, text string) spec.Spec {
+	t.Helper()
+	s, err := spec.Parse([]byte(text))
+	require.NoError(t, err)
+	return s
+}
+
+func TestTheZeroSpecIsTheZeroPolicy(t *testing.T) {
+	for _, s := range []spec.Spec{{}, parse(t, `{}`)} {
+		require.Equal(t, backoff.Policy{}, s.Policy())
+		require.Nil(t, s.Budget())
+		require.Nil(t, s.Breaker())
+		require.Equal(t, &backoff.Policy{}, s.Stack())
+	}
+}
+
+func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
+	s := parse(t, `{
+		"name": "fetch", "maxAttempts": 7, "maxElapsed": "30s", "attemptTimeout": "2s",
+		"schedule": {"exponential": {"initial": "50ms", "max": "10s", "multiplier": 3}},
+		"maxDelay": "12s", "maxHint": -1, "idempotency": "nonIdempotent", "waitOpen": true,
+		"healthy": "1m30s", "budget": {"retry": {"ratio": 0.1}}
+	}`)
+	require.Equal(t, backoff.Policy{
+		Name:           "fetch",
+		MaxAttempts:    7,
+		MaxElapsed:     30 * time.Second,
+		AttemptTimeout: backoff.Constant(2 * time.Second),
+		Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond, Max: 10 * time.Second, Multiplier: 3},
+		MaxDelay:       12 * time.Second,
+		MaxHint:        -1,
+		Idempotency:    backoff.NonIdempotent,
+		WaitOpen:       true,
+		Healthy:        90 * time.Second,
+		Budget:         &backoff.RetryBudget{Ratio: 0.1},
+	}, s.Policy())
+}
+
+func TestEveryScheduleCanBeWritten(t *testing.T) {
+	for text, want := range map[string]backoff.Schedule{
+		`"0s"`:           backoff.Constant(0),
+		`"1.5s"`:         backoff.Constant(1500 * time.Millisecond),
+		`{"linear": {}}`: backoff.Linear{},
+		`{"linear": {"initial": "1s", "step": "2s", "max": -1}}`: backoff.Linear{Initial: time.Second, Step: 2 * time.Second, Max: -1},
+		`{"exponential": {"multiplier": 1.6}}`:                   backoff.Exponential{Multiplier: 1.6},
+		`{"sequence": ["0s", "51.2us", "1h"]}`:                   backoff.Sequence(0, 51200, time.Hour),
+		`{"truncated": {"max": "3s"}}`:                           backoff.Truncate(nil, 3*time.Second),
+		`{"truncated": {"schedule": {"linear": {}}, "max": -1}}`: backoff.Truncate(backoff.Linear{}, -1),
+		`{"truncated": {"schedule": {"truncated": {}}}}`:         backoff.Truncate(backoff.Truncate(nil, 0), 0),
+	} {
+		require.Equal(t, want, parse(t, `{"schedule":`+text+`}`).Policy().Schedule, text)
+		require.Equal(t, want, parse(t, `{"attemptTimeout":`+text+`}`).Policy().AttemptTimeout, text)
+		require.Equal(t, want, parse(t, `{"breaker":{"openFor":`+text+`}}`).Breaker().OpenFor, text)
+	}
+}
+
+func TestEveryJitterCanBeWritten(t *testing.T) {
+	for text, want := range map[string]backoff.Jitter{
+		`"none"`:               backoff.NoJitter,
+		`"full"`:               backoff.FullJitter,
+		`"equal"`:              backoff.EqualJitter,
+		`{"decorrelated": {}}`: backoff.DecorrelatedJitter(0, 0),
+		`{"decorrelated": {"base": "10ms", "max": -1}}`:  backoff.DecorrelatedJitter(10*time.Millisecond, -1),
+		`{"uniform": {"low": 0.8, "high": 1.2}}`:         backoff.UniformJitter(0.8, 1.2),
+		`{"uniform": {"high": 0.5}}`:                     backoff.UniformJitter(0, 0.5),
+		`{"added": "1s"}`:                                backoff.AddedJitter(time.Second),
+		`{"slotted": "51200ns"}`:                         backoff.SlottedJitter(51200),
+		`{"decorrelated": {"base": "1s", "max": "40s"}}`: backoff.DecorrelatedJitter(time.Second, 40*time.Second),
+	} {
+		for _, got := range []backoff.Jitter{
+			parse(t, `{"jitter":`+text+`}`).Policy().Jitter,
+			parse(t, `{"breaker":{"jitter":`+text+`}}`).Breaker().Jitter,
+		} {
+			for _, u := range []float64{0, 0.25, 0.999} {
+				require.Equal(t, want(time.Minute, 3*time.Second, u), got(time.Minute, 3*time.Second, u), text)
+			}
+		}
+	}
+}
+
+func TestEveryIdempotencyCanBeWritten(t *testing.T) {
+	for text, want := range map[string]backoff.Idempotency{
+		"idempotent": backoff.Idempotent, "nonIdempotent": backoff.NonIdempotent, "keyed": backoff.Keyed,
+		"alwaysRetry": backoff.AlwaysRetry, "neverRetry": backoff.NeverRetry,
+	} {
+		require.Equal(t, want, parse(t, `{"idempotency":"`+text+`"}`).Policy().Idempotency)
+	}
+}
+
+func TestEveryBudgetCanBeWritten(t *testing.T) {
+	for text, want := range map[string]backoff.Budget{
+		`{"retry": {}}`: &backoff.RetryBudget{},
+		`{"retry": {"ratio": 0.2, "window": "1m", "floor": 10}}`:                                                                     &backoff.RetryBudget{Ratio: 0.2, Window: time.Minute, Floor: 10},
+		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`:                                                       &backoff.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
+		`{"rateLimit": {"limit": 10}}`:                                                                                               &backoff.RateLimit{Limiter: rate.NewLimiter(10, 1)},
+		`{"rateLimit": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`:                                                            &backoff.RateLimit{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
+		`{"rateLimit": {"limit": 10, "burst": 20}}`:                                                                                  &backoff.RateLimit{Limiter: rate.NewLimiter(10, 20)},
+		`{"adaptiveRate": {"max": 100, "min": 1, "burst": 2, "decrease": 0.9, "steps": 2, "recovery": {"linear": {"step": "30s"}}}}`: &backoff.AdaptiveRate{Max: 100, Min: 1, Burst: 2, Decrease: 0.9, Steps: 2, Recovery: backoff.Linear{Step: 30 * time.Second}},
+		`{"inFlight": {"max": -1}}`:                                                                                                  &backoff.InFlight{Max: -1},
+		`{"pending": {"max": 50}}`:                                                                                                   &backoff.Pending{Max: 50},
+		`{"grpcThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`:                                                                   presets.NewGRPCThrottling(),
+		`{"all": [{"retry": {}}, "aws-retry-quota", {"pending":{}}]}`:                                                                backoff.All(&backoff.RetryBudget{}, presets.NewAWSQuota(), &backoff.Pending{}),
+	} {
+		s := parse(t, `{"budget":`+text+`}`)
+		require.Equal(t, want, s.Budget(), text)
+		require.Equal(t, want, s.Policy().Budget, text)
+	}
+}
+
+func TestEveryPresetBudgetCanBeNamed(t *testing.T) {
+	for name, want := range presets.Budgets() {
+		require.Equal(t, want, parse(t, `{"budget":"`+name+`"}`).Budget())
+	}
+}
+
+// Every field that is data has a member, so that a new field is not forgotten here.
+func TestNoFieldIsForgotten(t *testing.T) {
+	for _, c := range []struct {
+		of    any
+		text  string // in which the member is to stand
+		other string // fields that are code, or go by another way
+	}{
+		{backoff.Policy{}, `{%}`, " Classify Observer Rand "},
+		{backoff.Breaker{}, `{"breaker":{%}}`, " Name TripIf Classify OnChange Rand "},
+		{backoff.Linear{}, `{"schedule":{"linear":{%}}}`, ""},
+		{backoff.Exponential{}, `{"schedule":{"exponential":{%}}}`, ""},
+		{backoff.RetryBudget{}, `{"budget":{"retry":{%}}}`, ""},
+		{backoff.Throttle{}, `{"budget":{"throttle":{%}}}`, " Rand "},
+		{backoff.RateLimit{}, `{"budget":{"rateLimit":{%}}}`, " Limiter "},
+		{backoff.AdaptiveRate{}, `{"budget":{"adaptiveRate":{%}}}`, ""},
+		{backoff.InFlight{}, `{"budget":{"inFlight":{%}}}`, ""},
+		{backoff.Pending{}, `{"budget":{"pending":{%}}}`, ""},
+		{presets.GRPCThrottling{}, `{"budget":{"grpcThrottling":{%}}}`, ""},
+	} {
+		of := reflect.TypeOf(c.of)
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if !f.IsExported() || strings.Contains(c.other, " "+f.Name+" ") {
+				continue
+			}
+			member := strings.ToLower(f.Name[:1]) + f.Name[1:]
+			_, err := spec.Parse([]byte(strings.Replace(c.text, "%", `"`+member+`": null`, 1)))
+			require.ErrorContains(t, err, member+" is null, want ", "%s.%s", of, f.Name)
+		}
+	}
+}
+
+func TestEveryMemberOfABreakerReachesIt(t *testing.T) {
+	s := parse(t, `{"name": "search", "breaker": {
+		"failureRate": -1, "minCalls": 3, "window": -1, "windowCalls": 5, "streak": 6, "streakSpan": "7s",
+		"slowCall": "8s", "slowRate": 0.9, "openFor": "10s", "maxHint": "11s", "probes": 12,
+		"successes": 13, "lease": "14s", "ramp": "15s", "minAttempt": "16s"
+	}}`)
+	require.Equal(t, &backoff.Breaker{
+		Name: "search", FailureRate: -1, MinCalls: 3, Window: -1, WindowCalls: 5, Streak: 6, StreakSpan: 7 * time.Second,
+		SlowCall: 8 * time.Second, SlowRate: 0.9, OpenFor: backoff.Constant(10 * time.Second), MaxHint: 11 * time.Second,
+		Probes: 12, Successes: 13, Lease: 14 * time.Second, Ramp: 15 * time.Second, MinAttempt: 16 * time.Second,
+	}, s.Breaker())
+}
+
+// A process that makes two policies of a file must not have one budget for both unless it
+// says so; and a simulated fleet must not share one at all.
+func TestWhatHasAStateIsNewEachTime(t *testing.T) {
+	s := parse(t, `{"budget": {"all": [{"retry": {"floor": 1}}, {"rateLimit": {"limit": 0.001}}]}, "breaker": {}}`)
+	one, other := s.Policy(), s.Policy()
+	_, _, _ = one.Budget.Reserve(backoff.Attempt{Kind: backoff.KindFirst})
+	_, wait, _ := one.Budget.Reserve(backoff.Attempt{Kind: backoff.KindFirst})
+	require.Positive(t, wait)
+	_, wait, _ = other.Budget.Reserve(backoff.Attempt{Kind: backoff.KindFirst})
+	require.Zero(t, wait)
+	_, wait, _ = s.Budget().Reserve(backoff.Attempt{Kind: backoff.KindFirst})
+	require.Zero(t, wait)
+
+	breaker := s.Breaker()
+	breaker.Trip()
+	require.Equal(t, backoff.StateClosed, s.Breaker().State())
+}
+
+func TestAStackIsTheBreakerAroundThePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		down := func(context.Context) error { attempts++; return errors.New("down") }
+		stack := parse(t, `{"maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"streak": 3}}`).Stack()
+		for range 3 {
+			require.ErrorIs(t, stack.Do(t.Context(), down), backoff.ErrExhausted)
+		}
+		require.ErrorIs(t, stack.Do(t.Context(), down), backoff.ErrOpen)
+		require.Equal(t, 6, attempts)
+	})
+}
+
+func TestASpecMayBePartOfALargerFile(t *testing.T) {
+	var config struct {
+		Fetch, Store spec.Spec
+	}
+	require.NoError(t, json.Unmarshal([]byte(`{"fetch": {"maxAttempts": 2}, "store": {"maxAttempts": -1}}`), &config))
+	require.Equal(t, 2, config.Fetch.Policy().MaxAttempts)
+	require.Equal(t, -1, config.Store.Policy().MaxAttempts)
+
+	err := json.Unmarshal([]byte(`{"fetch": {"schedule": {"linear": {"steps": 2}}}}`), &config)
+	require.EqualError(t, err, "backoff: spec: schedule.linear.steps is not known, want one of initial, step, max")
+	require.Equal(t, 2, config.Fetch.Policy().MaxAttempts, "what was there is kept")
+}
+
+func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"maxAttempts": 0, "maxElapsed": "0s", "waitOpen": false}`:        `{}`,
+		`{"breaker": {}, "budget": {"retry": {}}, "schedule": "0s"}`:       `{"schedule":"0s","budget":{"retry":{}},"breaker":{}}`,
+		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:     `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
+		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:        `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,
+		`{"budget": {"all": [{"inFlight": {"max": 0}}, "aws-adaptive"]}}`:  `{"budget":{"all":[{"inFlight":{}},"aws-adaptive"]}}`,
+		`{"breaker": {"jitter": "none", "openFor": {"sequence": ["5s"]}}}`: `{"breaker":{"openFor":{"sequence":["5s"]},"jitter":"none"}}`,
+	} {
+		got, err := json.Marshal(parse(t, text))
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+}
