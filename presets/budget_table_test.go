@@ -19,7 +19,10 @@ import (
 // outage; and attempts per call and success at 10 % of random errors. Those at 30 % are
 // the closed forms.
 //
-// Successes take no time here, so Envoy has less under way than there.
+// Envoy's row is this library's own. The other simulation has 1.18 where failures take
+// 500 ms: there a retry under way does not widen the budget, as it does in Envoy. And it has
+// 16 retries in the first second, where 3 at a time that take 60 ms each, with their backoff, are
+// some 47.
 func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 	type row struct {
 		fast, slow, small float64
@@ -30,7 +33,7 @@ func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 	rows := map[string]row{
 		"finagle-retry-budget":   {1.21, 1.21, 4.00, 286, 1.11, 1.000, 1.210, 0.847},
 		"linkerd-retry-budget":   {1.01, 1.01, 4.00, 100, 1.11, 1.000, 1.174, 0.822},
-		"envoy-retry-budget":     {1.02, 1.18, 3.92, 16, 1.10, 0.991, 0, 0},
+		"envoy-retry-budget":     {1.05, 1.22, 3.92, 47, 1.10, 0.991, 0, 0},
 		"grpc-retry-throttling":  {1.00, 1.00, 1.00, 4, 1.02, 0.913, 1.00, 0.700},
 		"aws-retry-quota":        {1.00, 1.00, 1.00, 100, 1.11, 1.000, 1.41, 0.992},
 		"aws-retry-quota-2026":   {1.00, 1.00, 1.00, 35, 1.11, 1.000, 1.16, 0.812},

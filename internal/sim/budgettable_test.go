@@ -16,10 +16,10 @@ import (
 // the figures.
 func TestTheDefaultBudgetInTheTableOfBudgets(t *testing.T) {
 	short := backoff.Policy{Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}}
-	run := func(rate float64, s service, horizon time.Duration) []Second {
+	run := func(rate float64, s Service, horizon time.Duration) []Second {
 		return Fleet{Policy: short, Budget: retryBudget, Rate: rate}.Run(1, s, horizon)
 	}
-	down := func(latency time.Duration) service { return &Faulty{Failing: Always(1), Latency: latency} }
+	down := func(latency time.Duration) Service { return &Faulty{Failing: Always(1), Latency: latency} }
 	const ms = time.Millisecond
 
 	outage := amplification(Total(run(1000, down(5*ms), time.Minute)))

@@ -143,7 +143,7 @@ func (c *call) arrive() {
 // the answer, and what it is.
 func (w *world) reach(limit time.Duration) (time.Duration, error) {
 	w.arrived()
-	latency, err := w.service.serve(w.now, limit, w.work)
+	latency, err := w.service.Serve(w.now, limit, w.work)
 	if w.delayed && latency < forever {
 		latency += w.transit()
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -73,13 +72,6 @@ func (d Distribution) Quantile(q float64) time.Duration {
 		return seconds(math.Exp(d.mu + d.sigma*math.Sqrt2*math.Erfinv(2*q-1)))
 	}
 	return d.mean
-}
-
-func (d Distribution) validate() error {
-	if d.mean < 0 {
-		return errors.New("Server.Service has a negative mean: " + d.mean.String())
-	}
-	return nil
 }
 
 // seconds turns seconds into a duration, the longest one where they are more.

@@ -8,10 +8,10 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A service answers attempts. serve is told when one arrives and when its client gives up,
+// A Service answers attempts. Serve is told when one arrives and when its client gives up,
 // and says how long the answer takes and what it is.
-type service interface {
-	serve(now, deadline time.Duration, r *rand.Rand) (latency time.Duration, err error)
+type Service interface {
+	Serve(now, deadline time.Duration, r *rand.Rand) (latency time.Duration, err error)
 }
 
 // The errors of simulated services.
@@ -55,7 +55,7 @@ func (f *Fault) during(at time.Duration) bool { return at >= f.From && at-f.From
 // end returns when the fault is over.
 func (f *Fault) end() time.Duration { return f.From + f.For }
 
-func (q *serving) serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {
+func (q *serving) Serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {
 	if q.fault.Down && q.fault.during(now) {
 		return 0, q.down
 	}

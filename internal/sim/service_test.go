@@ -94,7 +94,7 @@ func TestImpossibleServiceTimesAreRefused(t *testing.T) {
 
 func TestAServerServesInTurnAndRejectsWhatItCannotHold(t *testing.T) {
 	q := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 2}, Fault{From: time.Second, For: time.Second, Capacity: .5})
-	serve := func(now time.Duration) (time.Duration, error) { return q.serve(now, forever, nil) }
+	serve := func(now time.Duration) (time.Duration, error) { return q.Serve(now, forever, nil) }
 	latency, err := serve(0)
 	require.NoError(t, err)
 	require.Equal(t, 10*time.Millisecond, latency)
@@ -116,13 +116,13 @@ func TestARejectionCostsWhatItIsSaidTo(t *testing.T) {
 	dear := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 1, RejectCost: .5}, Fault{})
 	for _, q := range []*serving{free, dear} {
 		for range 5 { // one is served, four are rejected
-			_, _ = q.serve(0, forever, nil)
+			_, _ = q.Serve(0, forever, nil)
 		}
 	}
-	latency, err := free.serve(10*time.Millisecond, forever, nil)
+	latency, err := free.Serve(10*time.Millisecond, forever, nil)
 	require.NoError(t, err)
 	require.Equal(t, 10*time.Millisecond, latency)
-	latency, err = dear.serve(10*time.Millisecond, forever, nil)
+	latency, err = dear.Serve(10*time.Millisecond, forever, nil)
 	require.NoError(t, err)
 	require.Equal(t, 30*time.Millisecond, latency, "after four rejections of 5 ms")
 }
@@ -140,12 +140,12 @@ func TestAShortQueueHelpsOnlyWhereRejectingIsCheap(t *testing.T) {
 func TestExpiredWorkIsDroppedForNothing(t *testing.T) {
 	q := newServing(Server{Service: Exact(10 * time.Millisecond), DropExpired: true}, Fault{})
 	for range 3 {
-		_, _ = q.serve(0, forever, nil)
+		_, _ = q.Serve(0, forever, nil)
 	}
-	latency, err := q.serve(0, 30*time.Millisecond, nil)
+	latency, err := q.Serve(0, 30*time.Millisecond, nil)
 	require.NoError(t, err)
 	require.Equal(t, forever, latency, "given up when it would be its turn")
-	latency, _ = q.serve(0, 31*time.Millisecond, nil)
+	latency, _ = q.Serve(0, 31*time.Millisecond, nil)
 	require.Equal(t, 40*time.Millisecond, latency)
 }
 

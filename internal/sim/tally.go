@@ -18,7 +18,6 @@ type tally struct {
 
 	calls, good, lost int   // within the time of the figures
 	attempts          []int // of each hop
-	refused, wanted   int   // retries that a budget refused, or was asked for
 	onset, onsetCalls int   // attempts at the service, and calls, in the first 10 s of the fault
 
 	reached  int // attempts that reached the service, in the whole run

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -52,11 +51,11 @@ func (s *Scenario) checkTraffic() error {
 
 func (s *Scenario) checkTrace() error {
 	if s.Trace != nil && s.Trace.calls() == 0 {
-		return errors.New("Trace has no calls")
+		return wrong("Trace", "empty", "calls")
 	}
 	for i, a := range s.Trace {
 		if a.At < 0 || a.For < 0 || a.Count < 0 || i > 0 && a.At < s.Trace[i-1].At+s.Trace[i-1].For {
-			return fmt.Errorf("Trace[%d] is %v, want times that ascend and do not overlap, and 0 calls or more", i, a)
+			return wrong(fmt.Sprintf("Trace[%d]", i), a, "times that ascend and do not overlap, and 0 calls or more")
 		}
 	}
 	return nil
@@ -104,7 +103,7 @@ func (s *Scenario) checkFault() error {
 	case f.For < 0:
 		return wrong("Fault.For", f.For, "0 or more")
 	case f.From > 0 && f.end() >= s.Horizon:
-		return fmt.Errorf("Fault ends at %v, want before the Horizon of %v", f.end(), s.Horizon)
+		return wrong("Fault.From + Fault.For", f.end(), fmt.Sprintf("less than the Horizon of %v", s.Horizon))
 	case !(f.Capacity >= 0 && f.Capacity <= 1):
 		return wrong("Fault.Capacity", f.Capacity, "0 (for all of it) to 1")
 	case !(f.Errors >= 0 && f.Errors <= 1):
@@ -120,7 +119,7 @@ func (s *Scenario) checkTimes() error {
 	case s.Until < 0:
 		return wrong("Until", s.Until, "0 or more")
 	case s.From < 0 || s.To < 0 || s.To > 0 && s.To <= s.From:
-		return fmt.Errorf("From is %v and To %v, want 0 <= From < To", s.From, s.To)
+		return wrong("From and To", [2]time.Duration{s.From, s.To}, "0 <= From < To")
 	case !(s.Recovered >= 0 && s.Recovered <= 1):
 		return wrong("Recovered", s.Recovered, "0 (for 0.9) to 1")
 	case s.RecoveredFor < 0:

@@ -13,7 +13,7 @@ type world struct {
 	*engine
 	*tally
 	scenario  *Scenario
-	service   service
+	service   Service
 	processes [][]process // of each layer
 	layers    int
 	timeout   time.Duration
@@ -35,7 +35,7 @@ type process struct {
 var errStill = errors.New("calls are repeated without end at the same instant: the service answers at once, and nothing limits or delays the attempts")
 
 // simulate runs a client once.
-func simulate(s *Scenario, c Client, v service, seed uint64) (*tally, error) {
+func simulate(s *Scenario, c Client, v Service, seed uint64) (*tally, error) {
 	w := &world{engine: newEngine(seed), scenario: s, service: v, layers: s.layers(), timeout: s.Timeout}
 	w.tally = newTally(s, w.engine)
 	w.delayed = s.Delay > 0 || s.DelaySD > 0

@@ -7,8 +7,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A Fleet is a number of processes that share a load, each with a policy of its own, and is
-// run without all that a Result adds up.
+// A Fleet is a number of processes that share a load, each with a policy of its own. It is run
+// once, at a service of any kind, and only counted: this is for the tests of budgets.
 type Fleet struct {
 	Processes int
 	Policy    backoff.Policy
@@ -28,8 +28,9 @@ type Second struct {
 	Asked    int // retries that the budget was asked for
 }
 
-// Run simulates fleet calling v for so long, and returns a count per second.
-func (f Fleet) Run(seed uint64, v service, horizon time.Duration) []Second {
+// Run simulates the fleet's calling v for so long, and returns a count per second. It panics
+// if the policy is invalid.
+func (f Fleet) Run(seed uint64, v Service, horizon time.Duration) []Second {
 	s := &Scenario{Rate: f.Rate, Every: f.Every, Processes: f.Processes, Timeout: f.Timeout, Horizon: horizon}
 	t, err := simulate(s, Under("fleet", f.Policy, f.Budget, nil), v, seed)
 	if err != nil {
@@ -50,7 +51,8 @@ type Faulty struct {
 	Latency time.Duration
 }
 
-func (s *Faulty) serve(now, _ time.Duration, r *rand.Rand) (time.Duration, error) {
+// Serve implements [Service].
+func (s *Faulty) Serve(now, _ time.Duration, r *rand.Rand) (time.Duration, error) {
 	if r.Float64() < s.Failing(now) {
 		return s.Latency, ErrFault
 	}
