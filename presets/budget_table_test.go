@@ -55,7 +55,7 @@ func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 		}
 		fast := amplification(sim.Total(run(1000, down(5*time.Millisecond), time.Minute)))
 		slow := amplification(sim.Total(run(1000, down(500*time.Millisecond), time.Minute)))
-		small := amplification(sim.Total(run(1, down(5*time.Millisecond), 10*time.Minute)))
+		small := amplification(sim.Total(run(1, down(5*time.Millisecond), 100*time.Minute)))
 		first := run(1000, down(5*time.Millisecond), 5*time.Second)[0]
 		ten, thirty := errors(0.1), errors(0.3)
 		t.Logf("%-24s %.3f %.3f %.2f  %3d  %.3f/%.3f  %.3f/%.3f", name, fast, slow, small, first.Attempts-first.Calls,
