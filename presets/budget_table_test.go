@@ -22,7 +22,7 @@ import (
 // Envoy's row is this library's own. The other simulation has 1.18 where failures take
 // 500 ms: there a retry under way does not widen the budget, as it does in Envoy. And it has
 // 16 retries in the first second, where 3 at a time that take 60 ms each, with their backoff, are
-// some 47.
+// some 47. Successes take no time here, so that it has less under way at 10 % of errors.
 func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 	type row struct {
 		fast, slow, small float64
@@ -33,7 +33,7 @@ func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 	rows := map[string]row{
 		"finagle-retry-budget":   {1.21, 1.21, 4.00, 286, 1.11, 1.000, 1.210, 0.847},
 		"linkerd-retry-budget":   {1.01, 1.01, 4.00, 100, 1.11, 1.000, 1.174, 0.822},
-		"envoy-retry-budget":     {1.05, 1.22, 3.92, 47, 1.10, 0.991, 0, 0},
+		"envoy-retry-budget":     {1.05, 1.22, 3.92, 47, 1.07, 0.963, 0, 0},
 		"grpc-retry-throttling":  {1.00, 1.00, 1.00, 4, 1.02, 0.913, 1.00, 0.700},
 		"aws-retry-quota":        {1.00, 1.00, 1.00, 100, 1.11, 1.000, 1.41, 0.992},
 		"aws-retry-quota-2026":   {1.00, 1.00, 1.00, 35, 1.11, 1.000, 1.16, 0.812},
@@ -55,7 +55,7 @@ func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 		}
 		fast := amplification(sim.Total(run(1000, down(5*time.Millisecond), time.Minute)))
 		slow := amplification(sim.Total(run(1000, down(500*time.Millisecond), time.Minute)))
-		small := amplification(sim.Total(run(1, down(5*time.Millisecond), 10*time.Minute)))
+		small := amplification(sim.Total(run(1, down(5*time.Millisecond), 100*time.Minute)))
 		first := run(1000, down(5*time.Millisecond), 5*time.Second)[0]
 		ten, thirty := errors(0.1), errors(0.3)
 		t.Logf("%-24s %.3f %.3f %.2f  %3d  %.3f/%.3f  %.3f/%.3f", name, fast, slow, small, first.Attempts-first.Calls,
