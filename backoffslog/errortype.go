@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/gobackoff/backoff"
 )
 
 // ErrorType is a short name for what kind of error err is, of which there are few:
@@ -15,7 +17,8 @@ import (
 //   - the code, such as "Unavailable", of an error of gRPC: GRPCStatus()
 //   - the SQLSTATE, such as "40001": SQLState() string
 //   - otherwise the type, such as "*net.OpError", of the first error in the tree that is
-//     more than a wrapper of packages fmt, errors and backoff
+//     more than a wrapper of packages fmt and errors, a mark, or a [backoff.Error] around
+//     an operation's last
 //
 // ErrorType(nil) is "".
 func ErrorType(err error) string {
@@ -94,6 +97,8 @@ func substance(err error) error {
 	for isWrapper(reflect.TypeOf(err)) {
 		var inner error
 		switch e := err.(type) {
+		case *backoff.Error:
+			inner = e.Last
 		case interface{ Unwrap() error }:
 			inner = e.Unwrap()
 		case interface{ Unwrap() []error }:
@@ -112,7 +117,7 @@ func substance(err error) error {
 // isWrapper knows the types by their names, as these are not exported.
 func isWrapper(t reflect.Type) bool {
 	switch t.String() {
-	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*backoff.marked":
+	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*backoff.marked", "*backoff.Error":
 		return true
 	}
 	return false

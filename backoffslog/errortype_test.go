@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"testing"
@@ -47,6 +48,8 @@ func TestTheTypeOfAnErrorIsShort(t *testing.T) {
 		"":                              nil,
 		"*net.OpError":                  fmt.Errorf("dial: %w", backoff.Permanent(&net.OpError{Err: errBoom})),
 		"*errors.errorString":           errors.Join(errBoom, net.ErrClosed),
+		"*backoff.Error":                &backoff.Error{},
+		"*fs.PathError":                 &backoff.Error{Last: fmt.Errorf("%w", &fs.PathError{})},
 		"503":                           backoff.RetryAfter(&backoffhttp.StatusError{Code: 503, Header: http.Header{}}, 1),
 		"40001":                         fmt.Errorf("%w and %w", errBoom, state("40001")),
 		"Unavailable":                   &backoff.Error{Last: errors.Join(errBoom, fmt.Errorf("call: %w", grpcError{&status{}}))},

@@ -122,7 +122,7 @@ func TestACallIsATreeOfSpans(t *testing.T) {
 			"backoff.operation": "search", "backoff.attempt": int64(2), "http.request.resend_count": int64(1), "backoff.slept": 1.0,
 			"error.type": "*errors.errorString", "backoff.class": "unknown",
 		}, values(second.Attributes))
-		require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(2), "backoff.reason": "attempts", "error.type": "*backoff.Error"}, values(call.Attributes))
+		require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(2), "backoff.reason": "attempts", "error.type": "*errors.errorString"}, values(call.Attributes))
 		require.Equal(t, codes.Error, call.Status.Code)
 		require.Equal(t, []string{"backoff.retry", "backoff.give_up"}, []string{call.Events[0].Name, call.Events[1].Name})
 	})
