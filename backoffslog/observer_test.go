@@ -128,6 +128,20 @@ func TestEveryReasonIsInTheRecord(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+func TestACallThatEndedWhileItWaitedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		policy := backoff.Policy{Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Observer: backoffslog.New(j.logger(), nil)}
+		require.ErrorIs(t, policy.Do(ctx, failing(errBoom)), context.Canceled)
+		end := j.records(t)[1]
+		require.Equal(t, "canceled", end["reason"])
+		require.Equal(t, true, end["waiting"])
+		require.Equal(t, float64(time.Second), end["elapsed"])
+	})
+}
+
 func TestSuccessTellsWhetherItTookRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal

@@ -170,7 +170,11 @@ func (i *instruments) turn(ctx context.Context, t *backoff.Transition) {
 //
 // with the name as backoff.operation. A refusal is counted by [Metrics] as a failure with the reason budget.
 // The budget is read, under its lock, until Unregister is called on what is returned.
+// An invalid budget is refused with the error of its Validate.
 func WatchBudget(mp metric.MeterProvider, name string, b *backoff.RetryBudget) (metric.Registration, error) {
+	if err := b.Validate(); err != nil {
+		return nil, err
+	}
 	m := meterOf(mp)
 	allowed, err := m.Int64ObservableGauge("backoff.budget.allowed", metric.WithUnit("{retry}"),
 		metric.WithDescription("Retries that the successes within the budget's window pay for."))

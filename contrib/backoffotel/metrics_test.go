@@ -126,6 +126,14 @@ func TestABudgetIsReadWhenMetricsAreCollected(t *testing.T) {
 	})
 }
 
+func TestABudgetThatIsNoneIsRefused(t *testing.T) {
+	mp, _ := metering()
+	_, err := backoffotel.WatchBudget(mp, "fetch", nil)
+	require.EqualError(t, err, "backoff: RetryBudget is nil")
+	_, err = backoffotel.WatchBudget(mp, "fetch", &backoff.RetryBudget{Floor: -1})
+	require.ErrorContains(t, err, "RetryBudget.Floor")
+}
+
 // load makes calls under an observer, and returns what the metrics say of them.
 func load(t *testing.T, op func(call, attempt int) error) (retries, recovered, failed float64) {
 	synctest.Test(t, func(t *testing.T) {

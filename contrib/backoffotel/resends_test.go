@@ -68,3 +68,17 @@ func TestEveryAttemptIsASpanOfOtelhttp(t *testing.T) {
 	require.Equal(t, []any{nil, int64(1), int64(2), int64(3)}, resends)
 	require.Equal(t, []any{int64(503), int64(302), int64(503), int64(200)}, statuses)
 }
+
+type idle struct {
+	http.RoundTripper
+	closed int
+}
+
+func (i *idle) CloseIdleConnections() { i.closed++ }
+
+func TestIdleConnectionsAreThoseOfTheBase(t *testing.T) {
+	base := new(idle)
+	client := &http.Client{Transport: backoffotel.Resends(base)}
+	client.CloseIdleConnections()
+	require.Equal(t, 1, base.closed)
+}

@@ -33,6 +33,9 @@ import (
 // backoff.attempt, the number made, and for a failure backoff.reason, error.type and the
 // status.
 //
+// A [backoff.Hedge] is no Doer: its attempts are traced by what they call, and SpanEvents
+// tells of its hedges.
+//
 // Both kinds of span are internal ones: a client's span for a request is made below by
 // what sends it. A panic of the operation ends both, and goes on. Names should be few;
 // see Metrics. What Trace returns is safe for concurrent use, if d is.
