@@ -25,10 +25,16 @@ func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] {
+	case "":
+		if !addSlash(w, r) {
+			servePage(w)
+		}
+	case "data":
+		m.serveData(w)
 	case "metrics":
 		m.serveText(w, r)
 	default:
-		http.NotFound(w, r)
+		http.Error(w, "not found: the page is at a path that ends in a slash, and metrics is below it", http.StatusNotFound)
 	}
 }
 

@@ -22,7 +22,7 @@ type Metrics struct {
 	// MaxNames bounds the operations that are counted apart, and as well the breakers,
 	// because names may come from strangers. What comes later is counted together, under
 	// the name "other", and so are names beyond 200 bytes. Bytes that are not UTF-8 are
-	// replaced, and an empty name is "unnamed". An operation takes some 1.5 kB, and 10 kB
+	// replaced, and an empty name is "unnamed". An operation takes some 1.5 kB, and 5 kB
 	// more for the history of the page. 0 means 100, a negative number no limit.
 	MaxNames int
 
@@ -39,17 +39,25 @@ func (m *Metrics) Observe(_ context.Context, e backoff.Event) { m.observe(&e) }
 
 func (m *Metrics) observe(e *backoff.Event) {
 	if e.Kind == backoff.EventSuccess && e.Attempt == 1 && e.Slept == 0 {
-		m.operations.get(e.Name, m.maxNames()).value.first.Add()
+		m.operation(e.Name).first.Add()
 		return
 	}
 	m.observeRest(e)
 }
 
+func (m *Metrics) operation(name string) *operation {
+	if known := m.operations.met(name); known != nil {
+		return &known.value
+	}
+	m.history.begin(m)
+	return &m.operations.find(name, m.maxNames()).value
+}
+
 func (m *Metrics) observeRest(e *backoff.Event) {
 	if e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget {
-		m.breakers.get(e.Name, m.maxNames()).value.count(e)
+		m.breakers.find(e.Name, m.maxNames()).value.count(e)
 	} else {
-		m.operations.get(e.Name, m.maxNames()).value.count(e)
+		m.operation(e.Name).count(e)
 	}
 	m.history.keep(m)
 }

@@ -35,12 +35,12 @@ type named[T any] struct {
 	value T
 }
 
-// get returns the T of name, or that of all names beyond the limit.
-func (n *names[T]) get(name string, limit int) *named[T] {
+// met returns the T of a name met early, else nil.
+func (n *names[T]) met(name string) *named[T] {
 	if known := n.recent[slot(name)].Load(); known != nil && known.key == name {
 		return known
 	}
-	return n.find(name, limit)
+	return nil
 }
 
 // slot tells the names apart that a program usually has, at hardly any cost.
@@ -51,6 +51,7 @@ func slot(name string) int {
 	return (len(name)*7 + int(name[len(name)-1]) + 3*int(name[len(name)/2])) % slots
 }
 
+// find returns the T of name, or that of all names beyond the limit.
 func (n *names[T]) find(name string, limit int) *named[T] {
 	label := labelOf(name)
 	if known, ok := n.byName.Load(label); ok {

@@ -41,7 +41,10 @@ const (
 	refusals = int(ofRun) + 1
 )
 
-var refusalNames = [refusals]string{"call", "retry", "hedge", "run"}
+// String returns what was refused.
+func (r refusal) String() string {
+	return [refusals]string{"call", "retry", "hedge", "run"}[r]
+}
 
 func (o *operation) count(e *backoff.Event) {
 	switch e.Kind {

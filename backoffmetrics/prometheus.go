@@ -88,7 +88,7 @@ func (x *exposition) ends(all []counts) {
 	x.family("backoff_refusals_total", "counter", "What the budget refused.")
 	for _, c := range all {
 		for of, n := range c.refusedOf {
-			x.count(n, "operation", c.name, "of", refusalNames[of])
+			x.count(n, "operation", c.name, "of", refusal(of).String())
 		}
 	}
 }
