@@ -52,6 +52,9 @@ func watch(t *testing.T, cycle time.Duration) string {
 	if made := int(c.made.Load()); f.attempts != made {
 		t.Errorf("%d attempts were told of, %d were made", f.attempts, made)
 	}
+	if page := fetch(t, "http://"+page.Addr+"/"); !strings.HasPrefix(page, "<!doctype html>") {
+		t.Errorf("no page: %s", page)
+	}
 	text := fetch(t, "http://"+page.Addr+"/metrics")
 	for _, line := range []string{
 		fmt.Sprintf("backoff_calls_total{operation=\"orders\",outcome=\"retried\"} %d\n", f.retried),
