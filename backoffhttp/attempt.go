@@ -32,12 +32,14 @@ func (c *call) attempt() error {
 // next returns the request of the attempt.
 func (c *call) next() (*http.Request, error) {
 	req := c.req
+	if c.number > 1 {
+		req = req.WithContext(withRetryNumber(req.Context(), c.number-1))
+	}
 	if c.number > 1 && req.GetBody != nil && req.Body != nil && req.Body != http.NoBody {
 		body, err := req.GetBody()
 		if err != nil {
 			return nil, err
 		}
-		req = req.WithContext(req.Context())
 		req.Body = body
 	}
 	if c.announce {

@@ -105,3 +105,18 @@ func (y yield) Repeatable(ctx context.Context, c backoff.Class) bool {
 	}
 	return y.Idempotency.Repeatable(ctx, c)
 }
+
+type retryKey struct{}
+
+// RetryNumber tells the Base of a [Transport] which attempt a request's context belongs
+// to: 0 for the first, and outside of a Transport; 1 for the first retry, and so on. Under
+// a retry of another Transport, further up, it goes on from there. With it a RoundTripper
+// marks what it logs or traces, as http.request.resend_count does.
+func RetryNumber(ctx context.Context) int {
+	n, _ := ctx.Value(retryKey{}).(int)
+	return n
+}
+
+func withRetryNumber(ctx context.Context, n int) context.Context {
+	return context.WithValue(ctx, retryKey{}, RetryNumber(ctx)+n)
+}

@@ -3,6 +3,7 @@ package backoffgrpc
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -68,10 +69,21 @@ type failure struct {
 	unsent  bool // no stream was opened
 	pushed  bool // by pushback
 	expired bool // by the attempt's own time
+	trailer metadata.MD
 }
 
 func (f *failure) Error() string              { return f.err.Error() }
 func (f *failure) GRPCStatus() *status.Status { return status.Convert(f.err) }
+
+// ResponseHeader is the trailer, with the code as it was sent, for observers.
+func (f *failure) ResponseHeader() map[string][]string {
+	h := f.trailer.Copy()
+	if h == nil {
+		h = metadata.MD{}
+	}
+	h.Set("grpc-status", strconv.Itoa(int(status.Code(f.err))))
+	return h
+}
 
 // Unwrap adds what a policy knows its own timeouts by: a status does not match the context's error.
 func (f *failure) Unwrap() []error {
@@ -83,7 +95,7 @@ func (f *failure) Unwrap() []error {
 
 // failed returns the error of an attempt under ctx as policies and hedges understand it.
 func failed(ctx context.Context, err error, trailer metadata.MD, unsent bool) error {
-	f := &failure{err: err, unsent: unsent}
+	f := &failure{err: err, unsent: unsent, trailer: trailer}
 	if status.Code(err) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
 	}

@@ -72,6 +72,21 @@ func TestGivingUpKeepsTheStatus(t *testing.T) {
 	require.False(t, (&backoff.Policy{}).Retryable(err))
 }
 
+// Row 76: an observer finds the trailer and the code where an HTTP layer puts its headers.
+func TestObserversSeeTheTrailer(t *testing.T) {
+	s := &service{unary: func(ctx context.Context, n int) error {
+		grpc.SetTrailer(ctx, metadata.Pairs("x-request-id", "7f1c"))
+		return fails(1, codes.Unavailable)(ctx, n)
+	}}
+	var seen []map[string][]string
+	require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) {
+		p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e.Header) }
+	}))))
+	require.Len(t, seen, 2, "a retry and a success")
+	require.Equal(t, []string{"7f1c"}, seen[0]["x-request-id"])
+	require.Equal(t, []string{"14"}, seen[0]["grpc-status"])
+}
+
 // Row 60, pushback.
 func TestPushbackIsObeyed(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -1,0 +1,53 @@
+package backoffhttp_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+type numbered struct {
+	http.RoundTripper
+	numbers []int
+}
+
+func (n *numbered) RoundTrip(req *http.Request) (*http.Response, error) {
+	n.numbers = append(n.numbers, backoffhttp.RetryNumber(req.Context()))
+	return n.RoundTripper.RoundTrip(req)
+}
+
+func TestTheBaseLearnsTheNumberOfTheRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &numbered{RoundTripper: newWire(answer(503), answer(503), answer(200), answer(200))}
+		transport := &backoffhttp.Transport{Base: base, Unguarded: true}
+		resp := roundTrip(t, transport, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 2, backoffhttp.RetryNumber(resp.Request.Context()))
+		roundTrip(t, transport, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, []int{0, 1, 2, 0}, base.numbers)
+	})
+}
+
+// turning is one RoundTripper at first, and another in retries.
+type turning struct{ first, then http.RoundTripper }
+
+func (f turning) RoundTrip(req *http.Request) (*http.Response, error) {
+	if backoffhttp.RetryNumber(req.Context()) == 0 {
+		return f.first.RoundTrip(req)
+	}
+	return f.then.RoundTrip(req)
+}
+
+// A retry of the outer Transport is one to the inner, too.
+func TestTheNumberOfTheRetryGoesOnFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &numbered{RoundTripper: newWire(answer(503), answer(200))}
+		inner := &backoffhttp.Transport{Base: base, Unguarded: true}
+		outer := &backoffhttp.Transport{Base: turning{newWire(answer(503)), inner}, Unguarded: true}
+		roundTrip(t, outer, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, []int{1, 2}, base.numbers)
+	})
+}

@@ -1,0 +1,45 @@
+package backoffmetrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics"
+)
+
+func ExampleMetrics() {
+	var metrics backoffmetrics.Metrics
+	policy := backoff.Policy{Name: "fetch", Schedule: backoff.Constant(0), Observer: metrics.Observe}
+
+	attempts := 0
+	_ = policy.Do(context.Background(), func(context.Context) error {
+		if attempts++; attempts < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+
+	server := httptest.NewServer(metrics.Handler())
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL + "/metrics")
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "backoff_calls_total") || strings.HasPrefix(line, "backoff_attempts_total") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// backoff_calls_total{operation="fetch",outcome="first"} 0
+	// backoff_calls_total{operation="fetch",outcome="retried"} 1
+	// backoff_calls_total{operation="fetch",outcome="failed"} 0
+	// backoff_attempts_total{operation="fetch"} 3
+}

@@ -1,0 +1,117 @@
+package backoffmetrics
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+const (
+	defaultMaxNames = 100
+	longestName     = 200
+	slots           = 64
+
+	unnamed = "unnamed"
+	other   = "other"
+)
+
+// names keeps one T for each name, as long as there are not too many of them. A lookup
+// takes no lock, and for a name met early not even a hash.
+type names[T any] struct {
+	recent [slots]atomic.Pointer[named[T]]
+	byName sync.Map // of *named[T], by label
+	full   atomic.Bool
+
+	mu    sync.Mutex
+	all   []*named[T] // in the order of their first use
+	count int
+}
+
+type named[T any] struct {
+	key   string // as it was asked for first
+	label string
+	value T
+}
+
+// met returns the T of a name met early, else nil.
+func (n *names[T]) met(name string) *named[T] {
+	if known := n.recent[slot(name)].Load(); known != nil && known.key == name {
+		return known
+	}
+	return nil
+}
+
+// slot tells the names apart that a program usually has, at hardly any cost.
+func slot(name string) int {
+	if name == "" {
+		return 0
+	}
+	return (len(name)*7 + int(name[len(name)-1]) + 3*int(name[len(name)/2])) % slots
+}
+
+// find returns the T of name, or that of all names beyond the limit.
+func (n *names[T]) find(name string, limit int) *named[T] {
+	label := labelOf(name)
+	if known, ok := n.byName.Load(label); ok {
+		return known.(*named[T])
+	}
+	if n.full.Load() {
+		label = other
+		if known, ok := n.byName.Load(label); ok {
+			return known.(*named[T])
+		}
+	}
+	return n.add(name, label, limit)
+}
+
+func (n *names[T]) add(name, label string, limit int) *named[T] {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if label != other && n.count >= limit {
+		n.full.Store(true)
+		name, label = other, other
+	}
+	if known, ok := n.byName.Load(label); ok {
+		return known.(*named[T])
+	}
+	added := &named[T]{key: strings.Clone(name), label: strings.Clone(label)}
+	if label == other {
+		added.key = other
+	} else {
+		n.count++
+	}
+	n.byName.Store(added.label, added)
+	n.all = append(n.all, added)
+	n.recent[slot(added.key)].CompareAndSwap(nil, added)
+	return added
+}
+
+// labelOf is what a name is shown as: Prometheus takes an empty label for none, and
+// refuses a whole scrape for a byte that is not UTF-8.
+func labelOf(name string) string {
+	switch {
+	case name == "":
+		return unnamed
+	case len(name) > longestName:
+		return other
+	case !utf8.ValidString(name):
+		return strings.ToValidUTF8(name, "\uFFFD")
+	}
+	return name
+}
+
+// inOrder returns all that there are, in the order of their first use.
+func (n *names[T]) inOrder() []*named[T] {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
+}
+
+// sorted returns all that there are, by label.
+func (n *names[T]) sorted() []*named[T] {
+	all := n.inOrder()
+	slices.SortFunc(all, func(a, b *named[T]) int { return strings.Compare(a.label, b.label) })
+	return all
+}

@@ -1,0 +1,336 @@
+//go:build integration
+
+package pagetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics"
+)
+
+const (
+	hostile = `<img src=x onerror="window.stolen=1"></script><script>window.stolen=2</script>`
+	patient = 20 * time.Second // a loaded machine is no failure
+)
+
+var errDown = backoff.Mark(errors.New("down"), backoff.ClassRetryable)
+
+// A site is a program with a page: real policies, a breaker and a budget under traffic
+// that goes on until the test ends.
+type site struct {
+	metrics backoffmetrics.Metrics
+	breaker *backoff.Breaker
+	url     string
+}
+
+func newSite(t *testing.T, prefix string) *site {
+	s := &site{}
+	s.breaker = &backoff.Breaker{Name: "payments", Observer: s.metrics.Observe}
+	budget := &backoff.RetryBudget{}
+	s.metrics.WatchBudget("search", budget)
+	mux := http.NewServeMux()
+	mux.Handle(prefix, s.metrics.Handler())
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	s.url = server.URL + prefix
+	policy := &backoff.Policy{Name: "search", Observer: s.metrics.Observe, Budget: budget, Schedule: backoff.Constant(5 * time.Millisecond)}
+	s.call(t, policy, func(n int) error { return failing(n%9 == 0) })
+	s.call(t, &backoff.Policy{Name: hostile, Observer: s.metrics.Observe, Schedule: backoff.Constant(time.Millisecond)},
+		func(int) error { return errDown })
+	return s
+}
+
+func failing(is bool) error {
+	if is {
+		return errDown
+	}
+	return nil
+}
+
+// call goes on calling.
+func (s *site) call(t *testing.T, p *backoff.Policy, op func(n int) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var over sync.WaitGroup
+	t.Cleanup(func() { cancel(); over.Wait() })
+	over.Go(func() {
+		for n := 0; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+			_ = p.Do(ctx, func(context.Context) error { n++; return op(n) })
+		}
+	})
+}
+
+// A browser is a tab of Chromium that has written down what it asked for and what went
+// wrong in it.
+type browser struct {
+	context.Context
+	mu       sync.Mutex
+	asked    []string
+	problems []string
+}
+
+func open(t *testing.T) *browser {
+	path, err := exec.LookPath("chromium")
+	require.NoError(t, err, "these tests need Chromium: apt-get install chromium")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, stop := chromedp.NewContext(allocator)
+	t.Cleanup(stop)
+	ctx, stop = context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(stop)
+	b := &browser{Context: ctx}
+	require.NoError(t, chromedp.Do(ctx)) // starts it
+	require.NoError(t, chromedp.Listen(ctx, b.hear))
+	for _, enable := range []func() error{
+		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },
+		func() error { _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); return err },
+		func() error { _, err := chromedp.Call(ctx, runtime.Enable, cdp.Empty{}); return err },
+	} {
+		require.NoError(t, enable())
+	}
+	return b
+}
+
+func (b *browser) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.asked = append(b.asked, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		b.problems = append(b.problems, "console: "+string(e.Type))
+	case *log.EventEntryAdded:
+		b.problems = append(b.problems, e.Entry.Text)
+	}
+}
+
+// requireQuiet holds the page to have asked its own server only, without a complaint.
+func (b *browser) requireQuiet(t *testing.T, site string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.Empty(t, b.problems)
+	require.NotEmpty(t, b.asked)
+	own, err := url.Parse(site)
+	require.NoError(t, err)
+	for _, asked := range b.asked {
+		u, err := url.Parse(asked)
+		require.NoError(t, err)
+		require.True(t, u.Host == own.Host || u.Scheme == "data", "asked for %s", asked)
+	}
+}
+
+// see waits for a condition in the page.
+func (b *browser) see(t *testing.T, condition string) {
+	t.Helper()
+	_, err := chromedp.Run(b, chromedp.Poll[bool](condition, chromedp.WithPollingInterval(100*time.Millisecond), chromedp.WithPollingTimeout(patient)))
+	require.NoError(t, err, "never saw %s", condition)
+}
+
+func ask[T any](t *testing.T, b *browser, expression string) T {
+	t.Helper()
+	v, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
+	require.NoError(t, err, expression)
+	return v
+}
+
+func (b *browser) visit(t *testing.T, url string) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
+	b.see(t, `document.querySelectorAll("#operations article").length === 2`)
+}
+
+func (b *browser) dress(t *testing.T, width int64, scheme string) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(b, chromedp.EmulateViewport(width, 800)))
+	_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	require.NoError(t, err)
+}
+
+func TestThePageFollowsTheTraffic(t *testing.T) {
+	s := newSite(t, "/debug/backoff/")
+	b := open(t)
+	b.visit(t, s.url)
+	calls := `[...document.querySelectorAll("article")].find(a => a.getAttribute("aria-label") === "search").last.calls`
+	before := ask[float64](t, b, calls)
+	b.see(t, calls+" > "+number(before))
+	b.see(t, `parseFloat(document.querySelector('[data-figure="calls"]').textContent) > 0`)
+	b.see(t, `document.getElementById("status").textContent.startsWith("Live")`)
+	b.see(t, `document.querySelector("meter").value > 0`)
+	b.see(t, `document.querySelectorAll("svg.delays rect").length > 0`)
+	b.requireQuiet(t, s.url)
+}
+
+func number(f float64) string {
+	text, _ := json.Marshal(f)
+	return string(text)
+}
+
+func TestThePageShowsABreakerOpenAndCloseAgain(t *testing.T) {
+	s := newSite(t, "/")
+	b := open(t)
+	b.visit(t, s.url)
+	require.False(t, ask[bool](t, b, `[...document.querySelectorAll("#breakers b")].some(e => e.offsetParent)`), "nothing is known yet")
+	s.breaker.Trip()
+	b.see(t, `document.querySelector("#breakers b.open")?.offsetParent != null`)
+	b.see(t, `document.getElementById("verdict").textContent.includes("Circuit open: payments.")`)
+	b.see(t, `document.title.startsWith("●")`)
+	s.breaker.Reset()
+	b.see(t, `document.querySelector("#breakers b.closed") !== null`)
+	b.requireQuiet(t, s.url)
+}
+
+func TestThePageSaysThatAnUpstreamIsBroken(t *testing.T) {
+	s := newSite(t, "/")
+	b := open(t)
+	b.visit(t, s.url)
+	b.see(t, `document.querySelector("article.bad .diagnosis")?.textContent.includes("Retries do not converge")`)
+	b.see(t, `document.getElementById("verdict").textContent.includes("Retries cannot help")`)
+}
+
+func TestAHostileNameIsText(t *testing.T) {
+	s := newSite(t, "/")
+	s.metrics.WatchBudget(hostile, &backoff.RetryBudget{})
+	breaker := &backoff.Breaker{Name: hostile, Observer: s.metrics.Observe}
+	breaker.Trip()
+	b := open(t)
+	b.visit(t, s.url)
+	require.NoError(t, chromedp.Do(b, chromedp.Sleep(2500*time.Millisecond))) // one more poll
+	quoted, err := json.Marshal(hostile)
+	require.NoError(t, err)
+	b.see(t, `[...document.querySelectorAll(".name")].some(e => e.textContent === `+string(quoted)+`)`)
+	require.True(t, ask[bool](t, b, `document.getElementById("breakers").textContent.includes("onerror")`))
+	require.True(t, ask[bool](t, b, `document.getElementById("budgets").textContent.includes("onerror")`))
+	require.True(t, ask[bool](t, b, `document.title.includes("onerror")`))
+	require.False(t, ask[bool](t, b, `"stolen" in window || document.querySelector("img") !== null`))
+	b.requireQuiet(t, s.url)
+}
+
+// What is to be seen lies within the window, in every dress.
+func TestNothingIsCutOff(t *testing.T) {
+	s := newSite(t, "/")
+	s.breaker.Trip()
+	b := open(t)
+	paper := map[string]string{}
+	for _, width := range []int64{375, 360, 1280} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.dress(t, width, scheme)
+			b.visit(t, s.url)
+			b.see(t, `document.querySelectorAll("svg.delays rect").length > 0`)
+			_, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.querySelectorAll("details").forEach(d => d.open = true), true`))
+			require.NoError(t, err)
+			b.see(t, `document.querySelectorAll("table").length > 2`)
+			require.Empty(t, ask[[]string](t, b, cutOff), "%s at %d", scheme, width)
+			require.False(t, ask[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "%s at %d scrolls sideways", scheme, width)
+			paper[scheme] = ask[string](t, b, `getComputedStyle(document.body).backgroundColor`)
+			keep(t, b, scheme, width)
+		}
+	}
+	require.NotEqual(t, paper["light"], paper["dark"])
+	b.requireQuiet(t, s.url)
+}
+
+// cutOff lists what is not wholly within the window's width, or has no size.
+const cutOff = `[..."h1 h2 #status #pause #breakers>li #budgets>li meter .name .diagnosis .figures>div .split .legend>li svg .axis summary table"
+	.split(" ")].flatMap(s => {
+		const found = [...document.querySelectorAll(s)];
+		if (found.length === 0) return [s + " is missing"];
+		return found.filter(e => {
+			const r = e.getBoundingClientRect();
+			return r.width < 1 || r.height < 1 || r.left < 0 || r.right > innerWidth + 0.5 || e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0;
+		}).map(e => s + ": " + JSON.stringify(e.getBoundingClientRect()));
+	})`
+
+// keep writes a picture to the directory that SCREENSHOTS names, if it does.
+func keep(t *testing.T, b *browser, scheme string, width int64) {
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	picture, err := chromedp.Run(b, chromedp.FullScreenshot(100))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, scheme+"-"+number(float64(width))+".png"), picture, 0o644))
+}
+
+// Contrast by WCAG 2.2, 1.4.3: 4.5 for text of this size.
+func TestTextCanBeReadInBothDresses(t *testing.T) {
+	s := newSite(t, "/")
+	s.breaker.Trip()
+	b := open(t)
+	for _, scheme := range []string{"light", "dark"} {
+		b.dress(t, 1280, scheme)
+		b.visit(t, s.url)
+		require.Empty(t, ask[[]string](t, b, faint), scheme)
+	}
+}
+
+const faint = `(() => {
+	const light = c => { const [r, g, b] = c.match(/[\d.]+/g).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	const paper = light(getComputedStyle(document.body).backgroundColor);
+	return [...document.querySelectorAll("p, h1, h2, b, span, dt, dd, small, button, summary, a")].filter(e => e.offsetParent && e.textContent.trim()).flatMap(e => {
+		const ink = light(getComputedStyle(e).color);
+		const contrast = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+		return contrast < 4.5 ? [e.tagName + "." + e.className + " " + contrast.toFixed(2)] : [];
+	});
+})()`
+
+func TestThePageCanBePausedFromTheKeyboard(t *testing.T) {
+	s := newSite(t, "/")
+	b := open(t)
+	b.visit(t, s.url)
+	require.NoError(t, chromedp.Do(b, chromedp.KeyEvent("\t")))
+	require.Equal(t, "pause", ask[string](t, b, `document.activeElement.id`))
+	require.NoError(t, chromedp.Do(b, chromedp.KeyEvent("\r")))
+	b.see(t, `document.getElementById("status").textContent.startsWith("Paused")`)
+	require.Equal(t, "true", ask[string](t, b, `document.getElementById("pause").getAttribute("aria-pressed")`))
+	require.NoError(t, chromedp.Do(b, chromedp.Sleep(500*time.Millisecond))) // an answer on its way
+	before := ask[float64](t, b, `document.querySelector("article").last.calls`)
+	require.NoError(t, chromedp.Do(b, chromedp.Sleep(3*time.Second)))
+	require.Equal(t, before, ask[float64](t, b, `document.querySelector("article").last.calls`))
+}
+
+func TestThePageSaysWhenItsServerIsGone(t *testing.T) {
+	var metrics backoffmetrics.Metrics
+	server := httptest.NewServer(metrics.Handler())
+	defer server.Close()
+	b := open(t)
+	require.NoError(t, chromedp.Do(b, chromedp.Navigate(server.URL+"/")))
+	b.see(t, `document.getElementById("empty").offsetParent !== null`)
+	server.CloseClientConnections()
+	server.Close()
+	b.see(t, `document.getElementById("status").textContent.startsWith("No answer since")`)
+}
+
+// Every part that is read aloud has a name.
+func TestPicturesHaveWords(t *testing.T) {
+	s := newSite(t, "/")
+	b := open(t)
+	b.visit(t, s.url)
+	for _, label := range ask[[]string](t, b, `[...document.querySelectorAll("#operations [role=img], meter, article, section:not([hidden])")].map(e => e.getAttribute("aria-label") ?? "")`) {
+		require.NotEmpty(t, strings.TrimSpace(label))
+	}
+}

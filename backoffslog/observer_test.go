@@ -1,0 +1,454 @@
+package backoffslog_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffslog"
+)
+
+var errBoom = errors.New("boom")
+
+// throttled is an answer of a service that has headers.
+type throttled struct{}
+
+func (throttled) Error() string       { return "throttled" }
+func (throttled) HTTPStatusCode() int { return 429 }
+func (throttled) ResponseHeader() map[string][]string {
+	return map[string][]string{
+		"Retry-After": {"60"}, "X-Amzn-Requestid": {"7f1c"}, "grpc-status": {"8"},
+		"Set-Cookie": {"sid=hunter2"}, "Authorization": {"hunter2"}, "Location": {"https://ann:hunter2@example.com/?key=hunter2"},
+	}
+}
+
+// A journal keeps the records of a logger.
+type journal struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.out.Write(p)
+}
+
+func (j *journal) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// records returns what was logged, without the time.
+func (j *journal) records(t *testing.T) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for line := range strings.Lines(j.out.String()) {
+		r := map[string]any{}
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		require.Contains(t, r, "time")
+		delete(r, "time")
+		all = append(all, r)
+	}
+	return all
+}
+
+func failing(errs ...error) func(context.Context) error {
+	return func(context.Context) error {
+		err := errs[0]
+		if len(errs) > 1 {
+			errs = errs[1:]
+		}
+		return err
+	}
+}
+
+func half() float64 { return 0.5 }
+
+// Contract rows 10, 73 and 76: every field of the documents, of a retry and of the end.
+func TestEveryFieldIsInTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		policy := backoff.Policy{
+			Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second},
+			Observer: backoffslog.New(j.logger(), nil),
+		}
+		hinted := backoff.RetryAfter(throttled{}, time.Minute)
+		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, hinted, errBoom)), backoff.ErrExhausted)
+
+		const s = float64(time.Second)
+		require.Equal(t, []map[string]any{
+			{
+				"level": "INFO", "msg": "retry", "operation": "fetch", "attempt": 1.0, "max_attempts": 3.0,
+				"class": "unknown", "error": "boom", "error_type": "*errors.errorString",
+				"delay": 2 * s, "wait": s, "slept": 0.0, "elapsed": 0.0,
+			},
+			{
+				"level": "INFO", "msg": "retry", "operation": "fetch", "attempt": 2.0, "max_attempts": 3.0,
+				"class": "throttled", "error": "throttled", "error_type": "429",
+				"delay": 4 * s, "wait": 63 * s, "slept": s, "hint": 60 * s, "elapsed": s,
+				"header": map[string]any{"retry-after": "60", "x-amzn-requestid": "7f1c", "grpc-status": "8"},
+			},
+			{
+				"level": "WARN", "msg": "give up", "operation": "fetch", "attempt": 3.0, "max_attempts": 3.0,
+				"reason": "attempts", "class": "unknown", "error": "boom", "error_type": "*errors.errorString",
+				"slept": 63 * s, "elapsed": 64 * s,
+			},
+		}, j.records(t))
+	})
+}
+
+// Contract row 128: every reason to stop is in a record.
+func TestEveryReasonIsInTheRecord(t *testing.T) {
+	var j journal
+	observe := backoffslog.New(j.logger(), nil)
+	var want []string
+	for why := backoff.ReasonPermanent; why.String() != "unknown"; why++ {
+		observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Reason: why, Attempt: 1, Err: errBoom})
+		want = append(want, why.String())
+	}
+	require.Len(t, want, 12)
+	var got []string
+	for _, r := range j.records(t) {
+		require.Equal(t, "give up", r["msg"])
+		got = append(got, r["reason"].(string))
+	}
+	require.Equal(t, want, got)
+}
+
+func TestACallThatEndedWhileItWaitedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		policy := backoff.Policy{Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Observer: backoffslog.New(j.logger(), nil)}
+		require.ErrorIs(t, policy.Do(ctx, failing(errBoom)), context.Canceled)
+		end := j.records(t)[1]
+		require.Equal(t, "canceled", end["reason"])
+		require.Equal(t, true, end["waiting"])
+		require.Equal(t, float64(time.Second), end["elapsed"])
+	})
+}
+
+func TestSuccessTellsWhetherItTookRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		policy := backoff.Policy{Name: "fetch", MaxAttempts: -1, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: backoffslog.New(j.logger(), nil)}
+		require.NoError(t, policy.Do(t.Context(), failing(nil)))
+		require.NoError(t, policy.Do(t.Context(), failing(errBoom, nil)))
+		records := j.records(t)
+		require.Equal(t, map[string]any{"level": "DEBUG", "msg": "success", "operation": "fetch", "attempt": 1.0}, records[0])
+		require.Equal(t, map[string]any{
+			"level": "INFO", "msg": "success", "operation": "fetch", "attempt": 2.0, "slept": float64(time.Second), "elapsed": float64(time.Second),
+		}, records[2])
+	})
+}
+
+func TestABreakerTellsFromToAndWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		b := &backoff.Breaker{
+			Name: "search", Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Successes: 1,
+			Observer: backoffslog.New(j.logger(), nil),
+		}
+		require.Error(t, b.Do(t.Context(), failing(errBoom)))
+		require.ErrorIs(t, b.Do(t.Context(), failing(nil)), backoff.ErrOpen)
+		time.Sleep(time.Minute)
+		require.NoError(t, b.Do(t.Context(), failing(nil)))
+		synctest.Wait()
+		require.ElementsMatch(t, []map[string]any{
+			{
+				"level": "WARN", "msg": "transition", "operation": "search", "from": "closed", "to": "open", "trigger": "streak",
+				"generation": 1.0, "retry_after": float64(time.Minute), "error": "boom", "error_type": "*errors.errorString",
+			},
+			{
+				"level": "WARN", "msg": "refused", "operation": "search", "reason": "open", "class": "unknown",
+				"error": j.records(t)[1]["error"], "error_type": "*backoff.OpenError",
+			},
+			{"level": "INFO", "msg": "transition", "operation": "search", "from": "open", "to": "half-open", "trigger": "time", "generation": 2.0, "error": "boom", "error_type": "*errors.errorString"},
+			{"level": "INFO", "msg": "transition", "operation": "search", "from": "half-open", "to": "closed", "trigger": "probe", "generation": 3.0},
+		}, j.records(t))
+	})
+}
+
+func TestAHedgeTellsItsNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		h := &backoff.Hedge{Name: "read", Delay: time.Second, MaxExtraLoad: -1, Observer: backoffslog.New(j.logger(), nil)}
+		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
+			if backoff.HedgeNumber(ctx) == 0 {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return 1, nil
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{
+			"level": "DEBUG", "msg": "hedge won", "operation": "read", "attempt": 2.0, "max_attempts": 2.0, "hedge": 1.0, "delay": float64(time.Second),
+		}, j.records(t)[0])
+	})
+}
+
+func TestAReconnectIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		policy := backoff.Policy{Name: "watch", Observer: backoffslog.New(j.logger(), nil)}
+		require.Error(t, policy.Keep(t.Context(), failing(errBoom, backoff.Permanent(errBoom))))
+		records := j.records(t)
+		require.Len(t, records, 2)
+		require.Equal(t, "reconnect", records[0]["msg"])
+		require.Equal(t, "permanent", records[1]["reason"])
+		require.Equal(t, "INFO", records[1]["level"])
+	})
+}
+
+// The level of every event by default, as the documentation of DefaultLevel has it.
+func TestTheLevelsAreThoseOfTheDocumentation(t *testing.T) {
+	open := &backoff.Transition{To: backoff.StateOpen}
+	for _, c := range []struct {
+		want  slog.Level
+		event backoff.Event
+	}{
+		{slog.LevelDebug, backoff.Event{Kind: backoff.EventSuccess, Attempt: 1}},
+		{slog.LevelDebug, backoff.Event{Kind: backoff.EventHedgeWon}},
+		{slog.LevelDebug, backoff.Event{Kind: backoff.EventHedgeLost}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventSuccess, Attempt: 2}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRetry}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventReconnect}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.Transition{To: backoff.StateHalfOpen}}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonPermanent}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonCanceled}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonAbandoned}},
+		{slog.LevelWarn, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonBudget}},
+		{slog.LevelWarn, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonDeadline}},
+		{slog.LevelWarn, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonOpen}},
+		{slog.LevelWarn, backoff.Event{Kind: backoff.EventTransition, Transition: open}},
+		{slog.LevelError, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonInvalid}},
+		{slog.LevelError, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonInvalid}},
+	} {
+		require.Equal(t, c.want, backoffslog.DefaultLevel(c.event), "%+v", c.event)
+	}
+}
+
+func TestALevelOfOnesOwn(t *testing.T) {
+	var j journal
+	observe := backoffslog.New(j.logger(), &backoffslog.Options{Level: func(e backoff.Event) slog.Level {
+		if e.Kind == backoff.EventRetry {
+			return backoffslog.LevelOff
+		}
+		return slog.LevelError
+	}})
+	observe(t.Context(), backoff.Event{Kind: backoff.EventRetry})
+	observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
+	require.Len(t, j.records(t), 1)
+	require.Equal(t, "ERROR", j.records(t)[0]["level"])
+}
+
+func TestTheDefaultLoggerIsTheOneOfTheMoment(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	observe := backoffslog.New(nil, nil)
+	var j journal
+	slog.SetDefault(j.logger())
+	observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
+	require.Len(t, j.records(t), 1)
+}
+
+// A handler that adds a trace to every record finds it in the context of the call.
+func TestTheHandlerGetsTheContextOfTheCall(t *testing.T) {
+	type key struct{}
+	var j journal
+	h := handler{j.logger().Handler(), func(ctx context.Context, r *slog.Record) {
+		r.AddAttrs(slog.Any("trace", ctx.Value(key{})))
+	}}
+	observe := backoffslog.New(slog.New(h), nil)
+	observe(context.WithValue(t.Context(), key{}, "7"), backoff.Event{Kind: backoff.EventRetry})
+	require.Equal(t, "7", j.records(t)[0]["trace"])
+}
+
+type handler struct {
+	slog.Handler
+	add func(context.Context, *slog.Record)
+}
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	h.add(ctx, &r)
+	return h.Handler.Handle(ctx, r)
+}
+
+func TestHeadersAreChosen(t *testing.T) {
+	event := backoff.Event{Kind: backoff.EventRetry, Err: throttled{}, Header: throttled{}.ResponseHeader()}
+	for _, c := range []struct {
+		names []string
+		want  any
+	}{
+		{nil, map[string]any{"retry-after": "60", "x-amzn-requestid": "7f1c", "grpc-status": "8"}},
+		{[]string{}, nil},
+		{[]string{"x-AMZN-requestId", "Missing"}, map[string]any{"x-amzn-requestid": "7f1c"}},
+		{
+			[]string{"Location", "Set-Cookie", "authorization"},
+			map[string]any{"location": "https://xxxxx@example.com/?key=xxxxx", "set-cookie": "xxxxx", "authorization": "xxxxx"},
+		},
+	} {
+		var j journal
+		backoffslog.New(j.logger(), &backoffslog.Options{Headers: c.names})(t.Context(), event)
+		require.Equal(t, c.want, j.records(t)[0]["header"])
+	}
+}
+
+// An outage: a thousand calls in each of three seconds.
+func TestAnOutageDoesNotFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 2})
+		for range 3 {
+			for range 1000 {
+				observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Err: errBoom})
+			}
+			observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonBudget})
+			observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "other", Reason: backoff.ReasonBudget})
+			for range 5 {
+				observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "fetch", Transition: new(backoff.Transition)})
+			}
+			time.Sleep(time.Second)
+		}
+		count := map[any]int{}
+		var suppressed []any
+		for _, r := range j.records(t) {
+			count[r["msg"]]++
+			if n, ok := r["suppressed"]; ok {
+				suppressed = append(suppressed, n)
+			}
+		}
+		require.Equal(t, map[any]int{"retry": 6, "give up": 6, "transition": 15}, count)
+		require.Equal(t, []any{998.0, 998.0}, suppressed)
+	})
+}
+
+// Whatever the traffic before it, the first of a kind is written.
+func TestTheFirstOfEachReasonIsWritten(t *testing.T) {
+	var j journal
+	observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})
+	for range 100 {
+		observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+		observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonPermanent})
+	}
+	observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 2})
+	observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonBudget})
+	require.Equal(t, "budget", j.records(t)[3]["reason"])
+}
+
+func TestNoLimitMeansEveryRecord(t *testing.T) {
+	var j journal
+	observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: -1})
+	for range 1000 {
+		observe(t.Context(), backoff.Event{Kind: backoff.EventRetry})
+	}
+	require.Len(t, j.records(t), 1000)
+}
+
+// Names may come from strangers; what is remembered of them does not grow with them.
+func TestManyOperationsShareALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})
+		for i := range 10_000 {
+			observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: fmt.Sprint("operation ", i)})
+		}
+		require.Len(t, j.records(t), 4096+1)
+		time.Sleep(time.Second)
+		observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "operation 9999"})
+		require.Equal(t, float64(10_000-4096-1), j.records(t)[4097]["suppressed"])
+	})
+}
+
+// Written or counted as suppressed: no event is lost, on any number of goroutines.
+func TestNothingIsLostUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var written, suppressed atomic.Int64
+		h := handler{slog.NewTextHandler(io.Discard, nil), func(_ context.Context, r *slog.Record) {
+			written.Add(1)
+			r.Attrs(func(a slog.Attr) bool {
+				if a.Key == "suppressed" {
+					suppressed.Add(int64(a.Value.Uint64()))
+				}
+				return true
+			})
+		}}
+		observe := backoffslog.New(slog.New(h), nil)
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for i := range 1000 {
+					observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
+					if i%100 == 0 {
+						time.Sleep(100 * time.Millisecond)
+					}
+				}
+			})
+		}
+		group.Wait()
+		time.Sleep(time.Second)
+		observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
+		require.EqualValues(t, 8001, written.Load()+suppressed.Load())
+	})
+}
+
+// errHostile is an error that wants to write to the log itself.
+var errHostile = errors.New("get \"https://ann:hunter2@example.com/?key=hunter2\": \x1b[31m\nlevel=INFO msg=\"all is well\"\x00\xff")
+
+func TestAHostileTextStaysOneRecordWithoutTheSecret(t *testing.T) {
+	for name, make := range map[string]func(io.Writer) slog.Handler{
+		"text": func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
+		"json": func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },
+	} {
+		var out bytes.Buffer
+		policy := backoff.Policy{
+			Name: "https://ann:hunter2@example.com/?key=hunter2", MaxAttempts: 1, Idempotency: backoff.Keyed,
+			Observer: backoffslog.New(slog.New(make(&out)), nil),
+		}
+		ctx := backoff.WithIdempotencyKey(t.Context(), "hunter2")
+		err := policy.Do(ctx, failing(errHostile))
+		require.ErrorContains(t, err, "hunter2", "the caller's error is not changed")
+		require.NotContains(t, out.String(), "hunter2", name)
+		require.Equal(t, 1, strings.Count(out.String(), "\n"), name)
+		require.NotContains(t, out.String(), "\x1b", name)
+	}
+}
+
+type panicking struct{}
+
+func (*panicking) Error() string { panic("no text") }
+
+func TestAnErrorThatPanicsIsLoggedAllTheSame(t *testing.T) {
+	var j journal
+	backoffslog.New(j.logger(), nil)(t.Context(), backoff.Event{Kind: backoff.EventRetry, Err: new(panicking)})
+	require.Equal(t, "(Error panicked)", j.records(t)[0]["error"])
+	require.Equal(t, "*backoffslog_test.panicking", j.records(t)[0]["error_type"])
+}
+
+func TestWhatIsOffCostsNoAllocation(t *testing.T) {
+	logger := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError}))
+	own := &backoffslog.Options{Level: func(backoff.Event) slog.Level { return backoffslog.LevelOff }}
+	for _, o := range []*backoffslog.Options{nil, own} {
+		observe := backoffslog.New(logger, o)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			observe(context.Background(), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
+			observe(context.Background(), backoff.Event{Kind: backoff.EventRetry, Err: errBoom})
+		}))
+	}
+}

@@ -1,0 +1,144 @@
+package backoffslog
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// describe adds what is known of an event.
+func (w *writer) describe(r *slog.Record, e *backoff.Event) {
+	r.AddAttrs(slog.String("operation", Redact(e.Name)))
+	if e.Kind == backoff.EventTransition {
+		if e.Transition != nil {
+			addTransition(r, e.Transition)
+		}
+		return
+	}
+	addAttempt(r, e)
+	if stops(e.Kind) {
+		r.AddAttrs(slog.String("reason", e.Reason.String()))
+	}
+	if e.Waiting {
+		r.AddAttrs(slog.Bool("waiting", true))
+	}
+	if e.Err != nil {
+		r.AddAttrs(slog.String("class", e.Class.String()))
+		addError(r, e.Err)
+	}
+	addTimes(r, e)
+	if group := w.pick(e.Header); len(group) > 0 {
+		r.AddAttrs(slog.GroupAttrs("header", group...))
+	}
+}
+
+func stops(k backoff.EventKind) bool {
+	return k == backoff.EventGiveUp || k == backoff.EventRefused
+}
+
+func addAttempt(r *slog.Record, e *backoff.Event) {
+	if e.Kind == backoff.EventRefused && e.Attempt == 0 {
+		return
+	}
+	r.AddAttrs(slog.Int("attempt", e.Attempt))
+	if e.MaxAttempts > 0 {
+		r.AddAttrs(slog.Int("max_attempts", e.MaxAttempts))
+	}
+	if e.Kind == backoff.EventHedgeWon || e.Kind == backoff.EventHedgeLost {
+		r.AddAttrs(slog.Int("hedge", e.Attempt-1))
+	}
+}
+
+func addError(r *slog.Record, err error) {
+	r.AddAttrs(slog.String("error", Redact(textOf(err))), slog.String("error_type", ErrorType(err)))
+}
+
+// textOf is the error's text, also if it panics, as that of a nil pointer in an error may.
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "(Error panicked)"
+		}
+	}()
+	return err.Error()
+}
+
+// addTimes adds those of the next attempt where there is one, and of the last where it
+// was waited for.
+func addTimes(r *slog.Record, e *backoff.Event) {
+	again := e.Kind == backoff.EventRetry || e.Kind == backoff.EventReconnect
+	if again || e.Delay > 0 {
+		r.AddAttrs(slog.Duration("delay", e.Delay))
+	}
+	if again || e.Wait > 0 {
+		r.AddAttrs(slog.Duration("wait", e.Wait))
+	}
+	if again || e.Slept > 0 {
+		r.AddAttrs(slog.Duration("slept", e.Slept))
+	}
+	if e.Hint > 0 {
+		r.AddAttrs(slog.Duration("hint", e.Hint))
+	}
+	if again || e.Kind == backoff.EventGiveUp || e.Elapsed > 0 {
+		r.AddAttrs(slog.Duration("elapsed", e.Elapsed))
+	}
+}
+
+func addTransition(r *slog.Record, t *backoff.Transition) {
+	r.AddAttrs(
+		slog.String("from", t.From.String()),
+		slog.String("to", t.To.String()),
+		slog.String("trigger", t.Trigger.String()),
+		slog.Uint64("generation", t.Generation),
+	)
+	if t.RetryAfter > 0 {
+		r.AddAttrs(slog.Duration("retry_after", t.RetryAfter.Round(time.Millisecond)))
+	}
+	if t.Err != nil {
+		addError(r, t.Err)
+	}
+}
+
+// header is one that is logged.
+type header struct {
+	name   string // in lower case
+	secret bool
+}
+
+func headersOf(names []string) []header {
+	if names == nil {
+		names = DefaultHeaders()
+	}
+	all := make([]header, len(names))
+	for i, name := range names {
+		all[i] = header{strings.ToLower(name), sensitive(name)}
+	}
+	return all
+}
+
+const longestHeader = 256
+
+// pick returns the headers that are logged.
+func (w *writer) pick(h map[string][]string) []slog.Attr {
+	if len(h) == 0 {
+		return nil
+	}
+	var group []slog.Attr
+	for _, wanted := range w.headers {
+		for name, values := range h {
+			if strings.EqualFold(name, wanted.name) {
+				group = append(group, slog.String(wanted.name, wanted.show(values)))
+			}
+		}
+	}
+	return group
+}
+
+func (h header) show(values []string) string {
+	if h.secret {
+		return mask
+	}
+	return clip(Redact(strings.Join(values, ", ")), longestHeader)
+}

@@ -1,0 +1,72 @@
+// Package backoffotel tells OpenTelemetry what policies, hedges and breakers do.
+//
+//	policy := backoff.Policy{Name: "fetch", Observer: backoff.Observers(
+//		backoffotel.Metrics(nil),
+//		backoffotel.SpanEvents,
+//	)}
+//	fetch := backoffotel.Trace(nil, "fetch", &policy)
+//
+// [Metrics] counts, [SpanEvents] adds events to the span of the call's context, and
+// [Trace] makes spans: one for the call, one below it for each attempt. Each can be used
+// alone. For package backoffhttp over otelhttp, which makes the spans of attempts itself,
+// there is [Resends].
+//
+// The package imports the API of OpenTelemetry; the SDK, and where all this is sent, are
+// the program's.
+//
+// # Names
+//
+// Where the semantic conventions have a name, it is used: error.type (see
+// [backoffslog.ErrorType]), exception.message, http.request.resend_count,
+// http.response.header.*. All others begin with "backoff.". Times are in seconds. An
+// error's text goes through [backoffslog.Redact], on spans only, and never becomes an
+// attribute of a metric.
+package backoffotel
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+
+	"github.com/gobackoff/backoff/backoffslog"
+)
+
+const scope = "github.com/gobackoff/backoff/contrib/backoffotel"
+
+// The attributes that the conventions have no name for.
+const (
+	keyOperation   = attribute.Key("backoff.operation") // the name of the policy, hedge or breaker
+	keyOutcome     = attribute.Key("backoff.outcome")
+	keyReason      = attribute.Key("backoff.reason")
+	keyClass       = attribute.Key("backoff.class")
+	keyAttempt     = attribute.Key("backoff.attempt") // from 1
+	keyMaxAttempts = attribute.Key("backoff.max_attempts")
+	keyDelay       = attribute.Key("backoff.delay") // before jitter
+	keyWait        = attribute.Key("backoff.wait")  // that will be slept
+	keySlept       = attribute.Key("backoff.slept")
+	keyHint        = attribute.Key("backoff.hint")
+	keyElapsed     = attribute.Key("backoff.elapsed")
+	keyWaiting     = attribute.Key("backoff.waiting")
+	keyHedge       = attribute.Key("backoff.hedge")
+	keyFrom        = attribute.Key("backoff.breaker.from")
+	keyTo          = attribute.Key("backoff.breaker.to")
+	keyTrigger     = attribute.Key("backoff.breaker.trigger")
+	keyState       = attribute.Key("backoff.breaker.state")
+)
+
+func seconds(k attribute.Key, d time.Duration) attribute.KeyValue { return k.Float64(d.Seconds()) }
+
+func errorType(err error) attribute.KeyValue {
+	return semconv.ErrorTypeKey.String(backoffslog.ErrorType(err))
+}
+
+// message is the error's text without its secrets, also if it panics.
+func message(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "(Error panicked)"
+		}
+	}()
+	return backoffslog.Redact(err.Error())
+}

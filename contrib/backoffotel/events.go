@@ -1,0 +1,102 @@
+package backoffotel
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffslog"
+)
+
+// SpanEvents is a [backoff.Observer] that adds an event to the span in the context of the
+// call, if that is recorded: of every retry, reconnect, refusal, hedge and transition, and
+// of the end, but for success at the first attempt. The events are named after their kind,
+// such as backoff.retry and backoff.give_up, and have the attributes that apply, as the
+// records of package backoffslog do: backoff.operation, backoff.attempt and so on,
+// error.type, exception.message, http.response.header.* for the headers of
+// [backoffslog.DefaultHeaders], and on a retry http.request.resend_count, as the request
+// that follows has it.
+//
+// It also tells the span of an attempt under [Trace] the class of its error.
+func SpanEvents(ctx context.Context, e backoff.Event) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok && c != nil {
+		c.hear(&e)
+	}
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() || e.Kind == backoff.EventSuccess && e.Attempt <= 1 {
+		return
+	}
+	span.AddEvent("backoff."+strings.ReplaceAll(e.Kind.String(), " ", "_"), trace.WithAttributes(attributesOf(&e)...))
+}
+
+func attributesOf(e *backoff.Event) []attribute.KeyValue {
+	all := []attribute.KeyValue{keyOperation.String(backoffslog.Redact(e.Name))}
+	if e.Transition != nil {
+		return withTransition(all, e.Transition)
+	}
+	if e.Attempt > 0 {
+		all = append(all, keyAttempt.Int(e.Attempt))
+	}
+	if e.MaxAttempts > 0 {
+		all = append(all, keyMaxAttempts.Int(e.MaxAttempts))
+	}
+	switch e.Kind {
+	case backoff.EventRetry:
+		all = append(all, semconv.HTTPRequestResendCount(e.Attempt))
+	case backoff.EventHedgeWon, backoff.EventHedgeLost:
+		all = append(all, keyHedge.Int(e.Attempt-1))
+	case backoff.EventGiveUp, backoff.EventRefused:
+		all = append(all, keyReason.String(e.Reason.String()))
+	}
+	if e.Waiting {
+		all = append(all, keyWaiting.Bool(true))
+	}
+	if e.Err != nil {
+		all = append(withError(all, e.Err), keyClass.String(e.Class.String()))
+	}
+	return withHeader(withTimes(all, e), e.Header)
+}
+
+func withError(all []attribute.KeyValue, err error) []attribute.KeyValue {
+	return append(all, errorType(err), semconv.ExceptionMessage(message(err)))
+}
+
+func withTransition(all []attribute.KeyValue, t *backoff.Transition) []attribute.KeyValue {
+	all = append(all, keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String()))
+	if t.Err != nil {
+		all = withError(all, t.Err)
+	}
+	return all
+}
+
+func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue {
+	if e.Kind == backoff.EventRetry || e.Kind == backoff.EventReconnect {
+		all = append(all, seconds(keyDelay, e.Delay), seconds(keyWait, e.Wait))
+	}
+	all = append(all, seconds(keySlept, e.Slept), seconds(keyElapsed, e.Elapsed))
+	if e.Hint > 0 {
+		all = append(all, seconds(keyHint, e.Hint))
+	}
+	return all
+}
+
+var headers = backoffslog.DefaultHeaders()
+
+func withHeader(all []attribute.KeyValue, h map[string][]string) []attribute.KeyValue {
+	for name, values := range h {
+		for _, wanted := range headers {
+			if strings.EqualFold(name, wanted) {
+				shown := make([]string, len(values))
+				for i, v := range values {
+					shown[i] = backoffslog.Redact(v)
+				}
+				all = append(all, semconv.HTTPResponseHeader(strings.ToLower(name), shown...))
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,196 @@
+package backoffotel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+
+	"github.com/gobackoff/backoff"
+)
+
+// What became of a call, as backoff.outcome tells it.
+const (
+	outcomeFirst   = "first_attempt" // success at once
+	outcomeRetried = "after_retries" // success later, or of a hedged call
+	outcomeFailed  = "failure"
+	outcomeWon     = "won"
+	outcomeLost    = "lost"
+)
+
+// Metrics returns an [backoff.Observer] that counts by mp; nil means the global
+// MeterProvider. One may serve any number of policies, hedges and breakers, and is safe for
+// concurrent use. All metrics have the attribute backoff.operation, the name of what they
+// tell of; beside it:
+//
+//	backoff.call.attempts        histogram, {attempt}: of each call when it is over; its count is the
+//	                             calls, its sum the attempts. backoff.outcome: first_attempt,
+//	                             after_retries or failure, then with backoff.reason and error.type
+//	backoff.retries              counter, {retry}: when announced; error.type, backoff.class
+//	backoff.reconnects           counter, {reconnect}: the same of Policy.Keep
+//	backoff.retry.delay          histogram, s: before jitter
+//	backoff.retry.wait           histogram, s: with jitter, hint and budget
+//	backoff.retry.slept          histogram, s: what became of it
+//	backoff.refusals             counter, {refusal}: by breakers, and by budgets where the call went
+//	                             on; backoff.reason
+//	backoff.hedges               counter, {hedge}: backoff.outcome: won or lost
+//	backoff.breaker.transitions  counter, {transition}: backoff.breaker.from, .to and .trigger
+//	backoff.breaker.state        gauge: 1 for the state in backoff.breaker.state that the breaker
+//	                             is in, 0 for the others; from its first transition on
+//
+// So load is amplified by the sum over the count of backoff.call.attempts. Retries without
+// failures say that thresholds are wrong; retries without calls that succeed
+// after_retries, that the service is broken in a way that retries do not help.
+//
+// Cardinality: a call has at most 2 + 12 reasons times the types of errors for an operation,
+// a retry 6 classes times these. The types are statuses, codes and types of the program,
+// never texts. The operations are as many as there are names: do not name policies after
+// what a stranger sends. The SDK has a limit besides.
+func Metrics(mp metric.MeterProvider) backoff.Observer {
+	return newInstruments(mp).observe
+}
+
+type instruments struct {
+	successes successes
+
+	attempts                      metric.Int64Histogram
+	retries, reconnects           metric.Int64Counter
+	delay, wait, slept            metric.Float64Histogram
+	refusals, hedges, transitions metric.Int64Counter
+	state                         metric.Int64Gauge
+}
+
+func meterOf(mp metric.MeterProvider) metric.Meter {
+	if mp == nil {
+		mp = otel.GetMeterProvider()
+	}
+	return mp.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
+}
+
+// newInstruments hands what a provider refuses to the program's error handler, as
+// instrumentation does.
+func newInstruments(mp metric.MeterProvider) *instruments {
+	m := meterOf(mp)
+	counter := func(name, unit, description string) metric.Int64Counter {
+		return must(m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description)))
+	}
+	times := func(name, description string) metric.Float64Histogram {
+		return must(m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(
+			.005, .01, .025, .05, .1, .2, .4, .8, 1.6, 3.2, 6.4, 12.8, 30, 60, 120, 300)))
+	}
+	return &instruments{
+		attempts: must(m.Int64Histogram("backoff.call.attempts", metric.WithUnit("{attempt}"),
+			metric.WithDescription("Attempts of calls that are over."), metric.WithExplicitBucketBoundaries(0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20))),
+		retries:     counter("backoff.retries", "{retry}", "Retries of calls."),
+		reconnects:  counter("backoff.reconnects", "{reconnect}", "Runs that follow another one."),
+		delay:       times("backoff.retry.delay", "Delays before retries and reconnects, before jitter."),
+		wait:        times("backoff.retry.wait", "Waits before retries and reconnects, with jitter and hints."),
+		slept:       times("backoff.retry.slept", "Time slept before attempts."),
+		refusals:    counter("backoff.refusals", "{refusal}", "Refusals by breakers and budgets."),
+		hedges:      counter("backoff.hedges", "{hedge}", "Hedges that were sent."),
+		transitions: counter("backoff.breaker.transitions", "{transition}", "Changes of state of breakers."),
+		state: must(m.Int64Gauge("backoff.breaker.state", metric.WithUnit("1"),
+			metric.WithDescription("1 for the state that a breaker is in, 0 for the others."))),
+	}
+}
+
+func must[T any](instrument T, err error) T {
+	if err != nil {
+		otel.Handle(err)
+	}
+	return instrument
+}
+
+func (i *instruments) observe(ctx context.Context, e backoff.Event) {
+	name := keyOperation.String(e.Name)
+	if e.Slept > 0 && e.Kind != backoff.EventRefused { // there, the wait goes on
+		i.slept.Record(ctx, e.Slept.Seconds(), metric.WithAttributes(name))
+	}
+	switch e.Kind {
+	case backoff.EventSuccess:
+		if e.Attempt <= 1 {
+			i.attempts.Record(ctx, int64(e.Attempt), i.successes.of(e.Name)...)
+			return
+		}
+		i.attempts.Record(ctx, int64(e.Attempt), metric.WithAttributes(name, keyOutcome.String(outcomeRetried)))
+	case backoff.EventGiveUp:
+		i.attempts.Record(ctx, int64(e.Attempt), metric.WithAttributes(withType(e.Err, name, keyOutcome.String(outcomeFailed), keyReason.String(e.Reason.String()))...))
+	case backoff.EventRetry:
+		i.again(ctx, i.retries, e)
+	case backoff.EventReconnect:
+		i.again(ctx, i.reconnects, e)
+	case backoff.EventRefused:
+		i.refusals.Add(ctx, 1, metric.WithAttributes(name, keyReason.String(e.Reason.String())))
+	case backoff.EventHedgeWon:
+		i.hedges.Add(ctx, 1, metric.WithAttributes(name, keyOutcome.String(outcomeWon)))
+	case backoff.EventHedgeLost:
+		i.hedges.Add(ctx, 1, metric.WithAttributes(name, keyOutcome.String(outcomeLost)))
+	case backoff.EventTransition:
+		i.turn(ctx, e.Transition)
+	}
+}
+
+func withType(err error, attributes ...attribute.KeyValue) []attribute.KeyValue {
+	if err != nil {
+		attributes = append(attributes, errorType(err))
+	}
+	return attributes
+}
+
+// again counts an attempt that another one follows.
+func (i *instruments) again(ctx context.Context, counter metric.Int64Counter, e backoff.Event) {
+	name := keyOperation.String(e.Name)
+	counter.Add(ctx, 1, metric.WithAttributes(withType(e.Err, name, keyClass.String(e.Class.String()))...))
+	i.delay.Record(ctx, e.Delay.Seconds(), metric.WithAttributes(name))
+	i.wait.Record(ctx, e.Wait.Seconds(), metric.WithAttributes(name))
+}
+
+func (i *instruments) turn(ctx context.Context, t *backoff.Transition) {
+	if t == nil {
+		return
+	}
+	name := keyOperation.String(t.Name)
+	i.transitions.Add(ctx, 1, metric.WithAttributes(name, keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String())))
+	for _, s := range [...]backoff.State{backoff.StateClosed, backoff.StateOpen, backoff.StateHalfOpen} {
+		is := int64(0)
+		if s == t.To {
+			is = 1
+		}
+		i.state.Record(ctx, is, metric.WithAttributes(name, keyState.String(s.String())))
+	}
+}
+
+// WatchBudget has mp, or the global MeterProvider if it is nil, read the state of b whenever
+// metrics are collected:
+//
+//	backoff.budget.allowed  gauge, {retry}: retries that the successes within the window pay for
+//	backoff.budget.used     gauge, {retry}: retries granted within the window
+//
+// with the name as backoff.operation. A refusal is counted by [Metrics] as a failure with the reason budget.
+// The budget is read, under its lock, until Unregister is called on what is returned.
+// An invalid budget is refused with the error of its Validate.
+func WatchBudget(mp metric.MeterProvider, name string, b *backoff.RetryBudget) (metric.Registration, error) {
+	if err := b.Validate(); err != nil {
+		return nil, err
+	}
+	m := meterOf(mp)
+	allowed, err := m.Int64ObservableGauge("backoff.budget.allowed", metric.WithUnit("{retry}"),
+		metric.WithDescription("Retries that the successes within the budget's window pay for."))
+	if err != nil {
+		return nil, err
+	}
+	used, err := m.Int64ObservableGauge("backoff.budget.used", metric.WithUnit("{retry}"),
+		metric.WithDescription("Retries granted within the budget's window."))
+	if err != nil {
+		return nil, err
+	}
+	attributes := metric.WithAttributes(keyOperation.String(name))
+	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := b.Stats()
+		o.ObserveInt64(allowed, int64(s.Allowed), attributes)
+		o.ObserveInt64(used, int64(s.Retries), attributes)
+		return nil
+	}, allowed, used)
+}

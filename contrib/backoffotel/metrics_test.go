@@ -1,0 +1,243 @@
+package backoffotel_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffotel"
+)
+
+// Contract row 74: every series of the documents, from calls of every kind.
+func TestEverySeriesIsInTheMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		observer := backoffotel.Metrics(mp)
+		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: observer}
+		hinted := backoff.RetryAfter(throttled{}, time.Minute)
+		require.NoError(t, policy.Do(t.Context(), failing(nil)))
+		require.NoError(t, policy.Do(t.Context(), failing(errBoom, nil)))
+		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, hinted)), backoff.ErrExhausted)
+		require.Error(t, policy.Do(t.Context(), failing(backoff.Permanent(errBoom))))
+
+		sums, counts := collect(t, reader)
+		const boom, first = "error.type=*errors.errorString", "backoff.operation=fetch"
+		require.Equal(t, map[series]float64{
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=first_attempt"}:                                  1,
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=after_retries"}:                                  2,
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=failure,backoff.reason=attempts,error.type=429"}: 3,
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=failure,backoff.reason=permanent," + boom}:       1,
+			{"backoff.retries {retry}", "backoff.class=unknown," + first + "," + boom}:                                     2,
+			{"backoff.retries {retry}", "backoff.class=throttled," + first + ",error.type=429"}:                            1,
+			{"backoff.retry.delay s", first}: 2 + 2 + 4,
+			{"backoff.retry.wait s", first}:  1 + 1 + 63,
+			{"backoff.retry.slept s", first}: 1 + 1 + 63,
+		}, sums)
+		for s, n := range counts {
+			if strings.HasPrefix(s.name, "backoff.call") {
+				require.Equal(t, 1.0, n, s)
+			} else {
+				require.Equal(t, 3.0, n, s)
+			}
+		}
+	})
+}
+
+func TestABreakersStateAndTransitionsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		b := &backoff.Breaker{
+			Name: "search", Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter,
+			Observer: backoffotel.Metrics(mp),
+		}
+		require.Error(t, b.Do(t.Context(), failing(errBoom)))
+		require.ErrorIs(t, b.Do(t.Context(), failing(nil)), backoff.ErrOpen)
+		synctest.Wait()
+		sums, _ := collect(t, reader)
+		require.Equal(t, map[series]float64{
+			{"backoff.breaker.transitions {transition}", "backoff.breaker.from=closed,backoff.breaker.to=open,backoff.breaker.trigger=streak,backoff.operation=search"}: 1,
+			{"backoff.breaker.state 1", "backoff.breaker.state=closed,backoff.operation=search"}:                                                                        0,
+			{"backoff.breaker.state 1", "backoff.breaker.state=open,backoff.operation=search"}:                                                                          1,
+			{"backoff.breaker.state 1", "backoff.breaker.state=half-open,backoff.operation=search"}:                                                                     0,
+			{"backoff.refusals {refusal}", "backoff.operation=search,backoff.reason=open"}:                                                                              1,
+		}, sums)
+		time.Sleep(time.Minute)
+		require.NoError(t, b.Do(t.Context(), failing(nil)))
+		require.NoError(t, b.Do(t.Context(), failing(nil)))
+		synctest.Wait()
+		sums, _ = collect(t, reader)
+		require.Equal(t, 1.0, sums[series{"backoff.breaker.state 1", "backoff.breaker.state=closed,backoff.operation=search"}])
+		require.Equal(t, 0.0, sums[series{"backoff.breaker.state 1", "backoff.breaker.state=open,backoff.operation=search"}])
+	})
+}
+
+func TestHedgesAndReconnectsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		observer := backoffotel.Metrics(mp)
+		h := &backoff.Hedge{Name: "read", MaxAttempts: 3, Delay: time.Second, MaxExtraLoad: -1, Observer: observer}
+		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
+			if backoff.HedgeNumber(ctx) == 1 {
+				time.Sleep(1500 * time.Millisecond)
+				return 1, nil
+			}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}, nil)
+		require.NoError(t, err)
+		policy := backoff.Policy{Name: "watch", Observer: observer}
+		require.Error(t, policy.Keep(t.Context(), failing(errBoom, errBoom, backoff.Permanent(errBoom))))
+		sums, _ := collect(t, reader)
+		require.Equal(t, 1.0, sums[series{"backoff.hedges {hedge}", "backoff.operation=read,backoff.outcome=won"}])
+		require.Equal(t, 1.0, sums[series{"backoff.hedges {hedge}", "backoff.operation=read,backoff.outcome=lost"}])
+		require.Equal(t, 2.0, sums[series{"backoff.reconnects {reconnect}", "backoff.class=unknown,backoff.operation=watch,error.type=*errors.errorString"}])
+	})
+}
+
+func TestABudgetIsReadWhenMetricsAreCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		var budget backoff.RetryBudget
+		watch, err := backoffotel.WatchBudget(mp, "fetch", &budget)
+		require.NoError(t, err)
+		policy := backoff.Policy{Name: "fetch", Budget: &budget, Observer: backoffotel.Metrics(mp)}
+		for range 100 {
+			require.NoError(t, policy.Do(t.Context(), failing(nil)))
+		}
+		require.NoError(t, policy.Do(t.Context(), failing(errBoom, nil)))
+		sums, _ := collect(t, reader)
+		allowed, used := series{"backoff.budget.allowed {retry}", "backoff.operation=fetch"}, series{"backoff.budget.used {retry}", "backoff.operation=fetch"}
+		require.EqualValues(t, budget.Stats().Allowed, sums[allowed])
+		require.Positive(t, sums[allowed])
+		require.Equal(t, 1.0, sums[used])
+		require.NoError(t, watch.Unregister())
+		sums, _ = collect(t, reader)
+		require.NotContains(t, sums, allowed)
+	})
+}
+
+func TestABudgetThatIsNoneIsRefused(t *testing.T) {
+	mp, _ := metering()
+	_, err := backoffotel.WatchBudget(mp, "fetch", nil)
+	require.EqualError(t, err, "backoff: RetryBudget is nil")
+	_, err = backoffotel.WatchBudget(mp, "fetch", &backoff.RetryBudget{Floor: -1})
+	require.ErrorContains(t, err, "RetryBudget.Floor")
+}
+
+// load makes calls under an observer, and returns what the metrics say of them.
+func load(t *testing.T, op func(call, attempt int) error) (retries, recovered, failed float64) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		policy := backoff.Policy{Name: "fetch", Observer: backoffotel.Metrics(mp)}
+		for call := range 100 {
+			attempt := 0
+			policy.Do(t.Context(), func(context.Context) error { attempt++; return op(call, attempt) })
+		}
+		sums, counts := collect(t, reader)
+		for s, n := range sums {
+			if strings.HasPrefix(s.name, "backoff.retries ") {
+				retries += n
+			}
+		}
+		for s, n := range counts {
+			switch {
+			case strings.Contains(s.attributes, "outcome=after_retries"):
+				recovered += n
+			case strings.Contains(s.attributes, "outcome=failure"):
+				failed += n
+			}
+		}
+	})
+	return retries, recovered, failed
+}
+
+// Contract row 75. "When retry rate spikes without a matching error rate, your retry budget
+// or breaker thresholds are wrong; when retries climb but never converge, the upstream is broken
+// in a way that retries cannot fix."
+func TestTheMetricsTellRescueFromAmplification(t *testing.T) {
+	retries, recovered, failed := load(t, func(call, attempt int) error {
+		if attempt == 1 && call%2 == 0 {
+			return errBoom
+		}
+		return nil
+	})
+	require.Equal(t, []float64{50, 50, 0}, []float64{retries, recovered, failed}, "retries without errors")
+
+	retries, recovered, failed = load(t, func(int, int) error { return errBoom })
+	require.Equal(t, []float64{300, 0, 100}, []float64{retries, recovered, failed}, "retries that never converge")
+}
+
+// An error's text holds what has no end, and what nobody may know: it is no attribute.
+func TestTextsAreNoAttributesOfMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		policy := backoff.Policy{Name: "fetch", Observer: backoffotel.Metrics(mp)}
+		require.Error(t, policy.Do(t.Context(), failing(throttled{})))
+		sums, _ := collect(t, reader)
+		require.NotEmpty(t, sums)
+		for s := range sums {
+			require.NotContains(t, s.attributes, "hunter2")
+			require.NotContains(t, s.attributes, "throttled by")
+		}
+	})
+}
+
+// What is kept for the calls that succeed at once is bounded; what is counted is not.
+func TestManyOperationsAreCountedAllTheSame(t *testing.T) {
+	reader := metric.NewManualReader(metric.WithCardinalityLimitSelector(func(metric.InstrumentKind) (int, bool) { return 0, true }))
+	observe := backoffotel.Metrics(metric.NewMeterProvider(metric.WithReader(reader)))
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for i := range 1500 {
+				observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: fmt.Sprint(i), Attempt: 1})
+			}
+		})
+	}
+	group.Wait()
+	_, counts := collect(t, reader)
+	require.Len(t, counts, 1500)
+	for s, n := range counts {
+		require.Equal(t, 4.0, n, s)
+	}
+}
+
+func TestASuccessAtOnceAllocatesNothing(t *testing.T) {
+	mp, _ := metering()
+	observe := backoff.Observers(backoffotel.Metrics(mp), backoffotel.SpanEvents)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		observe(context.Background(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+	}))
+}
+
+func TestTheGlobalProviderIsTheDefault(t *testing.T) {
+	before := otel.GetMeterProvider()
+	defer otel.SetMeterProvider(before)
+	mp, reader := metering()
+	otel.SetMeterProvider(mp)
+	backoffotel.Metrics(nil)(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+	sums, _ := collect(t, reader)
+	require.Len(t, sums, 1)
+}
+
+func BenchmarkMetrics(b *testing.B) {
+	mp, _ := metering()
+	for name, observer := range map[string]backoff.Observer{"sdk": backoffotel.Metrics(mp), "noop": backoffotel.Metrics(noop.NewMeterProvider()), "events": backoffotel.SpanEvents} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				observer(context.Background(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+			}
+		})
+	}
+}

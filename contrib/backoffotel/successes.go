@@ -1,0 +1,48 @@
+package backoffotel
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// successes keeps the attributes of calls that succeed at once, as most do, so that each
+// need not make its own.
+type successes struct {
+	byName atomic.Pointer[map[string][]metric.RecordOption]
+	mu     sync.Mutex // for those who add a name
+}
+
+const maxSuccesses = 1000
+
+func (s *successes) of(name string) []metric.RecordOption {
+	known := s.byName.Load()
+	if known != nil {
+		if options, ok := (*known)[name]; ok {
+			return options
+		}
+		if len(*known) >= maxSuccesses {
+			return successOptions(name)
+		}
+	}
+	return s.add(name)
+}
+
+func (s *successes) add(name string) []metric.RecordOption {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string][]metric.RecordOption{}
+	if known := s.byName.Load(); known != nil {
+		all = maps.Clone(*known)
+	}
+	options := successOptions(name)
+	all[name] = options
+	s.byName.Store(&all)
+	return options
+}
+
+func successOptions(name string) []metric.RecordOption {
+	return []metric.RecordOption{metric.WithAttributes(keyOperation.String(name), keyOutcome.String(outcomeFirst))}
+}

@@ -1,0 +1,245 @@
+package backoffotel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffotel"
+)
+
+// Contract rows 10, 73 and 76: every field of the documents is in the events of the span
+// that the caller had.
+func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, exporter := tracing()
+		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
+		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
+		hinted := backoff.RetryAfter(backoff.Mark(throttled{}, backoff.ClassThrottled), time.Minute)
+		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, hinted, errBoom)), backoff.ErrExhausted)
+		require.NoError(t, policy.Do(ctx, failing(nil)), "a success at once is no event")
+		require.NoError(t, policy.Do(ctx, failing(errBoom, nil)))
+		span.End()
+
+		events := exporter.GetSpans()[0].Events
+		require.Len(t, events, 5)
+		require.Equal(t, "backoff.retry", events[1].Name)
+		require.Equal(t, map[string]any{
+			"backoff.operation": "fetch", "backoff.attempt": int64(2), "backoff.max_attempts": int64(3), "http.request.resend_count": int64(2),
+			"error.type": "429", "exception.message": "throttled by https://xxxxx@example.com/?key=xxxxx", "backoff.class": "throttled",
+			"backoff.delay": 4.0, "backoff.wait": 63.0, "backoff.slept": 1.0, "backoff.elapsed": 1.0, "backoff.hint": 60.0,
+			"http.response.header.retry-after": []string{"60"}, "http.response.header.x-amzn-requestid": []string{"7f1c"}, "http.response.header.grpc-status": []string{"8"},
+		}, values(events[1].Attributes))
+		require.Equal(t, "backoff.give_up", events[2].Name)
+		require.Equal(t, map[string]any{
+			"backoff.operation": "fetch", "backoff.attempt": int64(3), "backoff.max_attempts": int64(3), "backoff.reason": "attempts",
+			"error.type": "*errors.errorString", "exception.message": "boom", "backoff.class": "unknown", "backoff.slept": 63.0, "backoff.elapsed": 64.0,
+		}, values(events[2].Attributes))
+		require.Equal(t, "backoff.success", events[4].Name)
+	})
+}
+
+// Contract row 128: every reason to stop is in an event.
+func TestEveryReasonIsInAnEvent(t *testing.T) {
+	tp, exporter := tracing()
+	ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
+	var want, got []string
+	for why := backoff.ReasonPermanent; why.String() != "unknown"; why++ {
+		backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventGiveUp, Reason: why})
+		want = append(want, why.String())
+	}
+	span.End()
+	for _, e := range exporter.GetSpans()[0].Events {
+		got = append(got, values(e.Attributes)["backoff.reason"].(string))
+	}
+	require.Equal(t, want, got)
+}
+
+func TestRefusalsTransitionsAndHedgesAreEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, exporter := tracing()
+		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
+		b := &backoff.Breaker{Name: "search", Streak: 1, StreakSpan: -1, Observer: backoffotel.SpanEvents}
+		require.Error(t, b.Do(ctx, failing(throttled{}, errBoom)))
+		require.Error(t, b.Do(ctx, failing(errBoom)))
+		synctest.Wait()
+		require.ErrorIs(t, b.Do(ctx, failing(nil)), backoff.ErrOpen)
+		backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventHedgeWon, Name: "read", Attempt: 2})
+		backoffotel.SpanEvents(ctx, backoff.Event{Kind: backoff.EventGiveUp, Waiting: true})
+		span.End()
+		events := exporter.GetSpans()[0].Events
+		require.Equal(t, "backoff.transition", events[0].Name)
+		require.Equal(t, map[string]any{
+			"backoff.operation": "search", "backoff.breaker.from": "closed", "backoff.breaker.to": "open", "backoff.breaker.trigger": "streak",
+			"error.type": "*errors.errorString", "exception.message": "boom",
+		}, values(events[0].Attributes))
+		require.Equal(t, "backoff.refused", events[1].Name)
+		require.Equal(t, "open", values(events[1].Attributes)["backoff.reason"])
+		require.Equal(t, "backoff.hedge_won", events[2].Name)
+		require.EqualValues(t, 1, values(events[2].Attributes)["backoff.hedge"])
+		require.Equal(t, true, values(events[3].Attributes)["backoff.waiting"])
+	})
+}
+
+// A call as a tree: its span, one per attempt below, and below these what the operation
+// traces itself.
+func TestACallIsATreeOfSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, exporter := tracing()
+		breaker := &backoff.Breaker{Name: "search"}
+		policy := &backoff.Policy{Name: "search", MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: backoffotel.SpanEvents}
+		service := backoffotel.Trace(tp, "search", backoff.Stack(breaker, policy))
+		op := failing(throttled{}, errBoom)
+		require.ErrorIs(t, service.Do(t.Context(), func(ctx context.Context) error {
+			_, span := tp.Tracer("test").Start(ctx, "query")
+			defer span.End()
+			time.Sleep(10 * time.Millisecond)
+			return op(ctx)
+		}), backoff.ErrExhausted)
+
+		spans := exporter.GetSpans()
+		require.Equal(t, []string{"query", "search attempt", "query", "search attempt", "search"}, names(spans))
+		call, first, second := spans[4], spans[1], spans[3]
+		require.False(t, call.Parent.IsValid())
+		for _, attempt := range []tracetest.SpanStub{first, second} {
+			require.Equal(t, call.SpanContext.SpanID(), attempt.Parent.SpanID())
+			require.Equal(t, 10*time.Millisecond, attempt.EndTime.Sub(attempt.StartTime))
+			require.Equal(t, trace.SpanKindInternal, attempt.SpanKind)
+		}
+		require.Equal(t, second.SpanContext.SpanID(), spans[2].Parent.SpanID())
+		require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(1), "error.type": "429", "backoff.class": "throttled"}, values(first.Attributes))
+		require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "throttled by https://xxxxx@example.com/?key=xxxxx"}, first.Status)
+		require.Equal(t, map[string]any{
+			"backoff.operation": "search", "backoff.attempt": int64(2), "http.request.resend_count": int64(1), "backoff.slept": 1.0,
+			"error.type": "*errors.errorString", "backoff.class": "unknown",
+		}, values(second.Attributes))
+		require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(2), "backoff.reason": "attempts", "error.type": "*errors.errorString"}, values(call.Attributes))
+		require.Equal(t, codes.Error, call.Status.Code)
+		require.Equal(t, []string{"backoff.retry", "backoff.give_up"}, []string{call.Events[0].Name, call.Events[1].Name})
+	})
+}
+
+func names(spans tracetest.SpanStubs) []string {
+	var all []string
+	for _, s := range spans {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+func TestASuccessHasNoError(t *testing.T) {
+	tp, exporter := tracing()
+	service := backoffotel.Trace(tp, "search", new(backoff.Policy))
+	v, err := backoff.DoValue(t.Context(), service, func(context.Context) (int, error) { return 7, nil })
+	require.NoError(t, err)
+	require.Equal(t, 7, v)
+	spans := exporter.GetSpans()
+	require.Equal(t, []string{"search attempt", "search"}, names(spans))
+	for _, s := range spans {
+		require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(1)}, values(s.Attributes))
+		require.Equal(t, codes.Unset, s.Status.Code)
+	}
+}
+
+// Without an observer the class is not known, but the times are right all the same.
+func TestWithoutAnObserverTheSpansEndAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, exporter := tracing()
+		policy := &backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+		require.Error(t, backoffotel.Trace(tp, "search", policy).Do(t.Context(), failing(errBoom)))
+		for _, s := range exporter.GetSpans()[:2] {
+			require.Equal(t, "search attempt", s.Name)
+			require.Zero(t, s.EndTime.Sub(s.StartTime))
+			require.NotContains(t, values(s.Attributes), "backoff.class")
+		}
+	})
+}
+
+// In any order of a stack: what is outside of Trace is not in its span.
+func TestABreakerOutsideRefusesWithoutASpan(t *testing.T) {
+	tp, exporter := tracing()
+	breaker := &backoff.Breaker{Name: "search"}
+	breaker.Trip()
+	outside := backoff.Stack(breaker, backoffotel.Trace(tp, "search", new(backoff.Policy)))
+	require.ErrorIs(t, outside.Do(t.Context(), failing(nil)), backoff.ErrOpen)
+	require.Empty(t, exporter.GetSpans())
+
+	inside := backoffotel.Trace(tp, "search", backoff.Stack(breaker, new(backoff.Policy)))
+	require.ErrorIs(t, inside.Do(t.Context(), failing(nil)), backoff.ErrOpen)
+	require.Equal(t, []string{"search"}, names(exporter.GetSpans()))
+	require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(0), "backoff.reason": "open", "error.type": "*backoff.OpenError"}, values(exporter.GetSpans()[0].Attributes))
+}
+
+// A policy inside the operation tells of attempts of its own, not of ours.
+func TestAPolicyInsideDoesNotEndTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, exporter := tracing()
+		inner := &backoff.Policy{Name: "inner", MaxAttempts: 2, Observer: backoffotel.SpanEvents}
+		outer := backoffotel.Trace(tp, "outer", &backoff.Policy{Name: "outer", Observer: backoffotel.SpanEvents})
+		require.Error(t, outer.Do(t.Context(), func(ctx context.Context) error {
+			defer time.Sleep(time.Hour)
+			return inner.Do(ctx, failing(throttled{}))
+		}))
+		spans := exporter.GetSpans()
+		require.Equal(t, []string{"outer attempt", "outer"}, names(spans))
+		require.GreaterOrEqual(t, spans[0].EndTime.Sub(spans[0].StartTime), time.Hour)
+		require.Equal(t, "permanent", values(spans[0].Attributes)["backoff.class"])
+		require.Len(t, spans[0].Events, 2, "of the inner policy")
+		require.Len(t, spans[1].Events, 1, "of the outer one")
+	})
+}
+
+func TestAPanicEndsTheSpans(t *testing.T) {
+	tp, exporter := tracing()
+	service := backoffotel.Trace(tp, "search", new(backoff.Policy))
+	require.PanicsWithValue(t, "oops", func() {
+		service.Do(t.Context(), func(context.Context) error { panic("oops") })
+	})
+	spans := exporter.GetSpans()
+	require.Equal(t, []string{"search attempt", "search"}, names(spans))
+	for _, s := range spans {
+		require.Equal(t, codes.Error, s.Status.Code)
+	}
+}
+
+func TestTheGlobalTracerIsTheDefault(t *testing.T) {
+	before := otel.GetTracerProvider()
+	defer otel.SetTracerProvider(before)
+	tp, exporter := tracing()
+	otel.SetTracerProvider(tp)
+	require.NoError(t, backoffotel.Trace(nil, "search", new(backoff.Policy)).Do(t.Context(), failing(nil)))
+	require.Len(t, exporter.GetSpans(), 2)
+}
+
+// Many calls at once share a Doer, and each has its own tree.
+func TestCallsDoNotMix(t *testing.T) {
+	tp, exporter := tracing()
+	service := backoffotel.Trace(tp, "search", &backoff.Policy{Schedule: backoff.Constant(0), Observer: backoffotel.SpanEvents})
+	const calls = 100
+	ended := make(chan error)
+	for range calls {
+		go func() { ended <- service.Do(t.Context(), failing(errBoom, errBoom, nil)) }()
+	}
+	for range calls {
+		require.NoError(t, <-ended)
+	}
+	attempts := map[trace.SpanID]int{}
+	for _, s := range exporter.GetSpans() {
+		if s.Parent.IsValid() {
+			attempts[s.Parent.SpanID()]++
+		}
+	}
+	require.Len(t, attempts, calls)
+	for _, n := range attempts {
+		require.Equal(t, 3, n)
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffslog"
+)
+
+const patience = 200 * time.Millisecond // of a client with one attempt
+
+// client makes calls at a steady rate, under a breaker, a policy and a budget that tell
+// three observers of all they do.
+type client struct {
+	service backoff.Doer
+	url     string
+	http    http.Client
+	metrics backoffmetrics.Metrics
+	tally   tally
+	made    atomic.Int64 // attempts
+}
+
+// newClient returns one whose breaker opens for a twentieth of a cycle at first.
+func newClient(out io.Writer, url string, cycle time.Duration) *client {
+	c := &client{url: url + "/orders?token=hunter2"} // a secret, which the log must not have
+	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: load}
+	observer := backoff.Observers(
+		backoffslog.New(slog.New(slog.NewTextHandler(out, nil)), &backoffslog.Options{PerSecond: 1}),
+		c.metrics.Observe,
+		c.tally.observe,
+	)
+	budget := new(backoff.RetryBudget)
+	c.metrics.WatchBudget("orders", budget)
+	breaker := &backoff.Breaker{
+		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,
+		OpenFor: backoff.Exponential{Initial: cycle / 20, Max: cycle / 8}, StreakSpan: cycle / 40,
+	}
+	policy := &backoff.Policy{
+		Name: "orders", Observer: observer, Classify: backoffhttp.Classify, Budget: budget,
+		AttemptTimeout: backoff.Constant(patience), Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
+	}
+	c.service = backoff.Stack(breaker, policy)
+	return c
+}
+
+// run makes calls until ctx ends.
+func (c *client) run(ctx context.Context) {
+	ticker := time.NewTicker(time.Second / load)
+	defer ticker.Stop()
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			calls.Go(func() { c.service.Do(ctx, c.get) }) // its observers tell what became of it
+		}
+	}
+}
+
+func (c *client) get(ctx context.Context) error {
+	c.made.Add(1)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := backoffhttp.Check(resp); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// serve serves the page and the metrics.
+func (c *client) serve(address string) (*http.Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &http.Server{Addr: listener.Addr().String(), Handler: c.metrics.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go s.Serve(listener)
+	return s, nil
+}

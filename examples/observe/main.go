@@ -1,0 +1,56 @@
+// Command observe shows what a service under load looks like to those who watch it: a
+// real HTTP server that is flaky, then slow, then down, and then comes back; log lines;
+// and a page and metrics at the address that is printed first.
+//
+//	go run ./observe           20 seconds, and a summary
+//	go run ./observe -for 10m  the same again and again, to watch the page
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+)
+
+const (
+	cycle = 20 * time.Second // of the server's moods
+	load  = 50               // calls per second
+)
+
+func main() {
+	length := flag.Duration("for", cycle, "how long to run")
+	address := flag.String("addr", "127.0.0.1:0", "where to serve the page")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, *address, *length); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, address string, length time.Duration) error {
+	server, err := startServer(cycle)
+	if err != nil {
+		return err
+	}
+	defer server.http.Close()
+	c := newClient(out, server.url, cycle)
+	defer c.http.CloseIdleConnections()
+	page, err := c.serve(address)
+	if err != nil {
+		return err
+	}
+	defer page.Close()
+	fmt.Fprintf(out, "page     http://%s/\nmetrics  http://%s/metrics\n\n", page.Addr, page.Addr)
+
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	c.run(ctx)
+	fmt.Fprintf(out, "\n%s", &c.tally)
+	return nil
+}
