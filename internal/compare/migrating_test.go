@@ -1,0 +1,3 @@
+package compare
+
+const migrating = "../../docs/migrating.md"
