@@ -29,7 +29,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name g
 
 # Modules that build half of the cloud. Under the race detector that takes longer than
 # everything else together: make race SLOW= does it all the same.
-SLOW ?= internal/bench internal/plugtest
+SLOW ?= internal/bench internal/compare internal/plugtest
 
 # The files whose tests need servers, and the modules they belong to.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)

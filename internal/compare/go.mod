@@ -6,8 +6,12 @@ replace github.com/gobackoff/backoff => ../..
 
 require (
 	github.com/afex/hystrix-go v0.0.0-20180502004556-fa1af6a1f4f5
+	github.com/avast/retry-go/v4 v4.7.0
 	github.com/avast/retry-go/v5 v5.1.1
 	github.com/aws/aws-sdk-go-v2 v1.47.6
+	github.com/cenkalti/backoff/v4 v4.3.0
+	github.com/cenkalti/backoff/v5 v5.0.3
+	github.com/cenkalti/backoff/v6 v6.0.1
 	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/cep21/circuit/v4 v4.1.0
 	github.com/eapache/go-resiliency v1.7.0

@@ -83,12 +83,11 @@ func failsafeCache(*testing.T) string {
 func failsafeBulkhead(t *testing.T) string {
 	return virtual(func(*testing.T) string {
 		executor := failsafe.With[any](bulkhead.NewBuilder[any](1).WithMaxWaitTime(time.Minute).Build())
-		var err error
-		began := time.Now()
-		together(2, time.Millisecond, func(int) {
-			err = errors.Join(err, executor.Run(func() error { time.Sleep(time.Second); return nil }))
+		began, errs := time.Now(), make([]error, 2)
+		together(2, time.Millisecond, func(i int) {
+			errs[i] = executor.Run(func() error { time.Sleep(time.Second); return nil })
 		})
-		return fmt.Sprintf("two calls of 1 s in turn, within %v, %s", time.Since(began).Round(time.Second), resultText(err))
+		return fmt.Sprintf("two calls of 1 s in turn, within %v, %s", time.Since(began).Round(time.Second), resultText(errors.Join(errs...)))
 	})(t)
 }
 

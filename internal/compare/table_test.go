@@ -177,7 +177,7 @@ func allAnswers(c table) map[string]bool {
 var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 
 func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
-	for _, name := range []string{document, migrating} {
+	for _, name := range []string{document} {
 		for _, match := range link.FindAllStringSubmatch(read(t, name), -1) {
 			_, err := os.Stat(filepath.Join("../../docs", match[1]))
 			require.NoError(t, err, name)
@@ -210,14 +210,6 @@ func each[L any](libraries map[string]L, observe func(*testing.T, L) string) map
 	all := map[string]observation{}
 	for name, library := range libraries {
 		all[name] = virtual(func(t *testing.T) string { return observe(t, library) })
-	}
-	return all
-}
-
-// without leaves out libraries to which the question does not apply.
-func without(all map[string]observation, names ...string) map[string]observation {
-	for _, name := range names {
-		delete(all, name)
 	}
 	return all
 }

@@ -1,3 +1,0 @@
-package compare
-
-const migrating = "../../docs/migrating.md"
