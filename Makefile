@@ -28,7 +28,8 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
 # Modules that build half of the cloud. Under the race detector that takes longer than
-# everything else together: make race SLOW= does it all the same.
+# everything else together: make race SLOW= does it all the same. (In internal/compare it
+# also finds a data race of another library, which a row there is about.)
 SLOW ?= internal/bench internal/compare internal/plugtest
 
 # The files whose tests need servers, and the modules they belong to.

@@ -25,7 +25,7 @@ var budgets = table{
 	libraries: []string{ours, "avast", "failsafe-go", "aws-sdk-go-v2"},
 	partly:    []string{"aws-sdk-go-v2"},
 	rows: []row{
-		{"storm", "1000 calls a second apart by 1 ms, which all fail within 1 ms, 4 attempts allowed, delays of 1 s: attempts per call",
+		{"storm", "1000 calls, one every ms, which all fail within 1 ms, 4 attempts allowed, delays of 1 s: attempts per call",
 			each(budgeted, attemptsInAStorm), "TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage", ""},
 		{"slow-storm", "the same where each failure takes 5 s",
 			each(budgeted, attemptsInASlowStorm), "TestAnOutageCostsNoMoreThanTwoPercent", ""},

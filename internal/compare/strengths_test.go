@@ -29,7 +29,7 @@ var strengths = table{
 	name: "strengths",
 	rows: []row{
 		{"fallback", "a value in place of the error, as a policy among others", by("failsafe-go", failsafeFallback), "", "an `if err != nil` after the call"},
-		{"fallback-function", "a function called when the circuit refuses or the call fails", by("cep21, hystrix-go", cep21Fallback), "", "an `if err != nil` after the call"},
+		{"fallback-function", "a function called when the circuit refuses or the call fails", by("cep21", cep21Fallback), "", "an `if err != nil` after the call"},
 		{"cache", "results kept, so that a second call is not made", by("failsafe-go", failsafeCache), "", "nothing"},
 		{"waiting-bulkhead", "a call waits for its place among those under way, up to a time", by("failsafe-go", failsafeBulkhead), "", "`InFlight` refuses at once"},
 		{"adaptive-concurrency", "a limit of concurrency that is found from latency, without being told", by("failsafe-go", failsafeAdaptive), "", "`AdaptiveRate` finds a rate, from refusals"},
@@ -42,7 +42,7 @@ var strengths = table{
 		{"ticker", "a channel that ticks as a backoff says", by("cenkalti", cenkaltiTicker), "", "`for range run.Attempts()`"},
 		{"shared-state", "one circuit for many processes, through a store such as Redis", by("gobreaker", gobreakerShared), "", "a breaker is of its process"},
 		{"reconfigure", "limits changed while calls are under way", by("cep21", cep21Reconfigure), "", "make a new value"},
-		{"dashboard", "a stream for the Hystrix dashboard", by("hystrix-go, cep21", hystrixDashboard), "", "nothing"},
+		{"dashboard", "a stream for the Hystrix dashboard", by("hystrix-go", hystrixDashboard), "", "nothing"},
 		{"prepare", "the request may be changed before each retry, to sign it again", by("go-retryablehttp", retryablePrepare), "", "a `RoundTripper` below the `Transport`"},
 		{"batching", "calls gathered into one", by("eapache", eapacheBatch), "", "nothing"},
 	},
