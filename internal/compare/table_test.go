@@ -64,7 +64,7 @@ func TestComparison(t *testing.T) {
 				}
 			})
 		}
-		if *update || len(lines) == len(table.rows)+2 {
+		if len(lines) == len(table.rows)+2 { // or -run has left some out
 			compareTable(t, table.name, lines)
 		}
 	}
