@@ -285,7 +285,7 @@ func TestFailsafesRetryIsTheSame(t *testing.T) {
 	}
 }
 
-// Both have an attempt that hangs ended, and stop where the circuit is open.
+// Both end an attempt that hangs, and make another one.
 func TestStacksCorrespond(t *testing.T) {
 	for name, c := range map[string]call{"failsafe-go": failsafeStack, ours: hereFailsafeStack} {
 		synctest.Test(t, func(t *testing.T) {
