@@ -2,6 +2,9 @@ package compare
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +35,7 @@ var requirement = regexp.MustCompile(`(?m)^(?:require )?\s*([a-z][\w.-]*\.[a-z]+
 
 // The versions in the document are those that the tests run against.
 func TestVersions(t *testing.T) {
-	lines := []string{"| Column | Module | Version | Released | Needs Go | Modules in its go.mod | Licence | Copyright from |", "|---|---|---|---|---|---|---|---|"}
+	lines := []string{"| Column | Module | Version | Released | Needs Go | Modules in its go.mod | Exported names | Licence | Copyright from |", "|---|---|---|---|---|---|---|---|---|"}
 	for _, p := range peers {
 		out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.GoVersion}}\n{{.GoMod}}\n{{.Dir}}", p.path).Output()
 		require.NoError(t, err, p.path)
@@ -45,8 +48,8 @@ func TestVersions(t *testing.T) {
 			needs = nothing
 		}
 		modules := len(requirement.FindAllString(read(t, facts[1]), -1))
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s | %s |", p.column, p.path, version, p.released,
-			needs, modules, p.licence, copyrightYear(facts[2])))
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s | %s | %s |", p.column, p.path, version, p.released,
+			needs, modules, exportedNames(t, facts[2]), p.licence, copyrightYear(facts[2])))
 	}
 	compareTable(t, "versions", lines)
 }
@@ -61,4 +64,51 @@ func copyrightYear(dir string) string {
 		}
 	}
 	return nothing
+}
+
+// exportedNames counts what a module's first package exports at its top level. Where that is in
+// a directory below, or the module is made of many, it says nothing.
+func exportedNames(t *testing.T, dir string) string {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			addExported(names, d)
+		}
+	}
+	if len(names) == 0 {
+		return nothing
+	}
+	return fmt.Sprint(len(names))
+}
+
+func addExported(names map[string]bool, d ast.Decl) {
+	add := func(id *ast.Ident) {
+		if id.IsExported() {
+			names[id.Name] = true
+		}
+	}
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			add(d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				add(spec.Name)
+			case *ast.ValueSpec:
+				for _, id := range spec.Names {
+					add(id)
+				}
+			}
+		}
+	}
 }
