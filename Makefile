@@ -28,8 +28,9 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
 # Modules that build half of the cloud. Under the race detector that takes longer than
-# everything else together: make race SLOW= does it all the same.
-SLOW ?= internal/bench internal/plugtest
+# everything else together: make race SLOW= does it all the same. (In internal/compare it
+# also finds a data race of another library, which a row there is about.)
+SLOW ?= internal/bench internal/compare internal/plugtest
 
 # The files whose tests need servers, and the modules they belong to.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)

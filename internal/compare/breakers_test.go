@@ -1,0 +1,559 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/afex/hystrix-go/hystrix"
+	"github.com/cep21/circuit/v4"
+	closers "github.com/cep21/circuit/v4/closers/hystrix"
+	"github.com/eapache/go-resiliency/breaker"
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/gobackoff/backoff"
+)
+
+var breakers = table{
+	name:      "breakers",
+	libraries: []string{ours, "gobreaker", "failsafe-go", "cep21", "eapache", "hystrix-go"},
+	partly:    []string{"hystrix-go"},
+	rows: []row{
+		{"one-failure", "the first call fails: the circuit is",
+			each(circuits, afterOneFailure), "TestOneFailureDoesNotOpenACircuit", ""},
+		{"half-failing", "every second of 1000 calls in 10 s fails: the circuit has",
+			each(circuits, afterHalfFailing), "TestBreakerOpensAtHalfOfTwentyCalls", ""},
+		{"rare-errors", "one in 1000 of 100,000 calls in 100 s fails: the circuit has",
+			each(circuits, afterRareErrors), "TestBreakerIgnoresRareErrors", ""},
+		{"cancelled-callers", "100 calls in 10 s are cancelled by their callers: the circuit is",
+			each(circuits, afterCallersEnd(context.WithCancel)), "TestBreakerSetsTheCallersEndApart", ""},
+		{"hanging-service", "100 calls in 10 s run into their callers' deadlines: the circuit is",
+			each(circuits, afterCallersEnd(shortly)), "TestBreakerSetsTheCallersEndApart", ""},
+		{"panicking-calls", "100 calls in 10 s panic: the circuit has",
+			with(each(circuits, afterPanics), map[string]observation{"hystrix-go": child("hystrix-panic", hystrixPanic)}),
+			"TestBreakerCountsPanicsAndPassesThemOn", ""},
+		{"probe-panics", "the first probe of a half-open circuit panics; an hour later calls are",
+			each(circuits, afterAProbe(func() { panic("in the probe") })), "TestBreakerIsNotWedgedByAProbe", ""},
+		{"probe-exits", "it ends its goroutine (runtime.Goexit)",
+			each(circuits, afterAProbe(runtime.Goexit)), "TestBreakerIsNotWedgedByAProbe", ""},
+		{"probe-hangs", "it never returns",
+			each(circuits, afterAHangingProbe), "TestBreakerIsNotWedgedByAProbe", ""},
+		{"probe-forgotten", "it was admitted in two steps, and its result is never told",
+			forgottenProbes, "TestBreakerIsNotWedgedByAProbe", ""},
+		{"probe-flood", "200 calls meet a half-open circuit: admitted at the same time",
+			each(circuits, probesAtOnce), "TestBreakerAdmitsNoMoreProbesThanItSays", ""},
+		{"late-success", "a call that began before the circuit opened succeeds when it is half-open: the circuit is",
+			each(circuits, afterALateSuccess), "TestBreakerIgnoresTheAnswersOfEarlierPhases", ""},
+		{"listener-asks", "the listener for changes asks the breaker for its state: the call that opens the circuit",
+			askingListeners, "TestBreakerSurvivesItsObserver", ""},
+		{"listener-panics", "it panics: the call that opens the circuit",
+			panickingListeners, "TestBreakerSurvivesItsObserver", ""},
+		{"open-error", "the error of a refused call, and whether it matches the failure that opened the circuit",
+			each(circuits, errorOfAnOpenCircuit), "TestBreakerErrorTellsWhatToDo", ""},
+		{"open-in-a-loop", "a loop of 9 attempts, 1 s apart, around an open circuit: how long it takes",
+			map[string]observation{ours: virtual(oursOpenInALoop), "failsafe-go": virtual(failsafeOpenInALoop)},
+			"TestAnOpenBreakerInsideEndsTheCallWithBothErrors", ""},
+		{"fifty-at-once", "50 healthy calls at the same time, with the library's defaults: admitted",
+			with(each(circuits, admittedOfFifty), map[string]observation{"hystrix-go": hystrixFifty}), "TestABreakerHoldsNothingWhileCallsRun", ""},
+		{"own-refusals", "20 rounds of 60 healthy calls at the same time, at most 10 allowed at once: the circuit has",
+			map[string]observation{ours: virtual(oursOwnRefusals), "cep21": virtual(cep21OwnRefusals), "hystrix-go": hystrixOwnRefusals},
+			"TestABreakerIsNotFedByWhatWasRefusedHere", ""},
+		{"keys", "a registry asked for 3000 keys by strangers, once each (hystrix-go: 100): keys it keeps",
+			map[string]observation{ours: oursKeys, "cep21": cep21Keys, "hystrix-go": hystrixKeys}, "TestBreakersDoNotGrowByAStrangersKeys", ""},
+		{"shared-at-once", "a breaker whose state is shared through a store: of 20 healthy calls in one process run at the same time",
+			map[string]observation{"gobreaker": sharedAtOnce}, "", ""},
+	},
+}
+
+// A breaker of a library, with its defaults, but for eapache's and cep21's, which have none
+// that open: 3 errors and 1 success with 1 s, as in the former's README, and the rules of
+// Hystrix, which the latter brings along.
+type aCircuit struct {
+	do    func(ctx context.Context, op operation) error
+	state func() string
+}
+
+var circuits = map[string]func() aCircuit{
+	ours: func() aCircuit {
+		b := new(backoff.Breaker)
+		return aCircuit{b.Do, func() string { return b.State().String() }}
+	},
+	"gobreaker": func() aCircuit {
+		b := gobreaker.NewCircuitBreaker[any](gobreaker.Settings{})
+		return aCircuit{func(ctx context.Context, op operation) error {
+			_, err := b.Execute(func() (any, error) { return nil, op(ctx) })
+			return err
+		}, func() string { return b.State().String() }}
+	},
+	"failsafe-go": func() aCircuit {
+		b := circuitbreaker.NewWithDefaults[any]()
+		executor := failsafe.With(b)
+		return aCircuit{func(ctx context.Context, op operation) error {
+			return executor.Run(func() error { return op(ctx) })
+		}, func() string { return b.State().String() }}
+	},
+	"cep21": func() aCircuit {
+		c := newCep21()
+		return aCircuit{c.Run, func() string {
+			if c.IsOpen() {
+				return "open"
+			}
+			return "closed"
+		}}
+	},
+	"eapache": func() aCircuit {
+		b := breaker.New(3, 1, time.Second)
+		names := map[breaker.State]string{breaker.Closed: "closed", breaker.Open: "open", breaker.HalfOpen: "half-open"}
+		return aCircuit{func(ctx context.Context, op operation) error {
+			return b.Run(func() error { return op(ctx) })
+		}, func() string { return names[b.GetState()] }}
+	},
+}
+
+func newCep21() *circuit.Circuit {
+	factory := closers.Factory{}
+	manager := circuit.Manager{DefaultCircuitProperties: []circuit.CommandPropertiesConstructor{factory.Configure}}
+	return manager.MustCreateCircuit("service")
+}
+
+func (c aCircuit) fail() { _ = c.do(context.Background(), failing(new(int))) }
+
+// opened returns a circuit that failures have opened.
+func opened(t *testing.T, make func() aCircuit) aCircuit {
+	c := make()
+	for range 100 {
+		if c.state() == "open" {
+			return c
+		}
+		c.fail()
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("it does not open")
+	return c
+}
+
+// halfOpened returns one whose open time is over; most find out when they are asked.
+func halfOpened(t *testing.T, make func() aCircuit) aCircuit {
+	c := opened(t, make)
+	time.Sleep(2 * time.Minute)
+	return c
+}
+
+func afterOneFailure(_ *testing.T, make func() aCircuit) string {
+	c := make()
+	c.fail()
+	return c.state()
+}
+
+func afterHalfFailing(_ *testing.T, make func() aCircuit) string {
+	return hasOpened(make(), 1000, 10*time.Millisecond, 2)
+}
+
+func afterRareErrors(_ *testing.T, make func() aCircuit) string {
+	return hasOpened(make(), 100_000, time.Millisecond, 1000)
+}
+
+// hasOpened tells whether a circuit opens in the course of calls of which one in so many
+// fails.
+func hasOpened(c aCircuit, calls int, gap time.Duration, oneIn int) string {
+	for i := range calls {
+		_ = c.do(context.Background(), func(context.Context) error {
+			if i%oneIn == oneIn-1 {
+				return errDown
+			}
+			return nil
+		})
+		if c.state() == "open" {
+			return "opened"
+		}
+		time.Sleep(gap)
+	}
+	return "stayed closed"
+}
+
+func shortly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 50*time.Millisecond)
+}
+
+func afterCallersEnd(begin func(context.Context) (context.Context, context.CancelFunc)) func(*testing.T, func() aCircuit) string {
+	return func(t *testing.T, make func() aCircuit) string {
+		c := make()
+		for range 100 {
+			ctx, cancel := begin(t.Context())
+			time.AfterFunc(60*time.Millisecond, cancel)
+			_ = c.do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			time.Sleep(40 * time.Millisecond)
+		}
+		return c.state()
+	}
+}
+
+func afterPanics(_ *testing.T, make func() aCircuit) string {
+	c := make()
+	for range 100 {
+		panicking(func() { _ = c.do(context.Background(), func(context.Context) error { panic("in the call") }) })
+		if c.state() == "open" {
+			return "opened"
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return "stayed closed"
+}
+
+func afterAProbe(end func()) func(*testing.T, func() aCircuit) string {
+	return func(t *testing.T, make func() aCircuit) string {
+		c := halfOpened(t, make)
+		done := goneWith(func() { _ = c.do(context.Background(), func(context.Context) error { end(); return nil }) })
+		<-done
+		return anHourLater(c)
+	}
+}
+
+// goneWith runs a function that may panic or leave its goroutine.
+func goneWith(run func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		run()
+	}()
+	return done
+}
+
+func afterAHangingProbe(t *testing.T, make func() aCircuit) string {
+	c := halfOpened(t, make)
+	release := newGate()
+	done := goneWith(func() { _ = c.do(context.Background(), func(context.Context) error { release.wait(); return nil }) })
+	seen := anHourLater(c)
+	release.open()
+	<-done
+	return seen
+}
+
+// anHourLater tells whether one of a few calls is admitted.
+func anHourLater(c aCircuit) string {
+	time.Sleep(time.Hour)
+	for range 3 {
+		calls := 0
+		_ = c.do(context.Background(), func(context.Context) error { calls++; return nil })
+		if calls > 0 {
+			return "admitted"
+		}
+		time.Sleep(2 * time.Minute)
+	}
+	return "still refused"
+}
+
+var forgottenProbes = map[string]observation{
+	ours: virtual(func(t *testing.T) string {
+		b := new(backoff.Breaker)
+		b.Trip()
+		time.Sleep(2 * time.Minute)
+		_, err := b.Allow()
+		return afterwards(err, func() error { done, err := b.Allow(); tell(done); return err })
+	}),
+	"gobreaker": virtual(func(t *testing.T) string {
+		b := gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{})
+		for range 6 {
+			done, _ := b.Allow()
+			done(errDown)
+		}
+		time.Sleep(2 * time.Minute)
+		_, err := b.Allow()
+		return afterwards(err, func() error { done, err := b.Allow(); tell(done); return err })
+	}),
+	"failsafe-go": virtual(func(t *testing.T) string {
+		b := circuitbreaker.NewWithDefaults[any]()
+		b.RecordError(errDown)
+		time.Sleep(2 * time.Minute)
+		try := func() error {
+			if b.TryAcquirePermit() {
+				return nil
+			}
+			return circuitbreaker.ErrOpen
+		}
+		return afterwards(try(), try)
+	}),
+}
+
+func tell(done func(error)) {
+	if done != nil {
+		done(nil)
+	}
+}
+
+// afterwards tries to get another permit an hour after a first one that went without an
+// error.
+func afterwards(err error, again func() error) string {
+	if err != nil {
+		return "no probe was admitted"
+	}
+	time.Sleep(time.Hour)
+	if again() != nil {
+		return "still refused"
+	}
+	return "admitted"
+}
+
+func probesAtOnce(t *testing.T, make func() aCircuit) string {
+	return fmt.Sprint(admitted(halfOpened(t, make), 200))
+}
+
+func admittedOfFifty(_ *testing.T, make func() aCircuit) string {
+	return fmt.Sprint(admitted(make(), 50))
+}
+
+// admitted tells how many of so many calls are under way at the same time.
+func admitted(c aCircuit, calls int) int {
+	release := newGate()
+	var mu sync.Mutex
+	count := 0
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			_ = c.do(context.Background(), func(context.Context) error {
+				mu.Lock()
+				count++
+				mu.Unlock()
+				release.wait()
+				return nil
+			})
+		})
+	}
+	synctest.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	defer all.Wait()
+	defer release.open()
+	return count
+}
+
+func afterALateSuccess(t *testing.T, make func() aCircuit) string {
+	c := make()
+	release := newGate()
+	done := goneWith(func() { _ = c.do(context.Background(), func(context.Context) error { release.wait(); return nil }) })
+	synctest.Wait()
+	for c.state() != "open" {
+		c.fail()
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(2 * time.Minute)
+	// A probe that is under way makes sure that the breaker knows that it is half-open.
+	probe := newGate()
+	probing := goneWith(func() { _ = c.do(context.Background(), func(context.Context) error { probe.wait(); return errDown }) })
+	synctest.Wait()
+	release.open()
+	<-done
+	seen := "not closed"
+	if c.state() == "closed" {
+		seen = "closed"
+	}
+	probe.open()
+	<-probing
+	return seen
+}
+
+func errorOfAnOpenCircuit(t *testing.T, make func() aCircuit) string {
+	c := opened(t, make)
+	err := c.do(t.Context(), func(context.Context) error { return nil })
+	text := regexp.MustCompile(`\d\.\d+s`).ReplaceAllString(err.Error(), "5s") // its jitter
+	return fmt.Sprintf("%q, %s", text, map[bool]string{true: "yes", false: "no"}[errors.Is(err, errDown)])
+}
+
+func oursOpenInALoop(t *testing.T) string {
+	b := new(backoff.Breaker)
+	b.Trip()
+	p := &backoff.Policy{MaxAttempts: 9, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+	began := time.Now()
+	_ = backoff.Stack(p, b).Do(t.Context(), failing(new(int)))
+	return time.Since(began).String()
+}
+
+func failsafeOpenInALoop(*testing.T) string {
+	b := circuitbreaker.NewWithDefaults[any]()
+	b.Open()
+	p := retrypolicy.NewBuilder[any]().WithMaxAttempts(9).WithDelay(time.Second).Build()
+	began := time.Now()
+	_ = failsafe.With(p, b).Run(func() error { return errDown })
+	return time.Since(began).String()
+}
+
+// A gate lets nobody through until it is opened.
+type gate chan struct{}
+
+func newGate() gate  { return make(gate) }
+func (g gate) wait() { <-g }
+func (g gate) open() { close(g) }
+
+// hystrix-go's circuits are kept by name for good, and run on goroutines of their own in real
+// time.
+
+func hystrixPanic() string {
+	_ = hystrix.Do("panics", func() error { panic("in the call") }, nil)
+	return "did not end the process"
+}
+
+func hystrixFifty(*testing.T) string {
+	count, _ := hystrixAtOnce("fifty", 50)
+	return fmt.Sprint(count)
+}
+
+// hystrixAtOnce makes calls that go on until all of them have begun or were refused, and
+// tells how many began, and whether any found the circuit open.
+func hystrixAtOnce(name string, calls int) (began int, open bool) {
+	release, settled, results := newGate(), make(chan bool, calls), make(chan error, calls)
+	for range calls {
+		go func() {
+			err := hystrix.Do(name, func() error {
+				settled <- true
+				release.wait()
+				return nil
+			}, nil)
+			if err != nil {
+				settled <- false
+			}
+			results <- err
+		}()
+	}
+	for range calls {
+		if <-settled {
+			began++
+		}
+	}
+	release.open()
+	for range calls {
+		open = errors.Is(<-results, hystrix.ErrCircuitOpen) || open
+	}
+	return began, open
+}
+
+func oursOwnRefusals(*testing.T) string {
+	b := new(backoff.Breaker)
+	full := backoff.Stack(b, &backoff.Policy{Budget: &backoff.InFlight{Max: 10}})
+	return inRounds(func() bool {
+		admitted(aCircuit{do: full.Do}, 60)
+		return b.State() == backoff.StateOpen
+	})
+}
+
+func cep21OwnRefusals(*testing.T) string {
+	c := newCep21()
+	return inRounds(func() bool {
+		admitted(aCircuit{do: c.Run}, 60)
+		return c.IsOpen()
+	})
+}
+
+func hystrixOwnRefusals(*testing.T) string {
+	return inRounds(func() bool {
+		_, open := hystrixAtOnce("own-refusals", 60)
+		time.Sleep(5 * time.Millisecond) // what it counts, it counts on other goroutines
+		return open
+	})
+}
+
+func inRounds(open func() bool) string {
+	for range 20 {
+		if open() {
+			return "opened"
+		}
+	}
+	return "stayed closed"
+}
+
+const strangers = 3000
+
+func oursKeys(*testing.T) string {
+	var b backoff.Breakers
+	for i := range strangers {
+		b.For(fmt.Sprint(i))
+	}
+	kept := 0
+	for range b.All() {
+		kept++
+	}
+	if kept <= 1024 {
+		return "at most 1024"
+	}
+	return fmt.Sprint(kept)
+}
+
+func cep21Keys(*testing.T) string {
+	var m circuit.Manager
+	for i := range strangers {
+		m.MustCreateCircuit(fmt.Sprint(i))
+	}
+	return fmt.Sprint(len(m.AllCircuits()))
+}
+
+func hystrixKeys(*testing.T) string {
+	before := runtime.NumGoroutine()
+	for i := range 100 {
+		_, _, _ = hystrix.GetCircuit(fmt.Sprint("stranger ", i))
+	}
+	kept := 0
+	for i := range 100 {
+		if _, created, _ := hystrix.GetCircuit(fmt.Sprint("stranger ", i)); !created {
+			kept++
+		}
+	}
+	goroutines := float64(runtime.NumGoroutine() - before) // those of other rows may be about to end
+	return fmt.Sprintf("%d of 100, with %.0f goroutines", kept, math.Round(goroutines/10)*10)
+}
+
+// A memoryStore is a store for one process, with the lock that the interface asks for.
+type memoryStore struct {
+	lock sync.Mutex
+	mu   sync.Mutex
+	data map[string][]byte
+}
+
+func (s *memoryStore) Lock(string) error   { s.lock.Lock(); return nil }
+func (s *memoryStore) Unlock(string) error { s.lock.Unlock(); return nil }
+
+func (s *memoryStore) GetData(name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data[name], nil
+}
+
+func (s *memoryStore) SetData(name string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.data[name] = data
+	return nil
+}
+
+func sharedAtOnce(t *testing.T) string {
+	b, err := gobreaker.NewDistributedCircuitBreaker[any](&memoryStore{data: map[string][]byte{}}, gobreaker.Settings{Name: "shared"})
+	if err != nil {
+		return err.Error()
+	}
+	var mu sync.Mutex
+	running, most := 0, 0
+	count := func(by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		running += by
+		most = max(most, running)
+	}
+	together(20, 0, func(int) {
+		_, _ = b.Execute(func() (any, error) {
+			count(1)
+			time.Sleep(2 * time.Millisecond)
+			count(-1)
+			return nil, nil
+		})
+	})
+	return fmt.Sprint(most)
+}

@@ -1,0 +1,313 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/failsafehttp"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+var clients = table{
+	name:      "clients",
+	libraries: []string{ours, "go-retryablehttp", "failsafe-go"},
+	rows: []row{
+		{"bodies", "a GET meets 503 three times: bodies of retried answers that are closed",
+			each(httpClients, closedBodies), "TestFailsafeBodiesOfRetriedResponsesAreClosed", ""},
+		{"goroutines", "20 GETs that succeed, each with a context of its own, in a program with one: goroutines left",
+			goroutinesLeft, "TestFailsafeNoGoroutinePerRequest", ""},
+		{"retry-after-long", "503 with Retry-After: 86400, where waits of up to 30 s are set: how long the call takes",
+			each(httpClients, longRetryAfter), "TestRetryablehttp247RetryAfterIsBounded", ""},
+		{"retry-after-dates", "the three forms of a date that RFC 9110 has, 20 s ahead: how many are waited for",
+			each(httpClients, datesObeyed), "TestRetryAfterInAllItsForms", ""},
+		{"http-deadline", "Retry-After: 60 with 10 s left: how long the call takes",
+			each(httpClients, hopelessRetryAfter), "TestRetryablehttp272NoSleepIntoADeadline", ""},
+		{"post", "a POST meets 503: requests sent",
+			each(httpClients, postsSent), "TestRetryablehttpAndFailsafePOSTIsNotRetried", ""},
+		{"last-answer", "every answer is 503 with a text: what the caller gets",
+			each(httpClients, lastAnswer), "TestRetryablehttp46TheLastResponseIsReturned", ""},
+		{"upload", "a PUT of 8 MB that can be read anew (GetBody), answered 200: memory taken for its body",
+			each(httpClients, memoryOfAnUpload), "TestABodyIsRewoundByGetBody", ""},
+		{"stderr", "a retry, with the library's defaults: lines on standard error",
+			stderrLines, "TestRetryablehttp31And211NothingIsLogged", ""},
+	},
+}
+
+// An httpClient sends a request up to 4 times over a transport, with waits of 1 to 30 s of
+// its own.
+type httpClient func(base http.RoundTripper) func(*http.Request) (*http.Response, error)
+
+var httpClients = map[string]httpClient{
+	ours: func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+		tr := &backoffhttp.Transport{Base: base, Unguarded: true}
+		tr.Policy.Schedule = backoff.Exponential{Initial: time.Second}
+		tr.Policy.MaxHint = 30 * time.Second
+		return (&http.Client{Transport: tr}).Do
+	},
+	"go-retryablehttp": func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+		c := newRetryable(base)
+		c.Logger = nil
+		return c.StandardClient().Do
+	},
+	"failsafe-go": func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+		return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafeHTTPPolicy())}).Do
+	},
+}
+
+func newRetryable(base http.RoundTripper) *retryablehttp.Client {
+	c := retryablehttp.NewClient()
+	c.HTTPClient.Transport = base
+	c.RetryMax = 3
+	return c
+}
+
+func failsafeHTTPPolicy() failsafe.Policy[*http.Response] {
+	return failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(time.Second, 30*time.Second).Build()
+}
+
+// A service answers in turn, the last answer again and again, and notes what becomes of the
+// bodies.
+type service struct {
+	answers []answer
+	mu      sync.Mutex
+	sent    int
+	closed  int
+}
+
+type answer struct {
+	status int
+	header http.Header
+	text   string
+}
+
+func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+		req.Body.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.answers[min(s.sent, len(s.answers)-1)]
+	s.sent++
+	header := a.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	return &http.Response{StatusCode: a.status, Status: fmt.Sprint(a.status), Header: header, Request: req,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(a.text)),
+		Body: &countedBody{Reader: strings.NewReader(a.text), service: s}}, nil
+}
+
+type countedBody struct {
+	io.Reader
+	service *service
+	once    sync.Once
+}
+
+func (b *countedBody) Close() error {
+	b.once.Do(func() {
+		b.service.mu.Lock()
+		defer b.service.mu.Unlock()
+		b.service.closed++
+	})
+	return nil
+}
+
+func down(header ...string) *service {
+	h := http.Header{}
+	for i := 0; i+1 < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	return &service{answers: []answer{{status: 503, header: h, text: "why"}}}
+}
+
+func request(ctx context.Context, method string, body io.Reader) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, method, "http://service.test/", body)
+	if err != nil {
+		panic(err)
+	}
+	return req
+}
+
+func closedBodies(t *testing.T, client httpClient) string {
+	s := down()
+	s.answers = []answer{{status: 503}, {status: 503}, {status: 503}, {status: 200}}
+	resp, err := client(s)(request(t.Context(), "GET", nil))
+	if err != nil || resp.StatusCode != 200 {
+		return fmt.Sprint(err)
+	}
+	return fmt.Sprintf("%d of 3", s.closed) // the last one is not closed yet
+}
+
+// goroutinesLeft counts them while the contexts of the requests have not ended.
+var goroutinesLeft = map[string]observation{
+	ours: func(t *testing.T) string { return goroutinesOf(t, httpClients[ours]) },
+	"go-retryablehttp": func(t *testing.T) string {
+		return goroutinesOf(t, httpClients["go-retryablehttp"])
+	},
+	"failsafe-go": func(t *testing.T) string {
+		program, end := context.WithCancel(context.Background())
+		defer end()
+		return goroutinesOf(t, func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+			executor := failsafe.With(failsafeHTTPPolicy()).WithContext(program)
+			return (&http.Client{Transport: failsafehttp.NewRoundTripperWithExecutor(base, executor)}).Do
+		})
+	},
+}
+
+func goroutinesOf(_ *testing.T, client httpClient) string {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	do := client(&service{answers: []answer{{status: 200}}})
+	before := runtime.NumGoroutine()
+	for range 20 {
+		resp, err := do(request(ctx, "GET", nil))
+		if err != nil {
+			return err.Error()
+		}
+		resp.Body.Close()
+	}
+	left := 0
+	for range 20 { // the last ones may be about to end
+		if left = runtime.NumGoroutine() - before; left <= 0 {
+			return "0"
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return fmt.Sprint(left)
+}
+
+func longRetryAfter(t *testing.T, client httpClient) string {
+	s := down("Retry-After", "86400")
+	s.answers = append(s.answers, answer{status: 200})
+	return timeOf(client, s, request(t.Context(), "GET", nil))
+}
+
+func hopelessRetryAfter(t *testing.T, client httpClient) string {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return timeOf(client, down("Retry-After", "60"), request(ctx, "GET", nil))
+}
+
+func timeOf(client httpClient, s *service, req *http.Request) string {
+	began := time.Now()
+	if resp, err := client(s)(req); err == nil {
+		resp.Body.Close()
+	}
+	return time.Since(began).Round(time.Millisecond).String()
+}
+
+func datesObeyed(t *testing.T, client httpClient) string {
+	obeyed := 0
+	for _, form := range []string{http.TimeFormat, "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC} {
+		s := down("Retry-After", time.Now().Add(20*time.Second).UTC().Format(form))
+		s.answers = append(s.answers, answer{status: 200})
+		began := time.Now()
+		if resp, err := client(s)(request(t.Context(), "GET", nil)); err == nil {
+			resp.Body.Close()
+		}
+		if time.Since(began) >= 19*time.Second {
+			obeyed++
+		}
+	}
+	return fmt.Sprintf("%d of 3", obeyed)
+}
+
+func postsSent(t *testing.T, client httpClient) string {
+	s := down()
+	if resp, err := client(s)(request(t.Context(), "POST", strings.NewReader("charge"))); err == nil {
+		resp.Body.Close()
+	}
+	return fmt.Sprint(s.sent)
+}
+
+func lastAnswer(t *testing.T, client httpClient) string {
+	resp, err := client(down())(request(t.Context(), "GET", nil))
+	if err != nil {
+		if e, ok := errors.AsType[retrypolicy.ExceededError](err); ok && e.LastResult != nil {
+			return "an error that holds the answer"
+		}
+		return "an error without it"
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return fmt.Sprintf("the answer, %d, %q", resp.StatusCode, text)
+}
+
+func memoryOfAnUpload(t *testing.T, client httpClient) string {
+	const size = 8 << 20
+	req := request(t.Context(), "PUT", nil)
+	req.ContentLength = size
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(io.LimitReader(zeros{}, size)), nil }
+	req.Body, _ = req.GetBody()
+	do := client(&service{answers: []answer{{status: 200}}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	resp, err := do(req)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		return err.Error()
+	}
+	resp.Body.Close()
+	if after.TotalAlloc-before.TotalAlloc > size {
+		return "all of it"
+	}
+	return "none"
+}
+
+// zeros is a file of any length.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// In processes of their own, as a logger takes hold of standard error when its package is
+// initialised.
+var stderrLines = map[string]observation{
+	ours: linesOf("stderr of "+ours, func(base http.RoundTripper) (*http.Response, error) {
+		tr := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{Schedule: backoff.Constant(0)}}
+		return (&http.Client{Transport: tr}).Get("http://service.test/")
+	}),
+	"go-retryablehttp": linesOf("stderr of go-retryablehttp", func(base http.RoundTripper) (*http.Response, error) {
+		c := newRetryable(base)
+		c.RetryWaitMin, c.RetryWaitMax = 0, 0
+		return c.Get("http://service.test/")
+	}),
+	"failsafe-go": linesOf("stderr of failsafe-go", func(base http.RoundTripper) (*http.Response, error) {
+		p := failsafehttp.NewRetryPolicyBuilder().Build()
+		return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, p)}).Get("http://service.test/")
+	}),
+}
+
+func linesOf(name string, get func(http.RoundTripper) (*http.Response, error)) observation {
+	children[name] = func() string {
+		resp, err := get(&service{answers: []answer{{status: 503}, {status: 200}}})
+		if err != nil {
+			return err.Error()
+		}
+		resp.Body.Close()
+		return ""
+	}
+	return func(*testing.T) string {
+		var stdout, stderr bytes.Buffer
+		cmd := childProcess(name)
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Run(); err != nil || stdout.Len() > 0 {
+			return fmt.Sprint(err, stdout.String())
+		}
+		return fmt.Sprint(bytes.Count(stderr.Bytes(), []byte("\n")))
+	}
+}

@@ -1,0 +1,106 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/hedgepolicy"
+
+	"github.com/gobackoff/backoff"
+)
+
+var hedges = table{
+	name:      "hedges",
+	libraries: []string{ours, "failsafe-go"},
+	rows: []row{
+		{"hedge-fails", "the first attempt succeeds after 5 s, a hedge sent after 1 s fails at once: the call ends with",
+			each(hedgers, resultBesideAFailingHedge), "TestHedgeFailureDoesNotBeatAGoodFirstAttempt", ""},
+		{"losers", "20 calls whose loser returns something to be closed too late: opened, and given to somebody to close",
+			each(hedgers, closedLosers), "TestHedgeDiscardsEachLosingValueOnce", ""},
+		{"hedge-panics", "a hedge panics while the first attempt is slow",
+			map[string]observation{ours: child("hedge of "+ours, panicInAHedge(oursHedger)),
+				"failsafe-go": child("hedge of failsafe-go", panicInAHedge(failsafeHedger))}, "TestHedgeCarriesPanicsToTheCaller", ""},
+		{"fast-calls", "a call that is over before a hedge is due: goroutines started for it",
+			each(hedgers, goroutinesOfAFastCall), "TestHedgeOfAFastCallStartsNoGoroutine", ""},
+	},
+}
+
+// A hedger sends a hedge after a second. discard may be nil.
+type hedger func(ctx context.Context, op func(context.Context) (int, error), discard func(int)) (int, error)
+
+var hedgers = map[string]hedger{ours: oursHedger, "failsafe-go": failsafeHedger}
+
+func oursHedger(ctx context.Context, op func(context.Context) (int, error), discard func(int)) (int, error) {
+	return backoff.HedgeValue(ctx, &backoff.Hedge{Delay: time.Second, MaxExtraLoad: -1}, op, discard)
+}
+
+// failsafe-go's has nowhere to give the results of losers to.
+func failsafeHedger(ctx context.Context, op func(context.Context) (int, error), _ func(int)) (int, error) {
+	executor := failsafe.With(hedgepolicy.NewBuilderWithDelay[int](time.Second).Build()).WithContext(ctx)
+	return executor.GetWithExecution(func(exec failsafe.Execution[int]) (int, error) { return op(exec.Context()) })
+}
+
+func resultBesideAFailingHedge(t *testing.T, hedge hedger) string {
+	var calls atomic.Int32
+	_, err := hedge(t.Context(), func(ctx context.Context) (int, error) {
+		if calls.Add(1) > 1 {
+			return 0, errDown
+		}
+		select {
+		case <-time.After(5 * time.Second):
+			return 1, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}, nil)
+	return resultText(err)
+}
+
+func closedLosers(t *testing.T, hedge hedger) string {
+	var openedAll, closed atomic.Int32
+	for range 20 {
+		var calls atomic.Int32
+		_, _ = hedge(t.Context(), func(context.Context) (int, error) {
+			n := calls.Add(1)
+			time.Sleep(time.Duration(3*n) * time.Second) // the hedge, begun 1 s later, ends later
+			openedAll.Add(1)
+			return int(n), nil
+		}, func(int) { closed.Add(1) })
+		closed.Add(1) // the winner, by the caller
+	}
+	time.Sleep(time.Minute)
+	return fmt.Sprintf("%d, %d", openedAll.Load(), closed.Load())
+}
+
+func panicInAHedge(hedge hedger) func() string {
+	return func() string {
+		seen := panicking(func() {
+			var calls atomic.Int32
+			_, _ = hedge(context.Background(), func(ctx context.Context) (int, error) {
+				if calls.Add(1) > 1 {
+					panic("in the hedge")
+				}
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}, nil)
+		})
+		if seen == "panics" {
+			return "panics in the caller, who may recover"
+		}
+		return seen
+	}
+}
+
+func goroutinesOfAFastCall(t *testing.T, hedge hedger) string {
+	before, during := runtime.NumGoroutine(), 0
+	_, _ = hedge(t.Context(), func(context.Context) (int, error) {
+		during = runtime.NumGoroutine()
+		return 1, nil
+	}, nil)
+	return fmt.Sprint(during - before)
+}

@@ -1,0 +1,106 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cep21/circuit/v4"
+	"github.com/cep21/circuit/v4/closers/hystrix"
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/gobackoff/backoff"
+)
+
+// A listening circuit calls a listener when its state changes, and lets it ask for the
+// state.
+type listening func(listener func(ask func())) (fail func())
+
+var listeners = map[string]listening{
+	ours: func(listener func(ask func())) func() {
+		var b backoff.Breaker
+		b.Observer = func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventTransition {
+				listener(func() { b.State() })
+			}
+		}
+		return func() { _ = b.Do(context.Background(), failing(new(int))) }
+	},
+	"gobreaker": func(listener func(ask func())) func() {
+		var b *gobreaker.CircuitBreaker[any]
+		b = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{OnStateChange: func(string, gobreaker.State, gobreaker.State) {
+			listener(func() { b.State() })
+		}})
+		return func() { _, _ = b.Execute(func() (any, error) { return nil, errDown }) }
+	},
+	"failsafe-go": func(listener func(ask func())) func() {
+		var b circuitbreaker.CircuitBreaker[any]
+		b = circuitbreaker.NewBuilder[any]().OnStateChanged(func(circuitbreaker.StateChangedEvent) {
+			listener(func() { b.State() })
+		}).Build()
+		executor := failsafe.With(b)
+		return func() { _ = executor.Run(func() error { return errDown }) }
+	},
+	"cep21": func(listener func(ask func())) func() {
+		told := &cep21Listener{}
+		factory := hystrix.Factory{}
+		manager := circuit.Manager{DefaultCircuitProperties: []circuit.CommandPropertiesConstructor{factory.Configure}}
+		c := manager.MustCreateCircuit("service", circuit.Config{Metrics: circuit.MetricsCollectors{Circuit: []circuit.Metrics{told}}})
+		told.listener = func() { listener(func() { c.IsOpen() }) }
+		return func() { _ = c.Run(context.Background(), failing(new(int))) }
+	},
+}
+
+type cep21Listener struct{ listener func() }
+
+func (l *cep21Listener) Closed(context.Context, time.Time) { l.listener() }
+func (l *cep21Listener) Opened(context.Context, time.Time) { l.listener() }
+
+// In real time, as a call that waits for a lock cannot be told from one that runs in virtual
+// time.
+var askingListeners = func() map[string]observation {
+	all := map[string]observation{}
+	for name, l := range listeners {
+		all[name] = func(*testing.T) string {
+			done := make(chan struct{})
+			fail := l(func(ask func()) { ask(); close(done) })
+			go func() {
+				for range 30 {
+					fail()
+				}
+			}()
+			select {
+			case <-done:
+				return "goes on"
+			case <-time.After(time.Second):
+				return "never returns"
+			}
+		}
+	}
+	return all
+}()
+
+var panickingListeners = func() map[string]observation {
+	all := map[string]observation{}
+	for name, l := range listeners {
+		all[name] = child("listener of "+name, func() string {
+			os.Stderr = nil
+			told := errors.New("not told")
+			fail := l(func(func()) { told = nil; panic("in the listener") })
+			for range 30 {
+				if panicking(fail) == "panics" {
+					return "panics"
+				}
+				if told == nil {
+					return "goes on"
+				}
+			}
+			return told.Error()
+		})
+	}
+	return all
+}()

@@ -1,0 +1,64 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"log"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+func hereAvastExponential(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 5,
+		Schedule:    backoff.Exponential{Initial: 200 * time.Millisecond},
+		Jitter:      backoff.AddedJitter(100 * time.Millisecond),
+		MaxDelay:    5 * time.Second,
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereAvastHooks(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 3,
+		Classify:    backoff.RetryIf(isBusy),
+		Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				log.Printf("attempt %d: %v", e.Attempt, e.Err)
+			}
+		},
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereAvastForever(ctx context.Context, save operation) error {
+	policy := backoff.Policy{MaxAttempts: -1}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereAvastPerError(ctx context.Context, save operation) error {
+	policy := backoff.Policy{MaxAttempts: 10}
+	busy := 0
+	err := policy.Do(ctx, func(ctx context.Context) error {
+		err := save(ctx)
+		if errors.Is(err, errBusy) {
+			if busy++; busy == 2 {
+				return backoff.Permanent(err)
+			}
+		}
+		return err
+	})
+	return err
+}
+
+func hereAvastThrottle(ctx context.Context, save operation) error {
+	shared := &backoff.RetryBudget{}
+
+	policy := backoff.Policy{MaxAttempts: 10, Budget: shared}
+	err := policy.Do(ctx, save)
+	return err
+}

@@ -1,0 +1,112 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"log"
+	"time"
+
+	cenkalti "github.com/cenkalti/backoff/v4"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
+)
+
+func hereExponential(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: -1,
+		MaxElapsed:  2 * time.Minute,
+		Schedule:    backoff.Exponential{Initial: 500 * time.Millisecond, Multiplier: 1.5, Max: time.Minute},
+		Jitter:      backoff.UniformJitter(0.5, 1.5),
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereConstant(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 5,
+		Schedule:    backoff.Constant(time.Second),
+		Jitter:      backoff.NoJitter,
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func hereValue(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
+	page, err := backoff.DoValue(ctx, &backoff.Policy{}, fetch)
+	return page, err
+}
+
+func hereNotify(ctx context.Context, save operation) error {
+	policy := backoff.Policy{MaxAttempts: 3, Observer: func(_ context.Context, e backoff.Event) {
+		if e.Kind == backoff.EventRetry {
+			log.Printf("%v, again in %v", e.Err, e.Wait)
+		}
+	}}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func herePermanent(ctx context.Context, save operation) error {
+	policy := backoff.Policy{}
+	return policy.Do(ctx, func(ctx context.Context) error {
+		err := save(ctx)
+		if errors.Is(err, errGone) {
+			return backoff.Permanent(err)
+		}
+		return err
+	})
+}
+
+func hereRetryAfter(ctx context.Context, save operation) error {
+	policy := backoff.Policy{MaxAttempts: 2}
+	err := policy.Do(ctx, func(ctx context.Context) error {
+		return backoff.RetryAfter(save(ctx), 30*time.Second)
+	})
+	return err
+}
+
+func hereReason(err error) string {
+	switch e, gaveUp := errors.AsType[*backoff.Error](err); {
+	case !gaveUp:
+		return "permanent" // or nil: it is the operation's own
+	case errors.Is(err, backoff.ErrExhausted):
+		return "limit"
+	case e.Reason == backoff.ReasonCanceled:
+		return "cancelled"
+	}
+	return "other"
+}
+
+func hereRange(ctx context.Context, save operation) error {
+	policy := backoff.Policy{}
+	r := policy.Start(ctx)
+	for range r.Attempts() {
+		err := save(r.Context())
+		if err == nil {
+			return nil
+		}
+		r.Fail(err)
+	}
+	return r.Err()
+}
+
+func hereOwnLoop(ctx context.Context, save operation) error {
+	policy := backoff.Policy{}
+	r := policy.Start(ctx)
+	for {
+		err := save(ctx)
+		wait, again := r.Retry(err)
+		if !again {
+			return r.Err() // nil after a success
+		}
+		time.Sleep(wait)
+	}
+}
+
+func herePlug(ctx context.Context, save operation) error {
+	policy := backoff.Policy{}
+	err := cenkalti.Retry(func() error { return save(ctx) }, plug.Cenkalti(ctx, &policy))
+	return err
+}

@@ -1,0 +1,41 @@
+package migrate
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
+)
+
+func retryableClient() *http.Client {
+	c := retryablehttp.NewClient()
+	c.RetryMax = 3
+	c.RetryWaitMin = 100 * time.Millisecond
+	c.RetryWaitMax = 5 * time.Second
+	c.Logger = nil
+	client := c.StandardClient()
+	return client
+}
+
+func retryableCheck() *http.Client {
+	c := retryablehttp.NewClient()
+	c.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
+		if err == nil && resp.StatusCode == http.StatusNotFound {
+			return true, nil
+		}
+		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
+	}
+	return c.StandardClient()
+}
+
+func retryablePlugged() *http.Client {
+	retry := plug.RetryableHTTP(&backoff.Policy{})
+	c := retryablehttp.NewClient()
+	c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
+	c.ErrorHandler, c.RetryMax = retry.ErrorHandler, retry.RetryMax()
+	return c.StandardClient()
+}

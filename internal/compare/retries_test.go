@@ -1,0 +1,425 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	avast "github.com/avast/retry-go/v5"
+	cenkalti "github.com/cenkalti/backoff/v7"
+	eapache "github.com/eapache/go-resiliency/retrier"
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+	sethvargo "github.com/sethvargo/go-retry"
+
+	"github.com/gobackoff/backoff"
+)
+
+var retries = table{
+	name:      "retries",
+	libraries: []string{ours, "cenkalti", "avast", "sethvargo", "failsafe-go", "eapache"},
+	rows: []row{
+		{"deadline", "10 s are left and the next wait is 60 s: how long the call still takes",
+			each(loops, timeOfAHopelessWait), "TestASleepThatCannotEndInAnAttemptIsNotBegun", ""},
+		{"ended-context", "the context has ended before the call: attempts",
+			each(loops, attemptsUnderAnEndedContext), "TestNoAttemptIsMadeUnderAnEndedContext", ""},
+		{"cancelled", "cancelled with a cause while it waits: what the error matches, of context.Canceled, the cause, the last failure",
+			each(loops, matchesAfterCancellation), "TestAContextThatEndsWhileSleepingIsToldFromADeadline", ""},
+		{"success-kept", "the attempt succeeds just after its context was cancelled: what the caller gets",
+			each(loops, resultBesideACancellation), "TestASuccessIsNeverDropped", ""},
+		{"own-canceled", "the operation returns a context.Canceled of its own, the caller's context lives, 4 attempts allowed: attempts",
+			each(loops, attemptsAfterOwn(context.Canceled)), "TestAnOperationsOwnCancellationIsFinal", ""},
+		{"own-timeout", "the same with a context.DeadlineExceeded of its own",
+			each(loops, attemptsAfterOwn(context.DeadlineExceeded)), "TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot", ""},
+		{"nested", "three loops of 3 attempts around one another: calls at the bottom",
+			each(loops, callsOfNestedLoops), "TestNestedPoliciesDoNotMultiply", ""},
+		{"nested-permanent", "an error marked as permanent inside two loops of 3: calls",
+			each(marks, callsOfNestedMark), "TestAPermanentErrorIsFinalToEveryLoopAroundIt", ""},
+		{"permanent-joined", "a marked error joined with the error of a rollback: what the result matches",
+			each(marks, matchesOfAJoinedMark), "TestAPermanentErrorComesBackAsItIs", ""},
+		{"permanent-wrapped", "a marked error wrapped as \"save: down\": the text of the result",
+			each(marks, textOfAWrappedMark), "TestAPermanentErrorComesBackAsItIs", ""},
+		{"mark-and-predicate", "a predicate accepts every error and one is marked as permanent, 5 attempts allowed: attempts",
+			map[string]observation{ours: virtual(oursPredicate), "avast": virtual(avastPredicate)},
+			"TestAMarkStandsBesideAPredicate", ""},
+		{"long-attempt", "one attempt of 20 min that fails, with the library's limits as they are: attempts",
+			each(loops, attemptsAfterALongOne), "TestALongAttemptIsRetried", ""},
+		{"max-exceeded", "a maximum of 10 s with the library's own spread: the longest of 2000 waits, in whole seconds",
+			longestWaits, "TestNoWaitIsLongerThanTheMaximum", ""},
+		{"spread-at-max", "the same: share of the waits that are exactly the maximum",
+			sharesAtMaximum, "TestTheSpreadIsKeptAtTheMaximum", ""},
+		{"overflow", "a schedule without a maximum, of 1 h or more and its largest factor: the 60th wait",
+			overflows, "TestUnboundedSchedulesSaturate", ""},
+		{"zero-value", "the zero value of the policy, against an operation that fails: what happens within a minute",
+			zeroValues, "TestTheZeroPolicyMakesFourAttemptsUnderFullJitter", ""},
+		{"bad-settings", "a setting that makes no sense: when it shows",
+			badSettings, "TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt", ""},
+		{"max-elapsed", "a limit of 10 s for the whole call, waits of 1 s: attempts in the second in which it ends",
+			maxElapsed, "TestMaxElapsedAllowsTheAttemptThatBeginsExactlyThen", ""},
+		{"error-size", "the text of the error after 1000 attempts, in bytes",
+			each(loops, bytesOfTheError), "TestAnErrorDoesNotGrowWithTheAttempts", ""},
+		{"told", "3 attempts that fail: how often the hook for a retry is called",
+			tellings, "TestTheObserverHearsOfEveryRetryAndOfTheEnd", ""},
+		{"one-after-another", "one policy value for three calls one after another, 4 attempts allowed: attempts",
+			callsOfOneValue, "TestAThousandGoroutinesShareOnePolicy", ""},
+		{"two-at-once", "one policy value for two calls, the second 4.5 s after the first, waits of 1, 2, 4, 8 s: the waits of the first",
+			waitsOfSharedValue, "TestTwoCallsUnderOnePolicyKeepTheirOwnWaits", ""},
+		{"server-hint", "the operation passes on that a server asked for 24 h: how long the call waits",
+			hints, "TestAHintBeyondMaxHintEndsTheCallInsteadOfHangingIt", ""},
+	},
+}
+
+func timeOfAHopelessWait(t *testing.T, run loop) string {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	began := time.Now()
+	run(ctx, 3, time.Minute, failing(new(int)))
+	return time.Since(began).String()
+}
+
+func attemptsUnderAnEndedContext(t *testing.T, run loop) string {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := 0
+	run(ctx, 3, time.Second, failing(&calls))
+	return fmt.Sprint(calls)
+}
+
+func matchesAfterCancellation(t *testing.T, run loop) string {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("shutting down")
+	time.AfterFunc(time.Second, func() { cancel(cause) })
+	err := run(ctx, 3, time.Minute, failing(new(int)))
+	return matched(err, named{"Canceled", context.Canceled}, named{"cause", cause}, named{"failure", errDown})
+}
+
+func resultBesideACancellation(t *testing.T, run loop) string {
+	ctx, cancel := context.WithCancel(t.Context())
+	err := run(ctx, 3, time.Second, func(context.Context) error {
+		cancel()
+		return nil
+	})
+	return resultText(err)
+}
+
+func attemptsAfterOwn(own error) func(*testing.T, loop) string {
+	return func(t *testing.T, run loop) string {
+		calls := 0
+		run(t.Context(), 4, time.Second, func(context.Context) error {
+			calls++
+			return own
+		})
+		return fmt.Sprint(calls)
+	}
+}
+
+func callsOfNestedLoops(t *testing.T, run loop) string {
+	calls := 0
+	op := failing(&calls)
+	for range 3 {
+		inner := op
+		op = func(ctx context.Context) error { return run(ctx, 3, time.Second, inner) }
+	}
+	op(t.Context())
+	return fmt.Sprint(calls)
+}
+
+// A marker makes an error permanent, and its loop knows it.
+type marker struct {
+	mark func(error) error
+	run  loop
+}
+
+// sethvargo's mark says the opposite, and the others have none.
+var marks = map[string]marker{
+	ours:       {backoff.Permanent, oursLoop},
+	"cenkalti": {cenkalti.Permanent, cenkaltiLoop},
+	"avast":    {avast.Unrecoverable, avastLoop},
+}
+
+func callsOfNestedMark(t *testing.T, m marker) string {
+	calls := 0
+	m.run(t.Context(), 3, time.Second, func(ctx context.Context) error {
+		return m.run(ctx, 3, time.Second, func(context.Context) error {
+			calls++
+			return m.mark(errDown)
+		})
+	})
+	return fmt.Sprint(calls)
+}
+
+func matchesOfAJoinedMark(t *testing.T, m marker) string {
+	rollback := errors.New("rollback failed")
+	err := m.run(t.Context(), 3, time.Second, func(context.Context) error {
+		return errors.Join(m.mark(errDown), rollback)
+	})
+	return matched(err, named{"failure", errDown}, named{"rollback", rollback})
+}
+
+func textOfAWrappedMark(t *testing.T, m marker) string {
+	err := m.run(t.Context(), 3, time.Second, func(context.Context) error {
+		return fmt.Errorf("save: %w", m.mark(errDown))
+	})
+	return fmt.Sprintf("%q", err.Error())
+}
+
+func oursPredicate(t *testing.T) string {
+	calls := 0
+	p := backoff.Policy{MaxAttempts: 5, Classify: backoff.RetryIf(func(error) bool { return true })}
+	p.Do(t.Context(), func(context.Context) error {
+		calls++
+		return backoff.Permanent(errDown)
+	})
+	return fmt.Sprint(calls)
+}
+
+func avastPredicate(*testing.T) string {
+	calls := 0
+	avast.New(avast.Attempts(5), avast.RetryIf(func(error) bool { return true })).Do(func() error {
+		calls++
+		return avast.Unrecoverable(errDown)
+	})
+	return fmt.Sprint(calls)
+}
+
+func attemptsAfterALongOne(t *testing.T, run loop) string {
+	calls := 0
+	run(t.Context(), 2, time.Second, func(context.Context) error {
+		calls++
+		time.Sleep(20 * time.Minute)
+		return errDown
+	})
+	return fmt.Sprint(calls)
+}
+
+func bytesOfTheError(t *testing.T, run loop) string {
+	err := run(t.Context(), 1000, time.Millisecond, failing(new(int)))
+	return fmt.Sprint(len(err.Error()))
+}
+
+// tellings count the calls of a hook for retries.
+var tellings = map[string]observation{
+	ours: virtual(func(t *testing.T) string {
+		told := 0
+		p := backoff.Policy{MaxAttempts: 3, Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				told++
+			}
+		}}
+		p.Do(t.Context(), failing(new(int)))
+		return fmt.Sprint(told)
+	}),
+	"cenkalti": virtual(func(t *testing.T) string {
+		told := 0
+		cenkalti.Retry(t.Context(), valueless(t.Context(), failing(new(int))), cenkalti.WithMaxTries(3),
+			cenkalti.WithNotify(func(error, time.Duration) { told++ }))
+		return fmt.Sprint(told)
+	}),
+	"avast": virtual(func(t *testing.T) string {
+		told := 0
+		avast.New(avast.Attempts(3), avast.OnRetry(func(uint, error) { told++ })).Do(func() error { return errDown })
+		return fmt.Sprint(told)
+	}),
+	"failsafe-go": virtual(func(t *testing.T) string {
+		told := 0
+		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(3).OnRetry(func(failsafe.ExecutionEvent[any]) { told++ }).Build()
+		failsafe.With(p).Run(func() error { return errDown })
+		return fmt.Sprint(told)
+	}),
+}
+
+// maxElapsed stops counting at 1000 attempts.
+var maxElapsed = map[string]observation{
+	ours: virtual(func(t *testing.T) string {
+		p := backoff.Policy{MaxAttempts: -1, MaxElapsed: 10 * time.Second, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		return atTheEnd(func(op func() error) { p.Do(t.Context(), func(context.Context) error { return op() }) }, backoff.Permanent)
+	}),
+	"cenkalti": virtual(func(t *testing.T) string {
+		return atTheEnd(func(op func() error) {
+			cenkalti.Retry(t.Context(), func() (int, error) { return 0, op() },
+				cenkalti.WithBackOff(cenkalti.NewConstantBackOff(time.Second)), cenkalti.WithMaxElapsedTime(10*time.Second))
+		}, cenkalti.Permanent)
+	}),
+	"sethvargo": virtual(func(t *testing.T) string {
+		return atTheEnd(func(op func() error) {
+			sethvargo.Do(t.Context(), sethvargo.WithMaxDuration(10*time.Second, sethvargo.NewConstant(time.Second)),
+				func(context.Context) error {
+					err := op()
+					if errors.Is(err, errEnough) {
+						return err
+					}
+					return sethvargo.RetryableError(err)
+				})
+		}, nil)
+	}),
+	"failsafe-go": virtual(func(t *testing.T) string {
+		p := retrypolicy.NewBuilder[any]().WithMaxRetries(-1).WithMaxDuration(10 * time.Second).WithDelay(time.Second).
+			AbortOnErrors(errEnough).Build()
+		return atTheEnd(func(op func() error) { failsafe.With(p).Run(op) }, nil)
+	}),
+}
+
+var errEnough = errors.New("enough")
+
+// atTheEnd counts the attempts that begin 10 s after the first.
+func atTheEnd(run func(op func() error), permanent func(error) error) string {
+	began, calls := time.Now(), 0
+	if permanent == nil {
+		permanent = func(err error) error { return err }
+	}
+	run(func() error {
+		if time.Since(began) >= 10*time.Second {
+			calls++
+		}
+		if calls == 1000 {
+			return permanent(errEnough)
+		}
+		return errDown
+	})
+	if calls == 1000 {
+		return "1000, stopped by the test"
+	}
+	return fmt.Sprint(calls)
+}
+
+var callsOfOneValue = map[string]observation{
+	ours: virtual(func(t *testing.T) string {
+		p := backoff.Policy{}
+		return threeTimes(func(op operation) { p.Do(t.Context(), op) })
+	}),
+	"cenkalti": virtual(func(t *testing.T) string {
+		b := cenkalti.NewExponentialBackOff()
+		return threeTimes(func(op operation) {
+			cenkalti.Retry(t.Context(), valueless(t.Context(), op), cenkalti.WithBackOff(b), cenkalti.WithMaxTries(4))
+		})
+	}),
+	"avast": virtual(func(t *testing.T) string {
+		r := avast.New(avast.Attempts(4))
+		return threeTimes(func(op operation) { r.Do(func() error { return op(t.Context()) }) })
+	}),
+	"sethvargo": virtual(func(t *testing.T) string {
+		b := sethvargo.WithMaxRetries(3, sethvargo.NewConstant(time.Second))
+		return threeTimes(func(op operation) { sethvargo.Do(t.Context(), b, marked(op)) })
+	}),
+	"failsafe-go": virtual(func(t *testing.T) string {
+		executor := failsafe.With(retrypolicy.NewBuilder[any]().WithMaxAttempts(4).Build())
+		return threeTimes(func(op operation) { executor.Run(func() error { return op(t.Context()) }) })
+	}),
+	"eapache": virtual(func(t *testing.T) string {
+		r := eapache.New(eapache.ConstantBackoff(3, time.Second), nil)
+		return threeTimes(func(op operation) { r.RunCtx(t.Context(), op) })
+	}),
+}
+
+func threeTimes(run func(operation)) string {
+	var all []string
+	for range 3 {
+		calls := 0
+		run(failing(&calls))
+		all = append(all, fmt.Sprint(calls))
+	}
+	return strings.Join(all, ", ")
+}
+
+var waitsOfSharedValue = map[string]observation{
+	ours: virtual(func(t *testing.T) string {
+		p := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
+		return waitsOfTheFirst(func(op operation) { p.Do(t.Context(), op) })
+	}),
+	"cenkalti": virtual(func(t *testing.T) string {
+		b := &cenkalti.ExponentialBackOff{InitialInterval: time.Second, Multiplier: 2, MaxInterval: time.Minute}
+		return waitsOfTheFirst(func(op operation) {
+			cenkalti.Retry(t.Context(), valueless(t.Context(), op), cenkalti.WithBackOff(b), cenkalti.WithMaxTries(5))
+		})
+	}),
+	"avast": virtual(func(t *testing.T) string {
+		r := avast.New(avast.Attempts(5), avast.Delay(time.Second), avast.DelayType(avast.BackOffDelay))
+		return waitsOfTheFirst(func(op operation) { r.Do(func() error { return op(t.Context()) }) })
+	}),
+	"sethvargo": virtual(func(t *testing.T) string {
+		b := sethvargo.WithMaxRetries(8, sethvargo.NewExponential(time.Second))
+		return waitsOfTheFirst(func(op operation) { sethvargo.Do(t.Context(), b, marked(op)) })
+	}),
+	"failsafe-go": virtual(func(t *testing.T) string {
+		executor := failsafe.With(retrypolicy.NewBuilder[any]().WithMaxAttempts(5).WithBackoff(time.Second, time.Minute).Build())
+		return waitsOfTheFirst(func(op operation) { executor.Run(func() error { return op(t.Context()) }) })
+	}),
+	"eapache": virtual(func(t *testing.T) string {
+		r := eapache.New(eapache.ExponentialBackoff(4, time.Second), nil)
+		return waitsOfTheFirst(func(op operation) { r.RunCtx(t.Context(), op) })
+	}),
+}
+
+// waitsOfTheFirst makes one call, and another one 4.5 s later, and tells the waits of the
+// first.
+func waitsOfTheFirst(run func(operation)) string {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		time.Sleep(4500 * time.Millisecond)
+		run(failing(new(int)))
+	}()
+	var waits []string
+	last := time.Now()
+	run(func(context.Context) error {
+		if wait := time.Since(last).Round(time.Second); wait > 0 {
+			waits = append(waits, fmt.Sprint(wait.Seconds()))
+		}
+		last = time.Now()
+		return errDown
+	})
+	<-done
+	return strings.Join(waits, ", ") + " s"
+}
+
+var hints = map[string]observation{
+	ours: virtual(func(t *testing.T) string {
+		return untilTheSecond(func(op operation) {
+			new(backoff.Policy).Do(t.Context(), func(ctx context.Context) error {
+				return backoff.RetryAfter(op(ctx), 24*time.Hour)
+			})
+		})
+	}),
+	"cenkalti": virtual(func(t *testing.T) string {
+		return untilTheSecond(func(op operation) {
+			cenkalti.Retry(t.Context(), func() (int, error) {
+				return 0, cenkalti.RetryAfter(24*time.Hour, op(t.Context()))
+			}, cenkalti.WithMaxElapsedTime(0), cenkalti.WithMaxTries(2))
+		}) + " (without the default limit of 15 min)"
+	}),
+}
+
+func untilTheSecond(run func(operation)) string {
+	began := time.Now()
+	run(failing(new(int)))
+	return time.Since(began).String()
+}
+
+type named struct {
+	name string
+	err  error
+}
+
+// matched names the errors that err matches.
+func matched(err error, of ...named) string {
+	var all []string
+	for _, n := range of {
+		if errors.Is(err, n.err) {
+			all = append(all, n.name)
+		}
+	}
+	if all == nil {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
+
+func resultText(err error) string {
+	if err == nil {
+		return "success"
+	}
+	return fmt.Sprintf("%q", err.Error())
+}

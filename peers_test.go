@@ -1,0 +1,231 @@
+package backoff_test
+
+// Published and reproduced bugs of other libraries that this one must not have, as far
+// as no other test holds them already. docs/comparison.md puts the same questions to those
+// libraries, and names for each the test that answers it here.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
+)
+
+// cenkalti/backoff and avast/retry-go: the mark ends the inner loop and is gone, so that the
+// outer one starts it again.
+func TestAPermanentErrorIsFinalToEveryLoopAroundIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		op := returning(backoff.Permanent(errFinal))
+		run := op.do
+		for range 3 {
+			run = steady(time.Second).Wrap(run)
+		}
+		require.Equal(t, errFinal.Error(), run(t.Context()).Error())
+		require.Len(t, op.at, 1)
+	})
+}
+
+// avast/retry-go: a RetryIf replaces the check for Unrecoverable.
+func TestAMarkStandsBesideAPredicate(t *testing.T) {
+	for _, limit := range []int{5, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Second)
+			policy.MaxAttempts = limit
+			policy.Classify = backoff.RetryIf(func(error) bool { return true })
+			op := returning(errBoom, backoff.Permanent(errFinal), nil)
+			require.ErrorIs(t, policy.Do(t.Context(), op.do), errFinal)
+			require.Len(t, op.at, 2)
+		})
+	}
+}
+
+// cenkalti/backoff#188: a default limit of 15 minutes, counted from the call, is over before
+// a long poll has failed for the first time.
+func TestALongAttemptIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		err := new(backoff.Policy).Do(t.Context(), func(context.Context) error {
+			attempts++
+			time.Sleep(24 * time.Hour)
+			return errBoom
+		})
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, 4, attempts)
+	})
+}
+
+// cenkalti/backoff, failsafe-go, go-resiliency: the maximum bounds the delay before it is
+// spread, so that waits are up to 1.5 times as long.
+func TestNoWaitIsLongerThanTheMaximum(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
+	for _, jitter := range []backoff.Jitter{nil, backoff.FullJitter, backoff.EqualJitter, backoff.NoJitter,
+		backoff.DecorrelatedJitter(0, 10*time.Second)} {
+		policy.Jitter = jitter
+		for retry := range 2000 {
+			require.LessOrEqual(t, policy.Delay(retry), 10*time.Second)
+		}
+	}
+}
+
+// avast/retry-go, go-retryablehttp: at the maximum everybody waits the same time.
+func TestTheSpreadIsKeptAtTheMaximum(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
+	waits := make([]time.Duration, 2000)
+	for i := range waits {
+		waits[i] = policy.Delay(50)
+	}
+	slices.Sort(waits)
+	require.Less(t, waits[200], 2*time.Second, "a tenth of them")
+	require.Greater(t, waits[1800], 8*time.Second, "and a tenth")
+	require.Less(t, len(waits)-len(slices.Compact(waits)), 10, "hardly two are alike")
+}
+
+// avast/retry-go: the errors of all attempts in one text, 169 kB after 10,000 of them.
+func TestAnErrorDoesNotGrowWithTheAttempts(t *testing.T) {
+	text := func(attempts int) string {
+		policy := backoff.Policy{Name: "fetch", MaxAttempts: attempts, Schedule: backoff.Constant(0)}
+		return policy.Do(t.Context(), returning(errBoom).do).Error()
+	}
+	require.InDelta(t, len(text(10)), len(text(10_000)), 10)
+}
+
+// cenkalti/backoff#183: two calls that share one backoff value start each other's
+// schedule again. sethvargo/go-retry: the second call finds the value used up.
+func TestTwoCallsUnderOnePolicyKeepTheirOwnWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
+		ops := make([]*scripted, 3)
+		var all sync.WaitGroup
+		for i := range ops {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 4 * time.Second)
+				ops[i] = returning(errBoom)
+				_ = policy.Do(t.Context(), ops[i].do)
+			})
+		}
+		all.Wait()
+		for _, op := range ops {
+			require.Equal(t, msec(0, 1000, 3000, 7000, 15000), op.at)
+		}
+	})
+}
+
+// sony/gobreaker's distributed breaker holds a lock of the whole fleet while the call
+// runs: of 20 healthy ones one ran at a time. cep21/circuit and hystrix-go admit 10.
+func TestABreakerHoldsNothingWhileCallsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff.Breaker
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 500 {
+			all.Go(func() {
+				if err := b.Do(t.Context(), func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, 10*time.Millisecond, time.Since(began), "all at the same time")
+		require.EqualValues(t, 500, b.Stats().Successes)
+	})
+}
+
+// failsafe-go's default opens at the first failure.
+func TestOneFailureDoesNotOpenACircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff.Breaker
+		feed(&b, 1, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		feed(&b, 18, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State(), "nor do as many that come at once")
+	})
+}
+
+// A fixed window forgets at its edge what failed just before it.
+func TestTheWindowOfABreakerHasNoEdge(t *testing.T) {
+	for offset := range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			b := rateBreaker()
+			feed(b, 1, errOutage) // the window begins
+			time.Sleep(time.Duration(offset) * time.Second)
+			feed(b, 10, errOutage)
+			time.Sleep(time.Second)
+			feed(b, 10, errOutage)
+			require.Equal(t, backoff.StateOpen, b.State(), "20 failures within a second, %d s after the first", offset)
+		})
+	}
+}
+
+// hystrix-go and goresilience count what their own limit of concurrency refuses, and so open
+// the circuit of a healthy service.
+func TestABreakerIsNotFedByWhatWasRefusedHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff.Breaker
+		full := &backoff.Policy{MaxAttempts: 1, Budget: &backoff.InFlight{Max: 10}}
+		refused := 0
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 600 {
+			all.Go(func() {
+				err := backoff.Stack(&b, full).Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
+				mu.Lock()
+				defer mu.Unlock()
+				if errors.Is(err, backoff.ErrBudget) {
+					refused++
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, 590, refused)
+		require.Equal(t, backoff.StateClosed, b.State())
+		require.Zero(t, b.Stats().Failures)
+	})
+}
+
+// sony/gobreaker#91: a breaker learns from calls that end, and while none does it admits
+// them all. What bounds them is InFlight.
+func TestCallsToAServiceThatHangsDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cap := new(backoff.InFlight)
+		service := backoff.Stack(new(backoff.Breaker), &backoff.Policy{Budget: cap})
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() {
+				_ = service.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			})
+		}
+		synctest.Wait()
+		require.Equal(t, 100, cap.Load())
+		cancel()
+		all.Wait()
+		require.Zero(t, cap.Load())
+	})
+}
+
+// failsafe-go and hystrix-go read the wall clock: where it is set back an hour, an open
+// circuit stays open an hour longer.
+func TestABreakerIsNotMovedByAClockThatIsSet(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			began, elapsed, set := time.Now(), time.Duration(0), time.Duration(0)
+			clock.Source = func() time.Time { return clockSetBy(began.Add(elapsed), set) }
+			defer func() { clock.Source = nil }()
+			b := openBreaker(t)
+			set = step
+			elapsed = 5*time.Second - 1
+			require.Equal(t, backoff.StateOpen, b.State())
+			elapsed++
+			require.Equal(t, backoff.StateHalfOpen, b.State())
+		})
+	}
+}
