@@ -74,7 +74,9 @@ function drawSplit(article, o) {
 	for (const part in words) {
 		const share = percent(o.lately[part], o.lately.calls);
 		setText(article.querySelector(`[data-share="${part}"]`), share);
-		article.querySelector(`.split .${part}`).style.flexGrow = o.lately.calls ? o.lately[part] : 0;
+		const bar = article.querySelector(`.split .${part}`);
+		bar.style.flexGrow = o.lately[part];
+		bar.hidden = o.lately[part] === 0;
 		parts.push(words[part] + " " + share);
 	}
 	article.querySelector(".split").setAttribute("aria-label", "Calls: " + parts.join(", "));
@@ -99,7 +101,8 @@ function drawLoad(article, o) {
 	svg.setAttribute("aria-label", `Attempts per second over the last ${whole}: at most ${number(peak)}`);
 	setText(article.querySelector(".span"), "last " + whole);
 	setText(article.querySelector('[data-axis="left"]'), `−${whole}`);
-	setText(article.querySelector('[data-axis="peak"]'), `peak ${number(peak)} attempts/s`);
+	const known = calls.some((c) => c >= 0);
+	setText(article.querySelector('[data-axis="peak"]'), known ? `peak ${number(peak)} attempts/s` : "begins in a few seconds");
 }
 
 // The delays: the share of each bucket, of what was scheduled and of what was slept.
