@@ -1,5 +1,5 @@
 # Needs only Go and a POSIX shell, except: race needs a C compiler, and
-# integration needs the servers of compose.yaml.
+# integration needs the servers of compose.yaml, and Chromium.
 #
 # Modules are found, not listed: a new one needs no change here. To work on a
 # few of them, name them: make race MODULES='. backoffhttp'.
@@ -27,9 +27,9 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 # Every module: ". examples internal/bench ...".
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
-# Modules that build half of the cloud. Under the race detector that takes longer than
+# Modules that build half of the cloud, or Prometheus. Under the race detector that takes longer than
 # everything else together: make race SLOW= does it all the same.
-SLOW ?= internal/bench internal/plugtest
+SLOW ?= contrib/dashboards internal/bench internal/plugtest
 
 # The files whose tests need servers, and the modules they belong to.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
