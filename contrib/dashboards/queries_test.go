@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grafana-tools/sdk"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -33,14 +34,14 @@ func requireKnown(t *testing.T, query string, exposed []labels.Labels) {
 		}
 		var found labels.Labels
 		for _, l := range exposed {
-			if l.Get(labels.MetricName) == s.Name {
+			if l.Get(model.MetricNameLabel) == s.Name {
 				found = l
 			}
 		}
 		require.False(t, found.IsEmpty(), "%s is not exposed, in %s", s.Name, query)
 		found.Range(func(l labels.Label) { known[l.Name] = true })
 		for _, m := range s.LabelMatchers {
-			require.True(t, m.Name == labels.MetricName || known[m.Name], "%s has no %s, in %s", s.Name, m.Name, query)
+			require.True(t, m.Name == model.MetricNameLabel || known[m.Name], "%s has no %s, in %s", s.Name, m.Name, query)
 		}
 		return nil
 	})
@@ -66,7 +67,7 @@ func store(t *testing.T) (*teststorage.TestStorage, []labels.Labels) {
 		job := labels.NewBuilder(l).Set("job", "shop").Set("instance", "a:1").Labels()
 		for n := range 241 {
 			v := value
-			if types[l.Get(labels.MetricName)] != "gauge" {
+			if types[l.Get(model.MetricNameLabel)] != "gauge" {
 				v *= float64(n)
 			}
 			_, err := appender.Append(0, job, int64(n)*15_000, v)
@@ -176,7 +177,7 @@ func TestEverySeriesIsOnTheDashboard(t *testing.T) {
 	text, _ := dashboard(t)
 	_, exposed := store(t)
 	for _, l := range exposed {
-		name := l.Get(labels.MetricName)
+		name := l.Get(model.MetricNameLabel)
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 			name = strings.TrimSuffix(name, suffix)
 		}
