@@ -80,7 +80,9 @@ func load(first, retried, failed, retries int, reason string) string {
 `)
 }
 
-func count(each int) string { return "0+" + string(rune('0'+each/10)) + string(rune('0'+each%10)) + "x120" }
+func count(each int) string {
+	return "0+" + string(rune('0'+each/10)) + string(rune('0'+each%10)) + "x120"
+}
 
 // Contract row 75: retries go up and errors do not.
 func TestRow75RetriesWithoutErrorsFire(t *testing.T) {
