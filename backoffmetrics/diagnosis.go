@@ -57,6 +57,17 @@ func diagnose(t totals) diagnosis {
 	return well(t)
 }
 
+// examine diagnoses the last minutes, and the last one alone where that is worse: what
+// has just begun is drowned in an average.
+func (p past) examine(operation int) diagnosis {
+	now := p.now().of(operation)
+	d := diagnose(now.minus(p.lately().of(operation)))
+	if m := diagnose(now.minus(p.minute().of(operation))); m.Level.urgency() > d.Level.urgency() {
+		return diagnosis{m.Level, "In the last minute: " + strings.ToLower(m.Text[:1]) + m.Text[1:]}
+	}
+	return d
+}
+
 func idle(t totals) diagnosis {
 	if t.reconnects > 0 {
 		return diagnosis{good, "A connection that is kept: " + count(t.reconnects, "reconnect", "reconnects") + "."}

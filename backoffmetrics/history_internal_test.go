@@ -106,6 +106,31 @@ func TestThePresentIsReckonedFromWhatIsKnown(t *testing.T) {
 	})
 }
 
+// Five good minutes do not hide a bad one.
+func TestWhatHasJustBegunIsNotDrowned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		for i := range 60 {
+			if calls(t, &m, 50); i == 57 {
+				for range 100 {
+					m.Observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 1, Reason: backoff.ReasonAttempts})
+				}
+			}
+			m.past()
+			time.Sleep(step)
+		}
+		d := m.whole().Operations[0].Diagnosis
+		require.Equal(t, bad, d.Level)
+		require.Contains(t, d.Text, "In the last minute: retries do not converge: ")
+		for range 12 {
+			calls(t, &m, 50)
+			m.past()
+			time.Sleep(step)
+		}
+		require.Equal(t, watch, m.whole().Operations[0].Diagnosis.Level, "still less than rosy")
+	})
+}
+
 func TestAnOperationThatCameLaterHasItsOwnHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics

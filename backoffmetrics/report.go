@@ -173,7 +173,7 @@ func (o *operationReport) look(p past, number int) {
 	now, recent, lately := p.now(), p.recent(), p.lately()
 	o.Now = since(recent, now, number)
 	o.Lately = since(lately, now, number)
-	d := diagnose(now.of(number).minus(lately.of(number)))
+	d := p.examine(number)
 	o.Diagnosis = &d
 	o.History = &curves{
 		Step:     step.Seconds(),

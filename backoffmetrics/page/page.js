@@ -217,7 +217,7 @@ function drawBudgets(all) {
 		const meter = element("meter");
 		Object.assign(meter, { min: 0, max: Math.max(1, b.allowed), low: b.allowed * 0.25, high: b.allowed * 0.5, optimum: Math.max(1, b.allowed), value: left });
 		meter.setAttribute("aria-label", `${b.name}: ${left} of ${b.allowed} retries left`);
-		const paid = b.successes ? `${number(b.retries)} used, on ${number(b.successes)} successes within its window` : "no success within its window to pay for retries";
+		const paid = b.successes ? `${number(b.retries)} used, on ${number(b.successes)} success${b.successes === 1 ? "" : "es"} within its window` : "no success within its window to pay for retries";
 		li.append(element("span", b.name), element("b", b.allowed ? `${left} of ${b.allowed} left` : "none"), meter, element("span", paid, "what"));
 		return li;
 	}));
@@ -233,7 +233,10 @@ function draw(report) {
 	drawOperations(report);
 }
 
+// The time changes every two seconds, which is nothing to be read aloud; that it stands still is.
 function showStatus(stale) {
+	if (stale) $("status").setAttribute("role", "alert");
+	else $("status").removeAttribute("role");
 	document.querySelector(".status").classList.toggle("stale", stale);
 	const at = answered ? answered.toLocaleTimeString() : "";
 	setText($("status"), stale ? (at ? "No answer since " + at : "No answer") : (paused ? "Paused at " : "Live, ") + at);

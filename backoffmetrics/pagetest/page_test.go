@@ -320,9 +320,11 @@ func TestThePageSaysWhenItsServerIsGone(t *testing.T) {
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(server.URL+"/")))
 	b.see(t, `document.getElementById("empty").offsetParent !== null`)
+	require.False(t, ask[bool](t, b, `document.getElementById("status").hasAttribute("role")`), "the time is read aloud")
 	server.CloseClientConnections()
 	server.Close()
 	b.see(t, `document.getElementById("status").textContent.startsWith("No answer since")`)
+	require.Equal(t, "alert", ask[string](t, b, `document.getElementById("status").getAttribute("role")`))
 }
 
 // Every part that is read aloud has a name.
