@@ -16,7 +16,7 @@ import (
 // after first use. All its methods are safe for concurrent use. It has no goroutine. A
 // first attempt that succeeds costs a lookup of its name and one addition, and takes no
 // lock; other events take one for a new name, and every 5 seconds for the history of the
-// page. Nothing is allocated but then.
+// page. Nothing else allocates, but for a change of a breaker.
 type Metrics struct {
 	_ [0]func() // no unkeyed literals, no ==
 
