@@ -409,6 +409,29 @@ func TestAttemptsAreThoseThatWereMade(t *testing.T) {
 	})
 }
 
+// After Run.Progress the count of attempts starts again; that there was a sleep does not
+// go away.
+func TestASuccessAfterASleepIsNoneAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		r := (&backoff.Policy{Name: "copy", Observer: m.Observe, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}).Start(t.Context())
+		for n := range r.Attempts() {
+			if n > 1 {
+				r.Progress()
+				break
+			}
+			r.Fail(errDown)
+		}
+		require.NoError(t, r.Err())
+		requireSeries(t, &m, map[string]float64{
+			`backoff_calls_total{operation="copy",outcome="first"}`:   0,
+			`backoff_calls_total{operation="copy",outcome="retried"}`: 1,
+			`backoff_slept_seconds_sum{operation="copy"}`:             1,
+			`backoff_attempts_total{operation="copy"}`:                2,
+		})
+	})
+}
+
 func TestNothingIsLostWhenManyCount(t *testing.T) {
 	var m backoffmetrics.Metrics
 	p := &backoff.Policy{Name: "fetch", Observer: m.Observe, Schedule: backoff.Constant(0), MaxAttempts: 2}
