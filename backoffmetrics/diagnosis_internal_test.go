@@ -29,16 +29,23 @@ func TestTheDiagnosisIsThatOfTheNumbers(t *testing.T) {
 	}
 }
 
-func TestTheVerdictNamesTheWorstFirst(t *testing.T) {
+func TestTheConclusionNamesTheWorstFirst(t *testing.T) {
 	operation := func(name string, l level) operationReport {
 		return operationReport{Name: name, Diagnosis: &diagnosis{Level: l}}
 	}
-	require.Equal(t, diagnosis{good, "All is well."}, verdict([]operationReport{operation("a", good), operation("b", quiet)}, []breakerReport{{Name: "c", State: "closed"}}))
-	require.Equal(t, diagnosis{watch, "Circuit half-open: c. Worth a look: b."}, verdict([]operationReport{operation("b", watch)}, []breakerReport{{Name: "c", State: "half-open"}}))
-	require.Equal(t, diagnosis{bad, "Retries cannot help a. Circuit open: c. Worth a look: b."},
-		verdict([]operationReport{operation("a", bad), operation("b", watch)}, []breakerReport{{Name: "c", State: "open"}}))
-	require.Equal(t, "Worth a look: a, b, c and 2 more.", verdict([]operationReport{operation("a", watch), operation("b", watch),
-		operation("c", watch), operation("d", watch), operation("e", watch)}, nil).Text)
+	for _, c := range []struct {
+		operations []operationReport
+		breaker    string
+		want       conclusion
+	}{
+		{[]operationReport{operation("a", good), operation("b", quiet)}, "closed", conclusion{good, []string{"All is well."}}},
+		{[]operationReport{operation("b", watch)}, "half-open", conclusion{watch, []string{"Circuit half-open: c.", "Worth a look: b."}}},
+		{[]operationReport{operation("a", bad), operation("b", watch)}, "open", conclusion{bad, []string{"Retries cannot help a.", "Circuit open: c.", "Worth a look: b."}}},
+		{[]operationReport{operation("a", watch), operation("b", watch), operation("c", watch), operation("d", watch), operation("e", watch)}, "closed",
+			conclusion{watch, []string{"Worth a look: a, b, c and 2 more."}}},
+	} {
+		require.Equal(t, &c.want, conclude(c.operations, []breakerReport{{Name: "c", State: c.breaker}}))
+	}
 }
 
 func TestAlmostAllIsNotAll(t *testing.T) {

@@ -321,14 +321,17 @@ func look(t *testing.T, m *backoffmetrics.Metrics) map[string]said {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/data", nil))
 	var report struct {
-		Verdict    said
+		Conclusion struct {
+			Level     string
+			Sentences []string
+		}
 		Operations []struct {
 			Name      string
 			Diagnosis said
 		}
 	}
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &report))
-	all := map[string]said{"": report.Verdict}
+	all := map[string]said{"": {report.Conclusion.Level, strings.Join(report.Conclusion.Sentences, " ")}}
 	for _, o := range report.Operations {
 		all[o.Name] = o.Diagnosis
 	}

@@ -224,9 +224,16 @@ function drawBudgets(all) {
 	$("budgets-part").hidden = all.length === 0;
 }
 
+// Drawn only when it changes, as it is read aloud then.
+function drawConclusion({ level, sentences }) {
+	const title = (level === "good" ? "" : "● ") + "backoff: " + sentences.join(" ");
+	if (document.title === title) return;
+	document.title = title;
+	$("conclusion").replaceChildren(...sentences.map((s) => element("span", s)));
+}
+
 function draw(report) {
-	setText($("verdict"), report.verdict.text);
-	document.title = (report.verdict.level === "good" ? "" : "● ") + "backoff: " + report.verdict.text;
+	drawConclusion(report.conclusion);
 	drawBreakers(report.breakers);
 	drawBudgets(report.budgets);
 	$("guards").hidden = report.breakers.length + report.budgets.length === 0;

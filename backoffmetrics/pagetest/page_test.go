@@ -197,7 +197,7 @@ func TestThePageShowsABreakerOpenAndCloseAgain(t *testing.T) {
 	require.False(t, ask[bool](t, b, `[...document.querySelectorAll("#breakers b")].some(e => e.offsetParent)`), "nothing is known yet")
 	s.breaker.Trip()
 	b.see(t, `document.querySelector("#breakers b.open")?.offsetParent != null`)
-	b.see(t, `document.getElementById("verdict").textContent.includes("Circuit open: payments.")`)
+	b.see(t, `document.getElementById("conclusion").textContent.includes("Circuit open: payments.")`)
 	b.see(t, `document.title.startsWith("●")`)
 	s.breaker.Reset()
 	b.see(t, `document.querySelector("#breakers b.closed") !== null`)
@@ -209,7 +209,7 @@ func TestThePageSaysThatAnUpstreamIsBroken(t *testing.T) {
 	b := open(t)
 	b.visit(t, s.url)
 	b.see(t, `document.querySelector("article.bad .diagnosis")?.textContent.includes("Retries do not converge")`)
-	b.see(t, `document.getElementById("verdict").textContent.includes("Retries cannot help")`)
+	b.see(t, `document.getElementById("conclusion").textContent.includes("Retries cannot help")`)
 }
 
 func TestAHostileNameIsText(t *testing.T) {
