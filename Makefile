@@ -1,5 +1,5 @@
 # Needs only Go and a POSIX shell, except: race needs a C compiler, and
-# integration needs the servers of compose.yaml.
+# integration needs the servers of compose.yaml, and Chromium.
 #
 # Modules are found, not listed: a new one needs no change here. To work on a
 # few of them, name them: make race MODULES='. backoffhttp'.
@@ -27,10 +27,10 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 # Every module: ". examples internal/bench ...".
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
-# Modules that build half of the cloud. Under the race detector that takes longer than
-# everything else together: make race SLOW= does it all the same. (In internal/compare it
+# Modules that build half of the cloud, or Prometheus. Under the race detector that takes longer
+# than everything else together: make race SLOW= does it all the same. (In internal/compare it
 # also finds a data race of another library, which a row there is about.)
-SLOW ?= internal/bench internal/compare internal/plugtest
+SLOW ?= contrib/dashboards internal/bench internal/compare internal/plugtest
 
 # The files whose tests need servers, and the modules they belong to.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)

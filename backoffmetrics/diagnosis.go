@@ -57,6 +57,17 @@ func diagnose(t totals) diagnosis {
 	return well(t)
 }
 
+// examine diagnoses the last minutes, and the last one alone where that is worse: what
+// has just begun is drowned in an average.
+func (p past) examine(operation int) diagnosis {
+	now := p.now().of(operation)
+	d := diagnose(now.minus(p.lately().of(operation)))
+	if m := diagnose(now.minus(p.minute().of(operation))); m.Level.urgency() > d.Level.urgency() {
+		return diagnosis{m.Level, "In the last minute: " + strings.ToLower(m.Text[:1]) + m.Text[1:]}
+	}
+	return d
+}
+
 func idle(t totals) diagnosis {
 	if t.reconnects > 0 {
 		return diagnosis{good, "A connection that is kept: " + count(t.reconnects, "reconnect", "reconnects") + "."}
@@ -109,9 +120,14 @@ func share(part, whole uint64) string {
 	return fmt.Sprintf("%.0f %%", min(percent, 99))
 }
 
-// verdict is the one sentence on everything.
-func verdict(operations []operationReport, breakers []breakerReport) diagnosis {
-	d := diagnosis{Level: good}
+// conclusion is what there is to say of everything, the worst first.
+type conclusion struct {
+	Level     level    `json:"level"`
+	Sentences []string `json:"sentences"`
+}
+
+func conclude(operations []operationReport, breakers []breakerReport) *conclusion {
+	c := &conclusion{Level: good}
 	var open, probing, broken, tune []string
 	for _, b := range breakers {
 		switch b.State {
@@ -129,26 +145,23 @@ func verdict(operations []operationReport, breakers []breakerReport) diagnosis {
 			tune = append(tune, o.Name)
 		}
 	}
-	d.add(bad, "Retries cannot help ", broken)
-	d.add(bad, "Circuit open: ", open)
-	d.add(watch, "Circuit half-open: ", probing)
-	d.add(watch, "Worth a look: ", tune)
-	if d.Text == "" {
-		d.Text = "All is well."
+	c.add(bad, "Retries cannot help ", broken)
+	c.add(bad, "Circuit open: ", open)
+	c.add(watch, "Circuit half-open: ", probing)
+	c.add(watch, "Worth a look: ", tune)
+	if c.Sentences == nil {
+		c.Sentences = []string{"All is well."}
 	}
-	return d
+	return c
 }
 
 // add adds a sentence about what is named, if anything is.
-func (d *diagnosis) add(l level, text string, names []string) {
+func (c *conclusion) add(l level, text string, names []string) {
 	if len(names) == 0 {
 		return
 	}
-	if d.Level != bad {
-		d.Level = l
-	}
-	if d.Text != "" {
-		d.Text += " "
+	if l.urgency() > c.Level.urgency() {
+		c.Level = l
 	}
 	const most = 3
 	more := ""
@@ -156,5 +169,5 @@ func (d *diagnosis) add(l level, text string, names []string) {
 		more = fmt.Sprintf(" and %d more", len(names)-most)
 		names = names[:most]
 	}
-	d.Text += text + strings.Join(names, ", ") + more + "."
+	c.Sentences = append(c.Sentences, text+strings.Join(names, ", ")+more+".")
 }

@@ -116,6 +116,17 @@ func (p past) lately() point {
 	return found
 }
 
+// minute returns the point since which the last minute is reckoned.
+func (p past) minute() point {
+	found := p[0]
+	for i := range p {
+		if p.age(i) >= time.Minute {
+			found = p[i]
+		}
+	}
+	return found
+}
+
 // series returns what an operation counted per second, in columns that end with the last
 // full one; NaN where nothing is known.
 func (p past) series(operation int, of func(totals) uint64) []float64 {

@@ -12,7 +12,7 @@ import (
 
 // report is everything, as JSON: for expvar without what only the page shows.
 type report struct {
-	Verdict    *diagnosis        `json:"verdict,omitempty"`
+	Conclusion *conclusion       `json:"conclusion,omitempty"` // for the page
 	Bounds     []float64         `json:"delay_bounds_seconds"`
 	Operations []operationReport `json:"operations"`
 	Breakers   []breakerReport   `json:"breakers"`
@@ -160,8 +160,7 @@ func (m *Metrics) whole() *report {
 	for i := range r.Operations {
 		r.Operations[i].look(p, numbers[r.Operations[i].Name])
 	}
-	v := verdict(r.Operations, r.Breakers)
-	r.Verdict = &v
+	r.Conclusion = conclude(r.Operations, r.Breakers)
 	slices.SortStableFunc(r.Operations, func(a, b operationReport) int {
 		return b.Diagnosis.Level.urgency() - a.Diagnosis.Level.urgency()
 	})
@@ -173,7 +172,7 @@ func (o *operationReport) look(p past, number int) {
 	now, recent, lately := p.now(), p.recent(), p.lately()
 	o.Now = since(recent, now, number)
 	o.Lately = since(lately, now, number)
-	d := diagnose(now.of(number).minus(lately.of(number)))
+	d := p.examine(number)
 	o.Diagnosis = &d
 	o.History = &curves{
 		Step:     step.Seconds(),

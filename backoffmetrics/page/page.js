@@ -74,7 +74,9 @@ function drawSplit(article, o) {
 	for (const part in words) {
 		const share = percent(o.lately[part], o.lately.calls);
 		setText(article.querySelector(`[data-share="${part}"]`), share);
-		article.querySelector(`.split .${part}`).style.flexGrow = o.lately.calls ? o.lately[part] : 0;
+		const bar = article.querySelector(`.split .${part}`);
+		bar.style.flexGrow = o.lately[part];
+		bar.hidden = o.lately[part] === 0;
 		parts.push(words[part] + " " + share);
 	}
 	article.querySelector(".split").setAttribute("aria-label", "Calls: " + parts.join(", "));
@@ -99,7 +101,8 @@ function drawLoad(article, o) {
 	svg.setAttribute("aria-label", `Attempts per second over the last ${whole}: at most ${number(peak)}`);
 	setText(article.querySelector(".span"), "last " + whole);
 	setText(article.querySelector('[data-axis="left"]'), `−${whole}`);
-	setText(article.querySelector('[data-axis="peak"]'), `peak ${number(peak)} attempts/s`);
+	const known = calls.some((c) => c >= 0);
+	setText(article.querySelector('[data-axis="peak"]'), known ? `peak ${number(peak)} attempts/s` : "begins in a few seconds");
 }
 
 // The delays: the share of each bucket, of what was scheduled and of what was slept.
@@ -214,23 +217,33 @@ function drawBudgets(all) {
 		const meter = element("meter");
 		Object.assign(meter, { min: 0, max: Math.max(1, b.allowed), low: b.allowed * 0.25, high: b.allowed * 0.5, optimum: Math.max(1, b.allowed), value: left });
 		meter.setAttribute("aria-label", `${b.name}: ${left} of ${b.allowed} retries left`);
-		const paid = b.successes ? `${number(b.retries)} used, on ${number(b.successes)} successes within its window` : "no success within its window to pay for retries";
+		const paid = b.successes ? `${number(b.retries)} used, on ${number(b.successes)} success${b.successes === 1 ? "" : "es"} within its window` : "no success within its window to pay for retries";
 		li.append(element("span", b.name), element("b", b.allowed ? `${left} of ${b.allowed} left` : "none"), meter, element("span", paid, "what"));
 		return li;
 	}));
 	$("budgets-part").hidden = all.length === 0;
 }
 
+// Drawn only when it changes, as it is read aloud then.
+function drawConclusion({ level, sentences }) {
+	const title = (level === "good" ? "" : "● ") + "backoff: " + sentences.join(" ");
+	if (document.title === title) return;
+	document.title = title;
+	$("conclusion").replaceChildren(...sentences.map((s) => element("span", s)));
+}
+
 function draw(report) {
-	setText($("verdict"), report.verdict.text);
-	document.title = (report.verdict.level === "good" ? "" : "● ") + "backoff: " + report.verdict.text;
+	drawConclusion(report.conclusion);
 	drawBreakers(report.breakers);
 	drawBudgets(report.budgets);
 	$("guards").hidden = report.breakers.length + report.budgets.length === 0;
 	drawOperations(report);
 }
 
+// The time changes every two seconds, which is nothing to be read aloud; that it stands still is.
 function showStatus(stale) {
+	if (stale) $("status").setAttribute("role", "alert");
+	else $("status").removeAttribute("role");
 	document.querySelector(".status").classList.toggle("stale", stale);
 	const at = answered ? answered.toLocaleTimeString() : "";
 	setText($("status"), stale ? (at ? "No answer since " + at : "No answer") : (paused ? "Paused at " : "Live, ") + at);

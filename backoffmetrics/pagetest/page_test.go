@@ -197,7 +197,7 @@ func TestThePageShowsABreakerOpenAndCloseAgain(t *testing.T) {
 	require.False(t, ask[bool](t, b, `[...document.querySelectorAll("#breakers b")].some(e => e.offsetParent)`), "nothing is known yet")
 	s.breaker.Trip()
 	b.see(t, `document.querySelector("#breakers b.open")?.offsetParent != null`)
-	b.see(t, `document.getElementById("verdict").textContent.includes("Circuit open: payments.")`)
+	b.see(t, `document.getElementById("conclusion").textContent.includes("Circuit open: payments.")`)
 	b.see(t, `document.title.startsWith("●")`)
 	s.breaker.Reset()
 	b.see(t, `document.querySelector("#breakers b.closed") !== null`)
@@ -209,7 +209,7 @@ func TestThePageSaysThatAnUpstreamIsBroken(t *testing.T) {
 	b := open(t)
 	b.visit(t, s.url)
 	b.see(t, `document.querySelector("article.bad .diagnosis")?.textContent.includes("Retries do not converge")`)
-	b.see(t, `document.getElementById("verdict").textContent.includes("Retries cannot help")`)
+	b.see(t, `document.getElementById("conclusion").textContent.includes("Retries cannot help")`)
 }
 
 func TestAHostileNameIsText(t *testing.T) {
@@ -320,9 +320,11 @@ func TestThePageSaysWhenItsServerIsGone(t *testing.T) {
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(server.URL+"/")))
 	b.see(t, `document.getElementById("empty").offsetParent !== null`)
+	require.False(t, ask[bool](t, b, `document.getElementById("status").hasAttribute("role")`), "the time is read aloud")
 	server.CloseClientConnections()
 	server.Close()
 	b.see(t, `document.getElementById("status").textContent.startsWith("No answer since")`)
+	require.Equal(t, "alert", ask[string](t, b, `document.getElementById("status").getAttribute("role")`))
 }
 
 // Every part that is read aloud has a name.

@@ -1,0 +1,598 @@
+package backoffmetrics_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"expvar"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics"
+)
+
+var errDown = backoff.Mark(errors.New("down"), backoff.ClassRetryable)
+
+// scrape returns what Prometheus would get, by series.
+func scrape(t *testing.T, m *backoffmetrics.Metrics) map[string]float64 {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, 200, w.Code)
+	series := make(map[string]float64)
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		end := strings.LastIndexByte(line, ' ')
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[end:]), 64)
+		require.NoError(t, err, line)
+		_, twice := series[line[:end]]
+		require.False(t, twice, line)
+		series[line[:end]] = value
+	}
+	return series
+}
+
+// requireSeries holds some series to their values.
+func requireSeries(t *testing.T, m *backoffmetrics.Metrics, want map[string]float64) {
+	t.Helper()
+	got := scrape(t, m)
+	for series, value := range want {
+		require.Contains(t, got, series)
+		require.InDelta(t, value, got[series], 1e-9, series)
+	}
+}
+
+// failing fails so many times, then succeeds.
+func failing(times int) func(context.Context) error {
+	return func(context.Context) error {
+		if times--; times >= 0 {
+			return errDown
+		}
+		return nil
+	}
+}
+
+type refusing struct{ from int }
+
+func (r refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, a.Number < r.from
+}
+func (refusing) Done(backoff.Ticket, backoff.Outcome) {}
+
+// Contract row 53: what an error budget is tuned from, and contract row 74: attempts,
+// and success at once against success after retries.
+func TestRow53CallsAreSplitByHowTheyEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		p := &backoff.Policy{Name: "fetch", Observer: m.Observe, MaxAttempts: 3}
+		for _, failures := range []int{0, 0, 0, 1, 2, 9} {
+			_ = p.Do(t.Context(), failing(failures))
+		}
+		require.Error(t, p.Do(t.Context(), func(context.Context) error { return backoff.Permanent(errDown) }))
+		requireSeries(t, &m, map[string]float64{
+			`backoff_calls_total{operation="fetch",outcome="first"}`:             3,
+			`backoff_calls_total{operation="fetch",outcome="retried"}`:           2,
+			`backoff_calls_total{operation="fetch",outcome="failed"}`:            2,
+			`backoff_attempts_total{operation="fetch"}`:                          3 + 2 + 3 + 3 + 1,
+			`backoff_retries_total{operation="fetch",class="retryable"}`:         1 + 2 + 2,
+			`backoff_failed_attempts_total{operation="fetch",class="retryable"}`: 1 + 2 + 3,
+			`backoff_failed_attempts_total{operation="fetch",class="permanent"}`: 1,
+			`backoff_failures_total{operation="fetch",reason="attempts"}`:        1,
+			`backoff_failures_total{operation="fetch",reason="permanent"}`:       1,
+			`backoff_attempts_per_call_bucket{operation="fetch",le="0"}`:         0,
+			`backoff_attempts_per_call_bucket{operation="fetch",le="1"}`:         4,
+			`backoff_attempts_per_call_bucket{operation="fetch",le="2"}`:         5,
+			`backoff_attempts_per_call_bucket{operation="fetch",le="3"}`:         7,
+			`backoff_attempts_per_call_bucket{operation="fetch",le="+Inf"}`:      7,
+			`backoff_attempts_per_call_sum{operation="fetch"}`:                   12,
+			`backoff_attempts_per_call_count{operation="fetch"}`:                 7,
+			`backoff_refusals_total{operation="fetch",of="retry"}`:               0,
+			`backoff_reconnects_total{operation="fetch"}`:                        0,
+		})
+	})
+}
+
+// Contract row 73: the delay before jitter, after it, and what was really slept, each
+// as a distribution.
+func TestRow73DelaysWaitsAndSleepsAreDistributions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		p := &backoff.Policy{Name: "fetch", Observer: m.Observe, Rand: func() float64 { return 0.25 },
+			Schedule: backoff.Constant(200 * time.Millisecond)}
+		require.NoError(t, p.Do(t.Context(), failing(2)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		time.AfterFunc(10*time.Millisecond, cancel) // in the sleep of 50 ms
+		require.ErrorIs(t, p.Do(ctx, failing(1)), context.Canceled)
+		requireSeries(t, &m, map[string]float64{
+			`backoff_delay_seconds_bucket{operation="fetch",le="0.1"}`:  0,
+			`backoff_delay_seconds_bucket{operation="fetch",le="0.2"}`:  3,
+			`backoff_delay_seconds_sum{operation="fetch"}`:              0.6,
+			`backoff_wait_seconds_bucket{operation="fetch",le="0.025"}`: 0,
+			`backoff_wait_seconds_bucket{operation="fetch",le="0.05"}`:  3,
+			`backoff_wait_seconds_sum{operation="fetch"}`:               0.15,
+			`backoff_slept_seconds_bucket{operation="fetch",le="0.01"}`: 1,
+			`backoff_slept_seconds_bucket{operation="fetch",le="0.05"}`: 3,
+			`backoff_slept_seconds_sum{operation="fetch"}`:              0.11,
+			`backoff_attempts_total{operation="fetch"}`:                 4,
+		})
+	})
+}
+
+// Contract row 74: full jitter is seen to spread, and a schedule without it not to.
+func TestRow74JitterIsSeenToSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		spread := &backoff.Policy{Name: "spread", Observer: m.Observe, Schedule: backoff.Constant(400 * time.Millisecond)}
+		stiff := &backoff.Policy{Name: "stiff", Observer: m.Observe, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
+		for range 400 {
+			require.NoError(t, spread.Do(t.Context(), failing(1)))
+			require.NoError(t, stiff.Do(t.Context(), failing(1)))
+		}
+		got := scrape(t, &m)
+		half := got[`backoff_slept_seconds_bucket{operation="spread",le="0.2"}`]
+		require.InDelta(t, 200, half, 60)
+		require.Zero(t, got[`backoff_slept_seconds_bucket{operation="stiff",le="0.2"}`])
+		require.EqualValues(t, 400, got[`backoff_slept_seconds_bucket{operation="stiff",le="0.4"}`])
+		require.EqualValues(t, 400, got[`backoff_delay_seconds_bucket{operation="spread",le="0.4"}`])
+	})
+}
+
+// Contract row 74: the state of a breaker, its changes by cause, and its refusals.
+func TestRow74ABreakerIsKnownByItsEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		b := &backoff.Breaker{Name: "search", Observer: m.Observe, Streak: 2, StreakSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		is := func(closed, open, halfOpen float64) {
+			t.Helper()
+			requireSeries(t, &m, map[string]float64{
+				`backoff_breaker_state{breaker="search",state="closed"}`:    closed,
+				`backoff_breaker_state{breaker="search",state="open"}`:      open,
+				`backoff_breaker_state{breaker="search",state="half-open"}`: halfOpen,
+			})
+		}
+		for range 2 {
+			require.Error(t, b.Do(t.Context(), failing(1)))
+		}
+		is(0, 1, 0)
+		require.ErrorIs(t, b.Do(t.Context(), failing(0)), backoff.ErrOpen)
+		time.Sleep(time.Second)
+		require.NoError(t, b.Do(t.Context(), failing(0)))
+		is(0, 0, 1)
+		require.NoError(t, b.Do(t.Context(), failing(0)))
+		is(1, 0, 0)
+		requireSeries(t, &m, map[string]float64{
+			`backoff_breaker_transitions_total{breaker="search",from="closed",to="open",trigger="streak"}`:     1,
+			`backoff_breaker_transitions_total{breaker="search",from="open",to="half-open",trigger="time"}`:    1,
+			`backoff_breaker_transitions_total{breaker="search",from="half-open",to="closed",trigger="probe"}`: 1,
+			`backoff_breaker_refusals_total{breaker="search"}`:                                                 1,
+		})
+	})
+}
+
+func TestABreakerIsClosedUntilItSaysOtherwise(t *testing.T) {
+	var m backoffmetrics.Metrics
+	b := &backoff.Breaker{Name: "search", Observer: m.Observe, FailureRate: math.NaN()}
+	require.Error(t, b.Do(t.Context(), failing(0)))
+	requireSeries(t, &m, map[string]float64{
+		`backoff_breaker_state{breaker="search",state="closed"}`: 1,
+		`backoff_breaker_refusals_total{breaker="search"}`:       1,
+	})
+}
+
+// Contract row 74: what the budget refused, and what is left of it.
+func TestRow74TheBudgetIsReadWhenSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		budget := &backoff.RetryBudget{}
+		m.WatchBudget("search", budget)
+		p := &backoff.Policy{Name: "fetch", Observer: m.Observe, Budget: budget}
+		for range 100 {
+			require.NoError(t, p.Do(t.Context(), failing(0)))
+		}
+		require.NoError(t, p.Do(t.Context(), failing(2)))
+		requireSeries(t, &m, map[string]float64{
+			`backoff_budget_successes{budget="search"}`: 101,
+			`backoff_budget_retries{budget="search"}`:   2,
+			`backoff_budget_allowed{budget="search"}`:   15,
+		})
+		time.Sleep(time.Minute)
+		requireSeries(t, &m, map[string]float64{`backoff_budget_successes{budget="search"}`: 0})
+		m.WatchBudget("search", nil)
+		require.NotContains(t, scrape(t, &m), `backoff_budget_successes{budget="search"}`)
+	})
+}
+
+func TestRefusalsAreCountedByWhatWasRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		for from, name := range map[int]string{1: "call", 2: "retry"} {
+			p := &backoff.Policy{Name: name, Observer: m.Observe, Budget: refusing{from}}
+			require.ErrorIs(t, p.Do(t.Context(), failing(9)), backoff.ErrBudget)
+		}
+		hedge := &backoff.Hedge{Name: "hedge", Observer: m.Observe, Delay: time.Second, Budget: refusing{2}}
+		_, err := backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil }, nil)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		loop := &backoff.Policy{Name: "run", Observer: m.Observe, Schedule: backoff.Constant(40 * time.Second), Jitter: backoff.NoJitter, Budget: refusing{2}}
+		require.Error(t, loop.Keep(ctx, failing(9)))
+		for _, what := range []string{"call", "retry", "hedge", "run"} {
+			for _, of := range []string{"call", "retry", "hedge", "run"} {
+				want := 0.0
+				if of == what {
+					want = 1
+				}
+				requireSeries(t, &m, map[string]float64{`backoff_refusals_total{operation="` + what + `",of="` + of + `"}`: want})
+			}
+		}
+		requireSeries(t, &m, map[string]float64{
+			`backoff_attempts_total{operation="call"}`:                           0,
+			`backoff_attempts_per_call_bucket{operation="call",le="0"}`:          1,
+			`backoff_calls_total{operation="hedge",outcome="first"}`:             1,
+			`backoff_failures_total{operation="retry",reason="budget"}`:          1,
+			`backoff_calls_total{operation="retry",outcome="failed"}`:            1,
+			`backoff_failed_attempts_total{operation="retry",class="retryable"}`: 1,
+		})
+	})
+}
+
+func TestHedgesAreExtraLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		h := &backoff.Hedge{Name: "read", Observer: m.Observe, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
+		slow := func(attempts ...time.Duration) {
+			_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) {
+				select {
+				case <-time.After(attempts[backoff.HedgeNumber(ctx)]):
+				case <-ctx.Done():
+				}
+				return 0, ctx.Err()
+			}, nil)
+			require.NoError(t, err)
+		}
+		slow(time.Millisecond)
+		slow(time.Minute, time.Minute, time.Second)
+		slow(1500*time.Millisecond, time.Minute)
+		requireSeries(t, &m, map[string]float64{
+			`backoff_calls_total{operation="read",outcome="first"}`:   1,
+			`backoff_calls_total{operation="read",outcome="retried"}`: 2,
+			`backoff_hedges_total{operation="read",result="won"}`:     1,
+			`backoff_hedges_total{operation="read",result="lost"}`:    2,
+			`backoff_attempts_total{operation="read"}`:                6,
+		})
+	})
+}
+
+func TestReconnectsAreNoAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		p := &backoff.Policy{Name: "feed", Observer: m.Observe, MaxAttempts: 4}
+		require.Error(t, p.Keep(t.Context(), failing(9)))
+		requireSeries(t, &m, map[string]float64{
+			`backoff_reconnects_total{operation="feed"}`:                 3,
+			`backoff_attempts_total{operation="feed"}`:                   1,
+			`backoff_wait_seconds_count{operation="feed"}`:               3,
+			`backoff_calls_total{operation="feed",outcome="failed"}`:     1,
+			`backoff_failures_total{operation="feed",reason="attempts"}`: 1,
+		})
+	})
+}
+
+// Contract row 75: both diagnoses of the article can be told from the series.
+func TestRow75BothDiagnosesAreMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		hidden := &backoff.Policy{Name: "hidden", Observer: m.Observe}
+		broken := &backoff.Policy{Name: "broken", Observer: m.Observe}
+		for range 50 {
+			require.NoError(t, hidden.Do(t.Context(), failing(1)))
+			require.Error(t, broken.Do(t.Context(), failing(9)))
+		}
+		said := look(t, &m)
+		require.Equal(t, "watch", said["hidden"].Level)
+		require.Contains(t, said["hidden"].Text, "Retries without errors: 50 retries in 50 calls")
+		require.Equal(t, "bad", said["broken"].Level)
+		require.Contains(t, said["broken"].Text, "Retries do not converge: all of calls fail all the same.")
+		require.Contains(t, said["broken"].Text, "They multiply its load by 4.0; no budget refused any.")
+		require.Equal(t, "Retries cannot help broken. Worth a look: hidden.", said[""].Text)
+	})
+}
+
+type said struct{ Level, Text string }
+
+// look returns what the page says, by operation, and of everything.
+func look(t *testing.T, m *backoffmetrics.Metrics) map[string]said {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/data", nil))
+	var report struct {
+		Conclusion struct {
+			Level     string
+			Sentences []string
+		}
+		Operations []struct {
+			Name      string
+			Diagnosis said
+		}
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &report))
+	all := map[string]said{"": {report.Conclusion.Level, strings.Join(report.Conclusion.Sentences, " ")}}
+	for _, o := range report.Operations {
+		all[o.Name] = o.Diagnosis
+	}
+	return all
+}
+
+// Contract row 76: headers reach the hook, and stop there. What a server sends is no
+// label, or it would decide how many series there are, and errors would give away what
+// is in them.
+func TestRow76NothingOfAResponseBecomesASeries(t *testing.T) {
+	var m backoffmetrics.Metrics
+	header := map[string][]string{"X-Amzn-Requestid": {"secret-1"}}
+	heard := 0
+	count := backoff.Observers(m.Observe, func(_ context.Context, e backoff.Event) {
+		if e.Header["X-Amzn-Requestid"] != nil {
+			heard++
+		}
+	})
+	p := &backoff.Policy{Name: "fetch", Schedule: backoff.Constant(0), Observer: count}
+	require.Error(t, p.Do(t.Context(), func(context.Context) error { return answer(header) }))
+	require.Equal(t, 4, heard)
+	for series := range scrape(t, &m) {
+		require.NotContains(t, series, "secret")
+	}
+	require.NotContains(t, m.String(), "secret")
+}
+
+type answer map[string][]string
+
+func (a answer) Error() string                       { return "secret-2" }
+func (a answer) ResponseHeader() map[string][]string { return a }
+
+// Contract row 128: every reason to stop is a series of its own.
+func TestRow128EveryReasonIsASeries(t *testing.T) {
+	var m backoffmetrics.Metrics
+	want := map[string]float64{}
+	for reason := backoff.ReasonPermanent; reason <= backoff.ReasonInvalid; reason++ {
+		for range reason {
+			m.Observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: reason})
+		}
+		want[`backoff_failures_total{operation="fetch",reason="`+reason.String()+`"}`] = float64(reason)
+	}
+	requireSeries(t, &m, want)
+	require.Len(t, want, 12)
+}
+
+// The rule of backoff.Event, held against the operation's own count.
+func TestAttemptsAreThoseThatWereMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		draw := rand.New(rand.NewPCG(1, 2))
+		made, calls, retried := 0, 0, 0
+		for range 500 {
+			p := &backoff.Policy{Name: "fetch", Observer: m.Observe, Schedule: backoff.Sequence(0, time.Second), MaxAttempts: 1 + draw.IntN(5)}
+			if draw.IntN(3) == 0 {
+				p.Budget = refusing{1 + draw.IntN(4)}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(draw.IntN(4000))*time.Millisecond)
+			before := made
+			err := p.Do(ctx, func(context.Context) error {
+				made++
+				if draw.IntN(3) == 0 {
+					return nil
+				}
+				return errDown
+			})
+			cancel()
+			calls++
+			if err == nil && made > before+1 {
+				retried++
+			}
+		}
+		got := scrape(t, &m)
+		require.EqualValues(t, made, got[`backoff_attempts_total{operation="fetch"}`])
+		require.EqualValues(t, made, got[`backoff_attempts_per_call_sum{operation="fetch"}`])
+		require.EqualValues(t, calls, got[`backoff_attempts_per_call_count{operation="fetch"}`])
+		require.EqualValues(t, retried, got[`backoff_calls_total{operation="fetch",outcome="retried"}`])
+	})
+}
+
+// After Run.Progress the count of attempts starts again; that there was a sleep does not
+// go away.
+func TestASuccessAfterASleepIsNoneAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		r := (&backoff.Policy{Name: "copy", Observer: m.Observe, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}).Start(t.Context())
+		for n := range r.Attempts() {
+			if n > 1 {
+				r.Progress()
+				break
+			}
+			r.Fail(errDown)
+		}
+		require.NoError(t, r.Err())
+		requireSeries(t, &m, map[string]float64{
+			`backoff_calls_total{operation="copy",outcome="first"}`:   0,
+			`backoff_calls_total{operation="copy",outcome="retried"}`: 1,
+			`backoff_slept_seconds_sum{operation="copy"}`:             1,
+			`backoff_attempts_total{operation="copy"}`:                2,
+		})
+	})
+}
+
+func TestNothingIsLostWhenManyCount(t *testing.T) {
+	var m backoffmetrics.Metrics
+	p := &backoff.Policy{Name: "fetch", Observer: m.Observe, Schedule: backoff.Constant(0), MaxAttempts: 2}
+	const each = 2000
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for n := range each {
+				_ = p.Do(context.Background(), failing(n%4/2*2)) // half of them succeed at once
+			}
+		})
+	}
+	last := 0.0
+	for range 20 {
+		got := scrape(t, &m)[`backoff_attempts_total{operation="fetch"}`]
+		require.GreaterOrEqual(t, got, last)
+		last = got
+		_ = m.String()
+		look(t, &m)
+	}
+	all.Wait()
+	requireSeries(t, &m, map[string]float64{
+		`backoff_calls_total{operation="fetch",outcome="first"}`:  8 * each / 2,
+		`backoff_calls_total{operation="fetch",outcome="failed"}`: 8 * each / 2,
+		`backoff_attempts_total{operation="fetch"}`:               8 * each * 3 / 2,
+	})
+}
+
+func TestStrangersNamesAreCountedTogether(t *testing.T) {
+	m := backoffmetrics.Metrics{MaxNames: 2}
+	for n := range 1000 {
+		name := "tenant " + strconv.Itoa(n)
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: name, Attempt: 1})
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRefused, Name: name, Reason: backoff.ReasonOpen})
+	}
+	requireSeries(t, &m, map[string]float64{
+		`backoff_attempts_total{operation="tenant 0"}`:       1,
+		`backoff_attempts_total{operation="tenant 1"}`:       1,
+		`backoff_attempts_total{operation="other"}`:          998,
+		`backoff_breaker_refusals_total{breaker="tenant 1"}`: 1,
+		`backoff_breaker_refusals_total{breaker="other"}`:    998,
+	})
+	names := regexp.MustCompile(`operation="([^"]*)"`)
+	seen := map[string]bool{}
+	for series := range scrape(t, &m) {
+		if found := names.FindStringSubmatch(series); found != nil {
+			seen[found[1]] = true
+		}
+	}
+	require.Len(t, seen, 3)
+}
+
+func TestWithoutALimitEveryNameCounts(t *testing.T) {
+	m := backoffmetrics.Metrics{MaxNames: -1}
+	for n := range 300 {
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: strconv.Itoa(n), Attempt: 1})
+	}
+	got := scrape(t, &m)
+	for n := range 300 {
+		require.EqualValues(t, 1, got[`backoff_attempts_total{operation="`+strconv.Itoa(n)+`"}`])
+	}
+}
+
+func TestNamesThatCannotBeShownAreReplaced(t *testing.T) {
+	var m backoffmetrics.Metrics
+	for name, label := range map[string]string{
+		"":                       "unnamed",
+		"unnamed":                "unnamed",
+		"a\xffb":                 "a\uFFFDb",
+		"a\xfeb":                 "a\uFFFDb",
+		strings.Repeat("n", 201): "other",
+		"other":                  "other",
+		"q\"\\\n{}":              `q\"\\\n{}`,
+	} {
+		for range 2 {
+			m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: name, Attempt: 1})
+		}
+		require.Contains(t, scrape(t, &m), `backoff_attempts_total{operation="`+label+`"}`)
+	}
+	requireSeries(t, &m, map[string]float64{
+		`backoff_attempts_total{operation="unnamed"}`:            4,
+		`backoff_attempts_total{operation="other"}`:              4,
+		`backoff_attempts_total{operation="a` + "\uFFFD" + `b"}`: 4,
+	})
+}
+
+// What this version does not know is left out, and harms nothing.
+func TestEventsOfAnotherVersionDoNoHarm(t *testing.T) {
+	var m backoffmetrics.Metrics
+	for _, e := range []backoff.Event{
+		{Kind: 99}, {Kind: backoff.EventTransition}, {Kind: backoff.EventGiveUp, Reason: 99, Class: 99, Attempt: -1},
+		{Kind: backoff.EventTransition, Transition: &backoff.Transition{To: 99}},
+		{Kind: backoff.EventRetry, Class: 99, Delay: math.MaxInt64, Wait: -1, Slept: math.MaxInt64},
+		{Kind: backoff.EventRetry, Delay: math.MaxInt64, Wait: math.MaxInt64, Slept: math.MaxInt64},
+	} {
+		e.Name = "fetch"
+		require.NotPanics(t, func() { m.Observe(t.Context(), e) })
+	}
+	requireSeries(t, &m, map[string]float64{`backoff_slept_seconds_bucket{operation="fetch",le="+Inf"}`: 2})
+	require.Greater(t, scrape(t, &m)[`backoff_delay_seconds_sum{operation="fetch"}`], 1e10)
+}
+
+func TestAMetricsIsAVariableOfExpvar(t *testing.T) {
+	var m backoffmetrics.Metrics
+	budget := &backoff.RetryBudget{}
+	m.WatchBudget("search", budget)
+	p := &backoff.Policy{Name: "fetch", Schedule: backoff.Constant(0), Observer: m.Observe, Budget: budget}
+	require.NoError(t, p.Do(t.Context(), failing(1)))
+	b := &backoff.Breaker{Name: "search", Observer: m.Observe}
+	b.Trip()
+	expvar.Publish("backoff", &m)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(expvar.Get("backoff").String()), &got))
+	operation := got["operations"].([]any)[0].(map[string]any)
+	for field, want := range map[string]any{"name": "fetch", "calls": 1.0, "retried": 1.0, "attempts": 2.0, "amplification": 2.0,
+		"retries_by_class": map[string]any{"retryable": 1.0}} {
+		require.Equal(t, want, operation[field], field)
+	}
+	require.NotContains(t, operation, "history", "that is for the page")
+	require.Equal(t, "open", got["breakers"].([]any)[0].(map[string]any)["state"])
+	require.Equal(t, "search", got["budgets"].([]any)[0].(map[string]any)["name"])
+}
+
+func ExampleMetrics_WatchBudget() {
+	var metrics backoffmetrics.Metrics
+	budget := &backoff.RetryBudget{}
+	metrics.WatchBudget("search", budget)
+
+	policy := backoff.Policy{Name: "search", Budget: budget, Observer: metrics.Observe}
+	for range 50 {
+		_ = policy.Do(context.Background(), func(context.Context) error { return nil })
+	}
+	server := httptest.NewServer(metrics.Handler())
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL + "/metrics")
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	fmt.Println(regexp.MustCompile(`backoff_budget_allowed{.*`).FindString(string(text)))
+	// Output: backoff_budget_allowed{budget="search"} 9
+}
+
+func ExampleMetrics_String() {
+	var metrics backoffmetrics.Metrics
+	expvar.Publish("retries", &metrics)
+
+	policy := backoff.Policy{Name: "fetch", Observer: metrics.Observe}
+	_ = policy.Do(context.Background(), func(context.Context) error { return nil })
+
+	var report struct {
+		Operations []struct {
+			Name            string
+			Calls, Attempts int
+		}
+	}
+	_ = json.Unmarshal([]byte(expvar.Get("retries").String()), &report)
+	fmt.Println(report.Operations)
+	// Output: [{fetch 1 1}]
+}
