@@ -244,6 +244,7 @@ func TestNothingIsCutOff(t *testing.T) {
 			_, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.querySelectorAll("details").forEach(d => d.open = true), true`))
 			require.NoError(t, err)
 			b.see(t, `document.querySelectorAll("table").length > 2`)
+			b.settle(t, cutOff) // a diagnosis comes with the traffic
 			require.Empty(t, ask[[]string](t, b, cutOff), "%s at %d", scheme, width)
 			require.False(t, ask[bool](t, b, `document.documentElement.scrollWidth > innerWidth`), "%s at %d scrolls sideways", scheme, width)
 			paper[scheme] = ask[string](t, b, `getComputedStyle(document.body).backgroundColor`)
@@ -252,6 +253,13 @@ func TestNothingIsCutOff(t *testing.T) {
 	}
 	require.NotEqual(t, paper["light"], paper["dark"])
 	b.requireQuiet(t, s.url)
+}
+
+// settle gives a list a few seconds to become empty.
+func (b *browser) settle(t *testing.T, list string) {
+	for end := time.Now().Add(10 * time.Second); len(ask[[]string](t, b, list)) > 0 && time.Now().Before(end); {
+		time.Sleep(200 * time.Millisecond)
+	}
 }
 
 // cutOff lists what is not wholly within the window's width, or has no size.
