@@ -96,10 +96,10 @@ func (p *phase) cool() {
 func (b *Breaker) heed(p *phase, h SharedHint) (again bool) {
 	b.lock()
 	defer b.unlock()
-	if b.phase.Load() != p || h.State == p.state || p.state == StateClosed && b.thrives(p) {
+	switch {
+	case b.phase.Load() != p, h.State == StateClosed, h.State == p.state:
 		return false
-	}
-	if h.State == StateOpen && h.For <= 0 {
+	case h.State == StateOpen && h.For <= 0, p.state == StateClosed && b.thrives(p):
 		return false
 	}
 	b.openings = uint16(max(int(b.openings), min(h.Openings, maxOpenings)))

@@ -115,7 +115,7 @@ func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (backoff.SharedHin
 	}
 	hold := backoff.SharedHint{State: backoff.StateHalfOpen}
 	if !e.at.IsZero() && now.Sub(e.at) < e.client.every() {
-		switch left := e.left(now); {
+		switch left := min(e.left(now), e.yield(now)); {
 		case !e.tripped():
 			e.yielding = time.Time{}
 			return backoff.SharedHint{}, nil
@@ -322,10 +322,9 @@ func (e *circuit) learn(seen Circuit, err error) (wakes []func()) {
 	}
 	if seen.Generation != e.seen.Generation || seen.State() != backoff.StateHalfOpen {
 		e.leased = time.Time{}
-	} else if seen.Mine {
-		e.leased = e.sent.Add(seen.Leased)
-		e.probing = false
-		e.yielding = time.Time{}
+	} else if seen.Mine && seen.Leased > 0 {
+		e.leased = e.sent.Add(min(seen.Leased, forever))
+		e.probing, e.yielding = false, time.Time{}
 	}
 	e.seen, e.at = seen, now
 	e.firm = now.Add(min(seen.Open, e.trust) + c.every())
