@@ -24,7 +24,7 @@ type process struct {
 
 // member returns a process whose breaker opens at the third failure in a row, for short.
 func member(p probe, s fleet.Store) *process {
-	client := &fleet.Client{Store: s, Every: 50 * time.Millisecond, Quorum: -1, Trust: 2 * time.Second}
+	client := &fleet.Client{Store: s, Every: 50 * time.Millisecond, Quorum: -1, Trust: time.Second}
 	return &process{
 		probe:  p,
 		client: client,
