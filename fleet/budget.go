@@ -132,11 +132,14 @@ func (b *Budget) lend(now time.Time) bool {
 	return true
 }
 
-func (b *Budget) lends(now time.Time) bool {
+func (b *Budget) lends(now time.Time) bool { return b.debt(now) < b.size() }
+
+// debt returns what was lent, but for what is a Window past.
+func (b *Budget) debt(now time.Time) int {
 	if now.Sub(b.lentAt) >= b.window() {
 		b.lent = 0
 	}
-	return b.lent < b.size()
+	return b.lent
 }
 
 func (b *Budget) issue(flags uint64) backoff.Ticket {
@@ -234,7 +237,7 @@ func (b *Budget) take(claim Claim, now time.Time) {
 		return
 	}
 	b.granted, b.until = now, now.Add(claim.Window)
-	repaid := min(b.lent, granted)
+	repaid := min(b.debt(time.Now()), granted)
 	b.lent -= repaid
 	b.tokens = granted - repaid
 	c.hold(b, b.until)
