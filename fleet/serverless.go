@@ -35,7 +35,11 @@ func Serverless(store Store) *Client {
 //	backoff.Stack(&backoff.Policy{Name: "search"}, fleet.ServerlessBreaker("search", hub))
 //
 // It opens when three attempts in a row have failed, however quickly, and one that
-// succeeds closes the circuit of the fleet.
+// succeeds closes the circuit of the fleet. A nil hub means none.
 func ServerlessBreaker(name string, hub *Client) *backoff.Breaker {
-	return &backoff.Breaker{Name: name, Shared: hub, Streak: ServerlessStreak, StreakSpan: -1, Successes: 1}
+	b := &backoff.Breaker{Name: name, Streak: ServerlessStreak, StreakSpan: -1, Successes: 1}
+	if hub != nil {
+		b.Shared = hub
+	}
+	return b
 }
