@@ -65,7 +65,7 @@ const (
 // handle is the whole life of one of the many: it makes a call, and says how that went.
 func handle(addr, guard, name string) {
 	ctx := context.Background()
-	policy := &backoff.Policy{Name: "search"}
+	policy := &backoff.Policy{Name: "search", Schedule: backoff.Exponential{Initial: 40 * time.Millisecond}}
 	service := backoff.Stack(policy)
 	if guard != alone {
 		breaker := fleet.ServerlessBreaker(name, nil)
@@ -120,7 +120,7 @@ func run(ctx context.Context, out io.Writer, processes int) error {
 	if err := redis.NewClient(&redis.Options{Addr: server}).Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("%w (compose.yaml starts the server)", err)
 	}
-	fmt.Fprintf(out, "%d processes of one call each, 40 at a time, and a dead service:\n\n", processes)
+	fmt.Fprintf(out, "%d processes of one call each, 16 at a time, and a dead service:\n\n", processes)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tattempts\tper call\tcalls with none\tmedian time\t")
 	name := fmt.Sprintf("search %d", time.Now().UnixNano())
@@ -141,7 +141,7 @@ type result struct {
 	median   time.Duration
 }
 
-// fleetOf runs the processes, 40 at a time.
+// fleetOf runs the processes, 16 at a time.
 func fleetOf(ctx context.Context, processes int, guard, name string) (r result, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -154,7 +154,7 @@ func fleetOf(ctx context.Context, processes int, guard, name string) (r result, 
 	var mu sync.Mutex
 	var took []time.Duration
 	var group sync.WaitGroup
-	tokens := make(chan struct{}, 40)
+	tokens := make(chan struct{}, 16)
 	for range processes {
 		tokens <- struct{}{}
 		group.Go(func() {
