@@ -115,7 +115,7 @@ func TestOneProcessOfTheFleetProbesPerLease(t *testing.T) {
 	s := serve(t)
 	s.takes.Store(int64(5 * time.Millisecond))
 	f := launch(t, 8, task{Kind: "call", Store: client.Options().Addr, Service: s.addr, Pause: 2 * time.Millisecond,
-		Open: 500 * time.Millisecond, Lease: 10 * time.Second})
+		Open: 500 * time.Millisecond, Lease: 10 * time.Second, Timeout: 5 * time.Second})
 	eventually(t, "the processes start", func() bool { return s.calls.Load() > 200 })
 	s.down.Store(true)
 	eventually(t, "the fleet opens", func() bool { return circuitOf(t, store).Open > 0 })
@@ -149,7 +149,7 @@ func TestOneProcessOfTheFleetProbesPerLease(t *testing.T) {
 func TestTheRetriesOfAFleetStayWithinItsAllowance(t *testing.T) {
 	const processes, allowance, block, window = 50, 100, 2, 2 * time.Second
 	client, _ := private(t)
-	f := launch(t, processes, task{Kind: "retry", Store: client.Options().Addr, Pause: 20 * time.Millisecond,
+	f := launch(t, processes, task{Kind: "retry", Store: client.Options().Addr, Pause: 20 * time.Millisecond, Timeout: 5 * time.Second,
 		Allowance: allowance, Window: window, Block: block})
 	eventually(t, "all processes ask", func() bool { return scripts(t, client) >= processes })
 	time.Sleep(3 * window)
@@ -178,7 +178,7 @@ func TestTheTokensOfAProcessThatIsKilledComeBack(t *testing.T) {
 	const allowance, window = 20, 2 * time.Second
 	claim := fleet.Claim{Block: "mine", Tokens: allowance, Allowance: allowance, Window: window}
 	began := time.Now()
-	f := launch(t, 1, task{Kind: "retry", Store: client.Options().Addr, Pause: 20 * time.Millisecond,
+	f := launch(t, 1, task{Kind: "retry", Store: client.Options().Addr, Pause: 20 * time.Millisecond, Timeout: 5 * time.Second,
 		Allowance: allowance, Window: window, Block: allowance})
 	eventually(t, "it takes tokens", func() bool { return client.Exists(t.Context(), "backoff:{service}:blocks").Val() == 1 })
 	require.NoError(t, f[0].cmd.Process.Kill())

@@ -48,6 +48,7 @@ type task struct {
 	Pause   time.Duration
 	Open    time.Duration
 	Lease   time.Duration
+	Timeout time.Duration // of the store
 
 	Allowance, Block int
 	Window           time.Duration
@@ -100,7 +101,7 @@ func (t *task) hub() *fleet.Client {
 	if err != nil {
 		panic(err)
 	}
-	return &fleet.Client{Store: store}
+	return &fleet.Client{Store: store, Timeout: t.Timeout}
 }
 
 func (t *task) breaker(hub *fleet.Client) *backoff.Breaker {
