@@ -310,7 +310,10 @@ func (e *circuit) learn(seen Circuit, err error) (wakes []func()) {
 	}
 	if err != nil {
 		e.failed = now
-		e.errands = errands{} // they will be needed again, or not
+		e.errands.load, e.errands.lease = false, 0 // they will be needed again, or not
+		if e.at.IsZero() {
+			e.errands.trip = nil
+		}
 		return nil
 	}
 	e.failed = time.Time{}

@@ -338,5 +338,6 @@ const forever = 100 * 365 * 24 * time.Hour
 
 // spread adds up to a fifth, so that the processes of a fleet do not act as one.
 func spread(d time.Duration) time.Duration {
-	return d + time.Duration(mathrand.Float64()*float64(min(d, forever)/5))
+	d = min(d, forever)
+	return d + time.Duration(mathrand.Float64()*float64(d/5))
 }

@@ -427,3 +427,36 @@ func TestAClientThatMakesNoSenseIsRefused(t *testing.T) {
 		require.Zero(t, called)
 	}
 }
+
+// A trip that comes up while another call of the store fails is told all the same.
+func TestAnOpeningIsToldThoughALookFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := new(fleet.Memory)
+		store := &backofftest.Faulty{Store: memory, Delay: 10 * time.Millisecond, Fail: func(n int64) bool { return n == 2 }}
+		b := breaker(&fleet.Client{Store: store, Quorum: -1})
+		call(t, b, 1, nil)
+		time.Sleep(2 * time.Second)
+		call(t, b, 1, errDown) // looks
+		synctest.Wait()
+		call(t, b, 2, errDown)
+		time.Sleep(time.Second)
+		c, err := memory.Load(t.Context(), "db")
+		require.NoError(t, err)
+		require.True(t, c.Tripped)
+	})
+}
+
+// Where nothing is known it cannot be told, and is told when the circuit opens next.
+func TestAStoreThatFailsAtFirstHearsOfTheNextOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := new(fleet.Memory)
+		store := &backofftest.Faulty{Store: memory, Fail: func(n int64) bool { return n <= 2 }}
+		b := breaker(&fleet.Client{Store: store, Quorum: -1})
+		call(t, b, 3, errDown)
+		time.Sleep(7 * time.Second)
+		require.Equal(t, 1, steady(t, b, time.Second, errDown))
+		c, err := memory.Load(t.Context(), "db")
+		require.NoError(t, err)
+		require.True(t, c.Tripped)
+	})
+}
