@@ -52,11 +52,11 @@ func TestRowsWhoseTimeIsOverAreDropped(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, Migrate(ctx, pool))
 	_, err := pool.Exec(ctx, `
-		insert into backoff_circuit (key, forget) select 'old ' || i, now() - interval '1 hour' from generate_series(1, 15) i
+		insert into backoff_circuit (key, forget) select 'old ' || i, now() - interval '1000 years' from generate_series(1, 15) i
 			on conflict (key) do update set forget = excluded.forget`)
 	require.NoError(t, err)
 	_, err = pool.Exec(ctx, `
-		insert into backoff_block select 'old', i, 1, now() - interval '1 hour' from generate_series(1, 15) i on conflict do nothing`)
+		insert into backoff_block select 'old', i, 1, now() - interval '1000 years' from generate_series(1, 15) i on conflict do nothing`)
 	require.NoError(t, err)
 	s, err := New(pool)
 	require.NoError(t, err)

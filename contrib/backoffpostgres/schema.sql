@@ -61,9 +61,9 @@ $$;
 create or replace function backoff_sweep() returns void
 language sql as $$
 	delete from backoff_circuit where key in
-		(select key from backoff_circuit where forget <= clock_timestamp() - interval '1 minute' limit 10 for update skip locked);
+		(select key from backoff_circuit where forget <= clock_timestamp() order by forget limit 10 for update skip locked);
 	delete from backoff_block where (key, block) in
-		(select key, block from backoff_block where until <= clock_timestamp() limit 10 for update skip locked);
+		(select key, block from backoff_block where until <= clock_timestamp() order by until limit 10 for update skip locked);
 $$;
 
 create or replace function backoff_load(k text) returns record

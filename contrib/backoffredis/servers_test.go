@@ -30,21 +30,53 @@ func freePort(t testing.TB) string {
 }
 
 // start starts a redis-server of the test's own, and returns its address and how to kill it.
+// Somebody else may take its port in the last moment; then it tries another one.
 func start(t testing.TB, args ...string) (addr string, kill func()) {
-	port := freePort(t)
-	args = append(args, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	for range 5 {
+		port := freePort(t)
+		own := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)
+		ended, kill := launchServer(t, own...)
+		addr = "127.0.0.1:" + port
+		if answers(addr, ended) {
+			return addr, kill
+		}
+	}
+	require.Fail(t, "redis-server does not start")
+	return "", nil
+}
+
+// launchServer starts a redis-server; ended is closed when it ends.
+func launchServer(t testing.TB, args ...string) (ended chan struct{}, kill func()) {
 	cmd := exec.Command("redis-server", args...)
 	require.NoError(t, cmd.Start(), "the test needs redis-server in PATH")
+	ended = make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
 	kill = func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-ended
 	}
 	t.Cleanup(kill)
-	addr = "127.0.0.1:" + port
+	return ended, kill
+}
+
+// answers waits until a server answers, or has ended.
+func answers(addr string, ended chan struct{}) bool {
 	c := redis.NewClient(&redis.Options{Addr: addr})
 	defer c.Close()
-	require.Eventually(t, func() bool { return c.Ping(context.Background()).Err() == nil }, 20*time.Second, 20*time.Millisecond)
-	return addr, kill
+	for began := time.Now(); time.Since(began) < 20*time.Second; {
+		select {
+		case <-ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+			if c.Ping(context.Background()).Err() == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // cluster starts a cluster of three.
@@ -58,9 +90,11 @@ func cluster(t testing.TB) (addrs []string) {
 		nodes = append(nodes, c)
 	}
 	ctx := t.Context()
-	for i, c := range nodes {
+	for i, c := range nodes { // as long as none knows another
 		require.NoError(t, c.ClusterAddSlotsRange(ctx, i*16384/3, (i+1)*16384/3-1).Err())
 		require.NoError(t, c.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
+	}
+	for _, c := range nodes {
 		for _, other := range nodes {
 			host, port, _ := net.SplitHostPort(other.Options().Addr)
 			bus, err := other.ConfigGet(ctx, "cluster-port").Result()
@@ -110,12 +144,7 @@ func sentinel(t testing.TB) (addr string, killMaster func()) {
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
 		"port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n",
 		sentinelPort, t.TempDir(), host, port), 0o600))
-	cmd := exec.Command("redis-server", config, "--sentinel")
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	launchServer(t, config, "--sentinel")
 	addr = "127.0.0.1:" + sentinelPort
 	s := redis.NewSentinelClient(&redis.Options{Addr: addr})
 	defer s.Close()
