@@ -101,7 +101,7 @@ type Breaker struct {
 	OpenFor Schedule
 	// Jitter spreads OpenFor. nil means UniformJitter(0.8, 1.2).
 	Jitter Jitter
-	// MaxHint bounds how long a server may keep the circuit open. A hint of a failure
+	// MaxHint bounds how long a server, or Shared, may keep the circuit open. A hint of a failure
 	// that led to the opening makes it at least as long, and up to a tenth longer, but
 	// for those of [Pushback], which are exact. 0 means 5 minutes, a negative one no
 	// limit.
@@ -135,6 +135,13 @@ type Breaker struct {
 	// call holds. It runs on a goroutine of its own. It is also told of every call that is
 	// refused, on that call's goroutine. nil means none.
 	Observer Observer
+	// Shared is what the processes of a fleet tell one another of the service, which they
+	// know by Name. It is a hint, and no more: it opens a closed circuit that has not seen
+	// MinCalls in the window, or whose last call failed; and it keeps a half-open one from
+	// probing where another process does. With a store that is slow, gone or lying the
+	// breaker goes by what it sees itself. It is asked under ModeEnforce only, and about
+	// once a second at most; other calls cost what they cost without it. nil means none.
+	Shared Shared
 	// Rand draws the numbers for Jitter and Ramp, uniformly from [0,1). It must be safe
 	// for concurrent use. nil means math/rand/v2.
 	Rand func() float64
@@ -222,11 +229,13 @@ const (
 	TriggerProbe
 	// TriggerManual: by [Breaker.Trip], [Breaker.Reset] or [Breaker.Force].
 	TriggerManual
+	// TriggerShared: Shared said so.
+	TriggerShared
 )
 
 // String returns the name of the trigger in lower case.
 func (t Trigger) String() string {
-	return [...]string{"rate", "streak", "slow", "rule", "time", "probe", "manual", "invalid"}[min(t, TriggerManual+1)]
+	return [...]string{"rate", "streak", "slow", "rule", "time", "probe", "manual", "shared", "invalid"}[min(t, TriggerShared+1)]
 }
 
 // A Transition is a change of state of a [Breaker]. From is the To of the one before.
@@ -446,8 +455,15 @@ func (b *Breaker) Validate() error {
 		return invalid("Breaker.WindowCalls", "is "+strconv.Itoa(b.WindowCalls)+", want at most "+strconv.Itoa(maxWindowCalls))
 	case b.Successes < 0:
 		return invalid("Breaker.Successes", "is "+strconv.Itoa(b.Successes)+", want 0 (for 2) or more")
+	case b.Shared != nil && b.Name == "":
+		return invalid("Breaker.Name", "is empty, want the name that the processes of Shared know the service by")
 	case isImpossible(b.Jitter):
 		return invalid("Breaker.Jitter", "waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
+	}
+	if v, ok := b.Shared.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return err
+		}
 	}
 	return checkSchedule("Breaker.OpenFor", b.OpenFor)
 }

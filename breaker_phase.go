@@ -117,7 +117,15 @@ func (b *Breaker) closed() *phase {
 	return p
 }
 
+// closedPath is where the calls of a closed circuit begin.
 func (b *Breaker) closedPath() uint32 {
+	if b.Shared != nil && b.mode == ModeEnforce {
+		return pathAsk
+	}
+	return b.quickPath()
+}
+
+func (b *Breaker) quickPath() uint32 {
 	if b.SlowCall > 0 || b.MinAttempt > 0 {
 		return pathTimed
 	}
@@ -139,10 +147,11 @@ func (b *Breaker) open(why Trigger, r result) {
 		rest = b.rest(r.hint)
 	}
 	b.openings = uint16(min(int(b.openings)+1, maxOpenings))
-	p := &phase{state: StateOpen, began: clock.Now(), span: max(rest, b.openTime())}
-	p.refusal = &OpenError{Name: b.Name, State: StateOpen, Last: r.err, until: p.began.Add(p.span)}
-	b.arm(p)
-	b.move(p, why, r.err)
+	span := max(rest, b.openTime())
+	if b.Shared != nil && b.mode == ModeEnforce {
+		b.Shared.Opened(b.Name, span, int(b.openings))
+	}
+	b.stayOpen(span, why, r.err)
 }
 
 // ripe ends a closed phase: the count of openings if it was healthy. It returns how
@@ -162,15 +171,19 @@ func (b *Breaker) ripe(p *phase) time.Duration {
 
 // openTime draws how long the circuit stays open.
 func (b *Breaker) openTime() time.Duration {
-	schedule, jitter := b.OpenFor, b.Jitter
-	if schedule == nil {
-		schedule = defaultOpenFor
-	}
+	jitter := b.Jitter
 	if jitter == nil {
 		jitter = defaultOpenJitter
 	}
-	b.prev = max(0, jitter(delayOf(schedule, int(b.openings)), b.prev, b.draw()))
+	b.prev = max(0, jitter(delayOf(b.openFor(), int(b.openings)), b.prev, b.draw()))
 	return b.prev
+}
+
+func (b *Breaker) openFor() Schedule {
+	if b.OpenFor == nil {
+		return defaultOpenFor
+	}
+	return b.OpenFor
 }
 
 // rest returns how long a server asks to be left alone.
@@ -210,16 +223,7 @@ func (b *Breaker) turn() *phase {
 	if !old.over() {
 		return old
 	}
-	cause := old.refusal.(*OpenError).Last
-	p := &phase{
-		state: StateHalfOpen,
-		began: clock.Now(),
-		span:  max(b.Lease, old.span),
-		trial: new(trial),
-	}
-	p.refusal = &OpenError{Name: b.Name, State: StateHalfOpen, Last: cause}
-	b.move(p, TriggerTime, cause)
-	return p
+	return b.halfOpen(max(b.Lease, old.span), TriggerTime, old.refusal.(*OpenError).Last)
 }
 
 // shut begins a closed phase after probes that succeeded.
@@ -231,6 +235,9 @@ func (b *Breaker) shut() {
 		p.path.Store(pathRamp)
 	}
 	b.move(p, TriggerProbe, nil)
+	if b.Shared != nil && b.mode == ModeEnforce {
+		b.Shared.Closed(b.Name)
+	}
 }
 
 // move begins a phase.
@@ -282,11 +289,18 @@ func (b *Breaker) ramp(p *phase) (permit, error) {
 
 // ask decides under the lock.
 func (b *Breaker) ask(ctx context.Context) (permit, error) {
+	var granted *phase
+	if b.Shared != nil {
+		granted = b.consult(ctx)
+	}
 	b.lock()
 	defer b.unlock(ctx)
 	p := b.turn()
 	switch {
 	case p.state == StateHalfOpen:
+		if b.Shared != nil && p != granted {
+			break
+		}
 		if t, ok := b.probe(p); ok {
 			return t, nil
 		}

@@ -14,8 +14,8 @@
 //
 // A [backoff.Policy] holds functions and objects with a state, which cannot be read back.
 // So the data is a type of its own, [Spec], which makes policies, budgets and breakers.
-// What is code stays with the service: it sets Classify and Observer, or a breaker's
-// OnChange, on what a Spec has made.
+// What is code stays with the service: it sets Classify, Observer and Shared on what a
+// Spec has made.
 //
 // # The form
 //

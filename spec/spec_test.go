@@ -141,7 +141,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		other string // fields that are code, or go by another way
 	}{
 		{backoff.Policy{}, `{%}`, " Classify Observer Rand "},
-		{backoff.Breaker{}, `{"breaker":{%}}`, " Name TripIf Classify OnChange Rand "},
+		{backoff.Breaker{}, `{"breaker":{%}}`, " Name TripIf Classify Observer Shared Rand "},
 		{backoff.Linear{}, `{"schedule":{"linear":{%}}}`, ""},
 		{backoff.Exponential{}, `{"schedule":{"exponential":{%}}}`, ""},
 		{backoff.RetryBudget{}, `{"budget":{"retry":{%}}}`, ""},

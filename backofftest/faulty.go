@@ -1,0 +1,128 @@
+package backofftest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff/fleet"
+)
+
+// ErrStore is what a [Faulty] store fails with.
+var ErrStore = errors.New("backofftest: the store is gone")
+
+// Faulty is a fleet.Store that is slow, fails, has a clock of its own or is cut off, in
+// front of one that is not. The zero values of all fields but Store are no fault. The
+// fields must not be changed after first use; Cut and Restore may be called at any time.
+type Faulty struct {
+	Store fleet.Store
+	// Delay passes before each call, unless ctx ends first. A negative one passes after
+	// the call: the effect is made, and the answer late.
+	Delay time.Duration
+	// Fail says whether the nth call fails, counted from 1. nil means that none does.
+	Fail func(n int64) bool
+	// Skew is how far the store's clock jumps ahead between a call and its answer: the
+	// times that are left are shorter by it, and longer by a negative one.
+	Skew time.Duration
+
+	calls atomic.Int64
+	cut   atomic.Bool
+}
+
+// Cut lets all calls wait for the end of their context, as those into a network do that
+// drops what it is given.
+func (f *Faulty) Cut() { f.cut.Store(true) }
+
+// Restore ends what Cut began.
+func (f *Faulty) Restore() { f.cut.Store(false) }
+
+// Calls returns how many calls there were so far.
+func (f *Faulty) Calls() int64 { return f.calls.Load() }
+
+// Load implements fleet.Store.
+func (f *Faulty) Load(ctx context.Context, key string) (fleet.Circuit, error) {
+	return f.circuit(ctx, func() (fleet.Circuit, error) { return f.Store.Load(ctx, key) })
+}
+
+// Trip implements fleet.Store.
+func (f *Faulty) Trip(ctx context.Context, key string, t fleet.Trip) (fleet.Circuit, error) {
+	return f.circuit(ctx, func() (fleet.Circuit, error) { return f.Store.Trip(ctx, key, t) })
+}
+
+// Lease implements fleet.Store.
+func (f *Faulty) Lease(ctx context.Context, key, by string, d time.Duration) (fleet.Circuit, error) {
+	return f.circuit(ctx, func() (fleet.Circuit, error) { return f.Store.Lease(ctx, key, by, d) })
+}
+
+// Reset implements fleet.Store.
+func (f *Faulty) Reset(ctx context.Context, key, by string, generation uint64) (fleet.Circuit, error) {
+	return f.circuit(ctx, func() (fleet.Circuit, error) { return f.Store.Reset(ctx, key, by, generation) })
+}
+
+// Take implements fleet.Store.
+func (f *Faulty) Take(ctx context.Context, key string, c fleet.Claim) (n int, err error) {
+	err = f.pass(ctx, func() (err error) {
+		n, err = f.Store.Take(ctx, key, c)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// Give implements fleet.Store.
+func (f *Faulty) Give(ctx context.Context, key, block string, n int) error {
+	return f.pass(ctx, func() error { return f.Store.Give(ctx, key, block, n) })
+}
+
+func (f *Faulty) circuit(ctx context.Context, call func() (fleet.Circuit, error)) (c fleet.Circuit, err error) {
+	err = f.pass(ctx, func() (err error) {
+		c, err = call()
+		return err
+	})
+	if err != nil {
+		return fleet.Circuit{}, err
+	}
+	if c.Tripped {
+		c.Open = max(0, c.Open-f.Skew)
+	}
+	if c.Leased > 0 {
+		c.Leased = max(0, c.Leased-f.Skew)
+	}
+	return c, nil
+}
+
+// pass lets a call pass, or not.
+func (f *Faulty) pass(ctx context.Context, call func() error) error {
+	n := f.calls.Add(1)
+	if f.cut.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err := wait(ctx, f.Delay); err != nil {
+		return err
+	}
+	if f.Fail != nil && f.Fail(n) {
+		return ErrStore
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	return wait(ctx, -f.Delay)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

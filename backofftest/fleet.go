@@ -1,0 +1,167 @@
+package backofftest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/fleet"
+)
+
+var errService = errors.New("backofftest: the service is down")
+
+// process is one of a fleet, with a service that all of them call.
+type process struct {
+	probe
+	breaker *backoff.Breaker
+	client  *fleet.Client
+	down    *atomic.Bool
+	calls   *atomic.Int64
+}
+
+// member returns a process whose breaker opens at the third failure in a row, for short.
+func member(p probe, s fleet.Store) *process {
+	client := &fleet.Client{Store: s, Every: 50 * time.Millisecond, Quorum: -1, Trust: time.Second}
+	return &process{
+		probe:  p,
+		client: client,
+		breaker: &backoff.Breaker{
+			Name: p.key, Shared: client, Streak: 3, StreakSpan: -1, FailureRate: -1,
+			OpenFor: backoff.Constant(short), Jitter: backoff.NoJitter,
+		},
+		down:  new(atomic.Bool),
+		calls: new(atomic.Int64),
+	}
+}
+
+// peer returns another one that calls the same service.
+func (m *process) peer(s fleet.Store) *process {
+	other := member(m.probe, s)
+	other.down, other.calls = m.down, m.calls
+	return other
+}
+
+// end closes the client; a bubble cannot end before its goroutines.
+func (m *process) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	m.want(m.client.Close(ctx) == nil, "Close did not end")
+}
+
+// call calls the service, which answers at once, and reports whether it was called.
+func (m *process) call() (called bool, err error) {
+	err = m.breaker.Do(m.Context(), func(context.Context) error {
+		called = true
+		m.calls.Add(1)
+		if m.down.Load() {
+			return errService
+		}
+		return nil
+	})
+	return called, err
+}
+
+// flow calls n times, and wants every call to reach the service.
+func (m *process) flow(n int) {
+	m.Helper()
+	began := time.Now()
+	for range n {
+		called, err := m.call()
+		m.want(called && (err == nil || m.down.Load()), "a call was stopped by the store: %v", err)
+	}
+	m.want(time.Since(began) < time.Second, "%d calls that take no time took %v", n, time.Since(began))
+}
+
+// until calls now and then until the breaker is in a state.
+func (m *process) until(s backoff.State) {
+	m.Helper()
+	for began := time.Now(); m.breaker.State() != s; time.Sleep(tick) {
+		m.want(time.Since(began) < limit, "the breaker is %v after %v, want %v", m.breaker.State(), limit, s)
+		_, _ = m.call()
+	}
+}
+
+// cycle has the service fail and come back: the breaker must open, probe, and close.
+func (m *process) cycle() {
+	m.Helper()
+	m.down.Store(true)
+	m.until(backoff.StateOpen)
+	before := m.calls.Load()
+	for began := time.Now(); m.calls.Load() == before; time.Sleep(tick) {
+		m.want(time.Since(began) < limit, "no probe after %v", limit)
+		_, _ = m.call()
+	}
+	m.down.Store(false)
+	m.until(backoff.StateClosed)
+}
+
+func aFleetHears(t testing.TB, s fleet.Store) {
+	a := member(on(t, s), s)
+	b := a.peer(s)
+	b.flow(1)
+	a.down.Store(true)
+	a.until(backoff.StateOpen)
+	for began := time.Now(); b.breaker.State() == backoff.StateClosed; time.Sleep(tick) {
+		a.want(time.Since(began) < limit, "the other process did not hear")
+		_ = b.breaker.Do(t.Context(), func(context.Context) error { return nil })
+	}
+	a.down.Store(false)
+	a.until(backoff.StateClosed)
+	b.until(backoff.StateClosed)
+	a.end()
+	b.end()
+}
+
+func aSlowStore(t testing.TB, s fleet.Store) {
+	for _, delay := range []time.Duration{time.Hour, -time.Hour} { // before the effect, and after it
+		m := member(on(t, s), &Faulty{Store: s, Delay: delay})
+		m.flow(1000)
+		m.cycle()
+		m.flow(1000)
+		m.end()
+	}
+}
+
+func aFlappingStore(t testing.TB, s fleet.Store) {
+	flaps := &Faulty{Store: s, Fail: func(n int64) bool { return n/2%2 == 0 }}
+	a := member(on(t, s), flaps)
+	b := a.peer(flaps)
+	for range 2 {
+		a.cycle()
+		b.until(backoff.StateClosed)
+	}
+	a.end()
+	b.end()
+}
+
+func aSkewedStore(t testing.TB, s fleet.Store) {
+	for _, skew := range []time.Duration{time.Hour, -time.Hour, -200 * 365 * 24 * time.Hour} {
+		skewed := &Faulty{Store: s, Skew: skew}
+		a := member(on(t, s), skewed)
+		b := a.peer(skewed)
+		a.cycle()
+		b.until(backoff.StateClosed)
+		a.end()
+		b.end()
+	}
+}
+
+func aPartition(t testing.TB, s fleet.Store) {
+	cut := &Faulty{Store: s}
+	a := member(on(t, s), s)
+	b := a.peer(cut)
+	a.flow(100)
+	b.flow(100)
+	cut.Cut()
+	a.cycle()
+	b.flow(100)
+	b.cycle()
+	cut.Restore()
+	a.cycle()
+	b.until(backoff.StateClosed)
+	a.end()
+	b.end()
+}

@@ -1,0 +1,195 @@
+package backofftest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/fleet"
+)
+
+// recorder is a test that must fail.
+type recorder struct {
+	testing.TB
+	said string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Fatal(args ...any) {
+	r.said = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
+
+// complaint returns what check has to say.
+func complaint(t *testing.T, check func(testing.TB)) string {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		check(r)
+	}()
+	<-done
+	return r.said
+}
+
+// requireCaught has check find out what is wrong.
+func requireCaught(t *testing.T, want string, check func(testing.TB)) {
+	t.Helper()
+	require.Contains(t, complaint(t, check), want)
+}
+
+func TestSchedulesOfThePackagePass(t *testing.T) {
+	for _, s := range []backoff.Schedule{
+		backoff.Constant(time.Second), backoff.Linear{}, backoff.Exponential{}, backoff.Exponential{Max: -1},
+		backoff.Linear{Step: forever, Max: -1}, backoff.Truncate(backoff.Exponential{}, time.Second), backoff.Sequence(1, 2, 3),
+	} {
+		Schedule(t, s)
+	}
+}
+
+// method is a Schedule without the care that ScheduleFunc takes.
+type method func(int) time.Duration
+
+func (m method) Delay(retry int) time.Duration { return m(retry) }
+
+func TestASchedulesFaultsAreFound(t *testing.T) {
+	for want, s := range map[string]method{
+		"there is no such retry": func(int) time.Duration { return time.Second },
+		"must saturate":          func(n int) time.Duration { return time.Duration(min(1, max(0, n))) << max(0, n) },
+		"has no state": func(n int) time.Duration {
+			if n <= 0 {
+				return 0
+			}
+			return time.Duration(rand.Int64())
+		},
+	} {
+		requireCaught(t, want, func(t testing.TB) { Schedule(t, s) })
+	}
+}
+
+func TestJittersOfThePackagePass(t *testing.T) {
+	for _, j := range []backoff.Jitter{
+		backoff.NoJitter, backoff.FullJitter, backoff.EqualJitter, backoff.DecorrelatedJitter(0, -1),
+		backoff.UniformJitter(0.5, 1.5), backoff.AddedJitter(time.Second), backoff.SlottedJitter(time.Millisecond),
+	} {
+		Jitter(t, j)
+	}
+}
+
+func TestAJittersFaultsAreFound(t *testing.T) {
+	var last atomic.Int64
+	for want, j := range map[string]backoff.Jitter{
+		"must saturate": func(d, _ time.Duration, u float64) time.Duration { return d + time.Duration(float64(d)*u) },
+		"what is random": func(d, _ time.Duration, _ float64) time.Duration {
+			return time.Duration(rand.Int64N(int64(d/2 + 1)))
+		},
+		"in prev": func(d, _ time.Duration, _ float64) time.Duration { return time.Duration(last.Swap(int64(d))) },
+	} {
+		requireCaught(t, want, func(t testing.TB) { Jitter(t, j) })
+	}
+}
+
+func TestBudgetsPass(t *testing.T) {
+	for name, open := range map[string]func() backoff.Budget{
+		"RetryBudget":  func() backoff.Budget { return new(backoff.RetryBudget) },
+		"RateLimit":    func() backoff.Budget { return &backoff.RateLimit{Limiter: rate.NewLimiter(10, 10)} },
+		"Throttle":     func() backoff.Budget { return new(backoff.Throttle) },
+		"AdaptiveRate": func() backoff.Budget { return new(backoff.AdaptiveRate) },
+		"InFlight":     func() backoff.Budget { return new(backoff.InFlight) },
+		"Pending":      func() backoff.Budget { return new(backoff.Pending) },
+		"fleet": func() backoff.Budget {
+			return &fleet.Budget{Client: &fleet.Client{Store: new(fleet.Memory), Every: time.Hour}, Name: "db"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { Budget(t, open) })
+	}
+}
+
+// tokens is a budget of ten, with a fault.
+type tokens struct {
+	used  atomic.Int64
+	fault string
+}
+
+func (b *tokens) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
+	switch b.fault {
+	case "blocks":
+		if a.Kind == backoff.KindRetry {
+			select {}
+		}
+	case "negative wait":
+		wait = -1
+	case "first word":
+		t[1] = 1
+	case "looks first":
+		n := b.used.Load()
+		time.Sleep(time.Millisecond)
+		return t, 0, n < 10 && b.used.Add(1) > 0
+	}
+	if b.used.Add(1) > 10 {
+		b.used.Add(-1)
+		return t, 0, false
+	}
+	return t, wait, true
+}
+
+func (b *tokens) Done(_ backoff.Ticket, o backoff.Outcome) {
+	if o == backoff.OutcomeNotSent {
+		b.used.Add(-1)
+	}
+}
+
+func (b *tokens) Validate() error {
+	if b.fault == "invalid" {
+		return errService
+	}
+	return nil
+}
+
+func TestABudgetsFaultsAreFound(t *testing.T) {
+	for fault, want := range map[string]string{
+		"invalid":       "the service is down",
+		"negative wait": "negative wait",
+		"first word":    "more than its first word",
+		"looks first":   "looks first and acts later",
+		"gives twice":   "a second Done",
+	} {
+		requireCaught(t, want, func(t testing.TB) {
+			Budget(t, func() backoff.Budget { return &tokens{fault: fault} })
+		})
+	}
+}
+
+func TestAnObserverThatOnlyCountsPasses(t *testing.T) {
+	var n atomic.Int64
+	Observer(t, func(context.Context, backoff.Event) { n.Add(1) })
+	require.Positive(t, n.Load())
+}
+
+func TestAnObserversFaultsAreFound(t *testing.T) {
+	for want, o := range map[string]backoff.Observer{
+		"panicked":           func(_ context.Context, e backoff.Event) { _ = e.Err.Error() },
+		"changed the header": nil,
+	} {
+		if o == nil {
+			var once atomic.Bool
+			o = func(_ context.Context, e backoff.Event) {
+				if e.Header != nil && once.CompareAndSwap(false, true) {
+					e.Header["Retry-After"][0] = "gone"
+				}
+			}
+		}
+		requireCaught(t, want, func(t testing.TB) { Observer(t, o) })
+	}
+}

@@ -1,0 +1,214 @@
+package fleet_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/fleet"
+)
+
+var retry = backoff.Attempt{Number: 2, Kind: backoff.KindRetry}
+
+// budget returns one of 20 per 10 s, in blocks of 5.
+func budget(s fleet.Store) *fleet.Budget {
+	return &fleet.Budget{Client: &fleet.Client{Store: s}, Name: "db", Allowance: 20, Block: 5}
+}
+
+// spend asks for n retries, departs where they are granted, and returns how many were made.
+func spend(b *fleet.Budget, n int) (made int) {
+	for range n {
+		t, wait, ok := b.Reserve(retry)
+		if !ok {
+			continue
+		}
+		if wait != 0 {
+			panic("a budget that waits")
+		}
+		time.Sleep(10 * time.Millisecond) // the backoff
+		if !b.Depart(t) {
+			b.Done(t, backoff.OutcomeNotSent)
+			continue
+		}
+		made++
+		b.Done(t, backoff.OutcomeTransient)
+	}
+	return made
+}
+
+func TestFirstAttemptsAreFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &backofftest.Faulty{Store: new(fleet.Memory)}
+		b := budget(store)
+		for range 1000 {
+			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+			require.True(t, ok)
+			require.Zero(t, wait)
+			b.Done(ticket, backoff.OutcomeSuccess)
+		}
+		b.Allowance = -1
+		require.Equal(t, 1000, spend(b, 1000), "without an allowance there is no limit")
+		require.Zero(t, store.Calls())
+	})
+}
+
+// In any window there are no more than the allowance and a block per process.
+func TestAFleetSpendsItsAllowance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(fleet.Memory)
+		const processes = 10
+		var mu sync.Mutex
+		var made []time.Time
+		var group sync.WaitGroup
+		for range processes {
+			group.Go(func() {
+				b := budget(store)
+				for range 3000 {
+					if spend(b, 1) == 1 {
+						mu.Lock()
+						made = append(made, time.Now())
+						mu.Unlock()
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		group.Wait()
+		most := 0
+		for i, j := 0, 0; j < len(made); j++ {
+			for made[j].Sub(made[i]) >= 10*time.Second {
+				i++
+			}
+			most = max(most, j-i+1)
+		}
+		require.LessOrEqual(t, most, 20+processes*5)
+		require.GreaterOrEqual(t, len(made), 3*20, "in half a minute it is spent three times")
+	})
+}
+
+func TestAProcessTakesOneBlockPerSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &backofftest.Faulty{Store: new(fleet.Memory)}
+		b := budget(store)
+		b.Allowance = 1_000_000
+		b.Block = 0 // 10
+		made := 0
+		for began := time.Now(); time.Since(began) < 10*time.Second; {
+			made += spend(b, 1)
+			time.Sleep(time.Millisecond)
+		}
+		require.LessOrEqual(t, store.Calls(), int64(11))
+		require.InDelta(t, 100, made, 10)
+	})
+}
+
+func TestWithoutAStoreAProcessHasABlockPerWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &backofftest.Faulty{Store: new(fleet.Memory)}
+		store.Cut()
+		b := budget(store)
+		require.Equal(t, 5, spend(b, 1000))
+		time.Sleep(11 * time.Second)
+		require.Equal(t, 5, spend(b, 1000))
+		store.Restore()
+		time.Sleep(time.Minute)
+		require.Equal(t, 5, spend(b, 1000), "the first block")
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 5, spend(b, 1000), "and the next one")
+	})
+}
+
+// What was spent on credit is paid when the answer comes.
+func TestARetryDoesNotWaitForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &backofftest.Faulty{Store: new(fleet.Memory), Delay: 30 * time.Millisecond}
+		b := budget(store)
+		b.Allowance = 7
+		require.Equal(t, 5, spend(b, 5), "the first answer comes after three")
+		n, err := store.Take(t.Context(), "db", fleet.Claim{Block: "rest", Tokens: 100, Allowance: 7, Window: 10 * time.Second})
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		time.Sleep(2 * time.Second)
+		require.Zero(t, spend(b, 10), "nothing is left, and there is no credit")
+	})
+}
+
+func TestATokenThatWasNotSpentIsThereForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget(new(fleet.Memory))
+		require.Equal(t, 1, spend(b, 1))
+		for range 100 {
+			ticket, _, ok := b.Reserve(retry)
+			require.True(t, ok)
+			b.Done(ticket, backoff.OutcomeNotSent)
+			b.Done(ticket, backoff.OutcomeNotSent) // twice is once
+			b.Done(ticket, backoff.OutcomeSuccess)
+		}
+		require.Equal(t, 4, spend(b, 4))
+		_, _, ok := b.Reserve(retry)
+		require.False(t, ok)
+	})
+}
+
+func TestARetryThatNeverDepartsIsPaidAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget(new(fleet.Memory))
+		ticket, _, ok := b.Reserve(retry)
+		require.True(t, ok)
+		synctest.Wait()
+		b.Done(ticket, backoff.OutcomeTransient)
+		require.Equal(t, 4, spend(b, 4))
+		_, _, ok = b.Reserve(retry)
+		require.False(t, ok)
+	})
+}
+
+func TestCloseGivesBackTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(fleet.Memory)
+		b := budget(store)
+		require.Equal(t, 2, spend(b, 2))
+		require.NoError(t, b.Client.Close(t.Context()))
+		n, err := store.Take(t.Context(), "db", fleet.Claim{Block: "all", Tokens: 100, Allowance: 20, Window: time.Second})
+		require.NoError(t, err)
+		require.Equal(t, 18, n)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 5, spend(b, 1000), "after it the process has its own block")
+	})
+}
+
+func TestABudgetWorksUnderAPolicyAndBesideAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget(new(fleet.Memory))
+		b.Allowance = 1
+		p := backoff.Policy{Budget: backoff.All(&backoff.RetryBudget{Floor: 10}, b)}
+		attempts := 0
+		err := p.Do(t.Context(), func(context.Context) error { attempts++; return errDown })
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, 2, attempts)
+	})
+}
+
+func TestABudgetThatMakesNoSenseIsRefused(t *testing.T) {
+	hub := &fleet.Client{Store: new(fleet.Memory)}
+	var none *fleet.Budget
+	for want, b := range map[string]*fleet.Budget{
+		"Budget is nil":        none,
+		"Budget.Client is nil": {Name: "db"},
+		"Budget.Name is empty": {Client: hub},
+		"Budget.Window is -1s": {Client: hub, Name: "db", Window: -time.Second},
+		"Budget.Block is -1":   {Client: hub, Name: "db", Block: -1},
+		"Client.Store is nil":  {Client: &fleet.Client{}, Name: "db"},
+	} {
+		p := backoff.Policy{Budget: b}
+		require.ErrorContains(t, p.Do(t.Context(), func(context.Context) error { return nil }), want)
+	}
+	require.NoError(t, budget(new(fleet.Memory)).Validate())
+}
