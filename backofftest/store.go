@@ -119,7 +119,7 @@ func (p probe) take(block string, n, allowance int, window time.Duration) int {
 // opened has two processes open the circuit, and returns it.
 func (p probe) opened(d time.Duration) fleet.Circuit {
 	p.Helper()
-	p.trip("a", 0, d)
+	p.trip("a", 0, long)
 	c := p.trip("b", 0, d)
 	p.want(c.Tripped && c.Generation == 1, "two votes of two did not open the circuit: %+v", c)
 	return c
