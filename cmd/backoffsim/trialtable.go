@@ -81,7 +81,7 @@ func last(hops []sim.Figure) string {
 // recovery is a time, or never.
 func (t *trial) recovery(r sim.Result) string {
 	switch {
-	case t.scenario.Fault.For == 0:
+	case !recovers(&t.scenario):
 		return "-"
 	case r.Never == r.Seeds:
 		return "never"
