@@ -38,6 +38,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -87,12 +88,15 @@ func main() {
 var errGate = errors.New("a gate did not hold")
 
 func (t *terminal) main(args []string) int {
-	if len(args) == 0 || args[0] == "-h" || args[0] == "-help" || args[0] == "--help" || args[0] == "help" {
+	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) || args[0] == "help" && len(args) == 1 {
 		t.help()
 		if len(args) == 0 {
 			return exitUsage
 		}
 		return exitOK
+	}
+	if args[0] == "help" {
+		args = []string{args[1], "-h"}
 	}
 	if args[0] == "-version" || args[0] == "--version" {
 		args = []string{"version"}

@@ -75,6 +75,11 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
+func TestHelpMayComeBeforeTheCommand(t *testing.T) {
+	require.Equal(t, succeed(t, "dip", "-h"), succeed(t, "help", "dip"))
+	require.Equal(t, succeed(t, "-h"), succeed(t, "help"))
+}
+
 func TestAVersionIsALine(t *testing.T) {
 	line := succeed(t, "version")
 	require.Regexp(t, `^backoffsim (of a working tree|v\d\S+), go1\.\d+\S* \w+/\w+\n$`, line)
@@ -127,6 +132,8 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"dip -fault 0 -must-recover 60s":         `backoffsim dip: -must-recover and -find-cliff want a fault, with calls that go on after it`,
 		"herd -variant A2 -must-recover 60s":     `backoffsim herd: -must-recover and -find-cliff want a fault, with calls that go on after it`,
 		"chain -fault 0 -find-cliff dip":         `backoffsim chain: -must-recover and -find-cliff want a fault, with calls that go on after it`,
+		"dip -svg no/such/x.svg":                 `backoffsim dip: no/such/x.svg cannot be written: there is no directory no/such`,
+		"dip -trace testdata/trace.csv":          `backoffsim dip: -trace has calls for 3s, and the fault ends at 40s: want -fault-at and -fault to leave 5s of them, or -fault 0`,
 		"version 2":                              `backoffsim version: "2" is no flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {

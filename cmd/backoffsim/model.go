@@ -32,7 +32,7 @@ func (f *modelFlags) check() error {
 	if f.seeds < 1 || f.seeds > 100_000 {
 		return fmt.Errorf("-seeds is %d, want 1 to 100000", f.seeds)
 	}
-	return nil
+	return f.pictures.check()
 }
 
 func (f *modelFlags) options(p *progress) sim.Options {
