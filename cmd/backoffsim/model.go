@@ -146,7 +146,7 @@ func (t *trial) cliffs(term *terminal, m *modelFlags, j *judgeFlags) error {
 }
 
 func cliff(axis sim.CliffAxis, c sim.Cliff) string {
-	unit := func(x float64) string { return fmt.Sprintf("%.0f %% load", 100*x) }
+	unit := func(x float64) string { return fmt.Sprintf("%.3g %% load", 100*x) }
 	if axis == sim.CliffDip {
 		unit = func(x float64) string {
 			return "a fault of " + time.Duration(x*float64(time.Second)).Round(10*time.Millisecond).String()

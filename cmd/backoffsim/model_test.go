@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/sim"
 )
 
 // small is a dip that a test can afford: a hundredth of the reference's.
@@ -60,6 +62,22 @@ func TestATableHasEveryFigureWithItsError(t *testing.T) {
 	require.Regexp(t, `(?m)^naive .* never `, out)
 	require.Regexp(t, `(?m)^default: recovers from a 10s dip to 30 % of capacity at 80 % load in `, out)
 	require.Regexp(t, `(?m)^warning: the queue of the service has no limit: with more than 50 in it`, out)
+}
+
+func TestAFigureHasTheDigitsThatItsErrorLeaves(t *testing.T) {
+	for want, f := range map[string]sim.Figure{
+		"0":                   {},
+		"1":                   {Mean: 1.00001, SE: 0.00003},
+		"32871":               {Mean: 32871.3434, SE: 1e-9},
+		"0.94772":             {Mean: 0.947715},
+		"12.30 ± 0.45":        {Mean: 12.301, SE: 0.449},
+		"665480 ± 617":        {Mean: 665480, SE: 617},
+		"3.9632 ± 0.0004":     {Mean: 3.9632, SE: 0.00041},
+		"0.000100 ± 0.000019": {Mean: 0.0001, SE: 0.000019},
+	} {
+		require.Equal(t, want, figure(f, 1))
+	}
+	require.Equal(t, "recovers up to 33.5 % load, and not at 34.2 % load", cliff(sim.CliffLoad, sim.Cliff{Safe: 0.335, Unsafe: 0.3421}))
 }
 
 func TestRetriesWithoutBudgetNeverRecoverAndTheDefaultDoes(t *testing.T) {

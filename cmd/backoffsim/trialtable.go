@@ -98,13 +98,18 @@ func latency(r sim.Result, f sim.Figure) string {
 	return figure(f, 1000)
 }
 
-// figure prints a mean with its standard error, which decides about the digits: two of its own.
+// figure prints a mean with its standard error, which decides about the digits: two of its
+// own. An error that is nothing beside the mean is left out.
 func figure(f sim.Figure, scale float64) string {
 	mean, se := f.Mean*scale, f.SE*scale
-	if se <= 0 || math.IsNaN(se) {
+	if !(se > 1e-4*math.Abs(mean)) {
 		return strconv.FormatFloat(rounded(mean, 4), 'f', -1, 64)
 	}
-	decimals := min(4, max(0, 1-int(math.Floor(math.Log10(se)))))
+	most := 4
+	if math.Abs(mean) < 0.01 {
+		most = 6
+	}
+	decimals := min(most, max(0, 1-int(math.Floor(math.Log10(se)))))
 	return strconv.FormatFloat(mean, 'f', decimals, 64) + " ± " + strconv.FormatFloat(se, 'f', decimals, 64)
 }
 
