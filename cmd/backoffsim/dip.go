@@ -19,7 +19,7 @@ standard error, and ` + figures + `:
   success        share of the calls that end well
   amplification  attempts that reach the service, per call of a user; below 1 where
                  breakers or budgets keep calls away from it
-  peak           the same in the worst second
+  peak           the same in the worst second; none of a herd
   peak/100ms     most attempts that reach the service in any 100 ms
   recovery       ` + recovery + `
   lost           number of calls that do not end well

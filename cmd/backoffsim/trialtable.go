@@ -37,7 +37,7 @@ func (t *trial) table() *table {
 	rows := &table{left: 1}
 	rows.add("policy", "success %", "amplification", "peak", "peak/100ms", "recovery s", "lost", "wasted", "added p50 ms", "added p99 ms")
 	for _, r := range t.results {
-		rows.add(r.Client, figure(r.Success, 100), last(r.Amplification), last(r.Peak), figure(r.PeakArrivals, 1), t.recovery(r),
+		rows.add(r.Client, figure(r.Success, 100), last(r.Amplification), t.peak(r), figure(r.PeakArrivals, 1), t.recovery(r),
 			figure(r.Lost, 1), figure(r.Wasted, 1), latency(r, r.AddedP50), latency(r, r.AddedP99))
 	}
 	return rows
@@ -76,6 +76,14 @@ func last(hops []sim.Figure) string {
 		return "-"
 	}
 	return figure(hops[len(hops)-1], 1)
+}
+
+// peak is none of a herd, which is all peak.
+func (t *trial) peak(r sim.Result) string {
+	if t.scenario.Failed {
+		return "-"
+	}
+	return last(r.Peak)
 }
 
 // recovery is a time, or never.

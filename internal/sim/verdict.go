@@ -50,8 +50,11 @@ func (r *Result) last(hops []Figure) float64 {
 
 // Verdict says in a line what became of a client.
 func Verdict(s Scenario, r Result) string {
-	return fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx, at worst %.2fx in a second",
-		r.Client, fate(&s, &r), 100*r.Success.Mean, r.last(r.Amplification), r.last(r.Peak))
+	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, fate(&s, &r), 100*r.Success.Mean, r.last(r.Amplification))
+	if s.Failed {
+		return line
+	}
+	return fmt.Sprintf("%s, at worst %.2fx in a second", line, r.last(r.Peak))
 }
 
 func fate(s *Scenario, r *Result) string {

@@ -103,7 +103,7 @@ func (w *warner) window() {
 	}
 	first := policy.Preview(1).Waits[0]
 	need := seconds(float64(herd) / s.Server.Capacity())
-	if got := first.Max - first.Min; got < need {
+	if got := first.Max - first.Min; float64(got) < 0.95*float64(need) {
 		w.warn("the first retries of %d calls that fail together come within %v, and the service needs %v for them", herd, got.Round(time.Millisecond), need.Round(time.Millisecond))
 	}
 }
