@@ -110,10 +110,17 @@ bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with th
 	done | $(GO) run ./ratios; }
 
 # With SIM=full the tests of the simulator run the tables at the size they were published, and
-# print them. It takes ten minutes or so, on one core.
+# print them. It takes a quarter of an hour or so, on one core.
 .PHONY: sim
-sim: ## Reproduce every table of the simulation's reference, and print them
+sim: ## Reproduce every table of the simulation's reference, print them, and do sim-docs
 	SIM=full $(GO) test -count=1 -timeout=2h -v -run='Reference|Closed|Orderings|Anchors|Herd|Chain|Defaults|Tables|Cliff|Fleets|Breaker' ./internal/sim
+	@$(MAKE) --no-print-directory sim-docs
+
+# make test runs the short ones of its commands, and fails if they do not print and draw what
+# is there.
+.PHONY: sim-docs
+sim-docs: ## Run every command of docs/simulation.md, and write its tables and pictures
+	cd cmd/backoffsim && SIM=full $(GO) test -count=1 -timeout=1h -run=TestTheDocumentSaysWhatTheProgramDoes . -update
 
 .PHONY: examples
 examples: ## Vet and build every example, and run the quickstart

@@ -28,7 +28,7 @@ func calls(t *testing.T, tr *backoffhttp.Transport, w *wire, url string, n int) 
 	return w.requests() - before
 }
 
-// Rows 41 and 127: a service that is down is not hit four times as hard, but left alone.
+// Contract rows 41 and 127: a service that is down is not hit four times as hard, but left alone.
 func TestAServiceThatIsDownIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))

@@ -74,6 +74,27 @@ func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
 	}
 }
 
+// Contract row 72: the contention of Aloha. N stations that each draw one of W slots make
+// N(N-1)/2W colliding pairs on the mean: 487.8 for 1000 and 1024.
+func TestAThousandStationsCollideAsOftenAsChanceHasIt(t *testing.T) {
+	const stations, window, rounds = 1000, 1024, 200
+	p := presets.Ethernet(0)
+	p.Rand = seeded()
+	pairs := 0
+	for range rounds {
+		var taken [window]int
+		for range stations {
+			k := p.Delay(10) / slot
+			pairs += taken[k]
+			taken[k]++
+		}
+	}
+	const mean = stations * (stations - 1) / 2.0 / window
+	sigma := math.Sqrt(mean * (1 - 1.0/window) / rounds)
+	require.InDelta(t, 487.8, mean, .05)
+	require.InDelta(t, mean, float64(pairs)/rounds, 3*sigma)
+}
+
 // Contract row 88.
 func TestExponentialSlotsAreNotTruncatedAndDoNotWrap(t *testing.T) {
 	p := presets.ExponentialSlots(0, 0)

@@ -88,6 +88,9 @@ func (t *terminal) find(argument string) (candidate, error) {
 		return candidate{}, err
 	}
 	name := s.Policy().Name
+	if name == "" && argument == "-" {
+		name = "stdin"
+	}
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(argument), filepath.Ext(argument))
 	}

@@ -10,14 +10,16 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-const aboutChain = `Simulates three layers that each retry, before a service whose calls fail for 600 s with a
-given probability. Calls take no time, and what a layer has given up on is marked, so
-that the layers above do not try it again; -no-mark takes that away. The policies none
-(no retries), naive (three, at once) and default are always shown.
+func aboutChain() string {
+	return `Simulates three layers that each retry, before a service whose calls fail for 600 s with a
+given probability. Calls take no time. What a layer has given up on is marked, so that the
+layers above do not try it again; -no-mark takes that away from all but the peers, which
+have it or not by their names.
 
 Of one -p there is a chart of the layers, and of several one of the failure rate. In -json,
 several are a list.
-` + tableHelp
+` + columns("of the second half of the fault", "time from the end of the fault until 99 % of the calls are\n                 answered, for 5 s", sim.References("chain"))
+}
 
 func runChain(t *terminal, c *command, args []string) error {
 	var m modelFlags
@@ -30,7 +32,7 @@ func runChain(t *terminal, c *command, args []string) error {
 	probabilities := numbers{1}
 	set.Var(&probabilities, "p", "the `probabilities` with which calls fail, separated by commas, from 0 to 1")
 	noMark := set.Bool("no-mark", false, "layers do not see that the one below has given up, as behind a protocol that does not carry it")
-	if err := t.parse(c, set, "", aboutChain, args); err != nil {
+	if err := t.parse(c, set, "", aboutChain(), args); err != nil {
 		return err
 	}
 	if err := errors.Join(m.check(), j.check()); err != nil {
@@ -54,6 +56,10 @@ func (t *terminal) chain(probabilities numbers, subjects []subject, m *modelFlag
 	for _, p := range probabilities {
 		s := sim.Chain(p)
 		if err := f.apply(&s); err != nil {
+			return err
+		}
+		s.From, s.To = s.Fault.From+s.Fault.For/2, s.Fault.From+s.Fault.For
+		if err := j.meaningful(&s); err != nil {
 			return err
 		}
 		trials = append(trials, &trial{scenario: s, subjects: subjects})
@@ -101,9 +107,12 @@ func (t *terminal) reportAll(trials []*trial, m *modelFlags) error {
 	return errors.Join(errs...)
 }
 
-// unmark hides from the layers above that one has given up.
+// unmark hides from the layers above that one has given up, of all but peers.
 func unmark(subjects []subject) {
 	for i := range subjects {
+		if subjects[i].peer {
+			continue
+		}
 		made := subjects[i].New
 		subjects[i].New = func(p sim.Place) sim.Process {
 			process := made(p)

@@ -7,15 +7,16 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-const aboutHerd = `Simulates 1000 clients that have failed together and come back to a server that can do 500
-a second. Each is a process of its own, with its own budget and breaker. The policies none (no
-retries), naive (three, at once) and default are always shown; the strategies of the
-reference, which never give up, by -peer.
+func aboutHerd() string {
+	return `Simulates 1000 clients that have failed together and come back to a server that can do 500
+a second. Each is a process of its own, with its own budget and breaker. The peers never
+give up, as connections that must come back; policies do when they say so.
 
 Variants: A1 the server is up at once; A2 it is down for 5 s; A3 as A1, with a queue of any
 length; A4 as A1, for peers with a base of 1 s; A5 it is down for 30 s; A6 as A1, with a slower
 network. All that they choose may be changed by flags.
-` + tableHelp
+` + columns("of the whole run", "nothing here; see last served, in the second table", sim.HerdReferences("A1"))
+}
 
 func runHerd(t *terminal, c *command, args []string) error {
 	var m modelFlags
@@ -32,7 +33,7 @@ func runHerd(t *terminal, c *command, args []string) error {
 	f.flags(set, base)
 	variant := set.String("variant", "A1", "the `name` of a variant, A1 to A6")
 	clients := set.Int("clients", base.Trace[0].Count, "the `number` of clients")
-	if err := t.parse(c, set, "", aboutHerd, args); err != nil {
+	if err := t.parse(c, set, "", aboutHerd(), args); err != nil {
 		return err
 	}
 	if err := errors.Join(m.check(), j.check()); err != nil {

@@ -82,6 +82,13 @@ func TestIstiosBackoffIsTheBaseOfEnvoys(t *testing.T) {
 	require.Nil(t, p.AttemptTimeout)
 }
 
+func TestHedgingIsNotLeftOutInSilence(t *testing.T) {
+	path := file(t, "sc.json", `{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":2,"initialBackoff":"1s","maxBackoff":"1s","backoffMultiplier":1,"retryableStatusCodes":[14]}},
+		{"name":[{"service":"b"}],"hedgingPolicy":{"maxAttempts":3}}]}`)
+	_, warnings := imports(t, path)
+	require.Contains(t, warnings, "methodConfig[1].hedgingPolicy is left out: hedging is for the program, by backoff.Hedge")
+}
+
 func TestOneOfSeveralIsPicked(t *testing.T) {
 	retry := `"retryPolicy":{"maxAttempts":%,"initialBackoff":"1s","maxBackoff":"1s","backoffMultiplier":1,"retryableStatusCodes":[14]}`
 	path := file(t, "sc.json", `{"methodConfig":[

@@ -36,6 +36,8 @@ func addGRPC(policies []imported, root *object) ([]imported, error) {
 	if err != nil {
 		return nil, err
 	}
+	var hedged []string
+	first := len(policies)
 	for _, config := range configs {
 		p := imported{}
 		retry, err := config.object("retryPolicy")
@@ -43,6 +45,9 @@ func addGRPC(policies []imported, root *object) ([]imported, error) {
 			return nil, err
 		}
 		if retry == nil {
+			if config.has("hedgingPolicy") {
+				hedged = append(hedged, config.at("hedgingPolicy")+" is left out: hedging is for the program, by backoff.Hedge")
+			}
 			continue
 		}
 		if config.has("hedgingPolicy") {
@@ -60,6 +65,9 @@ func addGRPC(policies []imported, root *object) ([]imported, error) {
 		config.rest(&p)
 		root.rest(&p)
 		policies = append(policies, p)
+	}
+	for i := range policies[first:] {
+		policies[first+i].warnings = append(policies[first+i].warnings, hedged...)
 	}
 	return policies, nil
 }

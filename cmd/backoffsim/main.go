@@ -1,12 +1,35 @@
 // Command backoffsim shows what a retry policy does to a service before production does.
 // It runs the library's own policies, budgets and breakers, in virtual time.
 //
-//	backoffsim policy -policy fetch.json -policy default -deadline 10s
-//	backoffsim dip -policy fetch.json -must-recover 60s
+//	go install github.com/gobackoff/backoff/cmd/backoffsim@latest
 //
-// A policy is a file of package spec, in JSON or YAML, or the name of a preset. Exit
-// status 0 means that all gates held, 1 that one did not, and 2 that there was nothing to
-// run: an unknown flag, or a file that is not right.
+//	backoffsim policy -policy fetch.json -policy default -deadline 10s
+//	backoffsim import -pick search.Search/Query serviceconfig.json >fetch.json
+//	backoffsim dip -policy fetch.json -load 0.7 -svg dip.svg
+//	backoffsim chain -policy fetch.json -p 0.1,0.5,1
+//	backoffsim herd -policy fetch.json -clients 5000
+//	backoffsim occ -clients 10,50,100
+//	backoffsim run -policy fetch.json -trace calls.csv -p50 8ms -p99 90ms -capacity 1200
+//
+// A policy is a file of package spec, in JSON or YAML, or the name of a preset; policy -list
+// has the names. policy prints its waits, and import makes one of a gRPC service config or
+// of an Istio VirtualService. The others simulate: dip a server that is slow for a while,
+// chain retries in several layers, herd clients that come back together, occ clients that
+// contend for one version, and run a service and traffic of your own. Each explains itself by
+// -h. One seed gives the same numbers, and the same pictures, on every machine.
+//
+// Tables, or JSON by -json, go to the standard output, and everything else to the standard
+// error. -svg, -png and -html draw.
+//
+// For a build there are gates, held against the policies that were given:
+//
+//	backoffsim dip -policy fetch.json -must-recover 60s -max-amplification 1.5 -min-success 0.8
+//
+// Exit status 0 means that all gates held, 1 that one did not, and 2 that nothing was run: an
+// unknown flag, or a file that is not right.
+//
+// docs/simulation.md in the repository explains the models, what they leave out, and how every
+// number in it was made.
 package main
 
 import (
@@ -15,6 +38,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -51,6 +75,7 @@ func init() {
 		{"herd", "simulate clients that failed together and come back together", runHerd},
 		{"occ", "simulate clients that contend for one version", runOCC},
 		{"run", "simulate your own service and traffic", runRun},
+		{"version", "print the version", runVersion},
 	}
 }
 
@@ -63,12 +88,18 @@ func main() {
 var errGate = errors.New("a gate did not hold")
 
 func (t *terminal) main(args []string) int {
-	if len(args) == 0 || args[0] == "-h" || args[0] == "-help" || args[0] == "--help" || args[0] == "help" {
+	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) || args[0] == "help" && len(args) == 1 {
 		t.help()
 		if len(args) == 0 {
 			return exitUsage
 		}
 		return exitOK
+	}
+	if args[0] == "help" {
+		args = []string{args[1], "-h"}
+	}
+	if args[0] == "-version" || args[0] == "--version" {
+		args = []string{"version"}
 	}
 	for _, c := range commands {
 		if c.name == args[0] {
@@ -113,9 +144,7 @@ func (c *command) flags() *flag.FlagSet {
 func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, args []string) error {
 	err := set.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		set.SetOutput(t.out)
-		fmt.Fprintf(t.out, "usage: backoffsim %s [flags]%s\n\n%s\n\nFlags:\n", c.name, usage, about)
-		set.PrintDefaults()
+		t.usage(c, set, usage, about)
 		return err
 	}
 	if err != nil {
@@ -125,6 +154,18 @@ func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, arg
 		return fmt.Errorf("%q is no flag; see backoffsim %s -h", set.Arg(0), c.name)
 	}
 	return nil
+}
+
+func (t *terminal) usage(c *command, set *flag.FlagSet, usage, about string) {
+	any := false
+	set.VisitAll(func(*flag.Flag) { any = true })
+	if !any {
+		fmt.Fprintf(t.out, "usage: backoffsim %s%s\n\n%s\n", c.name, usage, about)
+		return
+	}
+	fmt.Fprintf(t.out, "usage: backoffsim %s [flags]%s\n\n%s\n\nFlags:\n", c.name, usage, about)
+	set.SetOutput(t.out)
+	set.PrintDefaults()
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

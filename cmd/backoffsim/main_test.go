@@ -68,8 +68,33 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	for _, c := range commands {
 		require.Contains(t, help, c.name+" ")
 		own := succeed(t, c.name, "-h")
-		require.Contains(t, own, "usage: backoffsim "+c.name+" ")
-		require.Contains(t, own, "\n  -")
+		require.Contains(t, own, "usage: backoffsim "+c.name)
+		if c.name != "version" {
+			require.Contains(t, own, "\n  -")
+		}
+	}
+}
+
+func TestHelpMayComeBeforeTheCommand(t *testing.T) {
+	require.Equal(t, succeed(t, "dip", "-h"), succeed(t, "help", "dip"))
+	require.Equal(t, succeed(t, "-h"), succeed(t, "help"))
+}
+
+func TestAVersionIsALine(t *testing.T) {
+	line := succeed(t, "version")
+	require.Regexp(t, `^backoffsim (of a working tree|v\d\S+), go1\.\d+\S* \w+/\w+\n$`, line)
+	require.Equal(t, line, succeed(t, "-version"))
+	require.Equal(t, "usage: backoffsim version\n\nPrints the version of backoffsim and of the Go that built it.\n", succeed(t, "version", "-h"))
+}
+
+// In help, names of columns are explained; in a hurry nobody reads a document.
+func TestEveryColumnIsExplained(t *testing.T) {
+	for _, name := range []string{"dip", "run", "chain", "herd"} {
+		help := succeed(t, name, "-h")
+		for _, column := range []string{"success", "amplification", "peak", "peak/100ms", "recovery", "lost", "wasted", "added p50/p99"} {
+			require.Contains(t, help, "\n  "+column+" ", name)
+		}
+		require.Contains(t, help, "Peers, for -peer:\n", name)
 	}
 }
 
@@ -102,6 +127,14 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"herd -clients 0":                        `backoffsim herd: -clients is 0, want 1 to 10000000`,
 		"herd -variant B":                        `backoffsim herd: herd: there is no variant "B", want A1 to A6`,
 		"occ -clients 0":                         `backoffsim occ: invalid value "0" for flag -clients: "0" is no number from 1 to 10000; see backoffsim occ -h`,
+		"dip -warn-only -must-recover 60s":       `backoffsim dip: -warn-only runs nothing, and so holds nothing against a gate`,
+		"dip -map -min-success .9":               `backoffsim dip: -map has no verdict, and so no gates, cliff or warnings`,
+		"dip -fault 0 -must-recover 60s":         `backoffsim dip: -must-recover and -find-cliff want a fault, with calls that go on after it`,
+		"herd -variant A2 -must-recover 60s":     `backoffsim herd: -must-recover and -find-cliff want a fault, with calls that go on after it`,
+		"chain -fault 0 -find-cliff dip":         `backoffsim chain: -must-recover and -find-cliff want a fault, with calls that go on after it`,
+		"dip -svg no/such/x.svg":                 `backoffsim dip: no/such/x.svg cannot be written: there is no directory no/such`,
+		"dip -trace testdata/trace.csv":          `backoffsim dip: -trace has calls for 3s, and the fault ends at 40s: want -fault-at and -fault to leave 5s of them, or -fault 0`,
+		"version 2":                              `backoffsim version: "2" is no flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {
 		status, out, err := execute(t, "", strings.Fields(args)...)

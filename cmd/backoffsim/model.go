@@ -21,7 +21,7 @@ type modelFlags struct {
 
 func (f *modelFlags) flags(set *flag.FlagSet, seeds int) {
 	set.Var(&f.policies, "policy", "a policy `file or name` (see backoffsim policy -list); may be given more than once")
-	set.Var(&f.peers, "peer", "show an algorithm of the reference's table, too, by its `name`, or all of them; may be given more than once")
+	set.Var(&f.peers, "peer", "show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
 	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.seeds, "seeds", seeds, "run every policy with so many `seeds`")
 	set.Uint64Var(&f.first, "seed", 1, "the first `seed`; the same seed gives the same numbers")
@@ -32,7 +32,7 @@ func (f *modelFlags) check() error {
 	if f.seeds < 1 || f.seeds > 100_000 {
 		return fmt.Errorf("-seeds is %d, want 1 to 100000", f.seeds)
 	}
-	return nil
+	return f.pictures.check()
 }
 
 func (f *modelFlags) options(p *progress) sim.Options {
@@ -58,8 +58,27 @@ func (f *judgeFlags) check() error {
 	if f.findCliff != "" && f.findCliff != "load" && f.findCliff != "dip" {
 		return fmt.Errorf("-find-cliff is %q, want load or dip", f.findCliff)
 	}
+	if f.warnOnly && (f.gated() || f.findCliff != "") {
+		return errors.New("-warn-only runs nothing, and so holds nothing against a gate")
+	}
 	return asFlags(f.gates.Validate())
 }
+
+func (f *judgeFlags) gated() bool { return f.gates != sim.Gates{} }
+
+// meaningful refuses what a scenario cannot fail.
+func (f *judgeFlags) meaningful(s *sim.Scenario) error {
+	if recovers(s) {
+		return nil
+	}
+	if f.gates.MustRecover > 0 || f.findCliff != "" {
+		return errors.New("-must-recover and -find-cliff want a fault, with calls that go on after it")
+	}
+	return nil
+}
+
+// recovers reports whether there is something to recover from, and calls to see it by.
+func recovers(s *sim.Scenario) bool { return s.Fault.For > 0 && !s.Failed }
 
 // A trial is subjects in a scenario, and what came of it.
 type trial struct {
@@ -71,8 +90,9 @@ type trial struct {
 	failed   []string // gates
 }
 
-// warn collects what can be told of the judged without running them.
+// warn collects what can be told of the service, and of the judged, without running them.
 func (t *trial) warn() {
+	t.warnings = sim.ServiceWarnings(t.scenario)
 	for _, s := range t.subjects {
 		if !s.judged {
 			continue
@@ -98,11 +118,11 @@ func (t *trial) run(term *terminal, m *modelFlags, j *judgeFlags) error {
 			t.failed = append(t.failed, j.gates.Check(t.results[i])...)
 		}
 	}
-	return t.cliffs(m, j)
+	return t.cliffs(term, m, j)
 }
 
 // cliffs adds to the verdicts where the judged stop to recover.
-func (t *trial) cliffs(m *modelFlags, j *judgeFlags) error {
+func (t *trial) cliffs(term *terminal, m *modelFlags, j *judgeFlags) error {
 	if j.findCliff == "" {
 		return nil
 	}
@@ -114,7 +134,9 @@ func (t *trial) cliffs(m *modelFlags, j *judgeFlags) error {
 		if !s.judged {
 			continue
 		}
-		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, sim.Options{Seeds: m.seeds, First: m.first})
+		p := term.progress()
+		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, m.options(p))
+		p.clear()
 		if err != nil {
 			return err
 		}
@@ -124,7 +146,7 @@ func (t *trial) cliffs(m *modelFlags, j *judgeFlags) error {
 }
 
 func cliff(axis sim.CliffAxis, c sim.Cliff) string {
-	unit := func(x float64) string { return fmt.Sprintf("%.0f %% load", 100*x) }
+	unit := func(x float64) string { return fmt.Sprintf("%.3g %% load", 100*x) }
 	if axis == sim.CliffDip {
 		unit = func(x float64) string {
 			return "a fault of " + time.Duration(x*float64(time.Second)).Round(10*time.Millisecond).String()

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/sim"
 )
 
 // small is a dip that a test can afford: a hundredth of the reference's.
@@ -38,6 +40,14 @@ func TestTheReferencesAreAlwaysShown(t *testing.T) {
 		policiesOf(simulated(t, with("dip", "-policy", "testdata/fetch.json", "-policy", "naive", "-peer", "full jitter")...)))
 }
 
+func TestAllPeersAreThoseThatAreNotThereAlready(t *testing.T) {
+	all := policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "all")...))
+	require.Len(t, all, 3+28)
+	require.NotContains(t, all, "no retries")
+	require.NotContains(t, all, "default (peer)")
+	require.Contains(t, policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "default")...)), "default (peer)")
+}
+
 func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 	first := succeed(t, with("dip", "-json")...)
 	require.Equal(t, first, succeed(t, with("dip", "-json")...))
@@ -51,7 +61,23 @@ func TestATableHasEveryFigureWithItsError(t *testing.T) {
 	require.Regexp(t, `(?m)^none .*± .*± `, out)
 	require.Regexp(t, `(?m)^naive .* never `, out)
 	require.Regexp(t, `(?m)^default: recovers from a 10s dip to 30 % of capacity at 80 % load in `, out)
-	require.Regexp(t, `(?m)^warning: default: `, out)
+	require.Regexp(t, `(?m)^warning: the queue of the service has no limit: with more than 50 in it`, out)
+}
+
+func TestAFigureHasTheDigitsThatItsErrorLeaves(t *testing.T) {
+	for want, f := range map[string]sim.Figure{
+		"0":                   {},
+		"1":                   {Mean: 1.00001, SE: 0.00003},
+		"32871":               {Mean: 32871.3434, SE: 1e-9},
+		"0.94772":             {Mean: 0.947715},
+		"12.30 ± 0.45":        {Mean: 12.301, SE: 0.449},
+		"665480 ± 617":        {Mean: 665480, SE: 617},
+		"3.9632 ± 0.0004":     {Mean: 3.9632, SE: 0.00041},
+		"0.000100 ± 0.000019": {Mean: 0.0001, SE: 0.000019},
+	} {
+		require.Equal(t, want, figure(f, 1))
+	}
+	require.Equal(t, "recovers up to 33.5 % load, and not at 34.2 % load", cliff(sim.CliffLoad, sim.Cliff{Safe: 0.335, Unsafe: 0.3421}))
 }
 
 func TestRetriesWithoutBudgetNeverRecoverAndTheDefaultDoes(t *testing.T) {
@@ -102,7 +128,7 @@ func TestAGateThatFailsSaysWhy(t *testing.T) {
 func TestWarningsNeedNoRun(t *testing.T) {
 	out := succeed(t, "dip", "-warn-only", "-policy", "naive", "-seeds", "100000")
 	require.NotContains(t, out, "success")
-	require.Contains(t, out, "warning: naive: load 80 % x (1 + 3 retries per call) = 320 % of capacity")
+	require.Contains(t, out, "warning: naive: a load of 80 % x (1 + 3 retries per call) = 320 % of capacity")
 }
 
 func TestTheCliffIsFound(t *testing.T) {
@@ -133,6 +159,12 @@ func TestAChainMultipliesUnlessItIsMarked(t *testing.T) {
 	unmarked := simulated(t, append(args, "-no-mark")...)
 	require.InDelta(t, 64, unmarked.Results[1].Amplification[2].Mean, 1e-9)
 	require.LessOrEqual(t, unmarked.Results[2].Amplification[2].Mean, 1.1)
+
+	peer := simulated(t, append(args, "-no-mark", "-peer", "mark on exhausted")...)
+	require.InDelta(t, 4, peer.Results[3].Amplification[2].Mean, 1e-9, "a peer has its mark by its name")
+
+	short := simulated(t, append(args, "-fault", "1m")...)
+	require.InDelta(t, 0, short.Results[0].Success.Mean, 1e-9, "the figures are of the fault, however long it is")
 
 	var several []trialJSON
 	text := succeed(t, append(args, "-p", "0.5,0,1", "-json")...)

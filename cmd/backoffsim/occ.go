@@ -15,7 +15,8 @@ and read it again after a conflict. It is the model of "Exponential Backoff And 
 Architecture Blog, 2015, with its five strategies: base 5 ms, cap 2 s.
 
 Here every policy goes on until it succeeds: its limits, budget and breaker do not count.
-The figures are means over the seeds with their standard errors.`
+calls is how many writes reach the server until every client has succeeded, and seconds
+how long that takes: means over the seeds with their standard errors.`
 
 func runOCC(t *terminal, c *command, args []string) error {
 	var m modelFlags
@@ -57,7 +58,7 @@ func runOCC(t *terminal, c *command, args []string) error {
 func (t *terminal) strategies(policies names) ([]subject, error) {
 	var all []subject
 	for _, c := range sim.OCCReferences() {
-		all = append(all, subject{Client: c, parameters: "of the reference"})
+		all = append(all, subject{Client: c, peer: true})
 	}
 	candidates, err := t.gather([]string{"default"}, policies)
 	if err != nil {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
 )
@@ -19,6 +21,19 @@ func (p *pictures) flags(set *flag.FlagSet) {
 
 // wanted reports whether there is anything to draw.
 func (p *pictures) wanted() bool { return *p != pictures{} }
+
+// check refuses, before a long run, files that cannot be written after it.
+func (p *pictures) check() error {
+	for _, path := range []string{p.svg, p.png, p.html} {
+		if path == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s cannot be written: there is no directory %s", path, filepath.Dir(path))
+		}
+	}
+	return nil
+}
 
 // draw draws c to all files.
 func (p *pictures) draw(title string, c chart.Chart) error {

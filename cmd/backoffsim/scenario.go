@@ -105,7 +105,23 @@ func (f *scenarioFlags) apply(s *sim.Scenario) error {
 	if s.Fault.For == 0 {
 		s.Fault = sim.Fault{}
 	}
+	if err := withinTrace(s); err != nil {
+		return err
+	}
 	return asFlags(s.Validate())
+}
+
+// withinTrace refuses a fault that recorded traffic does not outlast: nobody would be there to
+// see what becomes of it.
+func withinTrace(s *sim.Scenario) error {
+	if len(s.Trace) == 0 || s.Failed || s.Fault.For == 0 {
+		return nil
+	}
+	last := s.Trace[len(s.Trace)-1]
+	if end, fault := last.At+last.For, s.Fault.From+s.Fault.For; end < fault+5*time.Second {
+		return fmt.Errorf("-trace has calls for %v, and the fault ends at %v: want -fault-at and -fault to leave 5s of them, or -fault 0", end, fault)
+	}
+	return nil
 }
 
 // flagNames are the flags behind the fields that the simulator names in its refusals.

@@ -14,6 +14,7 @@ type subject struct {
 	sim.Client
 	parameters string
 	judged     bool // by the gates: the user's own, or the default where he has none
+	peer       bool
 }
 
 func (s subject) caption() chart.Policy { return chart.Policy{Name: s.Name, Parameters: s.parameters} }
@@ -41,7 +42,7 @@ func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subjec
 		if slices.ContainsFunc(all, func(s subject) bool { return s.Name == p.Name }) {
 			p.Name += " (peer)"
 		}
-		all = slices.Insert(all, 3+i, subject{Client: p, parameters: "of the reference"})
+		all = slices.Insert(all, 3+i, subject{Client: p, peer: true})
 	}
 	return all, nil
 }
@@ -49,7 +50,7 @@ func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subjec
 func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error) {
 	for _, name := range wanted {
 		if name == "all" {
-			return known, nil
+			return slices.DeleteFunc(slices.Clone(known), shownAnyhow), nil
 		}
 		i := slices.IndexFunc(known, func(c sim.Client) bool { return c.Name == name })
 		if i < 0 {
@@ -58,6 +59,11 @@ func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error
 		chosen = append(chosen, known[i])
 	}
 	return chosen, nil
+}
+
+// shownAnyhow reports whether a peer is one of the references by another name.
+func shownAnyhow(c sim.Client) bool {
+	return slices.ContainsFunc(sim.References(""), func(r sim.Client) bool { return r.Name == c.Name })
 }
 
 func clientNames(clients []sim.Client) (all []string) {

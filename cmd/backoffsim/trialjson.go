@@ -88,7 +88,7 @@ func (t *trial) resultJSON(i int, r sim.Result) resultJSON {
 		out.Amplification = append(out.Amplification, figureJSON(r.Amplification[hop]))
 		out.Peak = append(out.Peak, figureJSON(r.Peak[hop]))
 	}
-	if t.scenario.Fault.For > 0 && r.Never < r.Seeds {
+	if recovers(&t.scenario) && r.Never < r.Seeds {
 		recovery := figureJSON(r.Recovery)
 		out.Recovery, out.Slowest = &recovery, &r.Slowest
 	}

@@ -37,7 +37,7 @@ func (t *trial) table() *table {
 	rows := &table{left: 1}
 	rows.add("policy", "success %", "amplification", "peak", "peak/100ms", "recovery s", "lost", "wasted", "added p50 ms", "added p99 ms")
 	for _, r := range t.results {
-		rows.add(r.Client, figure(r.Success, 100), last(r.Amplification), last(r.Peak), figure(r.PeakArrivals, 1), t.recovery(r),
+		rows.add(r.Client, figure(r.Success, 100), last(r.Amplification), t.peak(r), figure(r.PeakArrivals, 1), t.recovery(r),
 			figure(r.Lost, 1), figure(r.Wasted, 1), latency(r, r.AddedP50), latency(r, r.AddedP99))
 	}
 	return rows
@@ -78,10 +78,18 @@ func last(hops []sim.Figure) string {
 	return figure(hops[len(hops)-1], 1)
 }
 
+// peak is none of a herd, which is all peak.
+func (t *trial) peak(r sim.Result) string {
+	if t.scenario.Failed {
+		return "-"
+	}
+	return last(r.Peak)
+}
+
 // recovery is a time, or never.
 func (t *trial) recovery(r sim.Result) string {
 	switch {
-	case t.scenario.Fault.For == 0:
+	case !recovers(&t.scenario):
 		return "-"
 	case r.Never == r.Seeds:
 		return "never"
@@ -98,13 +106,18 @@ func latency(r sim.Result, f sim.Figure) string {
 	return figure(f, 1000)
 }
 
-// figure prints a mean with its standard error, which decides about the digits: two of its own.
+// figure prints a mean with its standard error, which decides about the digits: two of its
+// own. An error that is nothing beside the mean is left out.
 func figure(f sim.Figure, scale float64) string {
 	mean, se := f.Mean*scale, f.SE*scale
-	if se <= 0 || math.IsNaN(se) {
+	if !(se > 1e-4*math.Abs(mean)) {
 		return strconv.FormatFloat(rounded(mean, 4), 'f', -1, 64)
 	}
-	decimals := min(4, max(0, 1-int(math.Floor(math.Log10(se)))))
+	most := 4
+	if math.Abs(mean) < 0.01 {
+		most = 6
+	}
+	decimals := min(most, max(0, 1-int(math.Floor(math.Log10(se)))))
 	return strconv.FormatFloat(mean, 'f', decimals, 64) + " ± " + strconv.FormatFloat(se, 'f', decimals, 64)
 }
 

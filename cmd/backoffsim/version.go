@@ -1,6 +1,22 @@
 package main
 
-import "runtime/debug"
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+func runVersion(t *terminal, c *command, args []string) error {
+	if err := t.parse(c, c.flags(), "", "Prints the version of backoffsim and of the Go that built it.", args); err != nil {
+		return err
+	}
+	v := version()
+	if v == "" {
+		v = "of a working tree"
+	}
+	_, err := fmt.Fprintf(t.out, "backoffsim %s, %s %s/%s\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
 
 // version is what the caption of a picture says of the program; empty where it was built
 // from a working tree.

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -13,13 +14,18 @@ func FindCliff(s Scenario, c Client, axis CliffAxis, lo, hi, tolerance float64, 
 	if !(lo > 0 && hi > lo && tolerance > 0) {
 		return Cliff{}, fmt.Errorf("cliff: from %v to %v within %v, want 0 < from < to, and more than 0", lo, hi, tolerance)
 	}
-	o.Progress = nil
+	looked := 0
+	told, most := o.Progress, 2+int(math.Ceil(math.Log2((hi-lo)/tolerance)))
+	if told != nil {
+		o.Progress = func(done, total int) { told(looked*total+done, most*total) }
+	}
 	survives := func(x float64) (bool, error) {
 		varied, err := s.at(axis, x)
 		if err != nil {
 			return false, err
 		}
 		r, err := Compare(varied, []Client{c}, o)
+		looked++
 		return err == nil && r[0].Never == 0, err
 	}
 	if ok, err := survives(lo); err != nil || !ok {

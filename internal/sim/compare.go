@@ -142,7 +142,9 @@ func (g *gathering) perHop(t *tally) {
 	mean := float64(t.calls) / max(1, length.Seconds())
 	for hop, n := range t.attempts {
 		g.amplification[hop].add(float64(n) / float64(t.calls))
-		g.peak[hop].add(t.worst(hop, mean))
+		if !g.scenario.Failed { // a herd is all peak
+			g.peak[hop].add(t.worst(hop, mean))
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
 )
 
 // The tables of the reference simulator, an independent program of another author. Every run
@@ -341,6 +343,21 @@ func TestTheHerdIsServedAsInTheReference(t *testing.T) {
 	}
 }
 
+// Contract rows 8 and 71: what all clients do that nobody has thought about. A server that comes
+// back meets a thousand of them at once where their waits are the same, and with the
+// zero Policy no more than it can do.
+func TestTheZeroPolicyIsNoHerd(t *testing.T) {
+	s, err := Herd("A2")
+	require.NoError(t, err)
+	zero := Under("zero", backoff.Policy{MaxAttempts: -1}, nil, nil)
+	r := run(t, s, pick(3, 50), named(t, HerdReferences("A2"), "constant 1 s"), named(t, HerdReferences("A2"), "exponential"), zero)
+	require.Equal(t, 1000.0, r[0].PeakArrivals.Mean)
+	require.Equal(t, 1000.0, r[1].PeakArrivals.Mean)
+	require.Less(t, r[2].PeakArrivals.Mean, 60.0, "500 a second are 50 in 100 ms")
+	require.Zero(t, r[2].Unfinished.Mean)
+	require.Less(t, r[2].Wasted.Mean, .6*r[1].Wasted.Mean)
+}
+
 func TestTheHerdThatDoesNotWait(t *testing.T) {
 	s, err := Herd("A1")
 	require.NoError(t, err)
@@ -473,7 +490,8 @@ func TestChainsAreWhatTheClosedFormsSay(t *testing.T) {
 	require.InDelta(t, 1.1*1.1*1.1, run(t, chain(.9), 1, named(t, References("chain"), "budget 10 % per layer"))[0].Amplification[2].Mean, .02)
 }
 
-// The library's own, in every model.
+// The library's own, in every model. Contract rows 37, 41 and 127: a chain of layers with a budget
+// in each gets no more than 1.1 times the load.
 func TestTheDefaultsKeepTheirPromises(t *testing.T) {
 	ours := run(t, Dip(), pick(2, 20), ours()...)
 	for _, r := range ours {

@@ -19,7 +19,7 @@ type Result struct {
 	Unfinished Figure
 	// Amplification is, per hop, the attempts per call of the users. Peak is that of the
 	// worst second, against the mean rate of calls or that of the second, whichever
-	// is higher.
+	// is higher; there is none where the calls had Failed before.
 	Amplification, Peak []Figure
 	// PeakArrivals is the most attempts that reach the service in any 100 ms after the
 	// beginning of the fault, or, where the service is Down, after its end.

@@ -128,6 +128,9 @@ func (t *tally) recovery(s *Scenario) time.Duration {
 	share, lasting := s.recovered()
 	from := int((t.fault.end() + time.Second - 1) / time.Second)
 	until := int(s.until() / time.Second)
+	if s.Trace != nil { // beyond it nobody calls, and nobody is answered
+		until = min(until, int(s.Trace.end()/time.Second))
+	}
 	steady := 0
 	for i := from; i < until; i++ {
 		offered := s.Rate

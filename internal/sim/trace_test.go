@@ -66,3 +66,15 @@ func FuzzParseTrace(f *testing.F) {
 		require.NoError(t, s.checkTrace(), "what is read can be replayed")
 	})
 }
+
+// Beyond the end of recorded traffic there is nobody left to be answered.
+func TestWhoIsServedOnlyWhenTheTrafficEndsHasNotRecovered(t *testing.T) {
+	s := Dip()
+	s.Rate, s.Trace = 0, Trace{{For: 50 * time.Second, Count: 50 * 40}}
+	s.Server.Service, s.Processes = Exponential(20*time.Millisecond), 1
+	s.Fault.From, s.Horizon = 10*time.Second, 150*time.Second
+	r := run(t, s, 2, Naive(), None())
+	require.Equal(t, 2, r[0].Never)
+	s.Trace = Trace{{For: 140 * time.Second, Count: 140 * 40}}
+	require.Zero(t, run(t, s, 2, None())[0].Never)
+}

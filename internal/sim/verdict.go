@@ -50,13 +50,18 @@ func (r *Result) last(hops []Figure) float64 {
 
 // Verdict says in a line what became of a client.
 func Verdict(s Scenario, r Result) string {
-	return fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx, at worst %.2fx in a second",
-		r.Client, fate(&s, &r), 100*r.Success.Mean, r.last(r.Amplification), r.last(r.Peak))
+	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, fate(&s, &r), 100*r.Success.Mean, r.last(r.Amplification))
+	if s.Failed {
+		return line
+	}
+	return fmt.Sprintf("%s, at worst %.2fx in a second", line, r.last(r.Peak))
 }
 
 func fate(s *Scenario, r *Result) string {
 	trouble := trouble(s)
 	switch {
+	case s.Failed:
+		return served(s, r)
 	case trouble == "":
 		return "no fault"
 	case r.Never == r.Seeds:
@@ -65,6 +70,18 @@ func fate(s *Scenario, r *Result) string {
 		return fmt.Sprintf("does not recover from %s in %d of %d seeds", trouble, r.Never, r.Seeds)
 	}
 	return fmt.Sprintf("recovers from %s in %.1f s", trouble, r.Recovery.Mean)
+}
+
+// served is what became of calls that had failed together.
+func served(s *Scenario, r *Result) string {
+	calls := fmt.Sprintf("%d calls that had failed together", s.Trace.calls())
+	if s.Fault.For > 0 {
+		calls += ", in " + trouble(s)
+	}
+	if missing := r.Lost.Mean + r.Unfinished.Mean; missing > 0 {
+		return fmt.Sprintf("does not answer %.0f of %s", missing, calls)
+	}
+	return fmt.Sprintf("answers all %s, the last after %.1f s", calls, r.Drain.Mean)
 }
 
 // trouble describes the fault, with the load it meets.
@@ -83,7 +100,7 @@ func trouble(s *Scenario) string {
 	default:
 		return ""
 	}
-	if load := s.load() / s.Server.Capacity(); load > 0 {
+	if load := s.load() / s.Server.Capacity(); load > 0 && !s.Failed {
 		what += fmt.Sprintf(" at %.0f %% load", 100*load)
 	}
 	return what

@@ -48,7 +48,11 @@ func TestAVerdictIsALine(t *testing.T) {
 	require.Contains(t, Verdict(Chain(.5), passing), "recovers from 10m0s of 50 % errors in 12.3 s")
 	herd, err := Herd("A2")
 	require.NoError(t, err)
-	require.Contains(t, Verdict(herd, passing), "an outage of 5s")
+	drained := passing
+	drained.Drain = Figure{Mean: 6.34}
+	require.Contains(t, Verdict(herd, drained), "mine: answers all 1000 calls that had failed together, in an outage of 5s, the last after 6.3 s; success")
+	drained.Lost, drained.Unfinished = Figure{Mean: 7.2}, Figure{Mean: 2}
+	require.Equal(t, "mine: does not answer 9 of 1000 calls that had failed together, in an outage of 5s; success 95.0 %, amplification 1.20x", Verdict(herd, drained))
 	require.Contains(t, Verdict(Scenario{Rate: 1, Horizon: time.Second}, passing), "no fault")
 }
 
@@ -59,6 +63,8 @@ func TestWarningsNameWhatCanBeToldWithoutARun(t *testing.T) {
 	many.Processes = 4000
 	herd, err := Herd("A1")
 	require.NoError(t, err)
+	fleet := herd
+	fleet.Processes = 1000
 	long := limited
 	long.Server.Limit = 5000
 	hurried := limited
@@ -66,19 +72,22 @@ func TestWarningsNameWhatCanBeToldWithoutARun(t *testing.T) {
 	full := limited
 	full.Rate = 1100
 	finagle := func() backoff.Budget { return presets.NewFinagleBudget() }
+	impatient := Under("impatient", backoff.Policy{AttemptTimeout: backoff.Constant(250 * time.Millisecond)}, nil, nil)
 	for want, lines := range map[string][]string{
-		"load 80 % x (1 + 3 retries per call) = 320 % of capacity":                                          Warnings(limited, Naive()),
-		"load 80 % x (1 + 0.25 retries per call) = 100 % of capacity":                                       Warnings(limited, Under("b", backoff.Policy{}, byRequests(.25), nil)),
-		"load is 110 % of capacity without any retry":                                                       Warnings(full, None()),
-		"floor: 20 processes x 10 retries per second = 200 per second, and 200":                             Warnings(limited, Under("f", backoff.Policy{}, finagle, nil)),
-		"reserve: 4000 processes x 10 retries = 4e+04 calls":                                                Warnings(many, Under("r", backoff.Policy{}, bySuccess(.1), nil)),
+		"a load of 80 % x (1 + 3 retries per call) = 320 % of capacity":                                     Warnings(limited, Naive()),
+		"a load of 80 % x (1 + 0.25 retries per call) = 100 % of capacity":                                  Warnings(limited, Under("b", backoff.Policy{}, byRequests(.25), nil)),
+		"the load is 110 % of capacity without any retry":                                                   ServiceWarnings(full),
+		"grants some: 20 processes x 10 retries per second = 200 per second, and 200":                       Warnings(limited, Under("f", backoff.Policy{}, finagle, nil)),
+		"saves some up: 4000 processes x 10 retries = 40000 attempts":                                       Warnings(many, Under("r", backoff.Policy{}, bySuccess(.1), nil)),
 		"the first retries of 1000 calls that fail together come within 100ms, and the service needs 2s":    Warnings(herd, HerdReferences("A1")[5]),
 		"3 layers make up to 64 attempts":                                                                   Warnings(Chain(1), References("chain")[1]),
 		"a process makes 2 calls in 10s, and the rate of failures wants 20; only failures in a row open it": Warnings(many, Default()),
-		"it never opens":                                                  Warnings(many, Under("b", backoff.Policy{}, nil, halfOpen(time.Second))),
-		"the queue has no limit: beyond 1e+03":                            Warnings(Dip(), None()),
-		"a full queue of 5000 waits 5s, and clients give up after 1s":     Warnings(long, None()),
-		"the deadline of 500ms is shorter than the delays of its retries": Warnings(hurried, Default()),
+		"a process makes 1 calls in 10s":                                                                    Warnings(fleet, Default()),
+		"it never opens":                                                                                    Warnings(many, Under("b", backoff.Policy{}, nil, halfOpen(time.Second))),
+		"the queue of the service has no limit: with more than 1000 in it":                                  ServiceWarnings(Dip()),
+		"with more than 250 in it, the service works for attempts that have timed out after 250ms":          Warnings(Dip(), impatient),
+		"in a full queue of 5000 attempts wait 5s, and they time out after 1s":                              ServiceWarnings(long),
+		"the deadline of 500ms is shorter than the delays of its retries":                                   Warnings(hurried, Default()),
 	} {
 		found := false
 		for _, line := range lines {
@@ -97,6 +106,11 @@ func TestNothingIsWarnedOfWithoutReason(t *testing.T) {
 	require.Empty(t, Warnings(Chain(.5), Default()))
 	forever := Under("for ever", backoff.Policy{MaxAttempts: -1}, retryBudget, nil)
 	require.Empty(t, Warnings(s, forever))
+	require.Empty(t, ServiceWarnings(s))
+	require.Empty(t, ServiceWarnings(Chain(.5)))
+	herd, err := Herd("A1")
+	require.NoError(t, err)
+	require.Empty(t, ServiceWarnings(herd), "a herd has no load")
 }
 
 func TestWhatPaysForRetriesIsKnownOfEveryPreset(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -11,7 +12,7 @@ import (
 )
 
 // Warnings returns what can be told of a client in a scenario without running it, a line
-// each.
+// each. What would be so with any client is in [ServiceWarnings].
 func Warnings(s Scenario, c Client) []string {
 	w := warner{scenario: &s}
 	place := Place{Layer: s.layers(), Layers: s.layers(), Rand: rand.New(rand.NewPCG(1, 1)).Float64}
@@ -22,9 +23,30 @@ func Warnings(s Scenario, c Client) []string {
 	w.window()
 	w.layers(c, place)
 	w.breaker()
-	w.queue()
+	if timeout := w.timeout(); timeout != s.Timeout {
+		w.queue(timeout)
+	}
 	w.deadline()
 	return w.lines
+}
+
+// ServiceWarnings returns what can be told of the service and its traffic without running
+// anything, whoever calls, a line each.
+func ServiceWarnings(s Scenario) []string {
+	w := warner{scenario: &s}
+	if capacity := s.Server.Capacity(); !s.Failed && !math.IsInf(capacity, 1) && s.load() >= capacity {
+		w.warn("the load is %s %% of capacity without any retry", amount(100*s.load()/capacity))
+	}
+	w.queue(s.Timeout)
+	return w.lines
+}
+
+// amount writes a number with three digits, and all of those before the point.
+func amount(x float64) string {
+	if x >= 100 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
 type warner struct {
@@ -44,13 +66,10 @@ func (w *warner) overload() {
 	capacity := s.Server.Capacity()
 	load := s.load() / capacity
 	if math.IsInf(capacity, 1) || !f.known || w.process.Breaker != nil || load >= 1 {
-		if load >= 1 && !math.IsInf(capacity, 1) {
-			w.warn("load is %.0f %% of capacity without any retry", 100*load)
-		}
 		return
 	}
 	if total := load * (1 + f.ratio); total >= 1 && f.ratio > 0 {
-		w.warn("load %.0f %% x (1 + %.3g retries per call) = %.0f %% of capacity: an outage that is long enough does not end", 100*load, f.ratio, 100*total)
+		w.warn("a load of %s %% x (1 + %s retries per call) = %s %% of capacity: an outage that is long enough does not end", amount(100*load), amount(f.ratio), amount(100*total))
 	}
 }
 
@@ -62,10 +81,10 @@ func (w *warner) fleet() {
 		return
 	}
 	if floor := n * f.floor; floor > 0 && floor >= spare {
-		w.warn("floor: %.0f processes x %.3g retries per second = %.3g per second, and %.3g are spare", n, f.floor, floor, spare)
+		w.warn("its budget always grants some: %s processes x %s retries per second = %s per second, and %s are spare", amount(n), amount(f.floor), amount(floor), amount(spare))
 	}
 	if reserve := n * f.reserve; reserve >= 60*spare {
-		w.warn("reserve: %.0f processes x %.3g retries = %.3g calls, a minute or more of the %.3g per second that are spare", n, f.reserve, reserve, spare)
+		w.warn("its budget saves some up: %s processes x %s retries = %s attempts, a minute or more of the %s per second that are spare", amount(n), amount(f.reserve), amount(reserve), amount(spare))
 	}
 }
 
@@ -84,7 +103,7 @@ func (w *warner) window() {
 	}
 	first := policy.Preview(1).Waits[0]
 	need := seconds(float64(herd) / s.Server.Capacity())
-	if got := first.Max - first.Min; got < need {
+	if got := first.Max - first.Min; float64(got) < 0.95*float64(need) {
 		w.warn("the first retries of %d calls that fail together come within %v, and the service needs %v for them", herd, got.Round(time.Millisecond), need.Round(time.Millisecond))
 	}
 }
@@ -120,26 +139,34 @@ func (w *warner) breaker() {
 	if b.MinCalls != 0 {
 		least = max(1, b.MinCalls)
 	}
-	calls := s.load() / float64(max(1, s.Processes)) * window.Seconds()
-	if calls >= float64(least) {
+	calls := s.load() * window.Seconds()
+	if s.Trace != nil {
+		calls = min(calls, float64(s.Trace.calls()))
+	}
+	if calls /= float64(max(1, s.Processes)); calls >= float64(least) {
 		return
 	}
 	otherwise := "; only failures in a row open it"
 	if b.Streak < 0 {
 		otherwise = ", and there is no other rule: it never opens"
 	}
-	w.warn("breaker: a process makes %.3g calls in %v, and the rate of failures wants %d%s", calls, window, least, otherwise)
+	w.warn("its breaker: a process makes %s calls in %v, and the rate of failures wants %d%s", amount(calls), window, least, otherwise)
 }
 
-// queue warns where the server works for clients that have given up.
-func (w *warner) queue() {
-	s := w.scenario
-	timeout := s.Timeout
+// timeout is how long an attempt at the service may take, with the policy's own limit.
+func (w *warner) timeout() time.Duration {
+	timeout := w.scenario.Timeout
 	if d := w.process.Policy.AttemptTimeout; d != nil {
 		if t := d.Delay(1); t > 0 && (timeout == 0 || t < timeout) {
 			timeout = t
 		}
 	}
+	return timeout
+}
+
+// queue warns where the server works for clients that have given up.
+func (w *warner) queue(timeout time.Duration) {
+	s := w.scenario
 	capacity := s.Server.Capacity()
 	if timeout == 0 || s.Server.DropExpired || math.IsInf(capacity, 1) {
 		return
@@ -147,9 +174,9 @@ func (w *warner) queue() {
 	enough := capacity * timeout.Seconds()
 	switch {
 	case s.Server.Limit == 0:
-		w.warn("the queue has no limit: beyond %.3g, the server works for clients that have given up after %v", enough, timeout)
+		w.warn("the queue of the service has no limit: with more than %s in it, the service works for attempts that have timed out after %v", amount(enough), timeout)
 	case float64(s.Server.Limit) > enough:
-		w.warn("a full queue of %d waits %v, and clients give up after %v", s.Server.Limit, seconds(float64(s.Server.Limit)/capacity).Round(time.Millisecond), timeout)
+		w.warn("in a full queue of %d attempts wait %v, and they time out after %v", s.Server.Limit, seconds(float64(s.Server.Limit)/capacity).Round(time.Millisecond), timeout)
 	}
 }
 

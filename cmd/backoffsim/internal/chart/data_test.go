@@ -114,7 +114,7 @@ func layers() Layers {
 		Hops:  []string{"layer 1", "layer 2", "layer 3", "leaf"},
 	}
 	calls := [][]float64{
-		{1, 1, 1, 1}, {1, 4, 16, 64}, {1, 1, 1, 1.1}, {1, 1.1, 1.21, 1.331}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, .25, .03, .0033},
+		{1, 1, 1, 1}, {1, 4, 16, 64}, {1, 1, 1, 1.1}, {1, 1.1, 1.21, 1.331}, {1, 1, 1, 1}, {1, 1, 1, 1}, {1, .25, .03, .00017},
 	}
 	for i, p := range layered {
 		d.Policies = append(d.Policies, LayersPolicy{Policy: p, Calls: calls[i]})

@@ -107,8 +107,8 @@ func (h hops) Plot(c draw.Canvas, p *plot.Plot) {
 			Min: vg.Point{X: min(one-1, end), Y: y - 4.5}, Max: vg.Point{X: max(one+1, end), Y: y + 4.5},
 		}.Path())
 		at, align := vg.Point{X: max(end, one) + 5, Y: y - 3}, draw.XLeft
-		if v < 1 {
-			at.X, align = min(end, one)-4, draw.XRight
+		if left := min(end, one) - 4; v < 1 && left-labelText.width(number(v)) > c.Min.X {
+			at.X, align = left, draw.XRight
 		}
 		labelText.write(c, at, align, number(v))
 	}

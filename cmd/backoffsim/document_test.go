@@ -1,0 +1,183 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// docs/simulation.md quotes this program. Its blocks of the kind
+//
+//	```console
+//	$ backoffsim dip -load 0.5
+//	what that prints
+//	```
+//
+// are run, in a directory with the blocks that a comment "file NAME" calls files, and must
+// print what they say and draw the pictures of docs. Those behind a comment "long" are run with
+// SIM=full only. With -update they are written instead; "make sim-docs" does both.
+var update = flag.Bool("update", false, "write docs/simulation.md and its pictures")
+
+const docs = "../../docs"
+
+// A quote is a fenced block of the document.
+type quote struct {
+	first, last int // its lines, without the fences
+	file        string
+	long        bool
+	console     bool
+}
+
+var remark = regexp.MustCompile(`^<!-- (long|file (\S+)) -->$`)
+
+// quotes finds the blocks that are files or commands.
+func quotes(lines []string) (all []quote) {
+	var next, current quote
+	open := false
+	for i, line := range lines {
+		switch m := remark.FindStringSubmatch(line); {
+		case m != nil && m[1] == "long":
+			next.long = true
+		case m != nil:
+			next.file = m[2]
+		case !open && strings.HasPrefix(line, "```"):
+			open, current, next = true, next, quote{}
+			current.first, current.console = i+1, line == "```console"
+		case open && line == "```":
+			open, current.last = false, i
+			if current.console || current.file != "" {
+				all = append(all, current)
+			}
+		}
+	}
+	return all
+}
+
+// commands joins the lines of a block that end in a backslash, and leaves out those that were
+// printed.
+func (q quote) commands(lines []string) (shown []string) {
+	more := false
+	for _, line := range lines[q.first:q.last] {
+		switch {
+		case more:
+			shown[len(shown)-1] += "\n" + line
+		case strings.HasPrefix(line, "$ "):
+			shown = append(shown, line)
+		default:
+			continue
+		}
+		more = strings.HasSuffix(line, `\`)
+	}
+	return shown
+}
+
+// said is a block with what its commands print now.
+func (q quote) said(t *testing.T, dir string, lines []string) []string {
+	t.Helper()
+	var out []string
+	for _, shown := range q.commands(lines) {
+		c := exec.Command("sh", "-c", strings.TrimPrefix(shown, "$ "))
+		c.Dir = dir
+		c.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"))
+		printed, err := c.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", shown, printed)
+		out = append(out, strings.Split(shown, "\n")...)
+		if text := strings.TrimRight(string(printed), "\n"); text != "" {
+			out = append(out, strings.Split(text, "\n")...)
+		}
+	}
+	return out
+}
+
+// desk is a directory with the program under its own name.
+func desk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
+	require.NoError(t, os.Symlink(program, filepath.Join(dir, "bin", "backoffsim")))
+	return dir
+}
+
+func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
+	full := os.Getenv("SIM") == "full"
+	path := filepath.Join(docs, "simulation.md")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	lines := strings.Split(string(text), "\n")
+	written := slices.Clone(lines)
+	dir, moved, ran := desk(t), 0, 0
+	for _, q := range quotes(lines) {
+		body := lines[q.first:q.last]
+		if q.file != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, q.file), []byte(strings.Join(body, "\n")+"\n"), 0o600))
+			continue
+		}
+		if q.long && !full {
+			continue
+		}
+		ran++
+		now := q.said(t, dir, lines)
+		if !*update {
+			require.Equal(t, strings.Join(body, "\n"), strings.Join(now, "\n"), "line %d; make sim-docs writes it anew", q.first)
+		}
+		written = slices.Replace(written, q.first+moved, q.last+moved, now...)
+		moved += len(now) - len(body)
+	}
+	require.Greater(t, ran, 10, "blocks are found")
+	comparePictures(t, dir)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(written, "\n")), 0o644))
+	}
+}
+
+// comparePictures wants those in dir to be those of the document, byte for byte.
+func comparePictures(t *testing.T, dir string) {
+	t.Helper()
+	drawn, err := filepath.Glob(filepath.Join(dir, "*.svg"))
+	require.NoError(t, err)
+	require.NotEmpty(t, drawn)
+	for _, path := range drawn {
+		now, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Less(t, len(now), 250_000, "%s is too much for a page", path)
+		kept := filepath.Join(docs, filepath.Base(path))
+		if *update {
+			require.NoError(t, os.WriteFile(kept, now, 0o644))
+			continue
+		}
+		before, err := os.ReadFile(kept)
+		require.NoError(t, err)
+		require.True(t, string(before) == string(now), "%s is not what the document's command draws; make sim-docs draws it anew", kept)
+	}
+}
+
+func TestEveryPictureOfTheDocumentIsDrawnByACommandInIt(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(docs, "simulation.md"))
+	require.NoError(t, err)
+	shown := regexp.MustCompile(`\]\((\w+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, shown)
+	for _, m := range shown {
+		require.Contains(t, string(text), "-svg "+m[1])
+		_, err := os.Stat(filepath.Join(docs, m[1]))
+		require.NoError(t, err)
+	}
+}
+
+func TestEveryPeerIsDescribedInTheDocument(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(docs, "simulation.md"))
+	require.NoError(t, err)
+	for _, command := range []string{"dip", "chain", "herd"} {
+		_, help, _ := strings.Cut(succeed(t, command, "-h"), "Peers, for -peer:\n")
+		names, _, _ := strings.Cut(help, "\n\n")
+		for name := range strings.SplitSeq(names, ";") {
+			require.Contains(t, string(text), "| `"+strings.TrimSpace(name)+"` |", command)
+		}
+	}
+}
