@@ -38,7 +38,7 @@ func save(context.Context, []byte) error { return nil }
 func fetch(context.Context) ([]byte, error) { return nil, nil }
 `
 
-var imports = []string{"context", "errors", "net/http", "time", "github.com/gobackoff/backoff"}
+var imports = []string{"context", "errors", "net/http", "time", "github.com/gobackoff/backoff", "github.com/gobackoff/backoff/backoffhttp"}
 
 type block struct {
 	line int // of its first line, from 1
