@@ -19,6 +19,13 @@ type Tally struct {
 // Add counts one. It takes no lock, and allocates only at first use and when it is
 // first contended.
 func (t *Tally) Add() {
+	// The first count, and those after a split, go the long way: n-1 wraps at 0.
+	if n := t.counter.alone.Load(); n-1 >= split-1 || !t.counter.alone.CompareAndSwap(n, n+1) {
+		t.slow()
+	}
+}
+
+func (t *Tally) slow() {
 	if t.born.Load() == nil {
 		t.begin()
 	}
