@@ -114,7 +114,8 @@ const (
 // (A success is not dated when it is reported, as that would cost a clock reading
 // per call. When a retry looks what there is to pay for it, the successes since the last
 // look count as spread evenly over the time between. The first retry of each tenth of a
-// Window looks; those after it use what it has found, up to 256, and look when that is gone.)
+// Window looks; those after it use what it has found, up to 256, and look when that is gone.
+// Where processors meet, each of a few groups of goroutines looks for itself.)
 //
 // Why it is this one. A budget paid by requests feeds an outage with 10 to 20 % for as
 // long as it lasts; one paid by successes ends with them. A bucket of saved tokens and a
@@ -166,16 +167,17 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	if now.IsZero() {
 		now = clock.Now()
 	}
-	g, ok := b.grants.Take(now)
+	place := b.grants.Place()
+	g, ok := b.grants.Take(place, now)
 	if !ok {
-		g, ok = b.look(now)
+		g, ok = b.look(place, now)
 	}
 	return Ticket{uint64(g)}, 0, ok
 }
 
 // look dates the successes since the last look, and grants one more retry, if the window
 // or the spare ones have it. What else the window has is there for those who ask next.
-func (b *RetryBudget) look(now time.Time) (window.Grant, bool) {
+func (b *RetryBudget) look(place int, now time.Time) (window.Grant, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	earned := b.earned.Total()
@@ -185,8 +187,12 @@ func (b *RetryBudget) look(now time.Time) (window.Grant, bool) {
 	calm := b.asked == 0 || bucket-b.asked >= 2*window.Buckets
 	b.asked = bucket + 1
 	limit, used := b.limit(b.grants.Least(window.Good)), b.grants.Least(window.Bad)
+	if used >= limit {
+		b.grants.Reclaim()
+		used = b.grants.Least(window.Bad)
+	}
 	if used < limit {
-		return b.grants.Give(min(limit-used, window.MaxGrants), b.window()), true
+		return b.grants.Give(place, limit-used, b.window()), true
 	}
 	if limit > 0 || !b.spare(calm, earned) {
 		return 0, false
@@ -276,6 +282,7 @@ func (b *RetryBudget) Stats() RetryBudgetStats {
 	defer b.mu.Unlock()
 	b.grants.Start(b.earned.Born())
 	b.grants.Advance(clock.Now(), b.window(), b.earned.Total())
+	b.grants.Reclaim()
 	paid := b.grants.Least(window.Good)
 	return RetryBudgetStats{Successes: paid, Retries: b.grants.Most(window.Bad), Allowed: b.limit(paid)}
 }
