@@ -301,15 +301,20 @@ func scale(d time.Duration, f float64) time.Duration {
 	return 0
 }
 
-// sound reports whether checkSchedule has nothing to say. It runs before every call:
-// the usual kinds come first.
-func sound(s Schedule) bool {
+// sound reports whether Validate has nothing to say of a schedule and a jitter. It runs
+// before every call: the usual kinds come first, and the most usual one outside the switch,
+// which searches.
+func sound(s Schedule, j Jitter) bool {
+	if isImpossible(j) {
+		return false
+	}
+	if e, ok := s.(Exponential); ok {
+		return e.Initial >= 0 && (e.Max <= 0 || e.Initial <= e.Max) &&
+			(e.Multiplier == 0 || e.Multiplier >= 1 && e.Multiplier <= math.MaxFloat64)
+	}
 	switch s := s.(type) {
 	case nil:
 		return true
-	case Exponential:
-		return s.Initial >= 0 && (s.Max <= 0 || s.Initial <= s.Max) &&
-			(s.Multiplier == 0 || s.Multiplier >= 1 && s.Multiplier <= math.MaxFloat64)
 	case Constant:
 		return s >= 0
 	case ScheduleFunc:

@@ -109,11 +109,13 @@ const (
 //
 // The bound, exactly: in any interval of length T there are at most
 // Ratio*n + Floor*(2 + T/(0.9 Window)) retries paid by the window, n being the calls that
-// paid in the interval, and before it since the last retry that asked at least a Window
-// before it; and as many spare ones as there were successes, plus two, or twice as many for the first three.
+// paid in the interval, and before it since a tenth of a Window before the last retry that asked
+// at least a Window before it; and as many spare ones as there were successes, plus two, or twice as many for the first three.
 // (A success is not dated when it is reported, as that would cost a clock reading
-// per call. When a retry asks, the successes since the last one to ask count as
-// spread evenly over the time between.)
+// per call. When a retry looks what there is to pay for it, the successes since the last
+// look count as spread evenly over the time between. The first retry of each tenth of a
+// Window looks; those after it use what it has found, up to 256, and look when that is gone.
+// Where processors meet, each of a few groups of goroutines looks for itself.)
 //
 // Why it is this one. A budget paid by requests feeds an outage with 10 to 20 % for as
 // long as it lasts; one paid by successes ends with them. A bucket of saved tokens and a
@@ -130,8 +132,9 @@ const (
 //
 // The zero value is ready to use. A RetryBudget must not be copied, nor its fields
 // changed, after first use. It is safe for concurrent use. A success costs one addition
-// to a counter of the processor's own: no lock, no clock, no allocation. A retry takes a
-// lock, for some 50 ns. A Done that never comes costs a success that is not counted; a
+// to a counter of the processor's own: no lock, no clock, no allocation. A retry costs
+// about twice as much, with a clock reading if the caller has none; one that looks, or
+// is refused, takes a lock for some 50 ns. A Done that never comes costs a success that is not counted; a
 // second Done for a retry changes nothing, and for a first attempt counts twice.
 //
 // Sources: Google SRE book, "Handling Overload"; Brooker, "Fixing retries with token
@@ -147,15 +150,12 @@ type RetryBudget struct {
 	Floor int
 
 	earned window.Tally
+	grants window.Grants // of retries
 
 	mu      sync.Mutex
-	ring    window.Ring // Bad: retries granted
-	asked   time.Time   // when a retry was last asked for
-	settled uint64      // the successes when a spare retry was last asked for
-	spent   int         // spare retries since
-
-	open [16]uint64 // tickets that are out: a bit for each of the last 1024
-	last uint32     // ticket
+	asked   int64  // the number of the bucket after that in which a retry last looked; 0 before the first
+	settled uint64 // the successes when a spare retry was last asked for
+	spent   int    // spare retries since
 }
 
 // Reserve implements [Budget].
@@ -163,29 +163,41 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	if a.Kind == KindFirst {
 		return Ticket{}, 0, true
 	}
-	now := a.Time()
-	b.mu.Lock()
-	t, wait, ok := b.withdraw(now)
-	b.mu.Unlock()
-	return t, wait, ok
+	now := a.Now // and not Time, which copies the attempt: a third of the cost
+	if now.IsZero() {
+		now = clock.Now()
+	}
+	place := b.grants.Place()
+	g, ok := b.grants.Take(place, now)
+	if !ok {
+		g, ok = b.look(place, now)
+	}
+	return Ticket{uint64(g)}, 0, ok
 }
 
-// withdraw grants one more retry, if the window or the spare ones have it.
-func (b *RetryBudget) withdraw(now time.Time) (Ticket, time.Duration, bool) {
+// look dates the successes since the last look, and grants one more retry, if the window
+// or the spare ones have it. What else the window has is there for those who ask next.
+func (b *RetryBudget) look(place int, now time.Time) (window.Grant, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	earned := b.earned.Total()
-	b.ring.Start(b.earned.Born())
-	b.ring.Advance(now, b.window(), earned)
-	calm := b.asked.IsZero() || now.Sub(b.asked) >= 2*b.window()
-	b.asked = now
-	limit := b.limit(b.ring.Least(window.Good))
-	if b.ring.Least(window.Bad) < limit {
-		b.ring.Add(window.Bad, 1)
-		return b.issue(0), 0, true
+	b.grants.Start(b.earned.Born())
+	b.grants.Advance(now, b.window(), earned)
+	bucket := b.grants.Bucket()
+	calm := b.asked == 0 || bucket-b.asked >= 2*window.Buckets
+	b.asked = bucket + 1
+	limit, used := b.limit(b.grants.Least(window.Good)), b.grants.Least(window.Bad)
+	if used >= limit {
+		b.grants.Reclaim()
+		used = b.grants.Least(window.Bad)
+	}
+	if used < limit {
+		return b.grants.Give(place, limit-used, b.window()), true
 	}
 	if limit > 0 || !b.spare(calm, earned) {
-		return Ticket{}, 0, false
+		return 0, false
 	}
-	return b.issue(ofSpare), 0, true
+	return b.grants.Spare() | window.Own, true
 }
 
 // spare takes one of the retries that a client without recent success has.
@@ -227,29 +239,9 @@ func (b *RetryBudget) window() time.Duration {
 	return b.Window
 }
 
-// A retry's ticket holds its number, the bucket it was counted in, and two flags.
-const (
-	ofRetry    = 1 << 63
-	ofSpare    = 1 << 62
-	bucketBits = 30
-)
-
-// issue makes a ticket by which a retry can be given back: once, while it is among
-// the last 1024.
-func (b *RetryBudget) issue(flags uint64) Ticket {
-	b.last++
-	*b.word(b.last) |= bit(b.last)
-	bucket := uint64(b.ring.Bucket()) % (1 << bucketBits)
-	return Ticket{ofRetry | flags | bucket<<32 | uint64(b.last)}
-}
-
-func (b *RetryBudget) word(ticket uint32) *uint64 { return &b.open[ticket/64%16] }
-
-func bit(ticket uint32) uint64 { return 1 << (ticket % 64) }
-
 // Done implements [Budget].
 func (b *RetryBudget) Done(t Ticket, o Outcome) {
-	if t[0] != 0 && !b.settle(t, o == OutcomeNotSent) {
+	if t[0] != 0 && !b.settle(window.Grant(t[0]), o == OutcomeNotSent) {
 		return
 	}
 	if o == OutcomeSuccess || o == OutcomeDefinitive {
@@ -257,33 +249,24 @@ func (b *RetryBudget) Done(t Ticket, o Outcome) {
 	}
 }
 
-// settle takes a retry's ticket back, with its retry if that was not made, and reports
-// whether it was out.
-func (b *RetryBudget) settle(t Ticket, unused bool) bool {
-	number := uint32(t[0])
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.last-number >= 1024 {
-		return true // too long ago to tell
+// settle gives back a retry that was not made, and reports whether its end may count: not
+// if that was told before.
+func (b *RetryBudget) settle(g window.Grant, unused bool) bool {
+	first, known := b.grants.Done(g)
+	if first && unused {
+		b.giveBack(g)
 	}
-	if *b.word(number)&bit(number) == 0 {
-		return false
-	}
-	*b.word(number) &^= bit(number)
-	if unused {
-		b.giveBack(t)
-	}
-	return true
+	return first || !known
 }
 
-func (b *RetryBudget) giveBack(t Ticket) {
-	if t[0]&ofSpare != 0 {
+func (b *RetryBudget) giveBack(g window.Grant) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g&window.Own != 0 {
 		b.spent = max(0, b.spent-1)
 		return
 	}
-	now := b.ring.Bucket()
-	age := (now - int64(t[0]>>32)) & (1<<bucketBits - 1)
-	b.ring.Remove(window.Bad, now-age)
+	b.grants.GiveBack(g)
 }
 
 // RetryBudgetStats is the state of a [RetryBudget].
@@ -297,10 +280,11 @@ type RetryBudgetStats struct {
 func (b *RetryBudget) Stats() RetryBudgetStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ring.Start(b.earned.Born())
-	b.ring.Advance(clock.Now(), b.window(), b.earned.Total())
-	paid := b.ring.Least(window.Good)
-	return RetryBudgetStats{Successes: paid, Retries: b.ring.Most(window.Bad), Allowed: b.limit(paid)}
+	b.grants.Start(b.earned.Born())
+	b.grants.Advance(clock.Now(), b.window(), b.earned.Total())
+	b.grants.Reclaim()
+	paid := b.grants.Least(window.Good)
+	return RetryBudgetStats{Successes: paid, Retries: b.grants.Most(window.Bad), Allowed: b.limit(paid)}
 }
 
 // Validate names the field that is negative, or a Ratio that is NaN or beyond a million.

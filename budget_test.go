@@ -168,6 +168,9 @@ func TestRetryBudgetKeepsItsSpareRetryFromThoseWhoAskOften(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		_, ok := budgetRetry(b)
+		require.False(t, ok, "not before a tenth of a window more: it counts in these")
+		time.Sleep(21 * time.Second)
+		_, ok = budgetRetry(b)
 		require.True(t, ok)
 	})
 }
@@ -395,10 +398,10 @@ type budgetHistory struct {
 func (h *budgetHistory) check(t *testing.T) {
 	t.Helper()
 	for i, from := range h.granted {
-		since := time.Duration(-1) // the last retry that asked a window before
+		since := time.Duration(-1) // a tenth before the last retry that asked a window before
 		for _, at := range h.asked {
 			if at <= from-h.window {
-				since = at
+				since = at - h.window/10
 			}
 		}
 		for j := i; j < len(h.granted); j++ {
@@ -493,7 +496,8 @@ func TestRetryBudgetValidate(t *testing.T) {
 }
 
 // A budgetModel is the rules of RetryBudget with nothing clever about it: every event in
-// a list, by the number of its bucket.
+// a list, by the number of its bucket. A retry looks what there is to pay for it if it is
+// the first of a bucket, or if of what the last look found nothing is left.
 type budgetModel struct {
 	ratio         float64
 	floor         int
@@ -502,7 +506,8 @@ type budgetModel struct {
 	good, bad     []int64
 	earned, dated int
 	current       int64
-	asked         time.Duration // -1 before the first
+	left          int   // retries that need not look
+	asked         int64 // the bucket of the last look; -1 before the first
 	settled       int
 	spent         int
 }
@@ -514,14 +519,19 @@ func (m *budgetModel) pay(now time.Duration) {
 	m.earned++
 }
 
-// date puts the successes since the last retry into buckets, evenly.
-func (m *budgetModel) date(now time.Duration) {
+// number is that of the bucket that now is in.
+func (m *budgetModel) number(now time.Duration) int64 {
 	if m.begin < 0 {
 		m.begin = now
 	}
+	return int64((now - m.begin) / (m.window / 10))
+}
+
+// date puts the successes since the last look into buckets, evenly.
+func (m *budgetModel) date(now time.Duration) {
+	number := m.number(now)
 	fresh := m.earned - m.dated
 	m.dated = m.earned
-	number := int64((now - m.begin) / (m.window / 10))
 	buckets := min(number-m.current, 11)
 	if steps := number - m.current; steps > 11 {
 		fresh = int(float64(fresh) * 11 / float64(steps))
@@ -559,19 +569,19 @@ func (m *budgetModel) limit() int {
 
 // retry returns whether there may be one, and how to take it back.
 func (m *budgetModel) retry(now time.Duration) (back func(), ok bool) {
-	m.date(now)
-	calm := m.asked < 0 || now-m.asked >= 2*m.window
-	m.asked = now
-	limit := m.limit()
-	if m.lately(m.bad) < limit {
-		bucket := m.current
-		m.bad = append(m.bad, bucket)
-		return func() {
-			if i := slices.Index(m.bad, bucket); i >= 0 && bucket >= m.current-10 {
-				m.bad = slices.Delete(m.bad, i, i+1)
-			}
-		}, true
+	if m.left > 0 && m.number(now) == m.current {
+		m.left--
+		return m.count(), true
 	}
+	m.date(now)
+	calm := m.asked < 0 || m.current-m.asked > 20 // two windows between their buckets
+	m.asked = m.current
+	limit := m.limit()
+	if free := limit - m.lately(m.bad); free > 0 {
+		m.left = min(free, 256) - 1
+		return m.count(), true
+	}
+	m.left = 0
 	if m.settled != m.earned {
 		m.settled, m.spent = m.earned, 0
 	}
@@ -584,6 +594,17 @@ func (m *budgetModel) retry(now time.Duration) (back func(), ok bool) {
 	}
 	m.spent++
 	return func() { m.spent = max(0, m.spent-1) }, true
+}
+
+// count counts a retry, and returns how to take it back.
+func (m *budgetModel) count() (back func()) {
+	bucket := m.current
+	m.bad = append(m.bad, bucket)
+	return func() {
+		if i := slices.Index(m.bad, bucket); i >= 0 && bucket >= m.current-10 {
+			m.bad = slices.Delete(m.bad, i, i+1)
+		}
+	}
 }
 
 // FuzzRetryBudget runs a budget and the model of it side by side. Each byte of the script

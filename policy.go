@@ -150,7 +150,7 @@ func (p *Policy) demanding() bool { return p.Budget != nil && !undemanding(p.Bud
 
 // unsound reports whether Validate has something to say of Schedule or Jitter.
 func (p *Policy) unsound() bool {
-	return (p.Schedule != nil || p.Jitter != nil) && (isImpossible(p.Jitter) || !sound(p.Schedule))
+	return (p.Schedule != nil || p.Jitter != nil) && !sound(p.Schedule, p.Jitter)
 }
 
 // undemanding reports whether a budget grants first attempts without being asked.

@@ -30,7 +30,7 @@ func (c *Counter) Add() {
 	}
 }
 
-func (c *Counter) split() {
+func (c *Counter) split() *[]cell {
 	size := 1
 	for size < runtime.GOMAXPROCS(0) {
 		size *= 2
@@ -38,16 +38,17 @@ func (c *Counter) split() {
 	cells := make([]cell, size)
 	c.cells.CompareAndSwap(nil, &cells)
 	c.alone.Or(split)
+	return c.cells.Load()
 }
 
 // local counts one in the cell of the processor it runs on.
 func (c *Counter) local() {
-	if c.cells.Load() == nil {
-		c.split()
+	cells := c.cells.Load()
+	if cells == nil {
+		cells = c.split()
 	}
-	cells := *c.cells.Load()
 	p := places.Get().(*place)
-	cells[p.number&(len(cells)-1)].n.Add(1)
+	(*cells)[p.number&(len(*cells)-1)].n.Add(1)
 	places.Put(p)
 }
 

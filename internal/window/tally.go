@@ -19,15 +19,23 @@ type Tally struct {
 // Add counts one. It takes no lock, and allocates only at first use and when it is
 // first contended.
 func (t *Tally) Add() {
-	if t.born.Load() == nil {
+	switch n := t.counter.alone.Load(); {
+	case n >= split:
+		t.counter.local()
+	case n == 0:
 		t.begin()
+		t.counter.Add()
+	case !t.counter.alone.CompareAndSwap(n, n+1):
+		t.counter.local()
 	}
-	t.counter.Add()
 }
 
+// begin is called before there is a count.
 func (t *Tally) begin() {
-	now := clock.Now()
-	t.born.CompareAndSwap(nil, &now)
+	if t.born.Load() == nil {
+		now := clock.Now()
+		t.born.CompareAndSwap(nil, &now)
+	}
 }
 
 // Born returns when the first count was made, the only one for which the clock is read;
