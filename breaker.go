@@ -278,6 +278,9 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 	}
 	switch path := p.path.Load(); {
 	case path == pathRefuse:
+		if b.Observer == nil {
+			return p.refusal
+		}
 		return b.refuse(ctx, p.refusal)
 	case path != pathQuick:
 		return b.do(ctx, p, op)
@@ -318,7 +321,10 @@ func (b *Breaker) around(ctx context.Context, p *Policy, op func(context.Context
 	if err != nil {
 		err = p.redo(ctx, op, err)
 	} else {
-		p.pay(ctx)
+		p.pay()
+		if p.Observer != nil {
+			p.notifyFirst(ctx)
+		}
 	}
 	over = true
 	if err == nil {

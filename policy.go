@@ -108,22 +108,22 @@ func (p *Policy) doWatched(ctx context.Context, op func(context.Context) error) 
 	if err := op(ctx); err != nil {
 		return p.redo(ctx, op, err)
 	}
-	p.pay(ctx)
-	return nil
-}
-
-// pay tells a budget that was not asked, and the observer, of a first attempt that
-// succeeded.
-func (p *Policy) pay(ctx context.Context) {
-	if b, ok := p.Budget.(*RetryBudget); ok {
-		b.earned.Add()
-	}
+	p.pay()
 	if p.Observer != nil {
 		p.notifyFirst(ctx)
 	}
+	return nil
 }
 
-// notifyFirst is kept out of pay, as notifyRetry is out of next.
+// pay tells a budget that was not asked of a first attempt that succeeded.
+func (p *Policy) pay() {
+	if b, ok := p.Budget.(*RetryBudget); ok {
+		b.earned.Add()
+	}
+}
+
+// notifyFirst tells the observer of a first attempt that succeeded. It is kept out of its
+// callers, as notifyRetry is out of next.
 //
 //go:noinline
 func (p *Policy) notifyFirst(ctx context.Context) {
