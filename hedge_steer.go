@@ -14,15 +14,18 @@ type steered struct {
 	told   bool // that it is over
 }
 
-func init() {
-	steer.Hedge = func(ctx context.Context, hedge any, d steer.Driver) {
-		s := &steered{driver: d}
-		s.runner = s
-		if s.start(ctx, hedge.(*Hedge)) {
-			s.run(&s.first)
-		} else {
-			d.Over(s.err)
-		}
+// Steer begins a call for the simulator of this module, the only one who can make a driver.
+// Everybody else uses [HedgeValue].
+//
+// It is a method, and not a hook that is set at the start, because a program that does not use it
+// does then not carry it, nor the hedges behind it.
+func (h *Hedge) Steer(ctx context.Context, d steer.Driver) {
+	s := &steered{driver: d}
+	s.runner = s
+	if s.start(ctx, h) {
+		s.run(&s.first)
+	} else {
+		d.Over(s.err)
 	}
 }
 

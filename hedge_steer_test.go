@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/steer"
 )
 
 // steering is a driver that takes note, and does nothing by itself.
@@ -31,7 +30,7 @@ func (s *steering) Over(err error) { s.ends = append(s.ends, err) }
 
 func steered(h *backoff.Hedge) *steering {
 	s := new(steering)
-	steer.Hedge(context.Background(), h, s)
+	h.Steer(context.Background(), s)
 	return s
 }
 

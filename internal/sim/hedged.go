@@ -5,24 +5,23 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/steer"
 )
 
 // hedged is a call under a Hedge, which decides, and is driven by the simulation.
 type hedged struct{ *call }
 
 // race makes a call under the process's Hedge.
-func (c *call) race() { steer.Hedge(c.context(), c.process.hedge, hedged{c}) }
+func (c *call) race() { c.process.hedge.Steer(c.context(), hedged{c}) }
 
-// Send implements [steer.Driver].
+// Send implements steer.Driver.
 func (h hedged) Send(done func(error)) {
 	h.after(0, &shot{world: h.world, process: h.process, end: h.ctx.end, done: done}, sending)
 }
 
-// Arm implements [steer.Driver].
+// Arm implements steer.Driver.
 func (h hedged) Arm(d time.Duration, ring func()) { h.after(d, alarm(ring), 0) }
 
-// Over implements [steer.Driver].
+// Over implements steer.Driver.
 func (h hedged) Over(err error) { h.call.end(err) }
 
 // An alarm is what a hedge waits for.

@@ -3,10 +3,7 @@
 // makes it happen.
 package steer
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // A Driver makes happen what a hedged call wants. Its methods are called on the goroutine of
 // the simulation. Send and Arm must do no more than take note, as the call is locked.
@@ -19,7 +16,3 @@ type Driver interface {
 	// Over is told the error of the call, nil for success. Attempts may still be under way.
 	Over(err error)
 }
-
-// Hedge begins a call under a *backoff.Hedge. The library sets it, since it cannot be reached
-// otherwise.
-var Hedge func(ctx context.Context, hedge any, d Driver)
