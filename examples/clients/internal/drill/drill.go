@@ -158,7 +158,7 @@ func (d *Drill) restore() {
 
 // Observe is a [backoff.Observer] for the policy that keeps the connection.
 func (d *Drill) Observe(_ context.Context, e backoff.Event) {
-	if e.Kind != backoff.EventRetry {
+	if e.Kind != backoff.EventReconnect {
 		return
 	}
 	d.mu.Lock()
