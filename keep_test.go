@@ -676,7 +676,7 @@ func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 				})
 				require.LessOrEqual(t, tries, 2+25/2, "two spare retries of a client that has just started, and one every 2 min")
 				require.Greater(t, back, outage)
-				require.Less(t, back, outage+2*time.Minute+30*time.Second)
+				require.Less(t, back, outage+2*time.Minute+2*30*time.Second, "a wait, 2 minutes of refusals, and the wait they end in")
 			})
 		})
 	}
