@@ -421,3 +421,18 @@ func TestASuccessIsToldOnceWhateverStandsAroundThePolicy(t *testing.T) {
 		}
 	}
 }
+
+// What a breaker refused was no attempt.
+func TestAHedgedCallThatABreakerRefusedTellsOfNoAttempt(t *testing.T) {
+	breaker := new(backoff.Breaker)
+	breaker.Trip()
+	var got []backoff.Event
+	h := backoff.Hedge{Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
+	_, err := backoff.HedgeValue(t.Context(), &h, func(ctx context.Context) (int, error) {
+		return backoff.DoValue(ctx, breaker, func(context.Context) (int, error) { return 1, nil })
+	}, nil)
+	require.ErrorIs(t, err, backoff.ErrOpen)
+	require.Len(t, got, 1)
+	require.Equal(t, backoff.ReasonOpen, got[0].Reason)
+	require.Zero(t, got[0].Attempt)
+}
