@@ -29,8 +29,9 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name g
 
 # Modules that build half of the cloud, or Prometheus. Under the race detector that takes longer
 # than everything else together: make race SLOW= does it all the same. (In internal/compare it
-# also finds a data race of another library, which a row there is about.)
-SLOW ?= contrib/dashboards internal/bench internal/compare internal/plugtest
+# also finds a data race of another library, which a row there is about. And a run of
+# cmd/backoffsim is one goroutine.)
+SLOW ?= cmd/backoffsim contrib/dashboards internal/bench internal/compare internal/plugtest
 
 # The files whose tests need servers, and the modules they belong to.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)

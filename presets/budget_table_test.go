@@ -1,3 +1,7 @@
+//go:build !race
+
+// A simulation runs in one goroutine: the race detector sees nothing there, and takes a minute to.
+
 package presets_test
 
 import (

@@ -69,8 +69,9 @@ func TestEveryPresetIsValidAndNew(t *testing.T) {
 func TestDelaysAreThoseOfTheRow(t *testing.T) {
 	for _, row := range rows {
 		p := byName(t, row.name)
+		previewed := p.Preview(8).Waits
 		for i, want := range durations(t, row.delays) {
-			got := p.Preview(8).Waits[i].Delay
+			got := previewed[i].Delay
 			if p.MaxDelay > 0 {
 				got = min(got, p.MaxDelay) // where the cap is on what the jitter made of it
 			}

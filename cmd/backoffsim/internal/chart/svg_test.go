@@ -194,12 +194,12 @@ func TestNoTextIsCutAndNoTwoOverlap(t *testing.T) {
 	each(t, func(t *testing.T, c Chart) {
 		f, err := c.draw()
 		require.NoError(t, err)
-		all := texts(t, svgOf(t, c))
+		all, height := texts(t, svgOf(t, c)), f.height()
 		for i, a := range all {
 			require.GreaterOrEqual(t, a.box.Min.X, vg.Length(0), a.text)
 			require.LessOrEqual(t, a.box.Max.X, width, a.text)
 			require.GreaterOrEqual(t, a.box.Min.Y, vg.Length(0), a.text)
-			require.LessOrEqual(t, a.box.Max.Y, f.height(), a.text)
+			require.LessOrEqual(t, a.box.Max.Y, height, a.text)
 			for _, b := range all[:i] {
 				require.False(t, overlap(a.box, b.box), "%q and %q", a.text, b.text)
 			}
