@@ -36,6 +36,30 @@ func (c *counted) do(ctx context.Context, op func(context.Context) error) error 
 	return err
 }
 
+// doGuarded is do that looks at the context, and counts a panic.
+//
+//go:noinline
+func (c *counted) doGuarded(ctx context.Context, op func(context.Context) error) error {
+	if c.open.Load() {
+		return errOpen
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	over := false
+	defer func() {
+		if !over {
+			c.open.Store(true)
+		}
+	}()
+	err := op(ctx)
+	over = true
+	if err == nil {
+		c.good.Add(1)
+	}
+	return err
+}
+
 // The peers' nearest to a breaker that opens at half of at least 20 calls in 10 s.
 
 func gobreakerWindow() *gobreaker.CircuitBreaker[struct{}] {
@@ -52,7 +76,8 @@ func failsafeBreaker() circuitbreaker.CircuitBreaker[any] {
 // eapacheBreaker counts failures, and has no window.
 func eapacheBreaker() *eapache.Breaker { return eapache.New(20, 2, time.Hour) }
 
-// BenchmarkBreakerClosed is a success through a closed breaker. gobreaker has its defaults, and
+// BenchmarkBreakerClosed is a success through a closed breaker. minimal-guarded looks at the
+// context as well, and counts a panic as a failure. gobreaker has its defaults, and
 // counts since it was made; gobreaker-window has a window. failsafe-permit is asked and told by
 // the caller, without an executor.
 func BenchmarkBreakerClosed(b *testing.B) {
@@ -61,6 +86,14 @@ func BenchmarkBreakerClosed(b *testing.B) {
 		var c counted
 		for b.Loop() {
 			must(b, c.do(ctx, succeed))
+		}
+		expect(b, calls, 1)
+	})
+	b.Run("minimal-guarded", func(b *testing.B) {
+		ctx := start(b)
+		var c counted
+		for b.Loop() {
+			must(b, c.doGuarded(ctx, succeed))
 		}
 		expect(b, calls, 1)
 	})
