@@ -42,6 +42,17 @@ func (s *all) do(ctx context.Context, op func(context.Context) error) error {
 	return err
 }
 
+// doGuarded is do that counts a panic, and a success for the budget as well as for the breaker.
+//
+//go:noinline
+func (s *all) doGuarded(ctx context.Context, op func(context.Context) error) error {
+	err := s.breaker.doGuarded(ctx, op)
+	if err == nil {
+		s.tokens.Add(1)
+	}
+	return err
+}
+
 // allLocal is all for many processors: its breaker counts for each by itself.
 type allLocal struct {
 	open   atomic.Bool
@@ -119,13 +130,22 @@ func ownStack() backoff.Doer {
 	return backoff.Stack(&backoff.Breaker{}, &backoff.Policy{Budget: &backoff.RetryBudget{}})
 }
 
-// BenchmarkStack is a success through breaker, budget and policy.
+// BenchmarkStack is a success through breaker, budget and policy. minimal-guarded counts a panic
+// as a failure, and a success for both breaker and budget.
 func BenchmarkStack(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
 		var s all
 		for b.Loop() {
 			must(b, s.do(ctx, succeed))
+		}
+		expect(b, calls, 1)
+	})
+	b.Run("minimal-guarded", func(b *testing.B) {
+		ctx := start(b)
+		var s all
+		for b.Loop() {
+			must(b, s.doGuarded(ctx, succeed))
 		}
 		expect(b, calls, 1)
 	})

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -10,10 +12,17 @@ import (
 func (p *page) markdown() string {
 	parts := []string{"# Benchmarks", p.intro(), p.summary(), "## How it is measured", p.notes.how,
 		"## The machine and the peers", p.machine(), p.peerTable()}
-	for _, s := range p.scenarios {
+	for _, s := range p.sorted() {
 		parts = append(parts, p.section(s)...)
 	}
 	return strings.Join(parts, "\n\n") + "\n"
+}
+
+// sorted returns the scenarios in the order of the notes.
+func (p *page) sorted() []*scenario {
+	return slices.SortedFunc(slices.Values(p.scenarios), func(a, b *scenario) int {
+		return cmp.Compare(slices.Index(p.notes.names, a.name), slices.Index(p.notes.names, b.name))
+	})
 }
 
 func (p *page) intro() string {
@@ -26,7 +35,7 @@ func (p *page) intro() string {
 
 func (p *page) summary() string {
 	rows := [][]string{{"Scenario", "This library", "Floor", "x floor", "Bar", "Best peer", "Verdict"}}
-	for _, s := range p.scenarios {
+	for _, s := range p.sorted() {
 		for _, unit := range s.measured() {
 			rows = append(rows, p.summaryOf(s, unit))
 		}
@@ -101,12 +110,12 @@ func anchor(heading string) string {
 }
 
 func (p *page) machine() string {
-	s := p.scenarios[0]
+	s := slices.MaxFunc(p.scenarios, func(a, b *scenario) int { return cmp.Compare(a.runs, b.runs) })
 	total := 0.0
 	for _, took := range p.seconds {
 		total += took
 	}
-	return fmt.Sprintf("%s, %s of %s, %s/%s, %s. %d rounds, of which the least figure counts, %.0f s each, by\n\n```sh\nmake bench-docs %s\n```",
+	return fmt.Sprintf("%s, %s of %s, %s/%s, %s. The least of %d rounds of %.0f s, by\n\n```sh\nmake bench-docs %s\n```",
 		p.facts["date"], processors(s.procs), p.facts["cpu"], p.facts["goos"], p.facts["goarch"], p.facts["toolchain"],
 		s.runs, total/float64(max(s.runs, 1)), p.facts["how"])
 }

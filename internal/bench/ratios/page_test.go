@@ -59,7 +59,7 @@ func TestThePage(t *testing.T) {
 	for _, want := range []string{
 		"| [Fail3](#fail3) | 110 ns, 0 allocs | 100 ns | 1.10 | 1.2 | eapache+aws, 500 ns | held, ahead |\n",
 		"It is measured with care.",
-		"2030-01-02, 2 processors of A Processor, linux/amd64, go1.99. 1 rounds, of which the least figure counts, 40 s each",
+		"2030-01-02, 2 processors of A Processor, linux/amd64, go1.99. The least of 1 rounds of 40 s, by",
 		"make bench-docs COUNT=2 BENCHTIME=1s\n",
 		"| avast | github.com/avast/retry-go/v5 | v5.",
 		"\n## Fail3\n\nA call that fails.\n\n|  | ns/op | x minimal | x peer | bar | B/op | allocs/op |\n|---|---|---|---|---|---|---|\n" +
