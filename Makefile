@@ -104,7 +104,7 @@ fuzz: ## Run every fuzz target of the root module for FUZZTIME each
 # least of each counts. What a program weighs is the same in every round.
 ROUNDS = $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=1x ./size && \
 	i=0 && while [ $$i -lt $(COUNT) ]; do \
-		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) . || break; \
+		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=1h . || break; \
 		i=$$((i + 1)); \
 	done
 
@@ -120,6 +120,7 @@ bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTI
 	@cd internal/bench && { \
 		echo "date: $$(date -u +%Y-%m-%d)"; \
 		echo "toolchain: $$($(GO) env GOVERSION)"; \
+		echo "load: $$(uptime | sed 's/.*load averages*: //; s/,* .*//')"; \
 		echo "how: COUNT=$(COUNT) BENCHTIME=$(BENCHTIME)"; \
 		$(ROUNDS); } | tee bench.out | $(GO) run ./ratios -write ../../docs/benchmarks.md
 

@@ -12,5 +12,6 @@
 // suffix -ctx makes one per call, as a caller with a context per call must; the
 // one without shares one context among all calls.
 //
-// Package ratios turns the output into tables, and package size weighs programs.
+// Package ratios turns the output into tables, and into docs/benchmarks.md with the words of its
+// notes.md. Package size weighs programs.
 package bench

@@ -59,17 +59,17 @@ func (b bar) limit(base float64) float64 {
 	return base * b.times
 }
 
-// String says it as in "1.5", "+10 backoff-unobserved" and "1 Delay".
+// String says it as in "1.5", "+10 over backoff-unobserved" and "1 x Delay".
 func (b bar) String() string {
 	s := fmt.Sprintf("%g", b.times)
 	if b.plus != 0 {
 		s = fmt.Sprintf("+%g", b.plus)
 	}
 	if b.in != "" {
-		return s + " " + b.in
+		return s + " x " + b.in
 	}
 	if b.over != "" {
-		return s + " " + b.over
+		return s + " over " + b.over
 	}
 	return s
 }

@@ -64,12 +64,12 @@ func TestBarsThatAreADifference(t *testing.T) {
 
 func TestBarsAgainstAnotherCandidate(t *testing.T) {
 	const lines = "BenchmarkObservedLog/minimal 1 90 ns/op\nBenchmarkObservedLog/backoff-unobserved 1 6 ns/op\nBenchmarkObservedLog/backoff 1 "
-	require.Equal(t, "<= +10 backoff-unobserved", judged(t, lines+"16 ns/op\n"))
-	require.Equal(t, "> +10 backoff-unobserved MISSED", judged(t, lines+"17 ns/op\n"))
+	require.Equal(t, "<= +10 over backoff-unobserved", judged(t, lines+"16 ns/op\n"))
+	require.Equal(t, "> +10 over backoff-unobserved MISSED", judged(t, lines+"17 ns/op\n"))
 }
 
 func TestBarsAgainstAnotherScenario(t *testing.T) {
 	const lines = "BenchmarkObservedParallel/backoff-2 1 20 ns/op\nBenchmarkObserved/backoff-2 1 "
-	require.Equal(t, "<= 1 Observed", judged(t, lines+"21 ns/op\n"))
-	require.Equal(t, "> 1 Observed MISSED", judged(t, lines+"19 ns/op\n"))
+	require.Equal(t, "<= 1 x Observed", judged(t, lines+"21 ns/op\n"))
+	require.Equal(t, "> 1 x Observed MISSED", judged(t, lines+"19 ns/op\n"))
 }

@@ -115,8 +115,8 @@ func (p *page) machine() string {
 	for _, took := range p.seconds {
 		total += took
 	}
-	return fmt.Sprintf("%s, %s of %s, %s/%s, %s. The least of %d rounds of %.0f s, by\n\n```sh\nmake bench-docs %s\n```",
-		p.facts["date"], processors(s.procs), p.facts["cpu"], p.facts["goos"], p.facts["goarch"], p.facts["toolchain"],
+	return fmt.Sprintf("%s, %s of %s, %s/%s, %s, load average %s before. The least of %d rounds of %.0f s, by\n\n```sh\nmake bench-docs %s\n```",
+		p.facts["date"], processors(s.procs), p.facts["cpu"], p.facts["goos"], p.facts["goarch"], p.facts["toolchain"], p.facts["load"],
 		s.runs, total/float64(max(s.runs, 1)), p.facts["how"])
 }
 
@@ -133,7 +133,7 @@ func (p *page) section(s *scenario) []string {
 	n := p.notes.of[s.name]
 	parts := []string{"## " + s.name, n.what, table(s.table(p.results))}
 	if n.why != "" && (p.wanting(s) != "" || s.slower()) {
-		parts = append(parts, n.why)
+		parts = append(parts, why+n.why)
 	}
 	return parts
 }

@@ -30,8 +30,8 @@ var peers = []struct{ name, module string }{
 	{"sethvargo", "github.com/sethvargo/go-retry"},
 }
 
-// facts are the lines that the output begins with: the first three are those of make bench-docs.
-var facts = []string{"date", "toolchain", "how", "goos", "goarch", "cpu"}
+// facts are the lines that the output begins with: the first four are those of make bench-docs.
+var facts = []string{"date", "toolchain", "load", "how", "goos", "goarch", "cpu"}
 
 type page struct {
 	*results
