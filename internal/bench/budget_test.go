@@ -18,6 +18,7 @@ var (
 	moment     = time.Now()
 	firstTry   = backoff.Attempt{Number: 1, Now: moment}
 	secondTry  = backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: moment}
+	paidSingle = avast.FixedTokenBucketThrottleConfig{MaxCapacity: tokens, ThrottleCost: 1}
 	paidDouble = avast.FixedTokenBucketThrottleConfig{MaxCapacity: tokens, ThrottleCost: 1, FirstSuccessReleaseCost: 2}
 )
 
@@ -32,7 +33,8 @@ type failsafeBudget interface {
 func newFailsafeBudget() failsafeBudget { return budget.New().(failsafeBudget) }
 
 // BenchmarkBudgetSuccess is what a success costs its budget: minimal adds to a counter
-// of the processor's own. The buckets of the peers are full.
+// of the processor's own. The buckets of the peers fill up at once,
+// and are full from then on.
 func BenchmarkBudgetSuccess(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		b.ReportAllocs()
@@ -53,10 +55,12 @@ func BenchmarkBudgetSuccess(b *testing.B) {
 	})
 	b.Run("avast", func(b *testing.B) {
 		b.ReportAllocs()
-		t := avast.NewFixedTokenBucketThrottle(paidDouble)
+		t := avast.NewFixedTokenBucketThrottle(paidSingle)
+		paid := drain(b, func() bool { return t.AllowRetry(1, errDown) })
 		for b.Loop() {
 			t.OnSuccess(0)
 		}
+		paid()
 	})
 	b.Run("failsafe", func(b *testing.B) {
 		b.ReportAllocs()
@@ -65,13 +69,16 @@ func BenchmarkBudgetSuccess(b *testing.B) {
 			f.RecordExecution()
 			f.ReleaseExecution()
 		}
+		balanced(b, f)
 	})
 	b.Run("aws", func(b *testing.B) {
 		b.ReportAllocs()
-		t := ratelimit.NewTokenRateLimit(tokens)
+		ctx, t := b.Context(), ratelimit.NewTokenRateLimit(tokens)
+		paid := drain(b, func() bool { _, err := t.GetToken(ctx, 1); return err == nil })
 		for b.Loop() {
 			must(b, t.AddTokens(1))
 		}
+		paid()
 	})
 }
 
@@ -80,6 +87,34 @@ func heard(b *testing.B, budget *backoff.RetryBudget) {
 	b.Helper()
 	if got := budget.Stats().Successes; got == 0 || got > uint64(b.N) {
 		b.Fatalf("%d successes in %d iterations", got, b.N)
+	}
+}
+
+// drain empties a bucket. The func it returns fails the benchmark unless each iteration has paid
+// for one retry since, up to what the bucket holds.
+func drain(b *testing.B, withdraw func() bool) (paid func()) {
+	for withdraw() {
+	}
+	b.ResetTimer()
+	return func() {
+		b.Helper()
+		b.StopTimer()
+		for range min(b.N, tokens) {
+			if !withdraw() {
+				b.Fatal("a success has not paid")
+			}
+		}
+		if withdraw() {
+			b.Fatal("the bucket has more than was paid")
+		}
+	}
+}
+
+// balanced fails the benchmark unless all calls that began have ended.
+func balanced(b *testing.B, f failsafeBudget) {
+	b.Helper()
+	if !f.TryAcquirePermit() || f.(budget.Budget).Rate() != 1 {
+		b.Fatal("calls are still under way")
 	}
 }
 
@@ -108,12 +143,14 @@ func BenchmarkBudgetSuccessParallel(b *testing.B) {
 	})
 	b.Run("avast", func(b *testing.B) {
 		b.ReportAllocs()
-		t := avast.NewFixedTokenBucketThrottle(paidDouble)
+		t := avast.NewFixedTokenBucketThrottle(paidSingle)
+		paid := drain(b, func() bool { return t.AllowRetry(1, errDown) })
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				t.OnSuccess(0)
 			}
 		})
+		paid()
 	})
 	b.Run("failsafe", func(b *testing.B) {
 		b.ReportAllocs()
@@ -124,14 +161,17 @@ func BenchmarkBudgetSuccessParallel(b *testing.B) {
 				f.ReleaseExecution()
 			}
 		})
+		balanced(b, f)
 	})
 	b.Run("aws", func(b *testing.B) {
 		b.ReportAllocs()
-		t := ratelimit.NewTokenRateLimit(tokens)
+		ctx, t := b.Context(), ratelimit.NewTokenRateLimit(tokens)
+		paid := drain(b, func() bool { _, err := t.GetToken(ctx, 1); return err == nil })
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				_ = t.AddTokens(1)
 			}
 		})
+		paid()
 	})
 }

@@ -4,7 +4,8 @@
 // A benchmark is named Benchmark<Scenario>/<candidate>, or with a variant between
 // the two. The candidate minimal is the floor, backoff is this library, and the
 // others are peers. Every one of them counts the calls that its operation got, and
-// fails if these are not exactly those that the scenario asks for.
+// fails if these are not exactly those that the scenario asks for. Where there is no
+// operation, as for budgets and delays, it checks what came of it.
 //
 // Peers are used as fast as they allow: what may be shared by calls is made
 // before the loop, and what is made anew for each call is what they keep state in.
