@@ -102,13 +102,31 @@ fuzz: ## Run every fuzz target of the root module for FUZZTIME each
 	echo "fuzzed $$n targets for $(FUZZTIME) each"
 
 # In rounds, not with -count: candidates that are compared run side by side, and the
-# least of each counts.
+# least of each counts. What a program weighs is the same in every round.
+ROUNDS = $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=1x ./size && \
+	i=0 && while [ $$i -lt $(COUNT) ]; do \
+		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=1h . || break; \
+		i=$$((i + 1)); \
+	done
+
 .PHONY: bench
 bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with the floor
-	@cd internal/bench && { i=0; while [ $$i -lt $(COUNT) ]; do \
-		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) . || break; \
-		i=$$((i + 1)); \
-	done | $(GO) run ./ratios; }
+	@cd internal/bench && { $(ROUNDS); } | $(GO) run ./ratios
+
+# The output stays in bench.out. After a change of notes.md alone, bench-page writes the page anew.
+.PHONY: bench-docs bench-page
+bench-docs: COUNT := 3
+bench-docs: BENCHTIME := 200ms
+bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTIME=200ms
+	@cd internal/bench && { \
+		echo "date: $$(date -u +%Y-%m-%d)"; \
+		echo "toolchain: $$($(GO) env GOVERSION)"; \
+		echo "load: $$(uptime | sed 's/.*load averages*: //; s/,* .*//')"; \
+		echo "how: COUNT=$(COUNT) BENCHTIME=$(BENCHTIME)"; \
+		$(ROUNDS); } | tee bench.out | $(GO) run ./ratios -write ../../docs/benchmarks.md
+
+bench-page: ## Write docs/benchmarks.md again, from the output of the last bench-docs
+	@cd internal/bench && $(GO) run ./ratios -write ../../docs/benchmarks.md <bench.out >/dev/null
 
 # With SIM=full the tests of the simulator run the tables at the size they were published, and
 # print them. It takes a quarter of an hour or so, on one core.

@@ -10,6 +10,7 @@ import (
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/gobackoff/backoff"
 	"github.com/googleapis/gax-go/v2"
+	lestrrat "github.com/lestrrat-go/backoff/v2"
 	sethvargo "github.com/sethvargo/go-retry"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -42,6 +43,10 @@ func benchmarkFunc(b *testing.B) {
 		}
 		expect(b, calls, 1)
 	})
+	funcByRetriers(b)
+}
+
+func funcByRetriers(b *testing.B) {
 	b.Run("cenkalti", func(b *testing.B) {
 		ctx := start(b)
 		opts := []cenkalti.RetryOption{cenkalti.WithMaxTries(attempts)}
@@ -76,20 +81,38 @@ func benchmarkFunc(b *testing.B) {
 		}
 		expect(b, calls, 1)
 	})
+	b.Run("eapache", func(b *testing.B) {
+		ctx := start(b)
+		r := eapacheRetrier()
+		for b.Loop() {
+			must(b, r.RunCtx(ctx, succeed))
+		}
+		expect(b, calls, 1)
+	})
+	b.Run("lestrrat", func(b *testing.B) {
+		ctx := start(b)
+		policy := lestrratPolicy()
+		for b.Loop() {
+			ctx, cancel := context.WithCancel(ctx) // the goroutine of the call ends with it
+			for c := policy.Start(ctx); lestrrat.Continue(c); {
+				if succeed(ctx) == nil {
+					break
+				}
+			}
+			cancel()
+		}
+		expect(b, calls, 1)
+	})
+	funcByKits(b)
+}
+
+func funcByKits(b *testing.B) {
 	b.Run("failsafe", func(b *testing.B) {
 		ctx := start(b)
 		e := failsafe.With(failsafePolicy[any]()).WithContext(ctx)
 		op := func() error { calls++; return nil }
 		for b.Loop() {
 			must(b, e.Run(op))
-		}
-		expect(b, calls, 1)
-	})
-	b.Run("eapache", func(b *testing.B) {
-		ctx := start(b)
-		r := eapacheRetrier()
-		for b.Loop() {
-			must(b, r.RunCtx(ctx, succeed))
 		}
 		expect(b, calls, 1)
 	})
@@ -107,6 +130,19 @@ func benchmarkFunc(b *testing.B) {
 		op := func(context.Context) (bool, error) { calls++; return true, nil }
 		for b.Loop() {
 			must(b, wait.ExponentialBackoffWithContext(ctx, k8sBackoff, op))
+		}
+		expect(b, calls, 1)
+	})
+	b.Run("aws", func(b *testing.B) {
+		ctx := start(b)
+		m := awsRetry()
+		op := awsOperation(func(_ context.Context, _ awsInput) (out awsOutput, data awsMetadata, err error) {
+			calls++
+			return out, data, nil
+		})
+		for b.Loop() {
+			_, _, err := m.HandleFinalize(ctx, awsInput{}, op)
+			must(b, err)
 		}
 		expect(b, calls, 1)
 	})
@@ -132,6 +168,10 @@ func benchmarkClosure(b *testing.B) {
 		expect(b, n, 1)
 		expect(b, out-1, 1)
 	})
+	closureByRetriers(b)
+}
+
+func closureByRetriers(b *testing.B) {
 	b.Run("cenkalti", func(b *testing.B) {
 		ctx := start(b)
 		n, in, out := 0, 1, 0
@@ -162,22 +202,26 @@ func benchmarkClosure(b *testing.B) {
 		expect(b, n, 1)
 		expect(b, out-1, 1)
 	})
-	b.Run("failsafe", func(b *testing.B) {
-		ctx := start(b)
-		n, in, out := 0, 1, 0
-		e := failsafe.With(failsafePolicy[any]()).WithContext(ctx)
-		for b.Loop() {
-			must(b, e.Run(func() error { n++; out = n + in; return nil }))
-		}
-		expect(b, n, 1)
-		expect(b, out-1, 1)
-	})
 	b.Run("eapache", func(b *testing.B) {
 		ctx := start(b)
 		n, in, out := 0, 1, 0
 		r := eapacheRetrier()
 		for b.Loop() {
 			must(b, r.RunCtx(ctx, func(context.Context) error { n++; out = n + in; return nil }))
+		}
+		expect(b, n, 1)
+		expect(b, out-1, 1)
+	})
+	closureByKits(b)
+}
+
+func closureByKits(b *testing.B) {
+	b.Run("failsafe", func(b *testing.B) {
+		ctx := start(b)
+		n, in, out := 0, 1, 0
+		e := failsafe.With(failsafePolicy[any]()).WithContext(ctx)
+		for b.Loop() {
+			must(b, e.Run(func() error { n++; out = n + in; return nil }))
 		}
 		expect(b, n, 1)
 		expect(b, out-1, 1)
@@ -201,6 +245,21 @@ func benchmarkClosure(b *testing.B) {
 				out = n + in
 				return true, nil
 			}))
+		}
+		expect(b, n, 1)
+		expect(b, out-1, 1)
+	})
+	b.Run("aws", func(b *testing.B) {
+		ctx := start(b)
+		n, in, out := 0, 1, 0
+		m := awsRetry()
+		for b.Loop() {
+			_, _, err := m.HandleFinalize(ctx, awsInput{}, awsOperation(func(_ context.Context, _ awsInput) (o awsOutput, d awsMetadata, err error) {
+				n++
+				out = n + in
+				return o, d, nil
+			}))
+			must(b, err)
 		}
 		expect(b, n, 1)
 		expect(b, out-1, 1)
@@ -243,7 +302,7 @@ func benchmarkConfigured(b *testing.B) {
 }
 
 // BenchmarkDoValueSuccess is BenchmarkDoSuccess/closure for an operation that
-// returns a value. eapache, gax and k8s have nothing of the kind.
+// returns a value. eapache, gax and k8s have nothing of the kind; aws has a field of type any.
 func BenchmarkDoValueSuccess(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
@@ -268,6 +327,10 @@ func BenchmarkDoValueSuccess(b *testing.B) {
 		expect(b, n, 1)
 		expect(b, calls, 1)
 	})
+	valueByRetriers(b)
+}
+
+func valueByRetriers(b *testing.B) {
 	b.Run("cenkalti", func(b *testing.B) {
 		ctx := start(b)
 		n := 0
@@ -314,6 +377,10 @@ func BenchmarkDoValueSuccess(b *testing.B) {
 		expect(b, n, 1)
 		expect(b, calls, 1)
 	})
+	valueByKits(b)
+}
+
+func valueByKits(b *testing.B) {
 	b.Run("failsafe", func(b *testing.B) {
 		ctx := start(b)
 		n := 0
@@ -322,6 +389,21 @@ func BenchmarkDoValueSuccess(b *testing.B) {
 			v, err := e.Get(func() (int, error) { n++; return n, nil })
 			must(b, err)
 			calls += v - n + 1
+		}
+		expect(b, n, 1)
+		expect(b, calls, 1)
+	})
+	b.Run("aws", func(b *testing.B) {
+		ctx := start(b)
+		n := 0
+		m := awsRetry()
+		for b.Loop() {
+			out, _, err := m.HandleFinalize(ctx, awsInput{}, awsOperation(func(context.Context, awsInput) (o awsOutput, d awsMetadata, err error) {
+				n++
+				return awsOutput{Result: n}, d, nil
+			}))
+			must(b, err)
+			calls += out.Result.(int) - n + 1
 		}
 		expect(b, n, 1)
 		expect(b, calls, 1)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	avast "github.com/avast/retry-go/v5"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	cenkalti "github.com/cenkalti/backoff/v7"
 	eapache "github.com/eapache/go-resiliency/retrier"
 	"github.com/failsafe-go/failsafe-go"
@@ -38,7 +40,7 @@ const (
 // Each measurement is a process of its own, as the runtime reuses what dead
 // goroutines leave behind.
 func BenchmarkWait100k(b *testing.B) {
-	for _, name := range []string{"minimal", "backoff", "backoff-range", "cenkalti", "avast", "avast-ctx", "sethvargo", "failsafe", "eapache", "gax", "k8s"} {
+	for _, name := range []string{"minimal", "backoff", "backoff-range", "cenkalti", "avast", "avast-ctx", "sethvargo", "failsafe", "eapache", "gax", "k8s", "aws"} {
 		b.Run(name, func(b *testing.B) {
 			var total waited
 			for b.Loop() {
@@ -133,13 +135,11 @@ func waiting(ctx context.Context, op func() error) map[string]func() error {
 	avastOptions := []avast.Option{avast.Context(ctx), avast.Attempts(attempts), avast.Delay(time.Hour),
 		avast.DelayType(avast.FixedDelay), avast.LastErrorOnly(true)}
 	avastShared := avast.New(avastOptions...)
-	failsafePolicy := retrypolicy.NewBuilder[any]().WithMaxAttempts(attempts).WithDelay(time.Hour).Build()
-	failsafeShared := failsafe.With(failsafePolicy).WithContext(ctx)
 	eapacheShared := eapache.New(eapache.ConstantBackoff(attempts-1, time.Hour), nil)
 	down := sethvargo.RetryableError(errDown)
-	gaxOption := gax.WithRetry(func() gax.Retryer { return pauseless(time.Hour) })
 
-	return map[string]func() error{
+	all := waitingKits(ctx, op)
+	maps.Copy(all, map[string]func() error{
 		"minimal": func() error { return bare.do(ctx, opCtx) },
 		"backoff": func() error { return policy.Do(ctx, opCtx) },
 		"backoff-range": func() error {
@@ -169,8 +169,19 @@ func waiting(ctx context.Context, op func() error) map[string]func() error {
 				return nil
 			})
 		},
+		"eapache": func() error { return eapacheShared.RunCtx(ctx, opCtx) },
+	})
+	return all
+}
+
+func waitingKits(ctx context.Context, op func() error) map[string]func() error {
+	failsafePolicy := retrypolicy.NewBuilder[any]().WithMaxAttempts(attempts).WithDelay(time.Hour).Build()
+	failsafeShared := failsafe.With(failsafePolicy).WithContext(ctx)
+	gaxOption := gax.WithRetry(func() gax.Retryer { return pauseless(time.Hour) })
+	awsShared := awsRetry(func(o *awsretry.StandardOptions) { o.Backoff = awsPause(time.Hour) })
+
+	return map[string]func() error{
 		"failsafe": func() error { return failsafeShared.Run(op) },
-		"eapache":  func() error { return eapacheShared.RunCtx(ctx, opCtx) },
 		"gax": func() error {
 			return gax.Invoke(ctx, func(context.Context, gax.CallSettings) error { return op() }, gaxOption)
 		},
@@ -178,6 +189,12 @@ func waiting(ctx context.Context, op func() error) map[string]func() error {
 			return wait.ExponentialBackoffWithContext(ctx, wait.Backoff{Duration: time.Hour, Steps: attempts}, func(context.Context) (bool, error) {
 				return op() == nil, nil
 			})
+		},
+		"aws": func() error {
+			_, _, err := awsShared.HandleFinalize(ctx, awsInput{}, awsOperation(func(context.Context, awsInput) (out awsOutput, data awsMetadata, err error) {
+				return out, data, op()
+			}))
+			return err
 		},
 	}
 }
