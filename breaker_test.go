@@ -474,6 +474,22 @@ func TestBreakerRefusesAtOnce(t *testing.T) {
 	require.Zero(t, calls)
 }
 
+// An observer is told, and changes nothing; nor does it matter that the call is the first.
+func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, observer := range []backoff.Observer{nil, func(context.Context, backoff.Event) {}} {
+		open := &backoff.Breaker{Observer: observer}
+		open.Force(backoff.ModeForcedOpen)
+		require.ErrorIs(t, open.Do(ended, nil), backoff.ErrOpen)
+
+		unused := &backoff.Breaker{Observer: observer, Successes: -1}
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
+	}
+	require.Equal(t, context.Canceled, new(backoff.Breaker).Do(ended, nil))
+}
+
 func TestBreakerAllocatesNothingWhileCallsSucceed(t *testing.T) {
 	ctx := context.Background()
 	calls := 0

@@ -108,18 +108,22 @@ func (p *Policy) doWatched(ctx context.Context, op func(context.Context) error) 
 	if err := op(ctx); err != nil {
 		return p.redo(ctx, op, err)
 	}
-	p.pay()
+	if !p.tryPay() {
+		p.pay()
+	}
 	if p.Observer != nil {
 		p.notifyFirst(ctx)
 	}
 	return nil
 }
 
-// pay tells a budget that was not asked of a first attempt that succeeded.
-func (p *Policy) pay() {
-	if b, ok := p.Budget.(*RetryBudget); ok {
-		b.earned.Add()
-	}
+// pay tells a budget that was not asked of a first attempt that succeeded. Where tryPay
+// did that, there is nothing left to do.
+func (p *Policy) pay() { p.Budget.(*RetryBudget).earned.Add() }
+
+func (p *Policy) tryPay() bool {
+	b, ok := p.Budget.(*RetryBudget)
+	return !ok || b.earned.TryAdd()
 }
 
 // notifyFirst tells the observer of a first attempt that succeeded. It is kept out of its
