@@ -403,6 +403,7 @@ type Run struct {
 	number  int           // of attempts begun
 	paid    int           // of these, by Progress
 	step    int           // retries since the schedule began
+	timer   *time.Timer   // from the first wait to the end
 	ticket  Ticket
 	booked  bool       // the ticket is out
 	opened  bool       // the first attempt was asked for
@@ -758,7 +759,7 @@ func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 	delay := delayOf(p.Schedule, r.step)
 	wait := p.jittered(delay, r.prev)
 	r.prev = wait
-	if wait > 0 {
+	if wait > 0 && r.factor != 1 {
 		wait = r.impatient(wait)
 	}
 	if v.hint.given {
@@ -767,8 +768,8 @@ func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 			r.step, r.prev = 0, 0
 		}
 	}
-	if wait == 0 && r.began.IsZero() && !p.watched() && !p.guarded() {
-		return 0, ReasonSuccess // neither time nor budget matter
+	if (r.endless || wait == 0 && r.began.IsZero()) && !p.watched() && !p.guarded() {
+		return wait, ReasonSuccess // neither time nor budget matter
 	}
 	wait, why := r.room(wait, v.class)
 	if why == ReasonSuccess && p.Observer != nil {
@@ -912,24 +913,39 @@ func (r *Run) sleep(wait time.Duration) bool {
 	if wait <= 0 {
 		return true
 	}
-	timer := timerFor(wait, r.real)
+	r.arm(wait)
 	select {
-	case <-timer.C:
-		if r.real {
-			timers.Put(timer)
-		}
+	case <-r.timer.C:
 		if r.policy.Observer != nil {
 			r.wake()
 		}
 		return true
 	case <-r.ctx.Done():
-		timer.Stop() // not put back: after a mass cancellation the pool would hold them all
+		r.timer.Stop()
+		r.timer = nil // not put back: after a mass cancellation the pool would hold them all
 		if r.policy.Observer != nil {
 			r.wake()
 		}
 		r.cancelled()
 		return false
 	}
+}
+
+// arm sets the call's timer. It has the same one for all its waits.
+func (r *Run) arm(wait time.Duration) {
+	if r.timer != nil {
+		r.timer.Reset(wait)
+	} else {
+		r.timer = timerFor(wait, r.real)
+	}
+}
+
+// disarm puts the timer back, at the end of the call.
+func (r *Run) disarm() {
+	if r.timer != nil && r.real {
+		timers.Put(r.timer)
+	}
+	r.timer = nil
 }
 
 //go:noinline
@@ -950,6 +966,7 @@ func endOf(err error) Reason {
 
 func (r *Run) succeed() {
 	r.settle(OutcomeSuccess)
+	r.disarm()
 	r.over = true
 	if r.policy.Observer != nil {
 		r.notify(&Event{Kind: EventSuccess})
@@ -1016,6 +1033,7 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 
 // end is where every call that fails comes to.
 func (r *Run) end(why Reason, c Class, err error) {
+	r.disarm()
 	r.over, r.err = true, err
 	if r.policy.Observer != nil {
 		r.notifyGiveUp(why, c, err)
