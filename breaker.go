@@ -306,17 +306,19 @@ func (b *Breaker) around(ctx context.Context, p *Policy, op func(context.Context
 		return a.breaker.apart(a.ctx, p, op)
 	}
 	defer a.leave()
-	if err := op(a.ctx); err != nil {
-		return a.settle(p.redo(a.ctx, op, err))
+	err := op(a.ctx)
+	if err != nil {
+		err = p.redo(a.ctx, op, err)
+	} else {
+		if !p.tryPay() {
+			p.pay()
+		}
+		if p.Observer != nil {
+			p.notifyFirst(a.ctx)
+		}
 	}
-	if !p.tryPay() {
-		p.pay()
-	}
-	if p.Observer != nil {
-		p.notifyFirst(a.ctx)
-	}
-	if !a.phase.good.TryAdd() {
-		return a.settle(nil)
+	if err != nil || !a.phase.good.TryAdd() {
+		return a.settle(err)
 	}
 	a.phase = nil
 	return nil
@@ -350,13 +352,9 @@ func (a *admitted) crashed() { a.breaker.crashed(a.ctx, permit{phase: a.phase}) 
 //
 //go:noinline
 func (a *admitted) settle(err error) error {
-	p := a.phase
-	a.phase = nil
-	if err == nil {
-		p.good.Add()
-	} else {
-		a.breaker.report(a.ctx, permit{phase: p}, err)
-	}
+	t := permit{phase: a.phase}
+	a.phase = nil // a panic of the user's classifier is not the operation's
+	a.breaker.report(a.ctx, t, err)
 	return err
 }
 

@@ -526,6 +526,29 @@ func TestBreakerLeavesNothingBehind(t *testing.T) {
 	_ = b
 }
 
+// Where processors meet at a counter, none of what they count is lost.
+func TestEverySuccessCountsHoweverManyThereAreAtOnce(t *testing.T) {
+	const goroutines, each = 8, 20_000
+	breaker, alone, budget := &backoff.Breaker{}, &backoff.Breaker{}, &backoff.RetryBudget{Window: time.Hour}
+	service := backoff.Stack(breaker, &backoff.Policy{Budget: budget})
+	quiet := func(context.Context) error { return nil }
+	breaker.Reset() // so that it is not the first call that makes it ready
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			for range each {
+				if service.Do(t.Context(), quiet) != nil || alone.Do(t.Context(), quiet) != nil {
+					t.Error("refused")
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.EqualValues(t, goroutines*each, breaker.Stats().Successes)
+	require.EqualValues(t, goroutines*each, alone.Stats().Successes)
+	require.EqualValues(t, goroutines*each, budget.Stats().Successes)
+}
+
 func TestBreakerIsSafeForConcurrentUse(t *testing.T) {
 	synctest.Test(t, useConcurrently)
 }
