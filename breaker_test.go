@@ -526,7 +526,7 @@ func TestBreakerLeavesNothingBehind(t *testing.T) {
 	_ = b
 }
 
-// Where processors meet at a counter, none of what they count is lost.
+// The first one too, which finds the budget unused.
 func TestEverySuccessCountsHoweverManyThereAreAtOnce(t *testing.T) {
 	const goroutines, each = 8, 20_000
 	breaker, alone, budget := &backoff.Breaker{}, &backoff.Breaker{}, &backoff.RetryBudget{Window: time.Hour}
