@@ -219,24 +219,43 @@ func doValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, er
 // Stack returns the doers around one another, the outermost first:
 // Stack(breaker, policy) asks the breaker once per call, Stack(policy, breaker)
 // once per attempt. An empty Stack calls the operation.
-func Stack(outermost ...Doer) Doer { return stack(append([]Doer(nil), outermost...)) }
+func Stack(outermost ...Doer) Doer {
+	s := &stack{doers: append([]Doer(nil), outermost...)}
+	s.pair()
+	return s
+}
 
-type stack []Doer
+type stack struct {
+	breaker *Breaker // around policy: the usual pair, where that is all there is
+	policy  *Policy
+	doers   []Doer
+}
 
-func (s stack) Do(ctx context.Context, op func(context.Context) error) error {
-	switch len(s) {
+func (s *stack) pair() {
+	if len(s.doers) == 2 {
+		b, around := s.doers[0].(*Breaker)
+		p, inside := s.doers[1].(*Policy)
+		if around && inside {
+			s.breaker, s.policy = b, p
+		}
+	}
+}
+
+func (s *stack) Do(ctx context.Context, op func(context.Context) error) error {
+	if s.breaker != nil {
+		return s.breaker.around(ctx, s.policy, op)
+	}
+	return layers(ctx, s.doers, op)
+}
+
+func layers(ctx context.Context, outermost []Doer, op func(context.Context) error) error {
+	switch len(outermost) {
 	case 0:
 		return op(ctx)
 	case 1:
-		return through(ctx, s[0], op)
-	case 2:
-		if b, ok := s[0].(*Breaker); ok {
-			if p, ok := s[1].(*Policy); ok {
-				return b.around(ctx, p, op)
-			}
-		}
+		return through(ctx, outermost[0], op)
 	}
-	return through(ctx, s[0], func(ctx context.Context) error { return s[1:].Do(ctx, op) })
+	return through(ctx, outermost[0], func(ctx context.Context) error { return layers(ctx, outermost[1:], op) })
 }
 
 // through is d.Do(ctx, op), but calls the types of this package by name: passed to
@@ -247,7 +266,7 @@ func through(ctx context.Context, d Doer, op func(context.Context) error) error 
 		return d.Do(ctx, op)
 	case *Breaker:
 		return d.Do(ctx, op)
-	case stack:
+	case *stack:
 		return d.Do(ctx, op)
 	}
 	return foreign(ctx, d, op)

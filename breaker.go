@@ -274,69 +274,101 @@ type BreakerStats struct {
 func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error {
 	p := b.phase.Load()
 	if p == nil {
-		p = b.current()
+		return b.begin(ctx, op)
 	}
-	switch path := p.path.Load(); {
-	case path == pathRefuse:
-		if b.Observer == nil {
+	if path := p.path.Load(); path != pathQuick {
+		if path == pathRefuse && b.Observer == nil {
 			return p.refusal
 		}
-		return b.refuse(ctx, p.refusal)
-	case path != pathQuick:
-		return b.do(ctx, p, op)
+		return b.do(ctx, p, path, op)
 	}
-	if err := ctx.Err(); err != nil {
+	a := admitted{b, p, ctx}
+	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	over := false
-	defer func() {
-		if !over {
-			b.crashed(ctx, permit{phase: p})
-		}
-	}()
-	err := op(ctx)
-	over = true
-	if err == nil {
-		p.good.Add()
-		return nil
+	defer a.leave()
+	if err := op(a.ctx); err != nil || !a.phase.good.TryAdd() {
+		return a.settle(err)
 	}
-	b.report(ctx, permit{phase: p}, err)
-	return err
+	a.phase = nil
+	return nil
 }
 
 // around is Do around p.Do, in one: the usual pair costs one closure and one look at
 // the context less than the two of them.
 func (b *Breaker) around(ctx context.Context, p *Policy, op func(context.Context) error) error {
 	phase := b.phase.Load()
-	if phase == nil || phase.path.Load() != pathQuick || p.elaborate() || ctx.Err() != nil {
-		return b.Do(ctx, func(ctx context.Context) error { return p.Do(ctx, op) })
+	if phase == nil || phase.path.Load() != pathQuick {
+		return b.apart(ctx, p, op)
 	}
-	over := false
-	defer func() {
-		if !over {
-			b.crashed(ctx, permit{phase: phase})
-		}
-	}()
-	err := op(ctx)
+	a := admitted{b, phase, ctx}
+	if p.guarded() || p.demanding() || p.unsound() || a.ctx.Err() != nil {
+		return a.breaker.apart(a.ctx, p, op)
+	}
+	defer a.leave()
+	err := op(a.ctx)
 	if err != nil {
-		err = p.redo(ctx, op, err)
+		err = p.redo(a.ctx, op, err)
 	} else {
-		p.pay()
+		if !p.tryPay() {
+			p.pay()
+		}
 		if p.Observer != nil {
-			p.notifyFirst(ctx)
+			p.notifyFirst(a.ctx)
 		}
 	}
-	over = true
-	if err == nil {
-		phase.good.Add()
-		return nil
+	if err != nil || !a.phase.good.TryAdd() {
+		return a.settle(err)
 	}
-	b.report(ctx, permit{phase: phase}, err)
+	a.phase = nil
+	return nil
+}
+
+// apart is around for all that is less usual.
+func (b *Breaker) apart(ctx context.Context, p *Policy, op func(context.Context) error) error {
+	return b.Do(ctx, func(ctx context.Context) error { return p.Do(ctx, op) })
+}
+
+// admitted is a call under way that was let in the quick way. What has to be known at its
+// end is in one place from the beginning, so that the deferred call needs one pointer, and
+// nothing is copied for it.
+type admitted struct {
+	breaker *Breaker
+	phase   *phase // nil when the end is known
+	ctx     context.Context
+}
+
+// leave is deferred.
+func (a *admitted) leave() {
+	if a.phase != nil {
+		a.crashed()
+	}
+}
+
+//go:noinline
+func (a *admitted) crashed() { a.breaker.crashed(a.ctx, permit{phase: a.phase}) }
+
+// settle takes in the end, and returns it.
+//
+//go:noinline
+func (a *admitted) settle(err error) error {
+	t := permit{phase: a.phase}
+	a.phase = nil // a panic of the user's classifier is not the operation's
+	a.breaker.report(a.ctx, t, err)
 	return err
 }
 
+// begin is the first Do.
+func (b *Breaker) begin(ctx context.Context, op func(context.Context) error) error {
+	b.current()
+	return b.Do(ctx, op)
+}
+
 // do is Do with everything there may be to do.
-func (b *Breaker) do(ctx context.Context, p *phase, op func(context.Context) error) error {
+func (b *Breaker) do(ctx context.Context, p *phase, path uint32, op func(context.Context) error) error {
+	if path == pathRefuse {
+		return b.refuse(ctx, p.refusal)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -474,6 +474,22 @@ func TestBreakerRefusesAtOnce(t *testing.T) {
 	require.Zero(t, calls)
 }
 
+// An observer is told, and changes nothing; nor does it matter that the call is the first.
+func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, observer := range []backoff.Observer{nil, func(context.Context, backoff.Event) {}} {
+		open := &backoff.Breaker{Observer: observer}
+		open.Force(backoff.ModeForcedOpen)
+		require.ErrorIs(t, open.Do(ended, nil), backoff.ErrOpen)
+
+		unused := &backoff.Breaker{Observer: observer, Successes: -1}
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
+	}
+	require.Equal(t, context.Canceled, new(backoff.Breaker).Do(ended, nil))
+}
+
 func TestBreakerAllocatesNothingWhileCallsSucceed(t *testing.T) {
 	ctx := context.Background()
 	calls := 0
@@ -508,6 +524,29 @@ func TestBreakerLeavesNothingBehind(t *testing.T) {
 	require.Eventually(t, func() bool { runtime.GC(); return forgotten.Value() == nil }, 5*time.Second, time.Millisecond,
 		"its timer does not hold it")
 	_ = b
+}
+
+// The first one too, which finds the budget unused.
+func TestEverySuccessCountsHoweverManyThereAreAtOnce(t *testing.T) {
+	const goroutines, each = 8, 20_000
+	breaker, alone, budget := &backoff.Breaker{}, &backoff.Breaker{}, &backoff.RetryBudget{Window: time.Hour}
+	service := backoff.Stack(breaker, &backoff.Policy{Budget: budget})
+	quiet := func(context.Context) error { return nil }
+	breaker.Reset() // so that it is not the first call that makes it ready
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			for range each {
+				if service.Do(t.Context(), quiet) != nil || alone.Do(t.Context(), quiet) != nil {
+					t.Error("refused")
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.EqualValues(t, goroutines*each, breaker.Stats().Successes)
+	require.EqualValues(t, goroutines*each, alone.Stats().Successes)
+	require.EqualValues(t, goroutines*each, budget.Stats().Successes)
 }
 
 func TestBreakerIsSafeForConcurrentUse(t *testing.T) {

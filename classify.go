@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // A Class is what the library needs to know of a failure. The classes are ordered:
@@ -148,17 +149,23 @@ type verdict struct {
 	hint   hint
 }
 
-// judge asks the marks, then the classifier, then the evidence.
-func judge(classify Classifier, err error) verdict {
+func judge(classify Classifier, err error) (v verdict) {
+	v.judge(classify, err)
+	return v
+}
+
+// judge asks the marks, then the classifier, then the evidence. It fills in a verdict that
+// is zero; to return one to a loop that keeps it costs more than to come to it.
+func (v *verdict) judge(classify Classifier, err error) {
 	if err == nil {
-		return verdict{class: ClassPermanent}
+		v.class = ClassPermanent
+		return
 	}
-	var v verdict
 	mute := silent(err)
 	if !mute {
 		v.read(err, false)
 		if v.marked {
-			return v
+			return
 		}
 	}
 	if classify != nil {
@@ -167,14 +174,13 @@ func judge(classify Classifier, err error) verdict {
 	if v.class == ClassUnknown && !mute {
 		v.class = examine(err).class
 	}
-	return v
 }
 
 // silent reports whether there is nothing to be read from err. Most errors are
 // silent, and this costs one look where everything below costs a dozen.
 func silent(err error) bool {
-	if reflect.TypeOf(err) == plain {
-		return err != context.Canceled && err != io.ErrUnexpectedEOF
+	if w := wordsOf(err); w.kind == wordsOf(io.EOF).kind { // as most sentinels: what errors.New makes
+		return w.value != wordsOf(context.Canceled).value && w.value != wordsOf(io.ErrUnexpectedEOF).value
 	}
 	switch err.(type) {
 	case *marked, *Error, syscall.Errno,
@@ -185,7 +191,12 @@ func silent(err error) bool {
 	return err != context.Canceled && err != io.ErrUnexpectedEOF && reflect.TypeOf(err).Kind() == reflect.Pointer
 }
 
-var plain = reflect.TypeOf(io.EOF) // as most sentinels: what errors.New makes
+// words are what an error is made of. To compare them takes a call less than to compare
+// the errors, for each of those that are compared. Where one type has two kinds, silent
+// goes the long way to the same answer.
+type words struct{ kind, value unsafe.Pointer }
+
+func wordsOf(err error) words { return *(*words)(unsafe.Pointer(&err)) }
 
 // read collects the marks and hints of err's tree. Below a mark, other marks are
 // overruled, but their hints still count.

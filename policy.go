@@ -108,18 +108,22 @@ func (p *Policy) doWatched(ctx context.Context, op func(context.Context) error) 
 	if err := op(ctx); err != nil {
 		return p.redo(ctx, op, err)
 	}
-	p.pay()
+	if !p.tryPay() {
+		p.pay()
+	}
 	if p.Observer != nil {
 		p.notifyFirst(ctx)
 	}
 	return nil
 }
 
-// pay tells a budget that was not asked of a first attempt that succeeded.
-func (p *Policy) pay() {
-	if b, ok := p.Budget.(*RetryBudget); ok {
-		b.earned.Add()
-	}
+// pay tells a budget that was not asked of a first attempt that succeeded. Where tryPay
+// did that, there is nothing left to do.
+func (p *Policy) pay() { p.Budget.(*RetryBudget).earned.Add() }
+
+func (p *Policy) tryPay() bool {
+	b, ok := p.Budget.(*RetryBudget)
+	return !ok || b.earned.TryAdd()
 }
 
 // notifyFirst tells the observer of a first attempt that succeeded. It is kept out of its
@@ -212,7 +216,12 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 		case !r.sleep(wait) || !r.begin():
 			return r.err // not put back: after a mass cancellation the pool would hold them all
 		}
-		if err = r.call(op); err == nil {
+		if !r.held() {
+			err = op(r.ctx)
+		} else {
+			err = r.call(op)
+		}
+		if err == nil {
 			r.succeed()
 			return r.discard()
 		}
@@ -388,16 +397,19 @@ type Run struct {
 	now     time.Time     // the last reading of the clock
 	prev    time.Duration // the jitter's last wait
 	hint    hint          // of the server's last answer
+	factor  float64       // of the wait, by WithPatience; 0 as long as nobody asked
 	slept   time.Duration // before the attempt under way, if anybody observes
 	told    int           // the attempt after which another one was announced
 	number  int           // of attempts begun
 	paid    int           // of these, by Progress
 	step    int           // retries since the schedule began
+	timer   *time.Timer   // from the first wait to the end
 	ticket  Ticket
 	booked  bool       // the ticket is out
 	opened  bool       // the first attempt was asked for
 	running bool       // an attempt is under way
 	failed  bool       // Fail was called for it
+	endless bool       // the context has no deadline, as it said when the clock was first read
 	real    bool       // the clock has monotonic readings: no bubble of testing/synctest
 	cut     bool       // the last attempt, by AttemptTimeout
 	barred  *OpenError // by which the last attempt was refused
@@ -687,9 +699,9 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 	ended := r.ctx.Err()
 	var v verdict
 	if r.held() {
-		v = r.guardedJudge(err)
+		r.guardedJudge(&v, err)
 	} else {
-		v = judge(r.policy.Classify, err)
+		v.judge(r.policy.Classify, err)
 	}
 	r.cut = r.cut || v.ended && ended == nil && r.shortened()
 	r.hint = v.hint
@@ -703,7 +715,7 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 	if r.attempt != nil || r.booked {
 		r.release(outcomeOf(v, r.cut, ended != nil))
 	}
-	wait, why := r.next(v, ended)
+	wait, why := r.next(&v, ended)
 	if why != ReasonSuccess {
 		r.stop(why, v, wait)
 		return 0, false
@@ -713,20 +725,19 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 
 // guardedJudge asks for the verdict, and gives back what the attempt holds also if the
 // user's classifier panics.
-func (r *Run) guardedJudge(err error) verdict {
+func (r *Run) guardedJudge(v *verdict, err error) {
 	returned := false
 	defer func() {
 		if !returned {
 			r.abandon()
 		}
 	}()
-	v := judge(r.policy.Classify, err)
+	v.judge(r.policy.Classify, err)
 	returned = true
-	return v
 }
 
 // next returns the wait before the next attempt, or why there is none.
-func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
+func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 	p := r.policy
 	switch {
 	case ended != nil:
@@ -748,7 +759,7 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 	delay := delayOf(p.Schedule, r.step)
 	wait := p.jittered(delay, r.prev)
 	r.prev = wait
-	if wait > 0 {
+	if wait > 0 && r.factor != 1 {
 		wait = r.impatient(wait)
 	}
 	if v.hint.given {
@@ -757,8 +768,8 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 			r.step, r.prev = 0, 0
 		}
 	}
-	if wait == 0 && r.began.IsZero() && !p.watched() && !p.guarded() {
-		return 0, ReasonSuccess // neither time nor budget matter
+	if (r.endless || wait == 0 && r.began.IsZero()) && !p.watched() && !p.guarded() {
+		return wait, ReasonSuccess // neither time nor budget matter
 	}
 	wait, why := r.room(wait, v.class)
 	if why == ReasonSuccess && p.Observer != nil {
@@ -769,22 +780,29 @@ func (r *Run) next(v verdict, ended error) (time.Duration, Reason) {
 
 // impatient is the wait of a call that is more or less urgent than others.
 func (r *Run) impatient(wait time.Duration) time.Duration {
-	factor := patience(r.ctx)
-	if factor == 1 {
+	if r.patience() == 1 {
 		return wait
 	}
-	wait = scale(wait, factor)
+	wait = scale(wait, r.factor)
 	if r.policy.MaxDelay > 0 {
 		wait = min(wait, r.policy.MaxDelay)
 	}
 	return wait
 }
 
+// patience asks the context once: it goes through all the contexts that there are.
+func (r *Run) patience() float64 {
+	if r.factor == 0 {
+		r.factor = patience(r.ctx)
+	}
+	return r.factor
+}
+
 // notifyRetry is kept out of next, and notifyGiveUp out of end, because an Event is
 // large, and a call that waits or is cancelled has no room for one on its stack.
 //
 //go:noinline
-func (r *Run) notifyRetry(v verdict, delay, wait time.Duration) {
+func (r *Run) notifyRetry(v *verdict, delay, wait time.Duration) {
 	r.told = r.number
 	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, Hint: v.hint.after})
 }
@@ -834,6 +852,9 @@ func (r *Run) timed() bool {
 	if p.MaxElapsed > 0 || p.Budget != nil || p.Observer != nil {
 		return true
 	}
+	if r.endless {
+		return false
+	}
 	_, bounded := r.ctx.Deadline()
 	return bounded
 }
@@ -844,12 +865,14 @@ func (r *Run) read() {
 	if r.began.IsZero() {
 		r.began = r.now
 		r.real = monotonic(&r.now)
+		_, bounded := r.ctx.Deadline()
+		r.endless = !bounded
 	}
 }
 
 // reserve asks the budget for an attempt after at least wait, which it may stretch.
 func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
-	a.Patience = patience(r.ctx)
+	a.Patience = r.patience()
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
 		return wait, ReasonBudget
@@ -872,7 +895,7 @@ func (r *Run) fits(wait time.Duration) Reason {
 			return ReasonElapsed
 		}
 	}
-	if wait > 0 {
+	if wait > 0 && !r.endless {
 		if deadline, ok := r.ctx.Deadline(); ok && wait >= deadline.Sub(r.now) {
 			return ReasonDeadline
 		}
@@ -890,28 +913,43 @@ func (r *Run) sleep(wait time.Duration) bool {
 	if wait <= 0 {
 		return true
 	}
-	timer := timerFor(wait, r.real)
+	r.arm(wait)
 	select {
-	case <-timer.C:
-		if r.real {
-			timers.Put(timer)
+	case <-r.timer.C:
+		if r.policy.Observer != nil {
+			r.wake()
 		}
-		r.wake()
 		return true
 	case <-r.ctx.Done():
-		timer.Stop() // not put back: after a mass cancellation the pool would hold them all
-		r.wake()
+		r.timer.Stop()
+		r.timer = nil // not put back: after a mass cancellation the pool would hold them all
+		if r.policy.Observer != nil {
+			r.wake()
+		}
 		r.cancelled()
 		return false
 	}
 }
 
-//go:noinline
-func (r *Run) wake() {
-	if r.policy.Observer != nil {
-		r.slept = clock.Now().Sub(r.now)
+// arm sets the call's timer. It has the same one for all its waits.
+func (r *Run) arm(wait time.Duration) {
+	if r.timer != nil {
+		r.timer.Reset(wait)
+	} else {
+		r.timer = timerFor(wait, r.real)
 	}
 }
+
+// disarm puts the timer back, at the end of the call.
+func (r *Run) disarm() {
+	if r.timer != nil && r.real {
+		timers.Put(r.timer)
+	}
+	r.timer = nil
+}
+
+//go:noinline
+func (r *Run) wake() { r.slept = clock.Now().Sub(r.now) }
 
 // cancelled ends a call whose context ended while no attempt was under way.
 func (r *Run) cancelled() {
@@ -928,6 +966,7 @@ func endOf(err error) Reason {
 
 func (r *Run) succeed() {
 	r.settle(OutcomeSuccess)
+	r.disarm()
 	r.over = true
 	if r.policy.Observer != nil {
 		r.notify(&Event{Kind: EventSuccess})
@@ -994,6 +1033,7 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 
 // end is where every call that fails comes to.
 func (r *Run) end(why Reason, c Class, err error) {
+	r.disarm()
 	r.over, r.err = true, err
 	if r.policy.Observer != nil {
 		r.notifyGiveUp(why, c, err)

@@ -25,9 +25,16 @@ const split = 1 << 63
 
 // Add counts one. It takes no lock, and allocates once, when it is first contended.
 func (c *Counter) Add() {
-	if n := c.alone.Load(); n >= split || !c.alone.CompareAndSwap(n, n+1) {
+	if !c.TryAdd() {
 		c.local()
 	}
+}
+
+// TryAdd counts one if there is nobody else, and reports whether it did. Where it did
+// not, Add does. It is the part of Add that is small enough to be inlined.
+func (c *Counter) TryAdd() bool {
+	n := c.alone.Load()
+	return n < split && c.alone.CompareAndSwap(n, n+1)
 }
 
 func (c *Counter) split() *[]cell {

@@ -19,15 +19,20 @@ type Tally struct {
 // Add counts one. It takes no lock, and allocates only at first use and when it is
 // first contended.
 func (t *Tally) Add() {
-	switch n := t.counter.alone.Load(); {
-	case n >= split:
-		t.counter.local()
-	case n == 0:
+	switch {
+	case t.TryAdd():
+	case t.counter.alone.Load() == 0:
 		t.begin()
 		t.counter.Add()
-	case !t.counter.alone.CompareAndSwap(n, n+1):
+	default:
 		t.counter.local()
 	}
+}
+
+// TryAdd is Counter.TryAdd. The first one it leaves to Add.
+func (t *Tally) TryAdd() bool {
+	n := t.counter.alone.Load()
+	return n-1 < split-1 && t.counter.alone.CompareAndSwap(n, n+1)
 }
 
 // begin is called before there is a count.
