@@ -863,6 +863,12 @@ func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
 	return wait, why
 }
 
+// measured reports whether the time since began tells anything. What was read when the first
+// attempt had failed, for what to do next, tells nothing of that attempt.
+func (r *Run) measured() bool {
+	return !r.began.IsZero() && (r.number > 1 || r.began != r.now || r.policy.elaborate())
+}
+
 // fits reports whether an attempt after wait would still be within the call's time.
 func (r *Run) fits(wait time.Duration) Reason {
 	p := r.policy
@@ -916,6 +922,7 @@ func (r *Run) wake() {
 // cancelled ends a call whose context ended while no attempt was under way.
 func (r *Run) cancelled() {
 	r.settle(OutcomeNotSent)
+	r.now = clock.Now() // what was slept counts as elapsed
 	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, 0)
 }
 
@@ -986,7 +993,7 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 			e.limit = deadline.Sub(r.now)
 		}
 	}
-	if !r.began.IsZero() {
+	if r.measured() {
 		e.Elapsed = clock.Now().Sub(r.began)
 	}
 	r.end(why, c, e)
@@ -1016,7 +1023,7 @@ func (r *Run) notify(e *Event) {
 	e.Attempt = r.number - r.paid
 	e.Slept = r.slept
 	e.MaxAttempts = r.policy.maxAttempts()
-	if !r.began.IsZero() {
+	if r.measured() {
 		e.Elapsed = clock.Now().Sub(r.began)
 	}
 	e.Header = headerOf(e.Err)
