@@ -23,6 +23,18 @@
 // to the loops around it, so that three layers of four attempts cost four calls
 // at the bottom, not 64. [Stack] puts one [Doer] around another.
 //
+// What many calls share bounds what an outage costs: a [Budget] the retries, by default a
+// [RetryBudget], and a [Breaker] the calls. A [Hedge] asks twice where the first answer
+// is slow. One [Observer] hears of all of them.
+//
+// A definitive error comes back as the operation returned it, to errors.Is and errors.As. Where a
+// policy gives up, the error is an [*Error] that tells why, and matches the last one.
+//
+// Packages beside this one carry HTTP calls (backoffhttp), SQL transactions (backoffsql) and calls
+// of other clients (plug), log (backoffslog), count (backoffmetrics), read policies from
+// files (spec) and know those of other systems (presets). Those below contrib, such as
+// backoffgrpc, are modules of their own.
+//
 // Everywhere in the package 0 means the documented default and a negative number
 // means no limit. An attempt counts the first call, a retry does not. A delay is
 // what the schedule says, a wait is what is slept, a hint is what a server asked

@@ -41,8 +41,8 @@ type Policy struct {
 	// that would begin exactly then is made, unless AttemptTimeout would leave it no time. 0 and
 	// negative mean no limit.
 	MaxElapsed time.Duration
-	// AttemptTimeout limits each attempt by its context: AttemptTimeout.Delay(1) is the time of
-	// the first one, and so on; 0 leaves one unlimited. What it ends is retried,
+	// AttemptTimeout limits each attempt by its context, such as Constant(2 * time.Second):
+	// AttemptTimeout.Delay(1) is the time of the first one, and so on; 0 leaves one unlimited. What it ends is retried,
 	// unlike what the caller's context ends. The context of an attempt is cancelled
 	// when the attempt returns, so what it returns must not depend on it. nil means no limit.
 	AttemptTimeout Schedule
@@ -83,9 +83,10 @@ type Policy struct {
 // does, even if ctx ended meanwhile, as a result must not be lost. If ctx has ended
 // before the first attempt, op is not called.
 //
-// A definitive error comes back as it is, marked [Permanent]. Otherwise the error
-// is an [*Error]: it matches op's last error, and tells why the call ended. An
-// invalid policy is refused before the first attempt, with the error of Validate.
+// A definitive error comes back as it is, marked [Permanent]: errors.Is and errors.As see
+// through the mark, == does not. Otherwise the error is an [*Error]: it matches op's last
+// error, and tells why the call ended. An invalid policy is refused before the first
+// attempt, with the error of Validate.
 //
 // op gets ctx, or a context derived from it where AttemptTimeout or [Keyed] ask for
 // one. A panic in op passes through. While op succeeds Do allocates nothing, takes no
