@@ -196,8 +196,12 @@ type Doer interface {
 	Do(ctx context.Context, op func(context.Context) error) error
 }
 
-// DoValue is d.Do for an operation that also returns a value. It returns what op
-// returned last, the value also beside an error: a last response is not lost.
+// DoValue is d.Do for an operation that also returns a value:
+//
+//	page, err := backoff.DoValue(ctx, &policy, fetch)
+//
+// It returns what op returned last, the value also beside an error: a last response is not
+// lost.
 //
 // With the types of this package it costs what their Do costs, and op stays on the
 // caller's stack. A Doer of another type gets its call through a second goroutine,
