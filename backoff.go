@@ -23,9 +23,9 @@
 // to the loops around it, so that three layers of four attempts cost four calls
 // at the bottom, not 64. [Stack] puts one [Doer] around another.
 //
-// What many calls share bounds what an outage costs: a [Budget] the retries, by default a
-// [RetryBudget], and a [Breaker] the calls. A [Hedge] asks twice where the first answer
-// is slow. One [Observer] hears of all of them.
+// What many calls share bounds what an outage costs: a [Budget], such as [RetryBudget], the
+// retries, and a [Breaker] the calls. A policy has neither unless it is given one. A
+// [Hedge] asks twice where the first answer is slow. One [Observer] hears of all of them.
 //
 // A definitive error comes back as the operation returned it, to errors.Is and errors.As. Where a
 // policy gives up, the error is an [*Error] that tells why, and matches the last one.
