@@ -23,6 +23,18 @@
 // to the loops around it, so that three layers of four attempts cost four calls
 // at the bottom, not 64. [Stack] puts one [Doer] around another.
 //
+// What many calls share bounds what an outage costs: a [Budget], such as [RetryBudget], the
+// retries, and a [Breaker] the calls. A policy has neither unless it is given one. A
+// [Hedge] asks twice where the first answer is slow. One [Observer] hears of all of them.
+//
+// A definitive error comes back as the operation returned it, to errors.Is and errors.As. Where a
+// policy gives up, the error is an [*Error] that tells why, and matches the last one.
+//
+// Packages beside this one carry HTTP calls (backoffhttp), SQL transactions (backoffsql) and calls
+// of other clients (plug), log (backoffslog), count (backoffmetrics), read policies from
+// files (spec) and know those of other systems (presets). Those below contrib, such as
+// backoffgrpc, are modules of their own.
+//
 // Everywhere in the package 0 means the documented default and a negative number
 // means no limit. An attempt counts the first call, a retry does not. A delay is
 // what the schedule says, a wait is what is slept, a hint is what a server asked
@@ -184,8 +196,12 @@ type Doer interface {
 	Do(ctx context.Context, op func(context.Context) error) error
 }
 
-// DoValue is d.Do for an operation that also returns a value. It returns what op
-// returned last, the value also beside an error: a last response is not lost.
+// DoValue is d.Do for an operation that also returns a value:
+//
+//	page, err := backoff.DoValue(ctx, &policy, fetch)
+//
+// It returns what op returned last, the value also beside an error: a last response is not
+// lost.
 //
 // With the types of this package it costs what their Do costs, and op stays on the
 // caller's stack. A Doer of another type gets its call through a second goroutine,

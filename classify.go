@@ -56,8 +56,11 @@ type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
 // accepts. Any func(error) bool that a client library offers fits, such as
-// storage.ShouldRetry or pgconn.SafeToRetry.
+// storage.ShouldRetry or pgconn.SafeToRetry. A nil one is no opinion, as a nil Classifier is.
 func RetryIf(retryable func(error) bool) Classifier {
+	if retryable == nil {
+		return nil
+	}
 	return func(err error) Class {
 		if err != nil && retryable(err) {
 			return ClassRetryable
@@ -84,7 +87,7 @@ func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
 
 // Permanent marks err as final: no policy of this package tries again, however
 // deep the mark is wrapped or joined, and however policies are nested. The mark
-// shows neither in the text nor to errors.Is and errors.As. Permanent(nil) is nil.
+// shows neither in the text nor to errors.Is and errors.As, but to ==. Permanent(nil) is nil.
 //
 // A sentinel may be marked once, where it is declared, and then costs nothing.
 func Permanent(err error) error { return Mark(err, ClassPermanent) }

@@ -334,6 +334,7 @@ func TestRetryIfRetriesExactlyWhatItsPredicateAccepts(t *testing.T) {
 	require.Equal(t, backoff.ClassRetryable, classify(fmt.Errorf("op: %w", io.ErrShortBuffer)))
 	require.Equal(t, backoff.ClassPermanent, classify(syscall.ECONNREFUSED))
 	require.Equal(t, backoff.ClassPermanent, backoff.RetryIf(func(error) bool { return true })(nil))
+	require.Nil(t, backoff.RetryIf(nil), "a predicate that was not given is no opinion")
 	policy := backoff.Policy{Classify: classify}
 	require.False(t, policy.Retryable(syscall.ECONNREFUSED))
 	require.False(t, policy.Retryable(nil))

@@ -71,7 +71,7 @@ func (r Reason) String() string {
 
 // Error is what a policy returns when it gives up. It matches, by errors.Is and
 // errors.As, the operation's last error with its whole tree, and the sentinel of
-// the reason: [ErrExhausted], [ErrBudget], or the context's error and cause.
+// the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error and cause.
 //
 // It is permanent to every policy around this one, so that nested loops do not
 // multiply, and says so to the loops of other libraries by method. Only where the
@@ -81,7 +81,7 @@ func (r Reason) String() string {
 // AttemptTimeout, Idempotency, or a Budget other than [RetryBudget]. Without
 // any of these a policy does not look at the clock until there is something to wait
 // for, as that would cost more than the rest of a successful call; then Elapsed leaves
-// out the first attempt.
+// out the first attempt, and is 0 where that was the only one.
 type Error struct {
 	Name     string        // of the policy
 	Attempts int           // made, the first included, since the call began or its last Progress

@@ -103,6 +103,24 @@ func TestATimedOutAttemptIsNamed(t *testing.T) {
 	})
 }
 
+// The clock is read when an attempt has failed. Of that attempt it tells nothing, so that
+// "in 3µs" would be untrue. Real time, as none passes in a bubble; nothing is waited for.
+func TestTheTimeOfOneAttemptIsNotToldWhereNobodyMeasuredIt(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var events []backoff.Event
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
+	policy.Observer = func(_ context.Context, e backoff.Event) { events = append(events, e) }
+	fail := func(context.Context) error { return errBoom }
+
+	require.Zero(t, gaveUp(t, policy.Do(ctx, fail)).Elapsed)
+	require.Zero(t, events[0].Elapsed)
+
+	policy.MaxElapsed = time.Minute
+	require.NotZero(t, gaveUp(t, policy.Do(ctx, fail)).Elapsed)
+	require.NotZero(t, events[1].Elapsed)
+}
+
 // The doc comment of Error says from when Elapsed counts. Two attempts and one wait
 // of a second each are three seconds, or two without the first attempt.
 func TestElapsedCountsFromTheBeginningIfAnythingNeedsTheClock(t *testing.T) {

@@ -122,21 +122,24 @@ func TestTwoCallsUnderOnePolicyKeepTheirOwnWaits(t *testing.T) {
 // sony/gobreaker's distributed breaker holds a lock of the whole fleet while the call
 // runs: of 20 healthy ones one ran at a time. cep21/circuit and hystrix-go admit 10.
 func TestABreakerHoldsNothingWhileCallsRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b backoff.Breaker
-		began := time.Now()
-		var all sync.WaitGroup
-		for range 500 {
-			all.Go(func() {
-				if err := b.Do(t.Context(), func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil }); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		require.Equal(t, 10*time.Millisecond, time.Since(began), "all at the same time")
-		require.EqualValues(t, 500, b.Stats().Successes)
-	})
+	for name, b := range map[string]*backoff.Breaker{"alone": {}, "in a fleet": {Name: "shared", Shared: new(rumour)}} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { holdsNothing(t, b) }) })
+	}
+}
+
+func holdsNothing(t *testing.T, b *backoff.Breaker) {
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 500 {
+		all.Go(func() {
+			if err := b.Do(t.Context(), func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 10*time.Millisecond, time.Since(began), "all at the same time")
+	require.EqualValues(t, 500, b.Stats().Successes)
 }
 
 // failsafe-go's default opens at the first failure.

@@ -41,8 +41,8 @@ type Policy struct {
 	// that would begin exactly then is made, unless AttemptTimeout would leave it no time. 0 and
 	// negative mean no limit.
 	MaxElapsed time.Duration
-	// AttemptTimeout limits each attempt by its context: AttemptTimeout.Delay(1) is the time of
-	// the first one, and so on; 0 leaves one unlimited. What it ends is retried,
+	// AttemptTimeout limits each attempt by its context, such as Constant(2 * time.Second):
+	// AttemptTimeout.Delay(1) is the time of the first one, and so on; 0 leaves one unlimited. What it ends is retried,
 	// unlike what the caller's context ends. The context of an attempt is cancelled
 	// when the attempt returns, so what it returns must not depend on it. nil means no limit.
 	AttemptTimeout Schedule
@@ -83,9 +83,10 @@ type Policy struct {
 // does, even if ctx ended meanwhile, as a result must not be lost. If ctx has ended
 // before the first attempt, op is not called.
 //
-// A definitive error comes back as it is, marked [Permanent]. Otherwise the error
-// is an [*Error]: it matches op's last error, and tells why the call ended. An
-// invalid policy is refused before the first attempt, with the error of Validate.
+// A definitive error comes back as it is, marked [Permanent]: errors.Is and errors.As see
+// through the mark, == does not. Otherwise the error is an [*Error]: it matches op's last
+// error, and tells why the call ended. An invalid policy is refused before the first
+// attempt, with the error of Validate.
 //
 // op gets ctx, or a context derived from it where AttemptTimeout or [Keyed] ask for
 // one. A panic in op passes through. While op succeeds Do allocates nothing, takes no
@@ -886,6 +887,12 @@ func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
 	return wait, why
 }
 
+// measured reports whether the time since began tells anything. What was read when the first
+// attempt had failed, for what to do next, tells nothing of that attempt.
+func (r *Run) measured() bool {
+	return !r.began.IsZero() && (r.number > 1 || r.began != r.now || r.policy.elaborate())
+}
+
 // fits reports whether an attempt after wait would still be within the call's time.
 func (r *Run) fits(wait time.Duration) Reason {
 	p := r.policy
@@ -954,6 +961,7 @@ func (r *Run) wake() { r.slept = clock.Now().Sub(r.now) }
 // cancelled ends a call whose context ended while no attempt was under way.
 func (r *Run) cancelled() {
 	r.settle(OutcomeNotSent)
+	r.now = clock.Now() // what was slept counts as elapsed
 	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, 0)
 }
 
@@ -1025,7 +1033,7 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 			e.limit = deadline.Sub(r.now)
 		}
 	}
-	if !r.began.IsZero() {
+	if r.measured() {
 		e.Elapsed = clock.Now().Sub(r.began)
 	}
 	r.end(why, c, e)
@@ -1056,7 +1064,7 @@ func (r *Run) notify(e *Event) {
 	e.Attempt = r.number - r.paid
 	e.Slept = r.slept
 	e.MaxAttempts = r.policy.maxAttempts()
-	if !r.began.IsZero() {
+	if r.measured() {
 		e.Elapsed = clock.Now().Sub(r.began)
 	}
 	e.Header = headerOf(e.Err)

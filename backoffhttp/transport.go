@@ -125,7 +125,8 @@ type Transport struct {
 
 // Client returns a client whose transport is a [Transport] with the policy, over
 // [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout; give its
-// requests a context that ends, or the policy an AttemptTimeout.
+// requests a context that ends, or the policy an AttemptTimeout. As every Transport it has a
+// budget and a breaker for each host: until something has succeeded there, two retries in all.
 func Client(policy backoff.Policy) *http.Client {
 	return &http.Client{Transport: &Transport{Policy: policy}}
 }

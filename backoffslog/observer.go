@@ -17,7 +17,7 @@
 //	wait          the same with jitter, hint and budget: what will be slept
 //	slept         what was slept before this attempt
 //	hint          what the server asked for
-//	elapsed       since the call began, as in backoff.Error
+//	elapsed       since the call began, as in backoff.Error; left out where that is 0
 //	reason        why the call ended or was refused
 //	waiting       true if the call ended between two attempts
 //	header        a group, of the response's headers that Options names
@@ -111,7 +111,7 @@ func endLevel(why backoff.Reason) slog.Level {
 	return slog.LevelWarn
 }
 
-// New returns an [backoff.Observer] that writes to l, with the context of the call, so
+// New returns a [backoff.Observer] that writes to l, with the context of the call, so
 // that handlers which add a trace find it. A nil l means slog.Default at the time of each
 // event. It is safe for concurrent use; one may serve any number of policies, hedges and
 // breakers, and should, as PerSecond counts for each Observer by itself.

@@ -93,7 +93,7 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 			{
 				"level": "INFO", "msg": "retry", "operation": "fetch", "attempt": 1.0, "max_attempts": 3.0,
 				"class": "unknown", "error": "boom", "error_type": "*errors.errorString",
-				"delay": 2 * s, "wait": s, "slept": 0.0, "elapsed": 0.0,
+				"delay": 2 * s, "wait": s, "slept": 0.0,
 			},
 			{
 				"level": "INFO", "msg": "retry", "operation": "fetch", "attempt": 2.0, "max_attempts": 3.0,

@@ -81,7 +81,7 @@ func addTimes(r *slog.Record, e *backoff.Event) {
 	if e.Hint > 0 {
 		r.AddAttrs(slog.Duration("hint", e.Hint))
 	}
-	if again || e.Kind == backoff.EventGiveUp || e.Elapsed > 0 {
+	if e.Elapsed > 0 {
 		r.AddAttrs(slog.Duration("elapsed", e.Elapsed))
 	}
 }

@@ -99,8 +99,12 @@ func (c *call) refused(err error) bool {
 		error
 		SQLState() string
 	}](err)
-	return ok && refusal(e.SQLState())
+	return ok && refusal(e.SQLState()) || rolledBack(err)
 }
+
+// rolledBack knows pgx.ErrTxCommitRollback, which has nothing but its text: PostgreSQL answers a COMMIT by
+// ROLLBACK where a statement failed and fn swallowed its error.
+func rolledBack(err error) bool { return err.Error() == "commit unexpectedly resulted in rollback" }
 
 // refusal reports whether a SQLSTATE is the server's word that it did not commit. It is not where it says
 // so itself (40003, 08007), where the connection or the server goes down, when a commit may

@@ -51,7 +51,7 @@ var (
 // fn gets the context of the attempt and must use it; it may be called several times, so what it
 // changes outside of the transaction must bear that. It must neither commit nor roll back. It
 // must return the errors of its statements, wrapped if it likes: an error it swallows cannot be known for
-// a deadlock, and leaves a transaction that commits nothing. Savepoints are fn's own affair: Tx makes none and
+// a deadlock, and leaves a transaction that commits nothing, as the COMMIT then tells (pgx). Savepoints are fn's own affair: Tx makes none and
 // knows none. A Tx within fn is another transaction, on another connection. If fn panics or
 // leaves its goroutine, the transaction is rolled back, and the panic goes on.
 //

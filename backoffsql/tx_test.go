@@ -144,6 +144,15 @@ func TestTxRepeatsACommitThatWasRefused(t *testing.T) {
 	require.EqualError(t, err, "SQLSTATE 23505")
 }
 
+// As pgx says it. There is no doubt, and nothing that a repetition would mend.
+func TestASwallowedErrorRollsBackAndIsNoDoubtfulCommit(t *testing.T) {
+	f := &fake{commit: times(9, errors.New("commit unexpectedly resulted in rollback"))}
+	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)
+	require.EqualError(t, err, "commit unexpectedly resulted in rollback")
+	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
+	require.Equal(t, "begin work commit", strings.Join(f.log, " "))
+}
+
 func TestTxGivesAllAttemptsOneKey(t *testing.T) {
 	f := &fake{exec: times(2, state("40001"))}
 	keys := map[string]bool{}

@@ -3,6 +3,7 @@ package backofftest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -65,14 +66,18 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 		}
 	}
 	var first []time.Duration
+	var err error
 	each(func(delay, prev time.Duration, u float64) {
 		d := j(delay, prev, u)
-		if d < 0 {
-			t.Fatalf("a delay of %v after a wait of %v, and a draw of %v, give a wait of %v, want 0 or more: the arithmetic must saturate", delay, prev, u, d)
+		if d < 0 && err == nil {
+			err = fmt.Errorf("a delay of %v after a wait of %v, and a draw of %v, give a wait of %v, want 0 or more: the arithmetic must saturate", delay, prev, u, d)
 		}
 		first = append(first, d)
 	})
-	err := crowd(16, func(int) (err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = crowd(16, func(int) (err error) {
 		i := 0
 		each(func(delay, prev time.Duration, u float64) {
 			if j(delay, prev, u) != first[i] {

@@ -37,14 +37,56 @@ func TestTheTestsThatDocumentsNameExist(t *testing.T) {
 	}
 }
 
+var (
+	fenced   = regexp.MustCompile("(?s)```.*?```")
+	pointing = regexp.MustCompile(`\]\(([^):\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	unlinked = regexp.MustCompile(`[^\pL\pN _-]`)
+)
+
+// Links to other sites are left to their readers.
+func TestLinksWithinTheDocumentsLeadSomewhere(t *testing.T) {
+	count := 0
+	walkNamed(t, ".md", func(name, text string) {
+		for _, m := range pointing.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			count++
+			file, anchor, _ := strings.Cut(m[1], "#")
+			if file = filepath.Join(filepath.Dir(name), file); strings.HasPrefix(m[1], "#") {
+				file = name
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if anchor != "" && !anchors(t, file)[anchor] {
+				t.Errorf("%s: there is no heading for %s", name, m[1])
+			}
+		}
+	})
+	if count < 50 {
+		t.Errorf("%d links: are the documents still read?", count)
+	}
+}
+
+// anchors are the headings of a document, as links spell them.
+func anchors(t *testing.T, name string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, name), ""), -1) {
+		all[strings.ReplaceAll(unlinked.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return all
+}
+
 // walk reads the files of the repository with such names.
 func walk(t *testing.T, suffix string, read func(text string)) {
+	walkNamed(t, suffix, func(_, text string) { read(text) })
+}
+
+func walkNamed(t *testing.T, suffix string, read func(name, text string)) {
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, suffix) {
 			return err
 		}
 		text, err := os.ReadFile(name)
-		read(string(text))
+		read(name, string(text))
 		return err
 	})
 	if err != nil {

@@ -70,16 +70,6 @@ func TestTheREADMEBeginsWithAnExample(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
-
-func TestTheLinksOfTheREADMELeadSomewhere(t *testing.T) {
-	for _, match := range link.FindAllStringSubmatch(read(t, readme), -1) {
-		if _, err := os.Stat(filepath.Join("..", match[1])); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func blocks(text string) []block {
 	var found []block
 	inside := false

@@ -13,7 +13,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// ErrTripped is the Last of an [backoff.OpenError] where the breaker was opened by what
+// ErrTripped is the Last of a [backoff.OpenError] where the breaker was opened by what
 // other processes saw.
 var ErrTripped = errors.New("fleet: other processes found the service down")
 

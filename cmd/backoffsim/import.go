@@ -137,7 +137,13 @@ type object struct {
 
 func parseObject(path string, text []byte) (*object, error) {
 	o := &object{path: path, read: map[string]bool{}}
-	if json.Unmarshal(text, &o.members) != nil || o.members == nil {
+	err := json.Unmarshal(text, &o.members)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok { // only of a whole file
+		before := text[:max(syntax.Offset-1, 0)] // the offset is behind what is wrong
+		line, column := 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
+		return nil, fmt.Errorf("line %d, column %d: %w", line, column, syntax)
+	}
+	if err != nil || o.members == nil {
 		return nil, refusal(path, text, "an object")
 	}
 	return o, nil

@@ -145,6 +145,8 @@ func TestAnImportRefusesWithPathAndValue(t *testing.T) {
 		`{"methodConfig":[{"name":[{"service":"a"}],"hedgingPolicy":{},"retryPolicy":{}}]}`: `methodConfig[0] has a retryPolicy and a hedgingPolicy: retry or hedge, not both`,
 		`{"maxAttempts": 3}`:                     `has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries`,
 		`[1]`:                                    `the file is [1], want an object`,
+		"{\n  \"methodConfig\": [,]\n}":          `line 2, column 20: invalid character ',' looking for beginning of value`,
+		"{":                                      `line 1, column 1: unexpected end of JSON input`,
 		istio(""):                                `spec.http[0].retries.attempts is not there, want a whole number of 0 or more`,
 		istio("attempts: -1"):                    `spec.http[0].retries.attempts is -1, want a whole number of 0 or more`,
 		istio("attempts: 3, perTryTimeout: 2"):   `spec.http[0].retries.perTryTimeout is 2, want a duration such as "2s"`,

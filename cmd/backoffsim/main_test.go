@@ -134,6 +134,9 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"chain -fault 0 -find-cliff dip":         `backoffsim chain: -must-recover and -find-cliff want a fault, with calls that go on after it`,
 		"dip -svg no/such/x.svg":                 `backoffsim dip: no/such/x.svg cannot be written: there is no directory no/such`,
 		"dip -trace testdata/trace.csv":          `backoffsim dip: -trace has calls for 3s, and the fault ends at 40s: want -fault-at and -fault to leave 5s of them, or -fault 0`,
+		"dip -rate 0":                            `backoffsim dip: 0 of -rate, -every, -users and -trace are given, want one`,
+		"dip -rate 1e12":                         `backoffsim dip: -rate is 1e+12, want more than 0 calls per second, and at most 100000000`,
+		"dip -horizon 1s":                        `backoffsim dip: -fault-at + -fault is 40s, want less than the -horizon of 1s`,
 		"version 2":                              `backoffsim version: "2" is no flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {

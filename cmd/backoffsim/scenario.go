@@ -140,12 +140,14 @@ func asFlags(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := strings.TrimPrefix(err.Error(), "scenario: ")
-	field, rest, _ := strings.Cut(text, " ")
-	if name, ok := flagNames[field]; ok {
-		return errors.New(name + " " + rest)
+	words := strings.Split(strings.TrimPrefix(err.Error(), "scenario: "), " ")
+	for i, word := range words {
+		field := strings.TrimRight(word, ",")
+		if name, ok := flagNames[field]; ok {
+			words[i] = name + word[len(field):]
+		}
 	}
-	return errors.New(text)
+	return errors.New(strings.Join(words, " "))
 }
 
 func (f *scenarioFlags) applyServer(s *sim.Scenario, given map[string]bool) error {

@@ -77,7 +77,10 @@ func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue 
 	if e.Kind == backoff.EventRetry || e.Kind == backoff.EventReconnect {
 		all = append(all, seconds(keyDelay, e.Delay), seconds(keyWait, e.Wait))
 	}
-	all = append(all, seconds(keySlept, e.Slept), seconds(keyElapsed, e.Elapsed))
+	all = append(all, seconds(keySlept, e.Slept))
+	if e.Elapsed > 0 { // else nobody measured it
+		all = append(all, seconds(keyElapsed, e.Elapsed))
+	}
 	if e.Hint > 0 {
 		all = append(all, seconds(keyHint, e.Hint))
 	}

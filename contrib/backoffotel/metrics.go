@@ -20,7 +20,7 @@ const (
 	outcomeLost    = "lost"
 )
 
-// Metrics returns an [backoff.Observer] that counts by mp; nil means the global
+// Metrics returns a [backoff.Observer] that counts by mp; nil means the global
 // MeterProvider. One may serve any number of policies, hedges and breakers, and is safe for
 // concurrent use. All metrics have the attribute backoff.operation, the name of what they
 // tell of; beside it:

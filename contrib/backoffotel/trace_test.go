@@ -32,6 +32,7 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 
 		events := exporter.GetSpans()[0].Events
 		require.Len(t, events, 5)
+		require.NotContains(t, values(events[0].Attributes), "backoff.elapsed", "nobody measured the first attempt")
 		require.Equal(t, "backoff.retry", events[1].Name)
 		require.Equal(t, map[string]any{
 			"backoff.operation": "fetch", "backoff.attempt": int64(2), "backoff.max_attempts": int64(3), "http.request.resend_count": int64(2),

@@ -36,7 +36,7 @@ func (s *Scenario) checkTraffic() error {
 	case kinds != 1:
 		return fmt.Errorf("%d of Rate, Every, Users and Trace are given, want one", kinds)
 	case s.Rate != 0 && !(s.Rate > 0 && s.Rate <= mostCalls):
-		return wrong("Rate", s.Rate, "more than 0 calls per second")
+		return wrong("Rate", s.Rate, fmt.Sprintf("more than 0 calls per second, and at most %d", mostCalls))
 	case s.Every < 0:
 		return wrong("Every", s.Every, "more than 0")
 	case s.Users < 0 || s.Users > mostUsers:

@@ -107,6 +107,7 @@ func TestPermanentErrorsComeBackBare(t *testing.T) {
 		require.Len(t, r.at, 1, name)
 		require.ErrorIs(t, r.err, errGone)
 		require.Equal(t, bare[name], r.err.Error() == errGone.Error(), "%s: %v", name, r.err)
+		require.Equal(t, name == "4" || name == "5", r.err == errGone, name)
 	}
 }
 
