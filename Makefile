@@ -13,6 +13,7 @@ COVER_MIN ?= 100.0
 BENCH     ?= .
 BENCHTIME ?= 1s
 COUNT     ?= 1
+RUN       ?= .
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -52,8 +53,8 @@ test: ## Run the tests that need no server, in every module
 	@echo "left out: integration tests that need servers ($(or $(INTEGRATION),no module has any)): run make integration"
 
 .PHONY: race
-race: ## Run the tests under the race detector, in random order; not in SLOW modules
-	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...)
+race: ## Run the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
+	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h ./...)
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
