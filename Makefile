@@ -16,6 +16,7 @@ COUNT     ?= 1
 RUN       ?= .
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
 
 # Without cgo the tests need no C compiler. A go.work lying about must not
 # decide which versions are tested.
@@ -77,6 +78,37 @@ lint: ## Check formatting, go vet and staticcheck, in every module
 	if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
 	$(call each,$(MODULES),$(GO) vet -tags=integration ./...)
 	$(call each,$(MODULES),$(GO) run $(STATICCHECK) -tags=integration ./...)
+
+# The modules that programs import. Of each the API directory keeps what it exported at the last
+# release, in the form of apidiff; changes.txt tells, for reviews, what it does otherwise since.
+IMPORTED := . $(filter contrib/backoff%,$(MODULES))
+API      := internal/release/api
+
+# $(call apidiff,arguments) runs it in each of these modules; $$path is the module's, $$kept the file.
+define apidiff
+	for m in $(IMPORTED); do ( \
+		cd $$m && path=$$($(GO) list -m) && kept=$(CURDIR)/$(API)/$${path##*/}.export && \
+		out=$$($(GO) run $(APIDIFF) -m $(1) $$path 2>&1) || { echo "$$out" >&2; exit 1; }; \
+		out=$$(echo "$$out" | grep -v '^Ignoring internal package '); \
+		[ -z "$$out" ] || printf '%s\n\n%s\n\n' "$$path" "$$out"; \
+	) || exit 1; done
+endef
+
+.PHONY: api
+api: ## Fail if the exported API differs from the last release, and api/changes.txt does not say so
+	@{ $(call apidiff,$$kept) } >api.out
+	@diff -u $(API)/changes.txt api.out || { \
+		echo "the exported API has changed: if it should, make api-changes, and commit what it writes"; exit 1; }
+
+.PHONY: api-changes
+api-changes: ## Write how the exported API differs from the last release
+	@{ $(call apidiff,$$kept) } >$(API)/changes.txt
+	@cat $(API)/changes.txt
+
+.PHONY: api-baseline
+api-baseline: ## Keep the exported API as that of a release
+	@$(call apidiff,-w $$kept)
+	@: >$(API)/changes.txt
 
 # Until Go 1.27 a fuzz run could end in a bare "context deadline exceeded" when
 # FUZZTIME was over (go.dev/issue/75804). A finding names a failing input or a
@@ -153,7 +185,7 @@ cross: ## Test the root module on 386; vet and build it for other systems
 
 .PHONY: ci
 ci: FUZZTIME := 3s
-ci: lint tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 3s a target
+ci: lint api tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 3s a target
 
 # Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
 # printed.
