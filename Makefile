@@ -17,6 +17,7 @@ RUN       ?= .
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # Without cgo the tests need no C compiler. A go.work lying about must not
 # decide which versions are tested.
@@ -109,6 +110,11 @@ api-changes: ## Write how the exported API differs from the last release
 api-baseline: ## Keep the exported API as that of a release
 	@$(call apidiff,-w $$kept)
 	@: >$(API)/changes.txt
+
+# It asks vuln.go.dev, whose answer changes without a commit, and so is no part of ci.
+.PHONY: vuln
+vuln: ## Fail if what users build with calls anything with a known vulnerability; needs the network
+	$(call each,$(IMPORTED) $(filter cmd/%,$(MODULES)),$(GO) run $(GOVULNCHECK) ./...)
 
 # Until Go 1.27 a fuzz run could end in a bare "context deadline exceeded" when
 # FUZZTIME was over (go.dev/issue/75804). A finding names a failing input or a
