@@ -14,6 +14,7 @@ BENCH     ?= .
 BENCHTIME ?= 1s
 COUNT     ?= 1
 RUN       ?= .
+CALLS     ?= 10000000
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
@@ -147,6 +148,12 @@ bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with th
 		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) . || break; \
 		i=$$((i + 1)); \
 	done | $(GO) run ./ratios; }
+
+# make test makes 20,000 of them. Ten million take a quarter of an hour of processor time. With a heap so
+# small a collector left to itself would run every millisecond.
+.PHONY: soak
+soak: ## Make CALLS calls (ten million) through a network that fails, and hold that nothing is left of them
+	CALLS=$(CALLS) GOGC=400 $(GO) test -C internal/soak -count=1 -timeout=6h -v .
 
 # With SIM=full the tests of the simulator run the tables at the size they were published, and
 # print them. It takes a quarter of an hour or so, on one core.
