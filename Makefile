@@ -90,8 +90,7 @@ API      := internal/release/api
 define apidiff
 	for m in $(IMPORTED); do ( \
 		cd $$m && path=$$($(GO) list -m) && kept=$(CURDIR)/$(API)/$${path##*/}.export && \
-		out=$$($(GO) run $(APIDIFF) -m $(1) $$path 2>&1) || { echo "$$out" >&2; exit 1; }; \
-		out=$$(echo "$$out" | grep -v '^Ignoring internal package '); \
+		out=$$($(GO) run $(APIDIFF) -m $(1) $$path 2>$(CURDIR)/api.log) || { cat $(CURDIR)/api.log >&2; exit 1; }; \
 		[ -z "$$out" ] || printf '%s\n\n%s\n\n' "$$path" "$$out"; \
 	) || exit 1; done
 endef
