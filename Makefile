@@ -13,8 +13,12 @@ COVER_MIN ?= 100.0
 BENCH     ?= .
 BENCHTIME ?= 1s
 COUNT     ?= 1
+RUN       ?= .
+CALLS     ?= 10000000
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # Without cgo the tests need no C compiler. A go.work lying about must not
 # decide which versions are tested.
@@ -53,8 +57,8 @@ test: ## Run the tests that need no server, in every module
 	@echo "left out: integration tests that need servers ($(or $(INTEGRATION),no module has any)): run make integration"
 
 .PHONY: race
-race: ## Run the tests under the race detector, in random order; not in SLOW modules
-	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...)
+race: ## Run the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
+	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h ./...)
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
@@ -77,6 +81,41 @@ lint: ## Check formatting, go vet and staticcheck, in every module
 	if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
 	$(call each,$(MODULES),$(GO) vet -tags=integration ./...)
 	$(call each,$(MODULES),$(GO) run $(STATICCHECK) -tags=integration ./...)
+
+# The modules that programs import. Of each the API directory keeps what it exported at the last
+# release, in the form of apidiff; changes.txt tells, for reviews, what it does otherwise since.
+IMPORTED := . $(filter contrib/backoff%,$(MODULES))
+API      := internal/release/api
+
+# $(call apidiff,arguments) runs it in each of these modules; $$path is the module's, $$kept the file.
+define apidiff
+	for m in $(IMPORTED); do ( \
+		cd $$m && path=$$($(GO) list -m) && kept=$(CURDIR)/$(API)/$${path##*/}.export && \
+		out=$$($(GO) run $(APIDIFF) -m $(1) $$path 2>$(CURDIR)/api.log) || { cat $(CURDIR)/api.log >&2; exit 1; }; \
+		[ -z "$$out" ] || printf '%s\n\n%s\n\n' "$$path" "$$out"; \
+	) || exit 1; done
+endef
+
+.PHONY: api
+api: ## Fail if the exported API differs from the last release, and api/changes.txt does not say so
+	@{ $(call apidiff,$$kept) } >api.out
+	@diff -u $(API)/changes.txt api.out || { \
+		echo "the exported API has changed: if it should, make api-changes, and commit what it writes"; exit 1; }
+
+.PHONY: api-changes
+api-changes: ## Write how the exported API differs from the last release
+	@{ $(call apidiff,$$kept) } >$(API)/changes.txt
+	@cat $(API)/changes.txt
+
+.PHONY: api-baseline
+api-baseline: ## Keep the exported API as that of a release
+	@$(call apidiff,-w $$kept)
+	@: >$(API)/changes.txt
+
+# It asks vuln.go.dev, whose answer changes without a commit, and so is no part of ci.
+.PHONY: vuln
+vuln: ## Fail if what users build with calls anything with a known vulnerability; needs the network
+	$(call each,$(IMPORTED) $(filter cmd/%,$(MODULES)),$(GO) run $(GOVULNCHECK) ./...)
 
 # Until Go 1.27 a fuzz run could end in a bare "context deadline exceeded" when
 # FUZZTIME was over (go.dev/issue/75804). A finding names a failing input or a
@@ -128,6 +167,12 @@ bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTI
 bench-page: ## Write docs/benchmarks.md again, from the output of the last bench-docs
 	@cd internal/bench && $(GO) run ./ratios -write ../../docs/benchmarks.md <bench.out >/dev/null
 
+# make test makes 20,000 of them. Ten million take a quarter of an hour of processor time. With a heap so
+# small a collector left to itself would run every millisecond.
+.PHONY: soak
+soak: ## Make CALLS calls (ten million) through a network that fails, and hold that nothing is left of them
+	CALLS=$(CALLS) GOGC=400 $(GO) test -C internal/soak -count=1 -timeout=6h -v .
+
 # With SIM=full the tests of the simulator run the tables at the size they were published, and
 # print them. It takes a quarter of an hour or so, on one core.
 .PHONY: sim
@@ -171,7 +216,7 @@ cross: ## Test the root module on 386; vet and build it for other systems
 
 .PHONY: ci
 ci: FUZZTIME := 3s
-ci: lint tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 3s a target
+ci: lint api tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 3s a target
 
 # Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
 # printed.

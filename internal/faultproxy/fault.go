@@ -59,7 +59,7 @@ func ResetAfter(n int64) Fault { return Fault{kind: resetAnswer, bytes: n} }
 func Truncate(n int64) Fault { return Fault{kind: truncate, bytes: n} }
 
 // Stall passes n bytes of the answer on and holds the rest back for d. A d of 0 or less
-// holds it back until the connection ends.
+// holds it back until the connection ends, or the client has ended its half of it.
 func Stall(n int64, d time.Duration) Fault { return Fault{kind: stall, bytes: n, delay: d} }
 
 // Trickle passes the answer on in pieces of n bytes, at least 1, with a pause of d before

@@ -20,6 +20,7 @@ type link struct {
 	asked    int64 // bytes of the request that were passed on
 	given    int64 // bytes of the answer that were
 
+	left  chan struct{} // closed when the client has sent its last
 	end   sync.Once
 	ended chan struct{}
 }
@@ -45,7 +46,10 @@ func (l *link) run() {
 	default:
 	}
 	var up sync.WaitGroup
-	up.Go(func() { l.copy(l.target, l.client, l.request) })
+	up.Go(func() {
+		defer close(l.left)
+		l.copy(l.target, l.client, l.request)
+	})
 	l.copy(l.client, l.target, l.answer)
 	up.Wait()
 }
@@ -178,16 +182,20 @@ func (l *link) write(dst *net.TCPConn, p []byte) bool {
 	return true
 }
 
-// pause reports whether the link outlived it.
+// pause reports whether the link outlived it. One without an end lasts until the client leaves:
+// of a client that closes in good order nothing more is heard.
 func (l *link) pause(d time.Duration) bool {
-	var after <-chan time.Time // for ever
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		after = timer.C
+	if d <= 0 {
+		select {
+		case <-l.left:
+		case <-l.ended:
+		}
+		return false
 	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-after:
+	case <-timer.C:
 		return true
 	case <-l.ended:
 		return false

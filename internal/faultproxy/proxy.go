@@ -174,7 +174,7 @@ func (p *Proxy) accept(l net.Listener) {
 }
 
 func (p *Proxy) admit(client *net.TCPConn) {
-	l := &link{proxy: p, client: client, ended: make(chan struct{})}
+	l := &link{proxy: p, client: client, left: make(chan struct{}), ended: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

@@ -154,6 +154,21 @@ func TestStallForEverEndsWithTheConnection(t *testing.T) {
 	require.EqualValues(t, 1, r.effects.Load())
 }
 
+// A client that has read all it got closes in good order, and so the proxy is not told by a reset.
+func TestStallForEverLeavesNothingWhenTheClientIsGone(t *testing.T) {
+	r := scripted(t, faultproxy.Stall(20, 0))
+	before := runtime.NumGoroutine()
+	conn, err := net.Dial("tcp", r.Addr())
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, make([]byte, 20))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, // Eventually has one
+		5*time.Second, time.Millisecond)
+}
+
 func TestTrickleTakesItsTime(t *testing.T) {
 	r := scripted(t, faultproxy.Trickle(50, 10*time.Millisecond), faultproxy.Trickle(0, time.Nanosecond))
 	begun := time.Now()

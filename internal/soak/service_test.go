@@ -1,0 +1,115 @@
+package soak
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// service carries calls out, and writes down which. It fails now and then itself, and says so in
+// the ways that servers have.
+type service struct {
+	http     *http.Server
+	addr     string
+	requests atomic.Int64
+
+	done  ledger // calls that had their effect
+	twice ledger // those that had it again
+}
+
+// records is what the service remembers of calls under a key: those of seconds, where a call
+// takes milliseconds.
+const records = 16384
+
+func startService(calls int) (*service, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &service{addr: l.Addr().String(), done: newLedger(calls), twice: newLedger(calls)}
+	store := &backoffhttp.MemoryStore{MaxRecords: records, Keep: time.Nanosecond}
+	once := backoffhttp.Dedup(backoffhttp.SingleTenant, backoffhttp.DedupOptions{Store: store})
+	fill(once)
+	mux := http.NewServeMux()
+	mux.Handle(keyed.path(), once(http.HandlerFunc(s.carryOut)))
+	mux.HandleFunc("/", s.carryOut)
+	s.http = &http.Server{Handler: s.reluctant(mux)}
+	go s.http.Serve(l)
+	return s, nil
+}
+
+// fill has as many calls remembered from the beginning as there will be.
+func fill(once func(http.Handler) http.Handler) {
+	h := once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, receipt(0)) }))
+	for n := range records {
+		req := httptest.NewRequest(http.MethodPost, keyed.path()+"0", strings.NewReader("0"))
+		req.Header.Set(backoffhttp.HeaderIdempotencyKey, fmt.Sprintf("%032d", n))
+		h.ServeHTTP(httptest.NewRecorder(), req)
+	}
+}
+
+// missing says which calls are answered 404, whenever they come.
+func missing(call int) bool { return call%499 == 498 }
+
+// reluctant lets most requests through.
+func (s *service) reluctant(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := s.requests.Add(1)
+		switch u := draw(2, n); {
+		case u < 0.00001 && r.Method == http.MethodPut:
+			refuse(w, http.StatusServiceUnavailable, "Retry-After", "1")
+		case u < 0.0005 && r.Method == http.MethodPut:
+			refuse(w, http.StatusServiceUnavailable, "Retry-After", "86400")
+		case u < 0.005:
+			refuse(w, http.StatusServiceUnavailable, "Retry-After-Ms", "2")
+		case u < 0.007:
+			refuse(w, http.StatusTooManyRequests, "Retry-After-Ms", "1")
+		case u < 0.008:
+			refuse(w, http.StatusServiceUnavailable, "X-Should-Retry", "false")
+		case u < 0.01:
+			refuse(w, http.StatusBadGateway, "Cache-Control", "no-store")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func refuse(w http.ResponseWriter, status int, header, value string) {
+	w.Header().Set(header, value)
+	w.WriteHeader(status)
+}
+
+// carryOut does what is asked for, which GET is nothing.
+func (s *service) carryOut(w http.ResponseWriter, r *http.Request) {
+	_, number, _ := strings.Cut(r.URL.Path[1:], "/")
+	call, err := strconv.Atoi(number)
+	if err != nil || call >= 64*len(s.done) {
+		http.Error(w, "no call", http.StatusBadRequest)
+		return
+	}
+	if body, err := io.ReadAll(r.Body); err != nil || r.Method != http.MethodGet && string(body) != number {
+		http.Error(w, "not what was sent", http.StatusBadRequest)
+		return
+	}
+	if missing(call) {
+		http.NotFound(w, r)
+		return
+	}
+	if s.done.add(call) {
+		s.twice.add(call)
+	}
+	io.WriteString(w, receipt(call))
+}
+
+// receipt is the answer to a call, long enough to be cut in the middle.
+func receipt(call int) string { return fmt.Sprintf("%0300d", call) }
+
+func (s *service) close() { s.http.Close() }
