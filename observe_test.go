@@ -270,11 +270,18 @@ func TestABreakerTellsOfItsChangesInTheNameOfTheCallThatCausedThem(t *testing.T)
 	})
 }
 
-func TestAnInvalidBreakerTellsWhyItRefuses(t *testing.T) {
-	var got []backoff.Event
-	b := &backoff.Breaker{FailureRate: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-	err := b.Do(t.Context(), func(context.Context) error { return nil })
-	require.Equal(t, []backoff.Event{{Kind: backoff.EventRefused, Reason: backoff.ReasonInvalid, Err: err}}, got)
+func TestABreakerTellsWhyItRefuses(t *testing.T) {
+	for reason, prepare := range map[backoff.Reason]func(*backoff.Breaker){
+		backoff.ReasonInvalid: func(b *backoff.Breaker) { b.FailureRate = 2 },
+		backoff.ReasonOpen:    func(b *backoff.Breaker) { b.Force(backoff.ModeForcedOpen) },
+	} {
+		var got []backoff.Event
+		b := &backoff.Breaker{Name: "db"}
+		prepare(b)
+		b.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
+		err := b.Do(t.Context(), func(context.Context) error { return nil })
+		require.Equal(t, []backoff.Event{{Kind: backoff.EventRefused, Name: "db", Reason: reason, Err: err}}, got)
+	}
 }
 
 // What is announced is waited for.
