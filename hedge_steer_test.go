@@ -64,6 +64,23 @@ func TestASteeredHedgeTriesAgainAtOnceAfterAFailure(t *testing.T) {
 	require.ErrorIs(t, s.ends[0], backoff.ErrExhausted)
 }
 
+func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
+	s := steered(&backoff.Hedge{Delay: time.Hour})
+	s.sent[0](backoff.Permanent(errBoom))
+	require.Len(t, s.sent, 1)
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0], errBoom)
+}
+
+func TestASteeredHedgeMayEndWithItsAlarm(t *testing.T) {
+	s := steered(&backoff.Hedge{Delay: time.Hour, Budget: refusing(2)})
+	s.sent[0](backoff.Pushback(errBoom, time.Minute))
+	require.Empty(t, s.ends, "the server asked for a minute")
+	s.rings[1]()
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0], backoff.ErrBudget)
+}
+
 func TestASteeredHedgeThatIsInvalidSendsNothing(t *testing.T) {
 	s := steered(&backoff.Hedge{MaxExtraLoad: 2})
 	require.Empty(t, s.sent)

@@ -190,6 +190,9 @@ func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 		"failed": {[]hedgeStep{failing, failing, failing}, []backoff.Event{
 			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventHedgeLost, Attempt: 3, Delay: 500 * milli},
 			{Kind: backoff.EventGiveUp, Attempt: 3, Reason: backoff.ReasonAttempts, Err: errHedgeUnavailable, Class: backoff.ClassRetryable, Elapsed: 2 * second}}},
+		"refused by the server": {[]hedgeStep{inTime(milli, 0, answered{"7"})}, []backoff.Event{
+			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: answered{"7"}, Class: backoff.ClassPermanent, Elapsed: milli,
+				Header: answered{"7"}.ResponseHeader()}}},
 		"definitive": {[]hedgeStep{inTime(milli, 0, errHedgeInvalid)}, []backoff.Event{
 			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: errHedgeInvalid, Class: backoff.ClassPermanent, Elapsed: milli}}},
 	} {
@@ -212,12 +215,25 @@ func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 
 func TestARefusedHedgeIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []backoff.EventKind
-		h := backoff.Hedge{Delay: second, Budget: refusing(2), Observer: func(_ context.Context, e backoff.Event) { got = append(got, e.Kind) }}
+		var got []backoff.Event
+		h := backoff.Hedge{Delay: second, Budget: refusing(2), Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
 		_, err := backoff.HedgeValue(t.Context(), &h, inTime(time.Minute, 1, nil), nil)
 		require.NoError(t, err)
-		require.Equal(t, []backoff.EventKind{backoff.EventRefused, backoff.EventSuccess}, got)
+		require.Equal(t, []backoff.Event{
+			{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget, MaxAttempts: 2},
+			{Kind: backoff.EventSuccess, Attempt: 1, MaxAttempts: 2, Elapsed: time.Minute},
+		}, got)
 	})
+}
+
+func TestAHedgeThatWaitsForNothingHasNoDelay(t *testing.T) {
+	for name, h := range map[string]*backoff.Hedge{"at once": {Delay: -1}, "after a failure": {}} {
+		var got []backoff.Event
+		h.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
+		_, err := backoff.HedgeValue(t.Context(), h, inTime(0, 0, errHedgeUnavailable), nil)
+		require.Error(t, err)
+		require.Equal(t, backoff.Event{Kind: backoff.EventHedgeLost, Attempt: 2, MaxAttempts: 2}, got[0], name)
+	}
 }
 
 func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
@@ -228,6 +244,7 @@ func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Equal(t, backoff.ReasonInvalid, got[0].Reason)
 	require.Equal(t, err, got[0].Err)
+	require.Equal(t, backoff.ClassPermanent, got[0].Class)
 	require.Zero(t, got[0].Attempt)
 }
 

@@ -612,6 +612,7 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 		"Policy.Schedule: Exponential.Initial is 2s, beyond Max 1s":                                   {Schedule: backoff.Exponential{Initial: 2 * s, Max: s}},
 		"Policy.Schedule: Exponential.Multiplier is 0.99, want 0 (for 2) or at least 1":               {Schedule: backoff.Exponential{Multiplier: 0.99}},
 		"Policy.Schedule: Exponential.Multiplier is -2, want 0 (for 2) or at least 1":                 {Schedule: backoff.Exponential{Multiplier: -2}},
+		"Policy.Schedule: Exponential.Multiplier is 1e-09, want 0 (for 2) or at least 1":              {Schedule: backoff.Exponential{Multiplier: 1e-9}},
 		"Policy.Schedule: Exponential.Multiplier is NaN, want 0 (for 2) or at least 1":                {Schedule: backoff.Exponential{Multiplier: math.NaN()}},
 		"Policy.Schedule: Exponential.Multiplier is +Inf, want 0 (for 2) or at least 1":               {Schedule: backoff.Exponential{Multiplier: math.Inf(1)}},
 		"Policy.Schedule is an empty Sequence, want at least one delay":                               {Schedule: backoff.Sequence()},
@@ -637,11 +638,22 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 	}
 }
 
+func TestDoRefusesAScheduleThatIsBeyondALimitByOne(t *testing.T) {
+	for _, s := range []backoff.Schedule{
+		backoff.Exponential{Initial: -1}, backoff.Exponential{Initial: 2, Max: 1}, backoff.Exponential{Multiplier: -1}, backoff.Linear{Step: -1},
+	} {
+		op := returning(nil)
+		require.ErrorContains(t, (&backoff.Policy{Schedule: s}).Do(t.Context(), op.do), "Policy.Schedule", "%#v", s)
+		require.Empty(t, op.at)
+	}
+}
+
 func TestValidateRefusesAJitterWithImpossibleBounds(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, jitter := range map[string]backoff.Jitter{
 		"lo beyond hi": backoff.UniformJitter(2, 1), "negative lo": backoff.UniformJitter(-0.1, 1), "NaN": backoff.UniformJitter(nan, nan),
 		"NaN hi": backoff.UniformJitter(0, nan), "infinite hi": backoff.UniformJitter(0, inf),
+		"negative base": backoff.DecorrelatedJitter(-1, 0), "base beyond max": backoff.DecorrelatedJitter(2, 1),
 		"added": backoff.AddedJitter(-1), "slotted": backoff.SlottedJitter(0), "negative slot": backoff.SlottedJitter(-1),
 	} {
 		policy := backoff.Policy{Jitter: jitter}
@@ -663,6 +675,7 @@ func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 		{},
 		{MaxAttempts: -1, MaxElapsed: -1, MaxDelay: -1, MaxHint: -1},
 		{Schedule: backoff.Constant(0)},
+		{Schedule: backoff.Linear{}},
 		{Schedule: backoff.Linear{Max: -1}},
 		{Schedule: backoff.Exponential{Multiplier: 1}},
 		{Schedule: backoff.Exponential{Multiplier: math.MaxFloat64, Initial: forever}},
@@ -671,7 +684,7 @@ func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 		{Schedule: backoff.Sequence(0)},
 		{Schedule: negative{}},
 		{Jitter: backoff.UniformJitter(0, 0)}, {Jitter: backoff.UniformJitter(1, math.MaxFloat64)},
-		{Jitter: backoff.AddedJitter(0)}, {Jitter: backoff.SlottedJitter(1)}, {Jitter: backoff.DecorrelatedJitter(0, -1)},
+		{Jitter: backoff.DecorrelatedJitter(1, 1)}, {Jitter: backoff.AddedJitter(0)}, {Jitter: backoff.SlottedJitter(1)}, {Jitter: backoff.DecorrelatedJitter(0, -1)},
 	} {
 		require.NoError(t, policy.Validate(), "policy %d", i)
 	}
