@@ -550,13 +550,6 @@ func TestBreakerTellsATransitionInTheNameOfItsCall(t *testing.T) {
 	})
 }
 
-func TestBreakerWithoutAnObserverPostsNoNews(t *testing.T) {
-	var b backoff.Breaker
-	b.Trip()
-	defer b.Reset()
-	require.False(t, backoff.HasNews(&b))
-}
-
 // Under the simulator's clock there are no timers.
 func TestBreakerGoesByTheSimulatorsClock(t *testing.T) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)

@@ -428,6 +428,7 @@ func TestBreakerValidates(t *testing.T) {
 	cases := map[string]*backoff.Breaker{
 		"backoff: Breaker.FailureRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                {FailureRate: 1.5},
 		"backoff: Breaker.SlowRate is NaN, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: math.NaN()},
+		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: 1.5},
 		"backoff: Breaker.SlowRate is 1e+21, want 0 (for 0.5), a share up to 1, or a negative number for none":                                 {SlowRate: 1e21},
 		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                                            {WindowCalls: 10_001},
 		"backoff: Breaker.Successes is -1, want 0 (for 2) or more":                                                                             {Successes: -1},

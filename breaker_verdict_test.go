@@ -154,6 +154,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			require.Error(t, b.Do(ctx, wait))
+			require.Error(t, b.Do(ctx, func(context.Context) error { panic("called") }), "it has ended")
 			require.EqualValues(t, 1, b.Stats().Successes)
 			require.EqualValues(t, 1+failures, b.Stats().Failures, "what fails at once is a failure")
 			b.Trip()

@@ -547,7 +547,7 @@ func TestRetryBudgetValidate(t *testing.T) {
 		"backoff: RetryBudget.Ratio is NaN, want a number of retries per success":           {Ratio: math.NaN()},
 		"backoff: RetryBudget.Ratio is +Inf, want a number of retries per success":          {Ratio: math.Inf(1)},
 		"backoff: RetryBudget.Ratio is 1.0000005e+06, want a number of retries per success": {Ratio: 1e6 + 0.5},
-		"backoff: RetryBudget.Window is -1s, want 0 or more":                                {Window: -time.Second},
+		"backoff: RetryBudget.Window is -1ns, want 0 or more":                               {Window: -1},
 		"backoff: RetryBudget.Floor is -1, want 0 or more":                                  {Floor: -1},
 	} {
 		require.EqualError(t, b.Validate(), want)

@@ -95,6 +95,8 @@ func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
 		syscall.ECONNABORTED: backoff.ClassRetryable,
 		syscall.EPIPE:        backoff.ClassRetryable,
 		syscall.ETIMEDOUT:    backoff.ClassRetryable,
+		syscall.ENETDOWN:     backoff.ClassRetryable,
+		syscall.ENETRESET:    backoff.ClassRetryable,
 		syscall.EINTR:        backoff.ClassRetryable,
 		syscall.EMFILE:       backoff.ClassRetryable,
 		syscall.EACCES:       backoff.ClassUnknown,

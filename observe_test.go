@@ -301,6 +301,36 @@ func TestABreakerTellsWhyItRefuses(t *testing.T) {
 	}
 }
 
+func TestABudgetsRefusalOfAnAttemptSaysNothingOfItsClass(t *testing.T) {
+	for name, budget := range map[string]backoff.Budget{"asked": refusing(1), "about to depart": &leaving{}} {
+		policy := backoff.Policy{Budget: budget}
+		events := watch(&policy)
+		require.ErrorIs(t, policy.Do(t.Context(), returning(nil).do), backoff.ErrBudget)
+		require.Equal(t, []backoff.Event{{Kind: backoff.EventGiveUp, MaxAttempts: 4, Reason: backoff.ReasonBudget, Elapsed: (*events)[0].Elapsed}}, *events, name)
+	}
+}
+
+func TestTheHintThatEndedACallIsInItsLastEvent(t *testing.T) {
+	var policy backoff.Policy
+	events := watch(&policy)
+	require.Error(t, policy.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Hour)).do))
+	require.Equal(t, time.Hour, (*events)[0].Hint)
+}
+
+// It would be called, and its panic contained.
+func TestNobodyIsToldWhereThereIsNoObserver(t *testing.T) {
+	text := silence(t)
+	backoff.ForgetPanics()
+	policy := backoff.Policy{Schedule: backoff.Constant(0)}
+	require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
+	_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: -1}, func(context.Context) (int, error) { return 0, errBoom }, nil)
+	require.Error(t, err)
+	var breaker backoff.Breaker
+	breaker.Trip()
+	breaker.Reset()
+	require.Empty(t, text())
+}
+
 // What is announced is waited for.
 func TestARetryThatWillNotBeIsNotAnnounced(t *testing.T) {
 	for name, policy := range map[string]*backoff.Policy{
@@ -315,14 +345,16 @@ func TestARetryThatWillNotBeIsNotAnnounced(t *testing.T) {
 
 func TestSleptIsTheSleepBeforeThisAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter}
-		events := watch(&policy)
-		require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
-		var slept []time.Duration
-		for _, e := range *events {
-			slept = append(slept, e.Slept)
+		for _, limit := range []time.Duration{0, time.Hour} {
+			policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter, MaxElapsed: limit}
+			events := watch(&policy)
+			require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
+			var slept []time.Duration
+			for _, e := range *events {
+				slept = append(slept, e.Slept)
+			}
+			require.Equal(t, msec(0, 1000, 0, 60_000), slept)
 		}
-		require.Equal(t, msec(0, 1000, 0, 60_000), slept)
 	})
 }
 
