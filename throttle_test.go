@@ -59,7 +59,7 @@ func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 		{9, 100, 3, 91.0 / 117},  // nine requests are not
 		{0, 9, 29, 9.0 / 17},     // nor is what there is left of the window
 		{50, 100, 10, 0},         // of late all is well
-		{0, 1000, 1, 0.95},        // never quite shut
+		{0, 1000, 1, 0.95},       // never quite shut
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := new(backoff.Throttle)
