@@ -329,6 +329,13 @@ func TestDoValueIsDoWithAValue(t *testing.T) {
 	require.NoError(t, value(&backoff.Policy{Budget: budget}))
 	require.EqualValues(t, 1, budget.Stats().Successes, "and pays")
 	require.ErrorContains(t, value(&backoff.Policy{Schedule: backoff.Constant(-1)}), "Policy.Schedule")
+	limited := &backoff.Policy{AttemptTimeout: backoff.Constant(time.Hour)}
+	_, err := backoff.DoValue(t.Context(), limited, func(ctx context.Context) (int, error) {
+		_, ok := ctx.Deadline()
+		require.True(t, ok, "its time is limited")
+		return 200, nil
+	})
+	require.NoError(t, err)
 }
 
 func TestAStackPutsTheFirstDoerOutermost(t *testing.T) {

@@ -479,6 +479,7 @@ func TestBreakerErrorTellsWhatToDo(t *testing.T) {
 		_, _ = b.Allow()
 		time.Sleep(time.Second)
 		require.EqualError(t, b.Do(t.Context(), nil), "backoff: db: circuit half-open: outage")
+		require.Zero(t, open.RetryAfter(), "long past")
 	})
 	var b backoff.Breaker
 	b.Force(backoff.ModeForcedOpen)

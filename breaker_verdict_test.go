@@ -48,7 +48,8 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy met an open circuit", policyError("", refused), 0, 0, 0},
 			{"overruled by a mark", backoff.Permanent(policyError("", errOutage)), 1, 0, 0},
 			{"overruled by a mark for the worse", backoff.Mark(policyError("", backoff.Permanent(errOutage)), backoff.ClassRetryable), 0, 1, 1},
-			{"a hint overrules nothing", backoff.RetryAfter(policyError("", backoff.Permanent(errOutage)), 0), 1, 0, 0},
+			{"overruled by a mark that it was not sent", backoff.Mark(&backoff.Error{Last: backoff.Permanent(errOutage)}, backoff.ClassUnsent), 0, 1, 1},
+			{"a hint overrules nothing", backoff.RetryAfter(&backoff.Error{Last: backoff.Permanent(errOutage)}, 0), 1, 0, 0},
 			{"joined: one failed", errors.Join(policyError("", errOutage), backoff.Permanent(errOutage)), 0, 1, 1},
 			{"joined: one was refused", errors.Join(refused, backoff.Permanent(errOutage)), 1, 0, 0},
 			{"joined by hand", errorTree{refused, nil, errOutage}, 0, 1, 1},
@@ -156,6 +157,10 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			require.Error(t, b.Do(ctx, wait))
 			require.Error(t, b.Do(ctx, func(context.Context) error { panic("called") }), "it has ended")
 			require.EqualValues(t, 1, b.Stats().Successes)
+			ctx, cancel = context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			require.Error(t, b.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
+			require.EqualValues(t, 2, b.Stats().Successes, "a definitive answer needs no time")
 			require.EqualValues(t, 1+failures, b.Stats().Failures, "what fails at once is a failure")
 			b.Trip()
 			time.Sleep(5 * time.Second)
@@ -231,6 +236,7 @@ func TestBreakerAroundAPolicyIsNoOtherForBeingStacked(t *testing.T) {
 		require.Equal(t, context.Canceled, d.Do(ctx, func(context.Context) error { panic("called") }))
 
 		slow := &backoff.Breaker{SlowCall: time.Second, SlowRate: -1}
+		feed(slow, 1, nil)
 		wait := func(context.Context) error { time.Sleep(time.Second); return nil }
 		require.NoError(t, backoff.Stack(slow, new(backoff.Policy)).Do(t.Context(), wait))
 		require.EqualValues(t, 1, slow.Stats().Slow)

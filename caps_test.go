@@ -279,6 +279,9 @@ func TestPendingForgetsThoseWhoNeverSayThatTheyLeft(t *testing.T) {
 		time.Sleep(10*time.Minute - 1)
 		require.Equal(t, 1, pending.Load())
 		time.Sleep(time.Nanosecond)
+		require.Zero(t, pending.Load())
+		require.True(t, leave())
+		time.Sleep(10 * time.Minute)
 		require.Zero(t, pending.Load(), "the last of them, too")
 	})
 }

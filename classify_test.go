@@ -159,6 +159,7 @@ type (
 	transient  struct{ timeout, temporary bool }
 	imposter   struct{}
 	stranger   struct{}
+	patient    struct{}
 )
 
 func (azure) NonRetriable()                      {}
@@ -187,6 +188,9 @@ func (t transient) Temporary() bool              { return t.temporary }
 func (imposter) Error() string                   { return "stopped" }
 func (stranger) Error() string                   { return "strange" }
 func (stranger) Is(error) bool                   { return false }
+func (patient) Error() string                    { return "patient" }
+func (patient) Timeout() bool                    { return true }
+func (patient) Unwrap() error                    { return syscall.ECONNREFUSED }
 func (imposter) Is(target error) bool            { return target == context.Canceled }
 
 func TestErrorsSpeakForThemselves(t *testing.T) {
@@ -329,6 +333,7 @@ func TestEvidenceOfEachWeight(t *testing.T) {
 		}
 	}
 	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(httpStatus{503, syscall.ECONNREFUSED}), "an answer came, so it was sent")
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(patient{}), "it was waited for, so it may have been sent")
 }
 
 // Marks.

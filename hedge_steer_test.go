@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -51,10 +52,15 @@ func TestASteeredHedgeGoesWhereItsDriverLetsIt(t *testing.T) {
 }
 
 func TestASteeredHedgeTriesAgainAtOnceAfterAFailure(t *testing.T) {
+	synctest.Test(t, triesAgain)
+}
+
+func triesAgain(t *testing.T) {
 	boom := errors.New("boom")
 	s := steered(&backoff.Hedge{Delay: time.Hour})
 	s.sent[0](boom)
-	require.Len(t, s.sent, 2)
+	synctest.Wait()
+	require.Len(t, s.sent, 2, "and once")
 	require.Empty(t, s.ends)
 	s.rings[0]()
 	require.Len(t, s.sent, 2, "an alarm that was replaced does nothing")

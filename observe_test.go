@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -315,6 +316,16 @@ func TestTheHintThatEndedACallIsInItsLastEvent(t *testing.T) {
 	events := watch(&policy)
 	require.Error(t, policy.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Hour)).do))
 	require.Equal(t, time.Hour, (*events)[0].Hint)
+}
+
+func TestTheFirstPanicOfAnObserverIsReportedAndNoOther(t *testing.T) {
+	text := silence(t)
+	backoff.ForgetPanics()
+	policy := backoff.Policy{Observer: func(context.Context, backoff.Event) { panic("ill") }}
+	for range 2 {
+		require.NoError(t, policy.Do(t.Context(), returning(nil).do))
+	}
+	require.Equal(t, 1, strings.Count(text(), "an observer panicked, which is reported only once: ill"))
 }
 
 // It would be called, and its panic contained.
