@@ -559,6 +559,49 @@ func TestAdaptiveRateTakesAnyHintUntilItHasFallen(t *testing.T) {
 	})
 }
 
+func TestAdaptiveRateHearsOfAttemptsThatWereDueLongAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Max: 10}
+		_, slow := rateWaits(t, b, 1)
+		time.Sleep(time.Second)
+		rateWaits(t, b, 1)
+		b.Done(slow[0], backoff.OutcomeThrottled)
+		require.InDelta(t, 5, float64(b.Limit()), 1e-6)
+	})
+}
+
+func TestAdaptiveRateIsAsPatientAfterItHasRecovered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Recovery: backoff.Constant(10 * time.Second)}
+		b.SlowDown(time.Time{})
+		time.Sleep(80 * time.Second)
+		require.EqualValues(t, 1, b.Limit())
+		time.Sleep(80*time.Second - 1)
+		require.EqualValues(t, 1, b.Limit())
+		time.Sleep(time.Nanosecond)
+		require.Equal(t, rate.Inf, b.Limit())
+	})
+}
+
+func TestAdaptiveRateIsUsedByHalfAndNotByLess(t *testing.T) {
+	for perSecond, grows := range map[int]bool{60: true, 45: false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(backoff.AdaptiveRate)
+			send := func(n, seconds int) {
+				for range n * seconds {
+					rateWaits(t, b, 1)
+					time.Sleep(time.Second / time.Duration(n))
+				}
+			}
+			send(100, 3)
+			b.SlowDown(time.Time{})
+			require.InDelta(t, 50, float64(b.Limit()), 1)
+			send(perSecond, 12)
+			require.Equal(t, grows, b.Limit() > 105, "%d of 100", perSecond)
+		})
+	}
+}
+
 func TestAdaptiveRateSavesNothingOverAFall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backoff.AdaptiveRate{Max: 10, Burst: 10}

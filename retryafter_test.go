@@ -147,8 +147,9 @@ func TestParseRetryAfterMSReadsWholeMilliseconds(t *testing.T) {
 		require.Equal(t, want, got, value)
 	}
 	for _, value := range []string{"", "+5", "-1", "1.5", "Sun, 01 Mar 2026 12:00:10 GMT", "٠"} {
-		_, ok := backoff.ParseRetryAfterMS(value)
+		got, ok := backoff.ParseRetryAfterMS(value)
 		require.False(t, ok, value)
+		require.Zero(t, got, value)
 	}
 }
 
