@@ -332,7 +332,7 @@ func TestTheFirstPanicOfAnObserverIsReportedAndNoOther(t *testing.T) {
 func TestNobodyIsToldWhereThereIsNoObserver(t *testing.T) {
 	text := silence(t)
 	backoff.ForgetPanics()
-	policy := backoff.Policy{Schedule: backoff.Constant(1)}
+	policy := backoff.Policy{Schedule: backoff.Constant(1), Jitter: backoff.NoJitter}
 	require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
 	_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: -1}, func(context.Context) (int, error) { return 0, errBoom }, nil)
 	require.Error(t, err)

@@ -185,6 +185,8 @@ func TestRateLimitSavesATokenFromTheMiddleWhereTheBurstHasRoom(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &backoff.RateLimit{Limiter: rate.NewLimiter(1, c.burst)}
+			rateWaits(t, b, 1)
+			time.Sleep(time.Hour) // no line is made at the beginning of time
 			rateWaits(t, b, c.burst)
 			_, tickets := rateWaits(t, b, 5) // 1 2 3 4 5
 			rateGiveBack(b, tickets[0], tickets[2])
