@@ -524,6 +524,20 @@ func TestTheAttemptsTimeIsNotNamedWhereTheCallsOwnEnded(t *testing.T) {
 	})
 }
 
+func TestAPolicyInsideThatTheOperationCancelledIsFinal(t *testing.T) {
+	for _, limit := range []backoff.Schedule{nil, backoff.Constant(time.Hour)} {
+		calls := 0
+		policy := backoff.Policy{AttemptTimeout: limit}
+		err := policy.Do(t.Context(), func(ctx context.Context) error {
+			calls++
+			ctx, cancel := context.WithCancel(ctx)
+			return new(backoff.Policy).Do(ctx, func(context.Context) error { cancel(); return errBoom })
+		})
+		require.Equal(t, 1, calls)
+		require.EqualError(t, err, "backoff: gave up after 1 attempt: context canceled: boom")
+	}
+}
+
 func TestAPolicyInsideThatHasNoTimeLeftInItsAttemptIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
