@@ -439,12 +439,6 @@ func TestHedgePushback(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{0, 500 * milli, 2600 * milli}, s.starts)
 	})
-	hedgeTest(t, "of just MaxHint", func(t *testing.T) {
-		s := script(inTime(0, 0, pushback(5*time.Minute)), inTime(0, 2, nil))
-		_, took, err := s.run(t.Context(), grpc())
-		require.NoError(t, err)
-		require.Equal(t, 5*time.Minute, took)
-	})
 	hedgeTest(t, "beyond MaxHint", func(t *testing.T) {
 		s := script(inTime(milli, 0, pushback(6*time.Minute)))
 		_, took, err := s.run(t.Context(), grpc())
@@ -470,6 +464,15 @@ func TestHedgePushback(t *testing.T) {
 		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the next wait of 2s would pass the deadline in 2s: UNAVAILABLE")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, milli, took)
+	})
+}
+
+func TestHedgeWaitsForAHintOfJustMaxHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
+		_, took, err := s.run(t.Context(), new(backoff.Hedge))
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Minute, took)
 	})
 }
 
@@ -557,17 +560,6 @@ func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
 			require.False(t, new(backoff.Policy).Retryable(err))
 		})
 	}
-	hedgeTest(t, "by a budget, then a failure: says so", func(t *testing.T) {
-		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
-		require.ErrorContains(t, err, "budget refused: UNKNOWN")
-	})
-	hedgeTest(t, "by a budget, of which it says that it may be retried", func(t *testing.T) {
-		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.Mark(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
-		require.NoError(t, err)
-		require.Equal(t, 3, v)
-	})
 	hedgeTest(t, "by a budget, of the first, comes back as it is", func(t *testing.T) {
 		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, inTime(0, 0, backoff.Permanent(backoff.ErrBudget)), nil)
 		require.EqualError(t, err, backoff.ErrBudget.Error())
@@ -600,6 +592,20 @@ func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, v, "the probe")
 		require.Len(t, s.starts, 1)
+	})
+}
+
+func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
+	hedgeTest(t, "says so if the first fails", func(t *testing.T) {
+		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
+		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.ErrorContains(t, err, "budget refused: UNKNOWN")
+	})
+	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
+		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.Mark(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
+		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.NoError(t, err)
+		require.Equal(t, 3, v)
 	})
 }
 
@@ -1076,17 +1082,6 @@ func TestHedgeContexts(t *testing.T) {
 		}, keep)
 		require.NoError(t, err)
 	})
-	hedgeTest(t, "of failures end for no other cause than that of the call", func(t *testing.T) {
-		var seen context.Context
-		ctx, cancel := context.WithCancelCause(t.Context())
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{MaxAttempts: 1}, func(ctx context.Context) (int, error) {
-			_ = ctx.Done()
-			return get(&seen, errHedgeUnknown)(ctx)
-		}, nil)
-		require.Error(t, err)
-		cancel(errHedgeNever)
-		require.Equal(t, context.Canceled, context.Cause(seen))
-	})
 	hedgeTest(t, "may be asked by many at once", func(t *testing.T) {
 		for range 100 {
 			var wg sync.WaitGroup
@@ -1101,6 +1096,20 @@ func TestHedgeContexts(t *testing.T) {
 		}
 	})
 	require.Zero(t, backoff.HedgeNumber(t.Context()))
+}
+
+func TestHedgeContextOfAFailureEndsForNoLaterCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen context.Context
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{MaxAttempts: 1}, func(ctx context.Context) (int, error) {
+			_, seen = ctx.Done(), ctx
+			return 0, errHedgeUnknown
+		}, nil)
+		require.Error(t, err)
+		cancel(errHedgeNever)
+		require.Equal(t, context.Canceled, context.Cause(seen))
+	})
 }
 
 func TestHedgeDiscardsEachLosingValueOnce(t *testing.T) {
