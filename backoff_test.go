@@ -316,6 +316,28 @@ func TestAValueComesBackAlsoBesideAnError(t *testing.T) {
 	require.Equal(t, 503, value)
 }
 
+func TestDoValueIsDoWithAValue(t *testing.T) {
+	value := func(p *backoff.Policy) error {
+		_, err := backoff.DoValue(t.Context(), p, func(context.Context) (int, error) { return 200, nil })
+		return err
+	}
+	watched := new(backoff.Policy)
+	events := watch(watched)
+	require.NoError(t, value(watched))
+	require.Len(t, *events, 1, "a success is told")
+	budget := new(backoff.RetryBudget)
+	require.NoError(t, value(&backoff.Policy{Budget: budget}))
+	require.EqualValues(t, 1, budget.Stats().Successes, "and pays")
+	require.ErrorContains(t, value(&backoff.Policy{Schedule: backoff.Constant(-1)}), "Policy.Schedule")
+	limited := &backoff.Policy{AttemptTimeout: backoff.Constant(time.Hour)}
+	_, err := backoff.DoValue(t.Context(), limited, func(ctx context.Context) (int, error) {
+		_, ok := ctx.Deadline()
+		require.True(t, ok, "its time is limited")
+		return 200, nil
+	})
+	require.NoError(t, err)
+}
+
 func TestAStackPutsTheFirstDoerOutermost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -329,6 +351,8 @@ func TestAStackPutsTheFirstDoerOutermost(t *testing.T) {
 		require.Equal(t, 1, calls, "around the policy: once per call")
 		require.Error(t, backoff.Stack(policy, counter).Do(t.Context(), returning(errBoom).do))
 		require.Equal(t, 1+4, calls, "inside it: once per attempt")
+		require.Error(t, backoff.Stack(new(backoff.Breaker), policy, counter).Do(t.Context(), returning(errBoom).do))
+		require.Equal(t, 1+4+4, calls, "also as the third")
 	})
 }
 

@@ -134,6 +134,13 @@ func TestBreakerRemembersItsOpenTimeForTheJitter(t *testing.T) {
 			feed(b, 1, errOutage)
 		}
 		require.Equal(t, []time.Duration{0, 5 * time.Second, 15 * time.Second}, seen)
+		b.Reset()
+		b.Trip()
+		time.Sleep(b.Stats().RetryAfter)
+		feed(b, 2, nil)
+		time.Sleep(10 * time.Second)
+		b.Trip()
+		require.Equal(t, []time.Duration{0, 0}, seen[3:], "forgotten by Reset, and in a healthy time")
 	})
 }
 
@@ -347,6 +354,21 @@ func TestBreakerTellsHowLongItRamps(t *testing.T) {
 	})
 }
 
+func TestBreakerTimesACallFromItsOwnBeginning(t *testing.T) {
+	for name, ramp := range map[string]time.Duration{"closed": 0, "ramp": time.Hour} {
+		bubble(t, name, func(t *testing.T) {
+			b := rateBreaker()
+			b.SlowCall, b.Ramp, b.Rand = time.Second, ramp, func() float64 { return 0 }
+			b.Trip()
+			time.Sleep(5 * time.Second)
+			feed(b, 2, nil)
+			time.Sleep(time.Minute)
+			require.Equal(t, 1, feed(b, 1, nil))
+			require.Zero(t, b.Stats().Slow)
+		})
+	}
+}
+
 // A permit of every earlier phase, with every answer, and none has a consequence.
 func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 	for _, answer := range []error{nil, errOutage} {
@@ -414,7 +436,10 @@ func TestBreakerTellsEachTransitionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []backoff.Transition
 		b := rateBreaker()
-		b.Observer = onTransition(func(tr backoff.Transition) { got = append(got, tr) })
+		b.Observer = func(_ context.Context, e backoff.Event) {
+			require.Equal(t, backoff.Event{Kind: backoff.EventTransition, Name: "db", Err: e.Transition.Err, Transition: e.Transition}, e)
+			got = append(got, *e.Transition)
+		}
 		began := time.Now()
 		feed(b, 20, errOutage)
 		time.Sleep(6 * time.Second)
@@ -498,6 +523,30 @@ func TestBreakerSurvivesItsObserver(t *testing.T) {
 		close(release)
 		<-tripped
 		require.Equal(t, []backoff.State{backoff.StateOpen, backoff.StateClosed}, to)
+	})
+}
+
+type callKey struct{}
+
+func TestBreakerTellsATransitionInTheNameOfItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []any
+		call := func(b *backoff.Breaker, name string, err error) {
+			_ = b.Do(context.WithValue(t.Context(), callKey{}, name), func(context.Context) error { return err })
+		}
+		b := &backoff.Breaker{Streak: 1, StreakSpan: -1, Successes: 1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		b.Observer = func(ctx context.Context, e backoff.Event) {
+			if e.Kind != backoff.EventTransition {
+				return
+			}
+			if names = append(names, ctx.Value(callKey{})); len(names) == 1 {
+				time.Sleep(time.Second)
+				call(b, "probe", nil)
+				call(b, "next", errOutage)
+			}
+		}
+		call(b, "first", errOutage)
+		require.Equal(t, []any{"first", "probe", "probe", "next"}, names)
 	})
 }
 

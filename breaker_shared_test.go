@@ -71,10 +71,36 @@ func TestABreakerAsksItsFleetOnceUntilItIsWoken(t *testing.T) {
 	}
 }
 
+func TestAFleetIsWokenForATimedBreakerToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r rumour
+		b := sharing(&r)
+		b.SlowCall = time.Second
+		feed(b, 1, nil)
+		time.Sleep(time.Hour)
+		r.wake()
+		feed(b, 1, nil)
+		require.Len(t, r.asked, 2)
+		require.Zero(t, b.Stats().Slow, "the call is timed, not the circuit")
+	})
+}
+
+func TestAFleetIsNotAskedOfAnOpenCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rumour{closed: isOpen}
+		b := sharing(&r)
+		feed(b, 1, nil)
+		time.Sleep(3*time.Second - 1)
+		require.Zero(t, feed(b, 1, nil))
+		require.Equal(t, []backoff.State{backoff.StateClosed}, r.asked)
+	})
+}
+
 func TestAHintOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rumour{closed: isOpen}
 		b := sharing(&r)
+		b.MinCalls = -1
 		var seen []backoff.Transition
 		b.Observer = onTransition(func(c backoff.Transition) { seen = append(seen, c) })
 		err := b.Do(t.Context(), func(context.Context) error { panic("called") })
@@ -103,6 +129,11 @@ func TestTheFleetsOpeningsCount(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{20, 3}, r.opened, "the third time in a row")
+
+		r = rumour{closed: backoff.SharedHint{State: backoff.StateOpen, For: time.Second, Openings: 1 << 20}}
+		b = sharing(&r)
+		feed(b, 1, nil)
+		require.Equal(t, 1<<16-1, b.Stats().Openings, "as far as there are numbers")
 	})
 }
 
@@ -128,6 +159,14 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			r.closed = isOpen
 			r.wake()
 			require.Equal(t, 0, feed(b, 1, nil), "but not after a failure")
+
+			b.Reset()
+			r.closed = backoff.SharedHint{}
+			feed(b, 4, errOutage)
+			feed(b, 16, nil)
+			r.closed = isOpen
+			r.wake()
+			require.Equal(t, 1, feed(b, 1, nil), "20 with those that failed before")
 		})
 	}
 }
@@ -148,9 +187,14 @@ func TestAHintOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rumour{closed: isHeld, halfOpen: isHeld}
 		b := sharing(&r)
+		var why backoff.Trigger
+		b.Observer = onTransition(func(c backoff.Transition) { why = c.Trigger })
 		err := b.Do(t.Context(), func(context.Context) error { panic("called") })
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.ErrorIs(t, err, errElsewhere)
+		require.ErrorContains(t, err, "circuit half-open")
+		require.Equal(t, backoff.StateHalfOpen, err.(*backoff.OpenError).State)
+		require.Equal(t, backoff.TriggerShared, why)
 		require.Equal(t, []backoff.State{backoff.StateClosed, backoff.StateHalfOpen}, r.asked)
 		require.Equal(t, backoff.StateHalfOpen, b.State())
 		require.Equal(t, 5*time.Second, r.lease)

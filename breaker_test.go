@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 var errOutage = errors.New("outage")
@@ -69,6 +70,11 @@ func TestBreakerOpensAtHalfOfTwentyCalls(t *testing.T) {
 		feed(&b, 1, errOutage)
 		require.Equal(t, backoff.StateOpen, b.State())
 		require.Zero(t, feed(&b, 5, nil))
+
+		b.Reset()
+		feed(&b, 11, nil)
+		feed(&b, 10, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State(), "10 of 21 are less")
 	})
 }
 
@@ -234,6 +240,11 @@ func TestBreakerForgetsWhatIsOlderThanItsWindow(t *testing.T) {
 		feed(b, 5, errOutage)
 		require.Equal(t, backoff.StateOpen, b.State())
 	})
+	bubble(t, "one call", func(t *testing.T) {
+		b := &backoff.Breaker{WindowCalls: 1, Streak: -1}
+		feed(b, 5, nil)
+		require.Equal(t, 1, feed(b, 2, errOutage))
+	})
 	bubble(t, "never", func(t *testing.T) {
 		b := rateBreaker()
 		b.Window = -1
@@ -317,13 +328,18 @@ func TestBreakerCarriesAValue(t *testing.T) {
 func TestBreakerModes(t *testing.T) {
 	bubble(t, "forced open", func(t *testing.T) {
 		b := rateBreaker()
+		b.Rand = func() float64 { return 0 }
+		b.Observer = onTransition(func(tr backoff.Transition) { require.Zero(t, tr.RetryAfter, "nobody knows") })
 		b.Force(backoff.ModeForcedOpen)
 		b.Trip()
 		b.Reset()
+		require.Equal(t, backoff.BreakerStats{State: backoff.StateOpen, Mode: backoff.ModeForcedOpen, Generation: 1}, b.Stats())
 		time.Sleep(1000 * time.Hour)
 		require.Zero(t, feed(b, 10, nil))
 		require.Equal(t, backoff.StateOpen, b.State())
-		require.EqualError(t, b.Do(t.Context(), nil), "backoff: db: circuit open")
+		err := b.Do(t.Context(), nil)
+		require.EqualError(t, err, "backoff: db: circuit open")
+		require.Zero(t, err.(*backoff.OpenError).RetryAfter())
 		b.Force(backoff.ModeEnforce)
 		require.Equal(t, 10, feed(b, 10, nil))
 	})
@@ -355,6 +371,7 @@ func TestBreakerModes(t *testing.T) {
 	bubble(t, "no change", func(t *testing.T) {
 		b := openBreaker(t)
 		b.Force(backoff.ModeEnforce)
+		b.Force(backoff.ModeForcedClosed + 1)
 		b.Force(backoff.Mode(100))
 		require.Equal(t, backoff.StateOpen, b.State())
 	})
@@ -365,6 +382,7 @@ func TestBreakerObservesWithoutARamp(t *testing.T) {
 		b := &backoff.Breaker{Ramp: time.Minute, Successes: 1}
 		b.Force(backoff.ModeObserve)
 		b.Trip()
+		require.Equal(t, backoff.StateOpen, b.State())
 		time.Sleep(10 * time.Second)
 		require.Equal(t, 100, feed(b, 100, nil))
 		require.Equal(t, backoff.StateClosed, b.State())
@@ -387,6 +405,21 @@ func TestBreakerTripsAndResetsByHand(t *testing.T) {
 		require.Equal(t, 1, feed(b, 1, nil))
 		b.Trip()
 		require.Equal(t, 5*time.Second, b.Stats().RetryAfter, "Reset forgets the openings")
+		time.Sleep(time.Minute)
+		require.Zero(t, b.Stats().RetryAfter, "long past")
+	})
+}
+
+func TestBreakerOnTrialTripsAndResetsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		b.Force(backoff.ModeObserve)
+		feed(b, 3, errOutage)
+		require.EqualValues(t, 3, b.Stats().Failures)
+		b.Trip()
+		require.Equal(t, backoff.StateOpen, b.State())
+		b.Reset()
+		require.Equal(t, backoff.StateClosed, b.State())
 	})
 }
 
@@ -395,6 +428,8 @@ func TestBreakerValidates(t *testing.T) {
 	cases := map[string]*backoff.Breaker{
 		"backoff: Breaker.FailureRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                {FailureRate: 1.5},
 		"backoff: Breaker.SlowRate is NaN, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: math.NaN()},
+		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: 1.5},
+		"backoff: Breaker.SlowRate is 1e+21, want 0 (for 0.5), a share up to 1, or a negative number for none":                                 {SlowRate: 1e21},
 		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                                            {WindowCalls: 10_001},
 		"backoff: Breaker.Successes is -1, want 0 (for 2) or more":                                                                             {Successes: -1},
 		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                                           {OpenFor: backoff.Constant(-1)},
@@ -414,7 +449,8 @@ func TestBreakerValidates(t *testing.T) {
 		require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err))
 	}
 	require.NoError(t, new(backoff.Breaker).Validate())
-	all := backoff.Breaker{FailureRate: -1, MinCalls: -1, Window: -1, WindowCalls: -1, Streak: -1, StreakSpan: -1, SlowCall: -1, SlowRate: -1,
+	require.NoError(t, (&backoff.Breaker{FailureRate: 1, SlowRate: 1, WindowCalls: 10_000}).Validate())
+	all := backoff.Breaker{FailureRate: -0.1, MinCalls: -1, Window: -1, WindowCalls: -1, Streak: -1, StreakSpan: -1, SlowCall: -1, SlowRate: -1,
 		MaxHint: -1, Probes: -1, Lease: -1, Ramp: -1, MinAttempt: -1}
 	require.NoError(t, all.Validate())
 	require.Equal(t, 1000, feed(&all, 1000, errOutage), "no rule is left")
@@ -443,12 +479,14 @@ func TestBreakerErrorTellsWhatToDo(t *testing.T) {
 		_, _ = b.Allow()
 		time.Sleep(time.Second)
 		require.EqualError(t, b.Do(t.Context(), nil), "backoff: db: circuit half-open: outage")
+		require.Zero(t, open.RetryAfter(), "long past")
 	})
 	var b backoff.Breaker
 	b.Force(backoff.ModeForcedOpen)
 	err := b.Do(context.Background(), nil)
 	require.EqualError(t, err, "backoff: circuit open")
 	require.Equal(t, []error{backoff.ErrOpen}, err.(*backoff.OpenError).Unwrap())
+	require.EqualError(t, &backoff.OpenError{State: 9}, "backoff: circuit half-open")
 }
 
 func TestBreakerNamesAreTexts(t *testing.T) {
@@ -511,6 +549,40 @@ func TestBreakerAllocatesNothingWhileCallsSucceed(t *testing.T) {
 			_ = b.Do(ctx, func(context.Context) error { calls++; return nil })
 			_ = b.Do(ctx, func(context.Context) error { calls++; return nil })
 		}))
+	}
+}
+
+func TestBreakerTakesNoLockWhileCallsSucceed(t *testing.T) {
+	observed := &backoff.Breaker{Name: "db", Shared: new(rumour)}
+	observed.Force(backoff.ModeObserve)
+	for name, b := range map[string]*backoff.Breaker{
+		"usual": {}, "timed": {SlowCall: time.Hour}, "short attempts": {MinAttempt: time.Second},
+		"of a fleet": {Name: "db", Shared: new(rumour)}, "on trial": observed,
+	} {
+		feed(b, 1, nil)
+		lock := backoff.LockOf(b)
+		lock.Lock()
+		done := make(chan int)
+		go func() { done <- feed(b, 3, nil) + feed(backoff.Stack(b, new(backoff.Policy)), 3, nil) }()
+		select {
+		case n := <-done:
+			require.Equal(t, 6, n, name)
+		case <-time.After(5 * time.Second):
+			require.Fail(t, "waits for the lock", name)
+		}
+		lock.Unlock()
+	}
+}
+
+func TestBreakerReadsNoClockWhileCallsSucceed(t *testing.T) {
+	readings := 0
+	clock.Source = func() time.Time { readings++; return time.Time{}.Add(time.Hour) }
+	defer func() { clock.Source = nil }()
+	for want, b := range []*backoff.Breaker{{}, {MinAttempt: time.Second}, {SlowCall: time.Second}} {
+		feed(b, 1, nil)
+		readings = 0
+		feed(b, 10, nil)
+		require.Equal(t, 20*min(want, 1), readings)
 	}
 }
 

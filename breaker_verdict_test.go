@@ -30,6 +30,7 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"throttled", backoff.Mark(errOutage, backoff.ClassThrottled), 0, 1, 0},
 			{"overloaded", backoff.Mark(errOutage, backoff.ClassOverloaded), 0, 1, 0},
 			{"timeout", context.DeadlineExceeded, 0, 1, 1},
+			{"cancelled by the operation, which says to retry", backoff.Mark(context.Canceled, backoff.ClassRetryable), 0, 1, 1},
 			{"cancelled by the operation", wrap(context.Canceled), 0, 0, 0},
 			{"another breaker", wrap(refused), 0, 0, 0},
 			{"another breaker's sentinel", wrap(backoff.ErrOpen), 0, 0, 0},
@@ -42,9 +43,13 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy passed on what is permanent", policyError("", backoff.Permanent(errOutage)), 1, 0, 0},
 			{"a policy's budget refused a retry", policyError("budget", errOutage), 0, 1, 1},
 			{"a policy's context ended before", policyError("ended", errOutage), 0, 0, 0},
+			{"a policy's deadline was over before", policyError("expired", errOutage), 0, 0, 0},
 			{"a policy was cancelled", policyError("cancelled", errOutage), 0, 0, 0},
 			{"a policy met an open circuit", policyError("", refused), 0, 0, 0},
 			{"overruled by a mark", backoff.Permanent(policyError("", errOutage)), 1, 0, 0},
+			{"overruled by a mark for the worse", backoff.Mark(policyError("", backoff.Permanent(errOutage)), backoff.ClassRetryable), 0, 1, 1},
+			{"overruled by a mark that it was not sent", backoff.Mark(&backoff.Error{Last: backoff.Permanent(errOutage)}, backoff.ClassUnsent), 0, 1, 1},
+			{"a hint overrules nothing", backoff.RetryAfter(&backoff.Error{Last: backoff.Permanent(errOutage)}, 0), 1, 0, 0},
 			{"joined: one failed", errors.Join(policyError("", errOutage), backoff.Permanent(errOutage)), 0, 1, 1},
 			{"joined: one was refused", errors.Join(refused, backoff.Permanent(errOutage)), 1, 0, 0},
 			{"joined by hand", errorTree{refused, nil, errOutage}, 0, 1, 1},
@@ -75,6 +80,10 @@ func policyError(reason string, err error) error {
 	case "ended":
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
+		return p.Do(ctx, op)
+	case "expired":
+		ctx, cancel := context.WithTimeout(context.Background(), 0)
+		defer cancel()
 		return p.Do(ctx, op)
 	}
 	return p.Do(context.Background(), op)
@@ -130,17 +139,35 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			cancel()
 		}
 		require.EqualValues(t, 2, b.Stats().Failures)
+		require.Equal(t, 2, b.Stats().Streak)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Error(t, b.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
+		require.EqualValues(t, 1, b.Stats().Successes, "a definitive answer is one all the same")
 	})
-	bubble(t, "deadline too short", func(t *testing.T) {
-		b := rateBreaker()
-		b.MinAttempt = time.Second
-		for _, limit := range []time.Duration{time.Second - 1, time.Second} {
+	for failures, limit := range []time.Duration{time.Second - 1, time.Second} {
+		bubble(t, "deadline too short: "+limit.String(), func(t *testing.T) {
+			b := rateBreaker()
+			b.MinAttempt = time.Second
+			feed(b, 1, nil)
+			feed(b, 1, errOutage)
+			time.Sleep(5 * time.Second)
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
 			require.Error(t, b.Do(ctx, wait))
-			cancel()
-		}
-		require.EqualValues(t, 1, b.Stats().Failures)
-	})
+			require.Error(t, b.Do(ctx, func(context.Context) error { panic("called") }), "it has ended")
+			require.EqualValues(t, 1, b.Stats().Successes)
+			ctx, cancel = context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			require.Error(t, b.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
+			require.EqualValues(t, 2, b.Stats().Successes, "a definitive answer needs no time")
+			require.EqualValues(t, 1+failures, b.Stats().Failures, "what fails at once is a failure")
+			b.Trip()
+			time.Sleep(5 * time.Second)
+			feed(b, 2, nil)
+			require.Equal(t, backoff.StateClosed, b.State(), "a quick probe is no slow one")
+		})
+	}
 	bubble(t, "a success is one all the same", func(t *testing.T) {
 		b := rateBreaker()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -192,6 +219,27 @@ func TestBreakerAroundAPolicyHearsOneVerdictPerCall(t *testing.T) {
 		began := time.Now()
 		require.Zero(t, feed(backoff.Stack(b, p), 10, errOutage))
 		require.Zero(t, time.Since(began))
+	})
+}
+
+func TestBreakerAroundAPolicyIsNoOtherForBeingStacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		budget := new(backoff.RetryBudget)
+		d := backoff.Stack(b, &backoff.Policy{Budget: budget})
+		require.Equal(t, 3, feed(d, 3, nil))
+		require.EqualValues(t, 3, b.Stats().Successes)
+		require.EqualValues(t, 3, budget.Stats().Successes)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.Equal(t, context.Canceled, d.Do(ctx, func(context.Context) error { panic("called") }))
+
+		slow := &backoff.Breaker{SlowCall: time.Second, SlowRate: -1}
+		feed(slow, 1, nil)
+		wait := func(context.Context) error { time.Sleep(time.Second); return nil }
+		require.NoError(t, backoff.Stack(slow, new(backoff.Policy)).Do(t.Context(), wait))
+		require.EqualValues(t, 1, slow.Stats().Slow)
 	})
 }
 

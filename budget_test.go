@@ -83,6 +83,9 @@ func TestRetryBudgetGivesAClientWithFewCallsOneOfThree(t *testing.T) {
 	b := &backoff.RetryBudget{Floor: 10}
 	budgetPay(b, 30)
 	require.Len(t, budgetDrain(b, 1000), 13)
+	b = &backoff.RetryBudget{Ratio: 1}
+	budgetPay(b, 1)
+	require.Len(t, budgetDrain(b, 1000), 1, "and no spare one")
 }
 
 func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
@@ -125,6 +128,12 @@ func TestRetryBudgetHasTwoSpareRetriesAtTheStart(t *testing.T) {
 		budgetPay(b, 1)
 		time.Sleep(time.Hour)
 		require.Len(t, budgetDrain(b, 10), 2, "so it is for its first three successes")
+		budgetPay(b, 1)
+		time.Sleep(time.Hour)
+		require.Len(t, budgetDrain(b, 10), 2)
+		budgetPay(b, 1)
+		time.Sleep(time.Hour)
+		require.Len(t, budgetDrain(b, 10), 1, "it has had three")
 	})
 }
 
@@ -132,6 +141,9 @@ func TestRetryBudgetHasASpareRetryForACallOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(backoff.RetryBudget)
 		budgetPay(b, 3)
+		time.Sleep(15 * time.Second)
+		require.Len(t, budgetDrain(b, 10), 1, "nobody has asked within two windows")
+		budgetPay(b, 1)
 		for range 100 {
 			time.Sleep(time.Minute)
 			ticket, ok := budgetRetry(b)
@@ -192,6 +204,51 @@ func TestRetryBudgetGetsARetryBackThatWasNotMade(t *testing.T) {
 	spare.Done(tickets[0], backoff.OutcomeNotSent)
 	spare.Done(tickets[0], backoff.OutcomeNotSent)
 	require.Len(t, budgetDrain(spare, 10), 1, "a spare one, too")
+}
+
+func TestRetryBudgetGetsBothSpareRetriesBack(t *testing.T) {
+	b := &backoff.RetryBudget{Ratio: 1}
+	tickets := budgetDrain(b, 10)
+	budgetPay(b, 1)
+	require.Len(t, budgetDrain(b, 10), 1, "paid by the window")
+	for _, ticket := range tickets {
+		b.Done(ticket, backoff.OutcomeNotSent)
+	}
+	require.EqualValues(t, 1, b.Stats().Retries, "they were not")
+
+	b = new(backoff.RetryBudget)
+	for _, ticket := range budgetDrain(b, 10) {
+		b.Done(ticket, backoff.OutcomeNotSent)
+	}
+	require.Len(t, budgetDrain(b, 10), 2)
+}
+
+func TestRetryBudgetMakesNoSpareRetryOfOneThatCameBackLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		budgetPay(b, 3)
+		time.Sleep(time.Minute)
+		late := budgetDrain(b, 10)
+		require.Len(t, late, 1)
+		budgetPay(b, 1)
+		require.Empty(t, budgetDrain(b, 1), "too soon, but the success has been seen")
+		b.Done(late[0], backoff.OutcomeNotSent)
+		for _, want := range []int{1, 0} {
+			time.Sleep(time.Minute)
+			require.Len(t, budgetDrain(b, 1), want)
+		}
+	})
+}
+
+func TestRetryBudgetDatesSuccessesFromTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		budgetPay(b, 100)
+		time.Sleep(5 * time.Second)
+		require.EqualValues(t, 100, b.Stats().Successes)
+		time.Sleep(7 * time.Second)
+		require.InDelta(t, 60, int(b.Stats().Successes), 20, "spread evenly over 5 s, of which 2 are over")
+	})
 }
 
 func TestRetryBudgetGetsARetryBackWhereItWasCounted(t *testing.T) {
@@ -339,6 +396,13 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	}
 	now = now.Add(-time.Hour)
 	require.False(t, ask())
+	fresh := new(backoff.RetryBudget)
+	budgetPay(fresh, 100)
+	for i := range 15 {
+		a := backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: time.Now().Round(0).Add(-time.Duration(min(i, 1)) * 5 * time.Second)}
+		_, _, ok := fresh.Reserve(a)
+		require.True(t, ok, "what was there before is there yet")
+	}
 	now = now.Add(21 * time.Second)
 	budgetPay(b, 100)
 	require.True(t, ask(), "not after an hour, but after a window")
@@ -479,11 +543,12 @@ func TestRetryBudgetAllocatesNothing(t *testing.T) {
 func TestRetryBudgetValidate(t *testing.T) {
 	for want, b := range map[string]*backoff.RetryBudget{
 		"backoff: RetryBudget is nil": nil,
-		"backoff: RetryBudget.Ratio is -0.1, want a number of retries per success": {Ratio: -0.1},
-		"backoff: RetryBudget.Ratio is NaN, want a number of retries per success":  {Ratio: math.NaN()},
-		"backoff: RetryBudget.Ratio is +Inf, want a number of retries per success": {Ratio: math.Inf(1)},
-		"backoff: RetryBudget.Window is -1s, want 0 or more":                       {Window: -time.Second},
-		"backoff: RetryBudget.Floor is -1, want 0 or more":                         {Floor: -1},
+		"backoff: RetryBudget.Ratio is -0.1, want a number of retries per success":          {Ratio: -0.1},
+		"backoff: RetryBudget.Ratio is NaN, want a number of retries per success":           {Ratio: math.NaN()},
+		"backoff: RetryBudget.Ratio is +Inf, want a number of retries per success":          {Ratio: math.Inf(1)},
+		"backoff: RetryBudget.Ratio is 1.0000005e+06, want a number of retries per success": {Ratio: 1e6 + 0.5},
+		"backoff: RetryBudget.Window is -1ns, want 0 or more":                               {Window: -1},
+		"backoff: RetryBudget.Floor is -1, want 0 or more":                                  {Floor: -1},
 	} {
 		require.EqualError(t, b.Validate(), want)
 		p := backoff.Policy{Budget: b}
@@ -493,6 +558,7 @@ func TestRetryBudgetValidate(t *testing.T) {
 		require.False(t, called)
 	}
 	require.NoError(t, new(backoff.RetryBudget).Validate())
+	require.NoError(t, (&backoff.RetryBudget{Ratio: 1e6}).Validate())
 }
 
 // A budgetModel is the rules of RetryBudget with nothing clever about it: every event in
@@ -811,7 +877,7 @@ func TestBudgetsForgetKeysOutOfUse(t *testing.T) {
 			idle   time.Duration
 			pause  time.Duration
 			forget bool
-		}{{0, 9 * time.Minute, false}, {0, 30 * time.Minute, true}, {time.Second, 3 * time.Second, true}, {-1, 10_000 * time.Hour, false}} {
+		}{{0, 9 * time.Minute, false}, {0, 10 * time.Minute, true}, {0, 30 * time.Minute, true}, {time.Second, 3 * time.Second, true}, {-1, 10_000 * time.Hour, false}} {
 			hosts := backoff.Budgets{Idle: c.idle}
 			old := hosts.For("old")
 			for i := range 3 { // a key is forgotten when new ones come

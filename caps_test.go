@@ -276,8 +276,13 @@ func TestPendingForgetsThoseWhoNeverSayThatTheyLeft(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		require.True(t, leave(), "the first has left 10 minutes ago")
 		require.False(t, leave(), "the second has not")
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10*time.Minute - 1)
+		require.Equal(t, 1, pending.Load())
+		time.Sleep(time.Nanosecond)
 		require.Zero(t, pending.Load())
+		require.True(t, leave())
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, pending.Load(), "the last of them, too")
 	})
 }
 
@@ -293,6 +298,16 @@ func TestPendingFreesAPlaceOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	require.True(t, ok, "a first attempt does not sleep")
 	pending.Done(none, backoff.OutcomeSuccess)
 	require.Equal(t, 1, pending.Load())
+}
+
+func TestCapsMakeNobodyWait(t *testing.T) {
+	for _, b := range []backoff.Budget{new(backoff.InFlight), new(backoff.Pending)} {
+		for _, a := range []backoff.Attempt{firstOne, secondOne} {
+			_, wait, ok := b.Reserve(a)
+			require.True(t, ok)
+			require.Zero(t, wait)
+		}
+	}
 }
 
 func TestCapsHaveDefaultsAndNegativeMeansNoLimit(t *testing.T) {

@@ -147,7 +147,7 @@ type verdict struct {
 	class  Class
 	marked bool // by its operation, or by a policy that gave up
 	gaveUp bool // by a policy
-	ended  bool // of these, because its context ended
+	ended  bool // of these, because it had no time left
 	open   *OpenError
 	hint   hint
 }
@@ -216,7 +216,7 @@ func (v *verdict) read(err error, overruled bool) {
 		if e.final() && !overruled {
 			v.mark(ClassPermanent)
 			v.gaveUp = true
-			v.ended = e.Reason == ReasonDeadline || e.Reason == ReasonCanceled
+			v.ended = e.Reason == ReasonDeadline
 		} else if e.Last != nil {
 			v.read(e.Last, overruled)
 		}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,6 +53,8 @@ func TestDefaultClassifierKnowsTheStandardLibrary(t *testing.T) {
 		{"verification", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
 		{"verification in a request", &url.Error{Op: "Get", URL: "https://x", Err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}}}, backoff.ClassPermanent},
 		{"end of input from nobody", (*nobody)(nil), backoff.ClassUnknown},
+		{"end of input in somebody's Error", Error{}, backoff.ClassUnknown},
+		{"cancelled read", &net.OpError{Op: "read", Net: "tcp", Err: context.Canceled}, backoff.ClassPermanent},
 		{"wraps nothing", hollow{}, backoff.ClassUnknown},
 		{"wraps nothings", fmt.Errorf("%w", error(nil)), backoff.ClassUnknown},
 	} {
@@ -71,6 +74,12 @@ type nobody struct{}
 func (*nobody) Error() string { return "nobody" }
 func (*nobody) Unwrap() error { return io.EOF }
 
+// Error is no *url.Error, though it is called the same.
+type Error struct{}
+
+func (Error) Error() string { return "end of input" }
+func (Error) Unwrap() error { return io.EOF }
+
 type hollow struct{}
 
 func (hollow) Error() string   { return "hollow" }
@@ -86,6 +95,8 @@ func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
 		syscall.ECONNABORTED: backoff.ClassRetryable,
 		syscall.EPIPE:        backoff.ClassRetryable,
 		syscall.ETIMEDOUT:    backoff.ClassRetryable,
+		syscall.ENETDOWN:     backoff.ClassRetryable,
+		syscall.ENETRESET:    backoff.ClassRetryable,
 		syscall.EINTR:        backoff.ClassRetryable,
 		syscall.EMFILE:       backoff.ClassRetryable,
 		syscall.EACCES:       backoff.ClassUnknown,
@@ -95,6 +106,8 @@ func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
 		dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
 		require.Equal(t, want, backoff.DefaultClassifier(dial), "%v", dial)
 		require.Equal(t, want, backoff.DefaultClassifier(&url.Error{Op: "Get", URL: "http://x", Err: dial}), "%v", dial)
+		dial.Op = "proxyconnect"
+		require.Equal(t, want, backoff.DefaultClassifier(dial), "%v", dial)
 	}
 }
 
@@ -145,6 +158,8 @@ type (
 	temporary  bool
 	transient  struct{ timeout, temporary bool }
 	imposter   struct{}
+	stranger   struct{}
+	patient    struct{}
 )
 
 func (azure) NonRetriable()                      {}
@@ -171,6 +186,11 @@ func (transient) Error() string                  { return "transient" }
 func (t transient) Timeout() bool                { return t.timeout }
 func (t transient) Temporary() bool              { return t.temporary }
 func (imposter) Error() string                   { return "stopped" }
+func (stranger) Error() string                   { return "strange" }
+func (stranger) Is(error) bool                   { return false }
+func (patient) Error() string                    { return "patient" }
+func (patient) Timeout() bool                    { return true }
+func (patient) Unwrap() error                    { return syscall.ECONNREFUSED }
 func (imposter) Is(target error) bool            { return target == context.Canceled }
 
 func TestErrorsSpeakForThemselves(t *testing.T) {
@@ -185,15 +205,18 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 		{pgxSays{true}, backoff.ClassRetryable}, {pgxSays{false}, backoff.ClassUnknown},
 		{mongoLabel("TransientTransactionError"), backoff.ClassRetryable},
 		{mongoLabel("RetryableWriteError"), backoff.ClassRetryable},
+		{mongoLabel("RetryableError"), backoff.ClassRetryable},
 		{mongoLabel("NetworkError"), backoff.ClassUnknown},
 		{awsCode("ThrottlingException"), backoff.ClassThrottled},
 		{awsCode("RequestTimeout"), backoff.ClassRetryable},
+		{awsCode("RequestTimeoutException"), backoff.ClassRetryable},
 		{awsCode("NoSuchBucket"), backoff.ClassUnknown},
 		{gaxCode(503), backoff.ClassRetryable}, {gaxCode(429), backoff.ClassThrottled},
 		{gaxCode(404), backoff.ClassPermanent}, {gaxCode(-1), backoff.ClassUnknown},
 		{transient{timeout: true}, backoff.ClassRetryable}, {transient{temporary: true}, backoff.ClassRetryable},
 		{transient{}, backoff.ClassUnknown},
 		{imposter{}, backoff.ClassPermanent},
+		{stranger{}, backoff.ClassUnknown},
 		// No answer came: the status is none, and what lies behind tells.
 		{httpStatus{0, syscall.ECONNRESET}, backoff.ClassRetryable},
 		{httpStatus{0, syscall.ECONNREFUSED}, backoff.ClassUnsent},
@@ -274,6 +297,45 @@ func TestJoinedEvidenceIsWeighed(t *testing.T) {
 	}
 }
 
+// Each piece of evidence has its weight, in every pair and order. That nothing was sent is
+// proved only where both say so.
+func TestEvidenceOfEachWeight(t *testing.T) {
+	type piece struct {
+		class  backoff.Class
+		weight int
+		err    error
+	}
+	all := []piece{
+		{backoff.ClassUnknown, 0, errBoom}, {backoff.ClassUnknown, 0, awsCode("NoSuchBucket")}, {backoff.ClassUnknown, 0, gaxCode(0)},
+		{backoff.ClassUnsent, 1, syscall.ECONNREFUSED},
+		{backoff.ClassRetryable, 1, context.DeadlineExceeded}, {backoff.ClassRetryable, 1, io.ErrUnexpectedEOF},
+		{backoff.ClassRetryable, 1, &url.Error{Op: "Get", URL: "http://x", Err: io.EOF}}, {backoff.ClassRetryable, 1, net.ErrClosed},
+		{backoff.ClassRetryable, 1, syscall.ECONNRESET}, {backoff.ClassRetryable, 1, syscall.EINTR}, {backoff.ClassRetryable, 1, transient{timeout: true}},
+		{backoff.ClassRetryable, 1, httpStatus{503, nil}}, {backoff.ClassThrottled, 1, gaxCode(429)},
+		{backoff.ClassPermanent, 1, httpStatus{404, nil}}, {backoff.ClassPermanent, 1, gaxCode(404)},
+		{backoff.ClassRetryable, 2, awsSays{true}}, {backoff.ClassRetryable, 2, awsCode("RequestTimeout")}, {backoff.ClassRetryable, 2, mongoLabel("RetryableError")},
+		{backoff.ClassRetryable, 2, sqlState("40001")}, {backoff.ClassRetryable, 2, sqlState("08006")}, {backoff.ClassThrottled, 2, sqlState("53300")},
+		{backoff.ClassPermanent, 2, sqlState("23505")}, {backoff.ClassPermanent, 2, &net.DNSError{IsNotFound: true}},
+		{backoff.ClassRetryable, 3, pgxSays{true}}, {backoff.ClassPermanent, 3, context.Canceled}, {backoff.ClassPermanent, 3, azure{errBoom}},
+		{backoff.ClassPermanent, 3, awsSays{false}}, {backoff.ClassPermanent, 3, awsStopped{true}}, {backoff.ClassPermanent, 3, imposter{}},
+		{backoff.ClassPermanent, 3, x509.UnknownAuthorityError{}},
+	}
+	for _, a := range all {
+		for _, b := range all {
+			want := max(a.class, b.class)
+			if a.weight != b.weight {
+				want = map[bool]backoff.Class{true: a.class, false: b.class}[a.weight > b.weight]
+			}
+			if want == backoff.ClassUnsent && a.class != b.class {
+				want = backoff.ClassRetryable
+			}
+			require.Equal(t, want, backoff.DefaultClassifier(errors.Join(a.err, b.err)), "%#v, %#v", a.err, b.err)
+		}
+	}
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(httpStatus{503, syscall.ECONNREFUSED}), "an answer came, so it was sent")
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(patient{}), "it was waited for, so it may have been sent")
+}
+
 // Marks.
 
 func TestAMarkIsKnownHoweverDeep(t *testing.T) {
@@ -288,6 +350,21 @@ func TestAMarkIsKnownHoweverDeep(t *testing.T) {
 			require.Equal(t, class.Retryable(), policy.Retryable(err), "%v", err)
 		}
 	}
+}
+
+// limited says when to come back, and wraps why.
+type limited struct{ error }
+
+func (limited) RetryAfter() time.Duration { return time.Second }
+func (l limited) Unwrap() error           { return l.error }
+
+func TestAMarkIsKnownBelowAHint(t *testing.T) {
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(limited{backoff.Permanent(errBoom)}))
+}
+
+func TestNoClassifierIsAskedAboutAnOpenCircuit(t *testing.T) {
+	policy := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return true })}
+	require.False(t, policy.Retryable(fmt.Errorf("op: %w", &backoff.OpenError{State: backoff.StateOpen})))
 }
 
 func TestOfMarksAroundOneAnotherTheOutermostStands(t *testing.T) {

@@ -373,6 +373,14 @@ func TestAnErrorMadeByHandDoesNotPanic(t *testing.T) {
 	}
 }
 
+func TestAnErrorMadeByHandReadsAndMatchesAsTheOthersDo(t *testing.T) {
+	open := &backoff.Error{Reason: backoff.ReasonOpen, Last: errBoom, Attempts: 1}
+	require.EqualError(t, open, "backoff: gave up after 1 attempt: circuit open: boom")
+	require.ErrorIs(t, open, backoff.ErrOpen)
+	late := &backoff.Error{Reason: backoff.ReasonDeadline, Last: errBoom, Attempts: 1}
+	require.EqualError(t, late, "backoff: gave up after 1 attempt: context deadline exceeded: boom")
+}
+
 func TestReasonsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for reason := backoff.ReasonSuccess; reason <= backoff.ReasonInvalid; reason++ {

@@ -20,7 +20,7 @@ func foreign(ctx context.Context, d Doer, op func(context.Context) error) error 
 		case ctx := <-h.calls:
 			h.results <- op(ctx)
 		case <-h.ended:
-			if h.panicked {
+			if h.panic != nil {
 				panic(h.panic)
 			}
 			return h.err
@@ -29,27 +29,19 @@ func foreign(ctx context.Context, d Doer, op func(context.Context) error) error 
 }
 
 type handoff struct {
-	calls    chan context.Context
-	results  chan error
-	ended    chan struct{}
-	gone     chan struct{} // closed when nobody takes calls any more
-	err      error
-	panic    any
-	panicked bool
+	calls   chan context.Context
+	results chan error
+	ended   chan struct{}
+	gone    chan struct{} // closed when nobody takes calls any more
+	err     error
+	panic   any
 }
 
 func (h *handoff) run(ctx context.Context, d Doer) {
 	h.err = errAbandoned // in case of a Goexit
-	h.panicked = true
 	defer close(h.ended)
-	defer func() {
-		if h.panicked {
-			h.panic = recover()
-			h.panicked = h.panic != nil
-		}
-	}()
+	defer func() { h.panic = recover() }()
 	h.err = d.Do(ctx, h.call)
-	h.panicked = false
 }
 
 func (h *handoff) call(ctx context.Context) error {

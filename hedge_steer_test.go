@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -51,10 +52,15 @@ func TestASteeredHedgeGoesWhereItsDriverLetsIt(t *testing.T) {
 }
 
 func TestASteeredHedgeTriesAgainAtOnceAfterAFailure(t *testing.T) {
+	synctest.Test(t, triesAgain)
+}
+
+func triesAgain(t *testing.T) {
 	boom := errors.New("boom")
 	s := steered(&backoff.Hedge{Delay: time.Hour})
 	s.sent[0](boom)
-	require.Len(t, s.sent, 2)
+	synctest.Wait()
+	require.Len(t, s.sent, 2, "and once")
 	require.Empty(t, s.ends)
 	s.rings[0]()
 	require.Len(t, s.sent, 2, "an alarm that was replaced does nothing")
@@ -62,6 +68,23 @@ func TestASteeredHedgeTriesAgainAtOnceAfterAFailure(t *testing.T) {
 	require.Len(t, s.ends, 1)
 	require.ErrorIs(t, s.ends[0], boom)
 	require.ErrorIs(t, s.ends[0], backoff.ErrExhausted)
+}
+
+func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
+	s := steered(&backoff.Hedge{Delay: time.Hour})
+	s.sent[0](backoff.Permanent(errBoom))
+	require.Len(t, s.sent, 1)
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0], errBoom)
+}
+
+func TestASteeredHedgeMayEndWithItsAlarm(t *testing.T) {
+	s := steered(&backoff.Hedge{Delay: time.Hour, Budget: refusing(2)})
+	s.sent[0](backoff.Pushback(errBoom, time.Minute))
+	require.Empty(t, s.ends, "the server asked for a minute")
+	s.rings[1]()
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0], backoff.ErrBudget)
 }
 
 func TestASteeredHedgeThatIsInvalidSendsNothing(t *testing.T) {

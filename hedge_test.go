@@ -467,6 +467,15 @@ func TestHedgePushback(t *testing.T) {
 	})
 }
 
+func TestHedgeWaitsForAHintOfJustMaxHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
+		_, took, err := s.run(t.Context(), new(backoff.Hedge))
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Minute, took)
+	})
+}
+
 func TestHedgeAtTheVeryDeadlineIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
@@ -547,6 +556,7 @@ func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
 			s := script(inTime(0, 0, refusal))
 			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
 			require.ErrorIs(t, err, refusal)
+			require.Contains(t, err.Error(), refusal.Error())
 			require.False(t, new(backoff.Policy).Retryable(err))
 		})
 	}
@@ -582,6 +592,20 @@ func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, v, "the probe")
 		require.Len(t, s.starts, 1)
+	})
+}
+
+func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
+	hedgeTest(t, "says so if the first fails", func(t *testing.T) {
+		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
+		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.ErrorContains(t, err, "budget refused: UNKNOWN")
+	})
+	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
+		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.Mark(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
+		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.NoError(t, err)
+		require.Equal(t, 3, v)
 	})
 }
 
@@ -671,6 +695,17 @@ func hedgeMeasured(t *testing.T, d time.Duration) *backoff.Hedge {
 		require.NoError(t, err)
 	}
 	return h
+}
+
+func TestHedgeWithoutALimitOfExtraLoadIsSentAtTheDelayOfFivePercent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &backoff.Hedge{MaxExtraLoad: -1, MaxAttempts: 1}
+		for n := range 200 {
+			_, err := backoff.HedgeValue(t.Context(), h, inTime(time.Duration(n+1)*second, 0, nil), nil)
+			require.NoError(t, err)
+		}
+		require.InDelta(t, 190, h.Stats().Delay.Seconds(), 3)
+	})
 }
 
 func TestHedgeDelayIsAtLeastAMillisecondAndAtMostHalfTheTime(t *testing.T) {
@@ -969,6 +1004,9 @@ func TestHedgeContexts(t *testing.T) {
 					_ = attempt.Done()
 				}
 				cancel(errHedgeUnknown)
+				if attempt.Err() != context.Canceled {
+					return 0, errHedgeNever
+				}
 				<-attempt.Done()
 				if attempt.Err() != context.Canceled || context.Cause(attempt) != errHedgeUnknown {
 					return 0, errHedgeNever
@@ -1058,6 +1096,20 @@ func TestHedgeContexts(t *testing.T) {
 		}
 	})
 	require.Zero(t, backoff.HedgeNumber(t.Context()))
+}
+
+func TestHedgeContextOfAFailureEndsForNoLaterCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen context.Context
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{MaxAttempts: 1}, func(ctx context.Context) (int, error) {
+			_, seen = ctx.Done(), ctx
+			return 0, errHedgeUnknown
+		}, nil)
+		require.Error(t, err)
+		cancel(errHedgeNever)
+		require.Equal(t, context.Canceled, context.Cause(seen))
+	})
 }
 
 func TestHedgeDiscardsEachLosingValueOnce(t *testing.T) {
@@ -1197,12 +1249,14 @@ func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2])
 	})
 	hedgeTest(t, "nor those of a discard", func(t *testing.T) {
-		h := &backoff.Hedge{Delay: 100 * milli}
+		b := new(hedgeBudget)
+		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
 		s := script(inTime(150*milli, 1, nil), deaf(second, 2, nil))
 		_, err := backoff.HedgeValue(t.Context(), h, s.op, func(int) { panic("discard") })
 		require.NoError(t, err)
 		rest(time.Minute)
 		require.EqualValues(t, 1, h.Stats().Panics)
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2], "the budget hears of it once")
 	})
 	hedgeTest(t, "unless it runs on the caller's goroutine", func(t *testing.T) {
 		s := script(deaf(second, 1, nil), inTime(0, 2, nil))
@@ -1402,6 +1456,12 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
 		require.EqualError(t, err, "backoff: not started: the next wait of 1s would pass the deadline in 1s")
 		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+
+		b = patient()
+		b.depart = func(int) bool { panic("it does not depart") }
+		_, err = backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
 	})
 	hedgeTest(t, "until its context ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -1491,6 +1551,7 @@ func TestHedgeValidate(t *testing.T) {
 	}
 	require.EqualError(t, (&backoff.Hedge{MaxExtraLoad: 5}).Validate(),
 		"backoff: Hedge.MaxExtraLoad is 5, want a share of at most 1, or a negative number for no limit")
+	require.ErrorContains(t, (&backoff.Hedge{MaxExtraLoad: 1.5e21}).Validate(), "Hedge.MaxExtraLoad is 1.5e+21")
 	require.ErrorContains(t, (&backoff.Hedge{MaxExtraLoad: math.NaN()}).Validate(), "Hedge.MaxExtraLoad is NaN")
 	require.ErrorContains(t, (&backoff.Hedge{Budget: &backoff.RetryBudget{Ratio: -1}}).Validate(), "RetryBudget.Ratio")
 }
@@ -1523,6 +1584,24 @@ func TestHedgeDueAtTheLastMoment(t *testing.T) {
 			require.LessOrEqual(t, len(s.starts), 3)
 		}
 	})
+}
+
+// In earnest, as timers are used again only outside of bubbles.
+func TestHedgeIsSentByATimerThatIsUsedAgain(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	h := &backoff.Hedge{Delay: milli, MaxExtraLoad: -1}
+	for range 10 {
+		_, err := backoff.HedgeValue(ctx, h, func(context.Context) (int, error) { return 0, nil }, nil)
+		require.NoError(t, err, "its timer did not go off")
+		_, err = backoff.HedgeValue(ctx, h, func(ctx context.Context) (int, error) {
+			if backoff.HedgeNumber(ctx) == 0 {
+				<-ctx.Done()
+			}
+			return 0, ctx.Err()
+		}, nil)
+		require.NoError(t, err)
+	}
 }
 
 // In earnest: many callers, and timers that are used again.

@@ -11,6 +11,10 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
+func TestAnUnknownIdempotencyHasAName(t *testing.T) {
+	require.Equal(t, "NeverRetry", (backoff.NeverRetry + 1).String())
+}
+
 // Contract rows 64 and 97.
 func TestRepeatable(t *testing.T) {
 	plain := t.Context()

@@ -260,6 +260,7 @@ func TestAJittersNegativeWaitCountsAsZero(t *testing.T) {
 		op := returning(errBoom)
 		require.ErrorIs(t, policy.Do(t.Context(), op.do), errBoom)
 		require.Equal(t, msec(0, 0, 0, 2000), op.at)
+		require.Zero(t, policy.Delay(1))
 	})
 }
 
@@ -307,6 +308,28 @@ func TestMaxDelayBoundsTheWaitAfterJitter(t *testing.T) {
 }
 
 // What a jitter is told to be uniform from [0,1) is in [0,1).
+func TestMaxDelayBoundsTheWaitOfTheDefaultJitterToo(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(24 * time.Hour), MaxDelay: time.Second}
+	require.LessOrEqual(t, policy.Delay(1), time.Second)
+}
+
+func TestAJitterForgetsThePreviousWaitWhereTheScheduleStartsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var prevs []time.Duration
+		policy := backoff.Policy{Jitter: func(delay, prev time.Duration, _ float64) time.Duration {
+			prevs = append(prevs, prev)
+			return delay
+		}}
+		r := policy.Start(t.Context())
+		for _, err := range []error{errBoom, backoff.Pushback(errBoom, 0), errBoom} {
+			r.Retry(err)
+		}
+		r.Progress()
+		r.Retry(errBoom)
+		require.Equal(t, msec(0, 100, 0, 0), prevs[len(prevs)-4:], "after a Pushback, and a Progress")
+	})
+}
+
 func TestAJitterIsHandedADrawBelowOne(t *testing.T) {
 	const almost = 1 - 0x1p-53
 	for drawn, want := range map[float64]float64{-1: 0, 0: 0, 0.5: 0.5, almost: almost, 1: almost, 7: almost, math.Inf(1): almost, math.Inf(-1): 0} {

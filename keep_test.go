@@ -255,6 +255,8 @@ func TestKeepRefusesAnInvalidPolicy(t *testing.T) {
 	var l lineman
 	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(backoff.InFlight)}
 	require.ErrorContains(t, p.Keep(t.Context(), l.run), "Policy.Schedule")
+	p = backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}
+	require.ErrorContains(t, p.Keep(t.Context(), l.run), "RetryBudget.Ratio")
 	require.Zero(t, l.runs)
 }
 
@@ -562,6 +564,50 @@ func TestKeepEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 	}
 }
 
+func TestKeepTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		clerk := clerk{reserve: func(int) (time.Duration, bool) { return time.Hour, true }}
+		p := rigid()
+		p.Budget = &clerk
+		events := watch(&p)
+		require.ErrorIs(t, p.Keep(ctx, func(context.Context) error { panic("run") }), context.DeadlineExceeded)
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, clerk.told)
+		require.Zero(t, clerk.departed)
+		require.Equal(t, []backoff.Event{{Kind: backoff.EventGiveUp, Name: "line", MaxAttempts: -1, Reason: backoff.ReasonDeadline}}, *events)
+	})
+}
+
+func TestKeepAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		p.Schedule = backoff.Constant(time.Minute)
+		clerk := clerk{reserve: no(2, 4)}
+		p.Budget, p.MaxAttempts = &clerk, 2
+		p.Keep(t.Context(), func(context.Context) error { return errCut })
+		var kinds []backoff.Kind
+		for _, a := range clerk.asked {
+			kinds = append(kinds, a.Kind)
+		}
+		const first, retry = backoff.KindFirst, backoff.KindRetry
+		require.Equal(t, []backoff.Kind{first, retry, retry, first, first}, kinds)
+	})
+}
+
+func TestKeepTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var prevs []time.Duration
+		p := backoff.Policy{Schedule: backoff.Constant(time.Second), MaxAttempts: 2, Budget: &clerk{reserve: no(2, 3)}}
+		p.Jitter = func(delay, prev time.Duration, _ float64) time.Duration {
+			prevs = append(prevs, prev)
+			return prev + delay
+		}
+		p.Keep(t.Context(), func(context.Context) error { return errCut })
+		require.Equal(t, millis(0, 1000, 2000), prevs[len(prevs)-3:])
+	})
+}
+
 func TestKeepReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) {
 	for name, clerk := range map[string]*clerk{
 		"refused": {reserve: no(1, 1<<30)},
@@ -578,6 +624,7 @@ func TestKeepReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) 
 				require.EqualError(t, p.Keep(ctx, l.run), "backoff: line: not started: context canceled")
 				require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
 				require.Zero(t, l.runs)
+				require.Zero(t, clerk.departed)
 				require.Empty(t, clerk.out)
 			})
 		})

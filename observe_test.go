@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,6 +191,9 @@ func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 		"failed": {[]hedgeStep{failing, failing, failing}, []backoff.Event{
 			{Kind: backoff.EventHedgeLost, Attempt: 2, Delay: 500 * milli}, {Kind: backoff.EventHedgeLost, Attempt: 3, Delay: 500 * milli},
 			{Kind: backoff.EventGiveUp, Attempt: 3, Reason: backoff.ReasonAttempts, Err: errHedgeUnavailable, Class: backoff.ClassRetryable, Elapsed: 2 * second}}},
+		"refused by the server": {[]hedgeStep{inTime(milli, 0, answered{"7"})}, []backoff.Event{
+			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: answered{"7"}, Class: backoff.ClassPermanent, Elapsed: milli,
+				Header: answered{"7"}.ResponseHeader()}}},
 		"definitive": {[]hedgeStep{inTime(milli, 0, errHedgeInvalid)}, []backoff.Event{
 			{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Err: errHedgeInvalid, Class: backoff.ClassPermanent, Elapsed: milli}}},
 	} {
@@ -212,12 +216,25 @@ func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 
 func TestARefusedHedgeIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []backoff.EventKind
-		h := backoff.Hedge{Delay: second, Budget: refusing(2), Observer: func(_ context.Context, e backoff.Event) { got = append(got, e.Kind) }}
+		var got []backoff.Event
+		h := backoff.Hedge{Delay: second, Budget: refusing(2), Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
 		_, err := backoff.HedgeValue(t.Context(), &h, inTime(time.Minute, 1, nil), nil)
 		require.NoError(t, err)
-		require.Equal(t, []backoff.EventKind{backoff.EventRefused, backoff.EventSuccess}, got)
+		require.Equal(t, []backoff.Event{
+			{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget, MaxAttempts: 2},
+			{Kind: backoff.EventSuccess, Attempt: 1, MaxAttempts: 2, Elapsed: time.Minute},
+		}, got)
 	})
+}
+
+func TestAHedgeThatWaitsForNothingHasNoDelay(t *testing.T) {
+	for name, h := range map[string]*backoff.Hedge{"at once": {Delay: -1}, "after a failure": {}} {
+		var got []backoff.Event
+		h.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
+		_, err := backoff.HedgeValue(t.Context(), h, inTime(0, 0, errHedgeUnavailable), nil)
+		require.Error(t, err)
+		require.Equal(t, backoff.Event{Kind: backoff.EventHedgeLost, Attempt: 2, MaxAttempts: 2}, got[0], name)
+	}
 }
 
 func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
@@ -228,6 +245,7 @@ func TestAHedgeThatCannotBeObeyedIsAnEventToo(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Equal(t, backoff.ReasonInvalid, got[0].Reason)
 	require.Equal(t, err, got[0].Err)
+	require.Equal(t, backoff.ClassPermanent, got[0].Class)
 	require.Zero(t, got[0].Attempt)
 }
 
@@ -270,11 +288,58 @@ func TestABreakerTellsOfItsChangesInTheNameOfTheCallThatCausedThem(t *testing.T)
 	})
 }
 
-func TestAnInvalidBreakerTellsWhyItRefuses(t *testing.T) {
-	var got []backoff.Event
-	b := &backoff.Breaker{FailureRate: 2, Observer: func(_ context.Context, e backoff.Event) { got = append(got, e) }}
-	err := b.Do(t.Context(), func(context.Context) error { return nil })
-	require.Equal(t, []backoff.Event{{Kind: backoff.EventRefused, Reason: backoff.ReasonInvalid, Err: err}}, got)
+func TestABreakerTellsWhyItRefuses(t *testing.T) {
+	for reason, prepare := range map[backoff.Reason]func(*backoff.Breaker){
+		backoff.ReasonInvalid: func(b *backoff.Breaker) { b.FailureRate = 2 },
+		backoff.ReasonOpen:    func(b *backoff.Breaker) { b.Force(backoff.ModeForcedOpen) },
+	} {
+		var got []backoff.Event
+		b := &backoff.Breaker{Name: "db"}
+		prepare(b)
+		b.Observer = func(_ context.Context, e backoff.Event) { got = append(got, e) }
+		err := b.Do(t.Context(), func(context.Context) error { return nil })
+		require.Equal(t, []backoff.Event{{Kind: backoff.EventRefused, Name: "db", Reason: reason, Err: err}}, got)
+	}
+}
+
+func TestABudgetsRefusalOfAnAttemptSaysNothingOfItsClass(t *testing.T) {
+	for name, budget := range map[string]backoff.Budget{"asked": refusing(1), "about to depart": &leaving{}} {
+		policy := backoff.Policy{Budget: budget}
+		events := watch(&policy)
+		require.ErrorIs(t, policy.Do(t.Context(), returning(nil).do), backoff.ErrBudget)
+		require.Equal(t, []backoff.Event{{Kind: backoff.EventGiveUp, MaxAttempts: 4, Reason: backoff.ReasonBudget, Elapsed: (*events)[0].Elapsed}}, *events, name)
+	}
+}
+
+func TestTheHintThatEndedACallIsInItsLastEvent(t *testing.T) {
+	var policy backoff.Policy
+	events := watch(&policy)
+	require.Error(t, policy.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Hour)).do))
+	require.Equal(t, time.Hour, (*events)[0].Hint)
+}
+
+func TestTheFirstPanicOfAnObserverIsReportedAndNoOther(t *testing.T) {
+	text := silence(t)
+	backoff.ForgetPanics()
+	policy := backoff.Policy{Observer: func(context.Context, backoff.Event) { panic("ill") }}
+	for range 2 {
+		require.NoError(t, policy.Do(t.Context(), returning(nil).do))
+	}
+	require.Equal(t, 1, strings.Count(text(), "an observer panicked, which is reported only once: ill"))
+}
+
+// It would be called, and its panic contained.
+func TestNobodyIsToldWhereThereIsNoObserver(t *testing.T) {
+	text := silence(t)
+	backoff.ForgetPanics()
+	policy := backoff.Policy{Schedule: backoff.Constant(1), Jitter: backoff.NoJitter}
+	require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
+	_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: -1}, func(context.Context) (int, error) { return 0, errBoom }, nil)
+	require.Error(t, err)
+	var breaker backoff.Breaker
+	breaker.Trip()
+	breaker.Reset()
+	require.Empty(t, text())
 }
 
 // What is announced is waited for.
@@ -291,14 +356,16 @@ func TestARetryThatWillNotBeIsNotAnnounced(t *testing.T) {
 
 func TestSleptIsTheSleepBeforeThisAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter}
-		events := watch(&policy)
-		require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
-		var slept []time.Duration
-		for _, e := range *events {
-			slept = append(slept, e.Slept)
+		for _, limit := range []time.Duration{0, time.Hour} {
+			policy := backoff.Policy{Schedule: backoff.Sequence(time.Second, 0, time.Minute), Jitter: backoff.NoJitter, MaxElapsed: limit}
+			events := watch(&policy)
+			require.Error(t, policy.Do(t.Context(), returning(errBoom).do))
+			var slept []time.Duration
+			for _, e := range *events {
+				slept = append(slept, e.Slept)
+			}
+			require.Equal(t, msec(0, 1000, 0, 60_000), slept)
 		}
-		require.Equal(t, msec(0, 1000, 0, 60_000), slept)
 	})
 }
 

@@ -413,6 +413,7 @@ type Run struct {
 	endless bool       // the context has no deadline, as it said when the clock was first read
 	real    bool       // the clock has monotonic readings: no bubble of testing/synctest
 	cut     bool       // the last attempt, by AttemptTimeout
+	late    bool       // it, or by whoever else keeps its time; for Budget
 	barred  *OpenError // by which the last attempt was refused
 	over    bool
 }
@@ -696,7 +697,7 @@ func (r *Run) shortened() bool {
 // fail decides after a failure. The order of its questions is the library's
 // behaviour; there is no other place that asks them.
 func (r *Run) fail(err error) (time.Duration, bool) {
-	r.cut = r.attempt != nil && r.timedOut(err) || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
+	r.cut = r.timedOut(err)
 	ended := r.ctx.Err()
 	var v verdict
 	if r.held() {
@@ -705,6 +706,7 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 		v.judge(r.policy.Classify, err)
 	}
 	r.cut = r.cut || v.ended && ended == nil && r.shortened()
+	r.late = r.cut || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
 	r.hint = v.hint
 	if r.barred = v.open; v.open == nil || r.number == 1 {
 		r.last = err // else the last answer of the service stands
@@ -714,7 +716,7 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 	}
 	r.running = false
 	if r.attempt != nil || r.booked {
-		r.release(outcomeOf(v, r.cut, ended != nil))
+		r.release(outcomeOf(v, r.late, ended != nil))
 	}
 	wait, why := r.next(&v, ended)
 	if why != ReasonSuccess {
@@ -843,7 +845,7 @@ func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
 	if why := r.fits(wait); why != ReasonSuccess || r.policy.Budget == nil {
 		return wait, why
 	}
-	return r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, TimedOut: r.cut, Now: r.now}, wait)
+	return r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, TimedOut: r.late, Now: r.now}, wait)
 }
 
 // timed reports whether anybody needs the time of each retry. Else one reading, at the

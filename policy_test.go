@@ -233,6 +233,10 @@ func TestAContextThatEndsDuringAnAttemptIsTheEnd(t *testing.T) {
 			require.ErrorIs(t, err, want, name)
 		}
 		require.Equal(t, backoff.ReasonCanceled, gaveUp(t, err).Reason, name)
+
+		ctx, cancel = context.WithCancelCause(t.Context())
+		err = policy.Do(ctx, func(context.Context) error { cancel(errCause); return backoff.Permanent(errBoom) })
+		require.Equal(t, backoff.ReasonCanceled, gaveUp(t, err).Reason, "%s: also of a permanent error", name)
 	}
 }
 
@@ -423,6 +427,41 @@ func TestAnAttemptThatWouldHaveNoTimeIsNotBegun(t *testing.T) {
 	})
 }
 
+// Whether or not a budget is told, who else keeps an attempt's time does not decide what is
+// retried.
+func TestABudgetIsToldOfATimeoutThatTheOperationKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &backoff.Policy{MaxAttempts: 1, AttemptTimeout: backoff.Constant(time.Second)}
+		op := func(ctx context.Context) error {
+			return inner.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		}
+		for _, c := range []struct {
+			policy backoff.Policy
+			want   backoff.Outcome
+		}{
+			{backoff.Policy{}, backoff.OutcomeTimeout},
+			{backoff.Policy{AttemptTimeout: backoff.Constant(time.Hour)}, backoff.OutcomeTransient},
+			{backoff.Policy{AttemptTimeout: backoff.Constant(time.Second / 2)}, backoff.OutcomeTimeout},
+		} {
+			clerk := new(clerk)
+			c.policy.MaxAttempts, c.policy.Budget = 2, clerk
+			err := c.policy.Do(t.Context(), op)
+			require.Equal(t, []backoff.Outcome{c.want, c.want}, clerk.told)
+			require.Equal(t, c.want == backoff.OutcomeTimeout, clerk.asked[1].TimedOut)
+
+			c.policy.Budget = nil
+			require.Equal(t, gaveUp(t, c.policy.Do(t.Context(), op)).Last.Error(), gaveUp(t, err).Last.Error())
+		}
+		for _, budget := range []backoff.Budget{nil, new(clerk)} {
+			calls := 0
+			p := backoff.Policy{Budget: budget, Classify: backoff.RetryIf(func(error) bool { return false })}
+			err := p.Do(t.Context(), func(context.Context) error { calls++; return backoff.ErrAttemptTimeout })
+			require.Equal(t, 1, calls, "the classifier's word stands")
+			require.EqualError(t, err, backoff.ErrAttemptTimeout.Error())
+		}
+	})
+}
+
 func TestAnAttemptTimeoutOfZeroLeavesTheAttemptUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
@@ -452,6 +491,65 @@ func TestAnAttemptsContextEndsWithTheAttempt(t *testing.T) {
 			return errBoom
 		}))
 		require.ErrorIs(t, previous.Err(), context.Canceled)
+
+		for _, end := range []func(){func() {}, func() { panic("boom") }} {
+			func() {
+				defer func() { _ = recover() }()
+				_ = policy.Do(t.Context(), func(ctx context.Context) error { previous = ctx; end(); return nil })
+			}()
+			require.ErrorIs(t, previous.Err(), context.Canceled, "however it ended")
+		}
+	})
+}
+
+func TestAnUnlimitedAttemptMayFollowALimitedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.AttemptTimeout = backoff.Sequence(time.Second, 0)
+		final := &backoff.Error{Reason: backoff.ReasonDeadline, Last: errBoom}
+		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom, final).do), errBoom)
+	})
+}
+
+func TestTheAttemptsTimeIsNotNamedWhereTheCallsOwnEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		policy := backoff.Policy{AttemptTimeout: backoff.Constant(time.Minute)}
+		err := policy.Do(ctx, func(ctx context.Context) error {
+			cancel()
+			return new(backoff.Policy).Do(ctx, returning(errBoom).do)
+		})
+		require.NotErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.NotContains(t, err.Error(), "attempt timed out")
+	})
+}
+
+func TestAPolicyInsideThatTheOperationCancelledIsFinal(t *testing.T) {
+	for _, limit := range []backoff.Schedule{nil, backoff.Constant(time.Hour)} {
+		calls := 0
+		policy := backoff.Policy{AttemptTimeout: limit}
+		err := policy.Do(t.Context(), func(ctx context.Context) error {
+			calls++
+			ctx, cancel := context.WithCancel(ctx)
+			return new(backoff.Policy).Do(ctx, func(context.Context) error { cancel(); return errBoom })
+		})
+		require.Equal(t, 1, calls)
+		require.EqualError(t, err, "backoff: gave up after 1 attempt: context canceled: boom")
+	}
+}
+
+func TestAPolicyInsideThatHasNoTimeLeftInItsAttemptIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		policy := steady(time.Second)
+		policy.AttemptTimeout = backoff.Constant(time.Second)
+		calls := 0
+		_ = policy.Do(ctx, func(ctx context.Context) error {
+			calls++
+			return steady(time.Minute).Do(ctx, returning(errBoom).do)
+		})
+		require.Equal(t, 4, calls, "the call has time")
 	})
 }
 
@@ -465,6 +563,7 @@ func TestAnAttemptsTimeoutIsKnownInAnyWords(t *testing.T) {
 		fmt.Errorf("%w", backoff.ErrAttemptTimeout):    true,
 		errors.Join(errBoom, context.DeadlineExceeded): true,
 		timeoutError{}:                                 true,
+		transient{}:                                    false,
 		errBoom:                                        false, // too late as well, but not because of it
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -586,6 +685,40 @@ func TestWhatABreakerRefusesIsNoAttempt(t *testing.T) {
 	})
 }
 
+func TestAnOpenCircuitComesBackAsItIsIfNothingWasTried(t *testing.T) {
+	open := &backoff.OpenError{Name: "db", State: backoff.StateOpen}
+	policy := new(backoff.Policy)
+	events := watch(policy)
+	require.Equal(t, open, policy.Do(t.Context(), returning(open).do))
+	require.Len(t, *events, 1)
+}
+
+func TestWaitOpenAsksAHalfOpenCircuitAgainAfterTheNextWaitOrTenMilliseconds(t *testing.T) {
+	for _, s := range []struct {
+		schedule backoff.Schedule
+		want     []time.Duration
+	}{{backoff.Linear{Initial: time.Second}, msec(0, 1000)}, {backoff.Constant(0), msec(0, 10)}} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := backoff.Policy{WaitOpen: true, Schedule: s.schedule, Jitter: backoff.NoJitter}
+			op := returning(&backoff.OpenError{}, nil)
+			require.NoError(t, policy.Do(t.Context(), op.do))
+			require.Equal(t, s.want, op.at)
+		})
+	}
+}
+
+func TestWaitOpenAsksNoBudgetForWhatHasNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		clerk := new(clerk)
+		policy := backoff.Policy{WaitOpen: true, Budget: clerk}
+		err := policy.Do(ctx, returning(backoff.RetryAfter(&backoff.OpenError{}, time.Minute)).do)
+		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason)
+		require.Len(t, clerk.asked, 1)
+	})
+}
+
 func TestWaitOpenWaitsNoLongerThanMaxHint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
@@ -612,6 +745,7 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 		"Policy.Schedule: Exponential.Initial is 2s, beyond Max 1s":                                   {Schedule: backoff.Exponential{Initial: 2 * s, Max: s}},
 		"Policy.Schedule: Exponential.Multiplier is 0.99, want 0 (for 2) or at least 1":               {Schedule: backoff.Exponential{Multiplier: 0.99}},
 		"Policy.Schedule: Exponential.Multiplier is -2, want 0 (for 2) or at least 1":                 {Schedule: backoff.Exponential{Multiplier: -2}},
+		"Policy.Schedule: Exponential.Multiplier is 1e-09, want 0 (for 2) or at least 1":              {Schedule: backoff.Exponential{Multiplier: 1e-9}},
 		"Policy.Schedule: Exponential.Multiplier is NaN, want 0 (for 2) or at least 1":                {Schedule: backoff.Exponential{Multiplier: math.NaN()}},
 		"Policy.Schedule: Exponential.Multiplier is +Inf, want 0 (for 2) or at least 1":               {Schedule: backoff.Exponential{Multiplier: math.Inf(1)}},
 		"Policy.Schedule is an empty Sequence, want at least one delay":                               {Schedule: backoff.Sequence()},
@@ -637,11 +771,22 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 	}
 }
 
+func TestDoRefusesAScheduleThatIsBeyondALimitByOne(t *testing.T) {
+	for _, s := range []backoff.Schedule{
+		backoff.Exponential{Initial: -1}, backoff.Exponential{Initial: 2, Max: 1}, backoff.Exponential{Multiplier: -1}, backoff.Linear{Step: -1},
+	} {
+		op := returning(nil)
+		require.ErrorContains(t, (&backoff.Policy{Schedule: s}).Do(t.Context(), op.do), "Policy.Schedule", "%#v", s)
+		require.Empty(t, op.at)
+	}
+}
+
 func TestValidateRefusesAJitterWithImpossibleBounds(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, jitter := range map[string]backoff.Jitter{
 		"lo beyond hi": backoff.UniformJitter(2, 1), "negative lo": backoff.UniformJitter(-0.1, 1), "NaN": backoff.UniformJitter(nan, nan),
 		"NaN hi": backoff.UniformJitter(0, nan), "infinite hi": backoff.UniformJitter(0, inf),
+		"negative base": backoff.DecorrelatedJitter(-1, 0), "base beyond max": backoff.DecorrelatedJitter(2, 1),
 		"added": backoff.AddedJitter(-1), "slotted": backoff.SlottedJitter(0), "negative slot": backoff.SlottedJitter(-1),
 	} {
 		policy := backoff.Policy{Jitter: jitter}
@@ -663,6 +808,7 @@ func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 		{},
 		{MaxAttempts: -1, MaxElapsed: -1, MaxDelay: -1, MaxHint: -1},
 		{Schedule: backoff.Constant(0)},
+		{Schedule: backoff.Linear{}},
 		{Schedule: backoff.Linear{Max: -1}},
 		{Schedule: backoff.Exponential{Multiplier: 1}},
 		{Schedule: backoff.Exponential{Multiplier: math.MaxFloat64, Initial: forever}},
@@ -671,7 +817,7 @@ func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 		{Schedule: backoff.Sequence(0)},
 		{Schedule: negative{}},
 		{Jitter: backoff.UniformJitter(0, 0)}, {Jitter: backoff.UniformJitter(1, math.MaxFloat64)},
-		{Jitter: backoff.AddedJitter(0)}, {Jitter: backoff.SlottedJitter(1)}, {Jitter: backoff.DecorrelatedJitter(0, -1)},
+		{Jitter: backoff.DecorrelatedJitter(1, 1)}, {Jitter: backoff.AddedJitter(0)}, {Jitter: backoff.SlottedJitter(1)}, {Jitter: backoff.DecorrelatedJitter(0, -1)},
 	} {
 		require.NoError(t, policy.Validate(), "policy %d", i)
 	}
@@ -696,6 +842,19 @@ func TestDelayIsTheWaitBeforeARetry(t *testing.T) {
 }
 
 // Contract rows 12 and 120.
+func TestWithoutACallThereIsNoPreviousWait(t *testing.T) {
+	policy := backoff.Policy{Jitter: func(_, prev time.Duration, _ float64) time.Duration { return prev }}
+	require.Zero(t, policy.Delay(3))
+	wait, again := policy.Decide(3, errBoom)
+	require.True(t, again)
+	require.Zero(t, wait)
+}
+
+func TestNoJitterDrawsNothing(t *testing.T) {
+	policy := backoff.Policy{Jitter: backoff.NoJitter, Rand: func() float64 { panic("drawn") }}
+	require.Equal(t, 100*time.Millisecond, policy.Delay(1))
+}
+
 func TestRetryableIsThePolicysPredicate(t *testing.T) {
 	policy := backoff.Policy{}
 	require.False(t, policy.Retryable(nil))

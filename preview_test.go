@@ -116,6 +116,34 @@ func TestPreviewBoundsAJitterThatIsNotMonotonic(t *testing.T) {
 	require.InEpsilon(t, 2*time.Second/3, w.Mean, 0.001)
 }
 
+// Nor need it grow with the wait before.
+func TestPreviewBoundsAreThoseOfTheOutermostDraws(t *testing.T) {
+	const s = time.Second
+	for sign, want := range map[time.Duration][2]backoff.PreviewWait{
+		1:  {{Min: 100 * s, Max: 1000 * s}, {Min: 101 * s, Max: 1010 * s}},
+		-1: {{Min: 100 * s, Max: 1000 * s}, {Min: 90 * s, Max: 999 * s}},
+	} {
+		policy := backoff.Policy{Jitter: func(_, prev time.Duration, u float64) time.Duration {
+			switch {
+			case u == 0:
+				return 100*s + sign*prev/100
+			case u > 1-1e-15 && u < 1:
+				return 1000*s + sign*prev/100
+			}
+			return 500 * s
+		}}
+		for i, w := range policy.Preview(2).Waits {
+			require.Equal(t, want[i].Min, w.Min, "retry %d, %d", i+1, sign)
+			require.Equal(t, want[i].Max, w.Max, "retry %d, %d", i+1, sign)
+		}
+	}
+}
+
+func TestThePreviewOfAnUnlimitedFirstAttemptIsOfTheWaits(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, AttemptTimeout: backoff.Sequence(0, time.Minute)}
+	require.Equal(t, 2*time.Second, policy.Preview(2).Worst)
+}
+
 // What is previewed is what happens: no call waits outside its preview.
 func TestNoCallWaitsOutsideItsPreview(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))

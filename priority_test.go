@@ -17,7 +17,7 @@ import (
 func TestRow84AnUrgentCallWaitsLess(t *testing.T) {
 	policy := &backoff.Policy{Jitter: backoff.NoJitter, MaxDelay: time.Second}
 	for factor, want := range map[float64]time.Duration{
-		1: 700 * time.Millisecond, 0.25: 175 * time.Millisecond, 5: 2500 * time.Millisecond,
+		1: 700 * time.Millisecond, 2: 1400 * time.Millisecond, 0.25: 175 * time.Millisecond, 5: 2500 * time.Millisecond,
 		0: 700 * time.Millisecond, -1: 700 * time.Millisecond, math.Inf(1): 3 * time.Second,
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -116,8 +116,10 @@ func TestRateLimitMayBeForRetriesOnly(t *testing.T) {
 	require.True(t, ok)
 	require.Zero(t, wait)
 	b.Done(ticket, backoff.OutcomeSuccess)
-	_, wait, _ = b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindHedge})
-	require.Positive(t, wait)
+	for _, kind := range []backoff.Kind{backoff.KindRetry, backoff.KindHedge} {
+		_, wait, _ = b.Reserve(backoff.Attempt{Number: 2, Kind: kind})
+		require.Positive(t, wait)
+	}
 }
 
 func TestRateLimitOfEveryKindOfLimiter(t *testing.T) {
@@ -183,6 +185,8 @@ func TestRateLimitSavesATokenFromTheMiddleWhereTheBurstHasRoom(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &backoff.RateLimit{Limiter: rate.NewLimiter(1, c.burst)}
+			rateWaits(t, b, 1)
+			time.Sleep(time.Hour) // no line is made at the beginning of time
 			rateWaits(t, b, c.burst)
 			_, tickets := rateWaits(t, b, 5) // 1 2 3 4 5
 			rateGiveBack(b, tickets[0], tickets[2])
@@ -521,6 +525,146 @@ func TestRow78AdaptiveRateHalvesOnEachAdverseEvent(t *testing.T) {
 	})
 }
 
+// What was sent in the last full second, or in as much as there is.
+func TestAdaptiveRateBeginsWithHalfOfWhatWasSent(t *testing.T) {
+	for want, send := range map[rate.Limit]func(attempts func(int)){
+		5:   func(attempts func(int)) { attempts(10); time.Sleep(time.Second) },
+		2.5: func(attempts func(int)) { attempts(10); time.Sleep(2 * time.Second) },
+		6: func(attempts func(int)) {
+			attempts(12)
+			time.Sleep(time.Second)
+			attempts(1)
+			time.Sleep(time.Second / 2)
+		},
+		1:    func(attempts func(int)) { attempts(12); time.Sleep(time.Second); attempts(2); time.Sleep(time.Second) },
+		1000: func(attempts func(int)) { attempts(3) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(backoff.AdaptiveRate)
+			send(func(n int) { rateWaits(t, b, n) })
+			b.SlowDown(time.Time{})
+			require.InDelta(t, float64(want), float64(b.Limit()), 1e-6)
+		})
+	}
+}
+
+func TestAdaptiveRateTakesAnyHintUntilItHasFallen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Max: 8}
+		rateWaits(t, b, 1)
+		b.SlowDown(time.Now().Add(-time.Hour))
+		require.InDelta(t, 4, float64(b.Limit()), 1e-6)
+		b.SlowDown(time.Now().Add(-time.Nanosecond))
+		require.InDelta(t, 4, float64(b.Limit()), 1e-6, "sent before the fall")
+		b.SlowDown(time.Now())
+		require.InDelta(t, 2, float64(b.Limit()), 1e-6)
+	})
+}
+
+func TestAdaptiveRateHearsOfAttemptsThatWereDueLongAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Max: 10}
+		_, slow := rateWaits(t, b, 1)
+		time.Sleep(time.Second)
+		rateWaits(t, b, 1)
+		b.Done(slow[0], backoff.OutcomeThrottled)
+		require.InDelta(t, 5, float64(b.Limit()), 1e-6)
+	})
+}
+
+func TestAdaptiveRateIsAsPatientAfterItHasRecovered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Recovery: backoff.Constant(10 * time.Second)}
+		b.SlowDown(time.Time{})
+		time.Sleep(80 * time.Second)
+		require.EqualValues(t, 1, b.Limit())
+		time.Sleep(80*time.Second - 1)
+		require.EqualValues(t, 1, b.Limit())
+		time.Sleep(time.Nanosecond)
+		require.Equal(t, rate.Inf, b.Limit())
+	})
+}
+
+func TestAdaptiveRateIsUsedByHalfAndNotByLess(t *testing.T) {
+	for perSecond, grows := range map[int]bool{60: true, 45: false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(backoff.AdaptiveRate)
+			send := func(n, seconds int) {
+				for range n * seconds {
+					rateWaits(t, b, 1)
+					time.Sleep(time.Second / time.Duration(n))
+				}
+			}
+			send(100, 3)
+			b.SlowDown(time.Time{})
+			require.InDelta(t, 50, float64(b.Limit()), 1)
+			send(perSecond, 12)
+			require.Equal(t, grows, b.Limit() > 105, "%d of 100", perSecond)
+		})
+	}
+}
+
+func TestAdaptiveRateSavesNothingOverAFall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Max: 10, Burst: 10}
+		rateWaits(t, b, 1)
+		time.Sleep(time.Minute)
+		b.SlowDown(time.Time{})
+		waits, _ := rateWaits(t, b, 2)
+		require.Equal(t, rateSeconds(0.2, 0.4), waits)
+
+		b = &backoff.AdaptiveRate{Max: 10}
+		b.SlowDown(time.Time{})
+		time.Sleep(time.Minute)
+		waits, _ = rateWaits(t, b, 2)
+		require.Equal(t, rateSeconds(0, 0.1), waits, "and one again later")
+	})
+}
+
+func TestAdaptiveRateIsTaughtNothingByALimitThatIsNotReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Min: 1}
+		for range 2 {
+			b.SlowDown(time.Time{})
+			time.Sleep(7 * time.Second)
+			require.EqualValues(t, 1, b.Limit(), "the count starts again with each fall")
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, rate.Inf, b.Limit())
+	})
+}
+
+func TestAdaptiveRateMakesGoodForAFallFromWhereItHadGrownTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.AdaptiveRate)
+		rateAdverse(t, b, 1)
+		rateOffer(t, b, newLimitedService(1e6, 1e6), 40*time.Second)
+		high := float64(b.Limit())
+		rateAdverse(t, b, 1)
+		time.Sleep(8 * time.Second)
+		require.InEpsilon(t, high, float64(b.Limit()), 0.1, "unused meanwhile")
+		time.Sleep(7 * time.Second)
+		require.InEpsilon(t, high, float64(b.Limit()), 0.1)
+	})
+}
+
+func TestAdaptiveRateWaitsAsLongBeforeEveryStepUntilItHasRecovered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.AdaptiveRate{Max: 64, Recovery: backoff.Linear{Initial: 10 * time.Second}}
+		for range 2 {
+			rateAdverse(t, b, 2)
+			for step := range 16 {
+				require.InDelta(t, 16*math.Pow(2, float64(step)/8), float64(b.Limit()), 1e-6)
+				time.Sleep(20*time.Second - 1)
+				require.InDelta(t, 16*math.Pow(2, float64(step)/8), float64(b.Limit()), 1e-6)
+				time.Sleep(time.Nanosecond)
+			}
+			require.EqualValues(t, 64, b.Limit())
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
 func TestAdaptiveRateDecreasesByWhatItIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backoff.AdaptiveRate{Max: 100, Decrease: 0.9}
@@ -725,6 +869,10 @@ func TestAdaptiveRateIsFreeAgainWhenNothingNeedsALimit(t *testing.T) {
 		require.Equal(t, rate.Inf, b.Limit())
 		waits, _ := rateWaits(t, b, 1000)
 		require.Zero(t, slices.Max(waits))
+		time.Sleep(time.Second)
+		rateOffer(t, b, newLimitedService(1e6, 1e6), 3*time.Second)
+		rateAdverse(t, b, 1)
+		require.InDelta(t, 500, float64(b.Limit()), 1, "as if it had never fallen")
 	})
 }
 
@@ -856,7 +1004,14 @@ func TestAdaptiveRateValidate(t *testing.T) {
 	} {
 		require.EqualError(t, b.Validate(), want)
 	}
-	require.NoError(t, new(backoff.AdaptiveRate).Validate())
+	for want, b := range map[string]*backoff.AdaptiveRate{
+		"AdaptiveRate.Decrease is -0.5": {Decrease: -0.5}, "AdaptiveRate.Min is 2": {Min: 2, Max: 1}, "AdaptiveRate.Min is +Inf": {Min: inf},
+	} {
+		require.ErrorContains(t, b.Validate(), want)
+	}
+	for _, b := range []*backoff.AdaptiveRate{{}, {Min: 1}, {Min: 10, Max: 10}, {Min: rate.Inf, Max: rate.Inf}} {
+		require.NoError(t, b.Validate())
+	}
 }
 
 // Contract row 49: one hot key does not slow another.

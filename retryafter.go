@@ -112,14 +112,14 @@ func parseDigits(s string, unit time.Duration) (time.Duration, bool) {
 		return 0, false
 	}
 	n := int64(0)
-	most := math.MaxInt64 / int64(unit)
+	most := math.MaxInt64 / int64(unit) // with a digit more still an int64: units are of a millisecond or longer
 	for i := range len(s) {
 		c := s[i]
 		if c < '0' || c > '9' {
 			return 0, false
 		}
 		if n <= most {
-			n = min(n, most/10+1)*10 + int64(c-'0')
+			n = n*10 + int64(c-'0')
 		}
 	}
 	if n > most {

@@ -43,7 +43,7 @@ func TestParseRetryAfterReadsWholeSeconds(t *testing.T) {
 // Contract row 44: what is malformed is ignored.
 func TestParseRetryAfterIgnoresWhatIsMalformed(t *testing.T) {
 	for _, value := range []string{
-		"", " ", "\t", "+5", "-0", "-1", "1.5", "1.", ".5", "1e3", "0x10", "1_000", "1 2", "120s", "120,240", "120;", "\n120", "\u00a0120",
+		"", " ", "\t", "/", ":", "1/", "1:", "+5", "-0", "-1", "1.5", "1.", ".5", "1e3", "0x10", "1_000", "1 2", "120s", "120,240", "120;", "\n120", "\u00a0120",
 		"٠", "١٢٠", "１２０", "120\x00", "soon", "NaN", "null",
 		"2026-03-01T12:00:10Z", "Sun, 01 Mar 2026 12:00:10", "Sun, 01 Mar 2026 12:00:10 PST", "Sun, 01 Mar 2026 12:00:10 UTC",
 		"Sun, 01 Mar 2026 12:00:10 +0000", "Sun, 01 Mar 2026 12:00:10 gmt", "Sun, 01 Mar 2026 25:00:10 GMT", "Sun, 32 Mar 2026 12:00:10 GMT",
@@ -101,6 +101,7 @@ func TestATwoDigitYearIsNotMoreThanFiftyYearsAhead(t *testing.T) {
 		{2026, "26", 2026}, {2026, "27", 2027}, {2026, "69", 2069}, {2026, "75", 2075}, {2026, "77", 1977}, {2026, "99", 1999},
 		{2026, "25", 2025}, {2026, "00", 2000},
 		{2060, "09", 2109}, {2060, "11", 2011}, {2060, "61", 2061}, {2060, "59", 2059},
+		{2099, "48", 2148}, {2099, "50", 2050},
 		{1999, "00", 2000}, {1999, "48", 2048}, {1999, "50", 1950}, {1994, "94", 1994},
 	} {
 		now := time.Date(row.now, time.June, 15, 12, 0, 0, 0, time.UTC)
@@ -120,6 +121,18 @@ func TestThePivotIsExact(t *testing.T) {
 	got, ok = backoff.ParseRetryAfter("Sunday, 01-Mar-76 12:00:01 GMT", noon)
 	require.True(t, ok)
 	require.Zero(t, got, "1976")
+
+	late := noon.AddDate(73, 0, 0) // 2099
+	for value, want := range map[string]time.Duration{
+		"Monday, 01-Mar-49 12:00:00 GMT": 0,
+		"Monday, 01-Mar-49 11:59:59 GMT": late.AddDate(50, 0, 0).Sub(late) - time.Second,
+		"Monday, 10-Mar-49 12:00:00 GMT": 0,
+		"Monday, 20-Feb-49 12:00:00 GMT": late.AddDate(50, 0, -9).Sub(late),
+	} {
+		got, ok = backoff.ParseRetryAfter(value, late)
+		require.True(t, ok)
+		require.Equal(t, want, got, value)
+	}
 }
 
 func TestParseRetryAfterMSReadsWholeMilliseconds(t *testing.T) {
@@ -134,8 +147,9 @@ func TestParseRetryAfterMSReadsWholeMilliseconds(t *testing.T) {
 		require.Equal(t, want, got, value)
 	}
 	for _, value := range []string{"", "+5", "-1", "1.5", "Sun, 01 Mar 2026 12:00:10 GMT", "٠"} {
-		_, ok := backoff.ParseRetryAfterMS(value)
+		got, ok := backoff.ParseRetryAfterMS(value)
 		require.False(t, ok, value)
+		require.Zero(t, got, value)
 	}
 }
 
@@ -307,7 +321,10 @@ func TestHintOfFindsWhatTheServerAskedFor(t *testing.T) {
 		require.True(t, ok, "%v", err)
 		require.Equal(t, time.Minute, hint, "%v", err)
 	}
-	for _, err := range []error{nil, errBoom, backoff.Permanent(errBoom)} {
+	hint, ok := backoff.HintOf(&backoff.Error{Last: errBoom, Hint: time.Second})
+	require.True(t, ok)
+	require.Equal(t, time.Second, hint)
+	for _, err := range []error{nil, errBoom, backoff.Permanent(errBoom), &backoff.Error{Last: errBoom}} {
 		_, ok := backoff.HintOf(err)
 		require.False(t, ok, "%v", err)
 	}

@@ -363,11 +363,13 @@ func TestAfterASuccessThereIsNothingMore(t *testing.T) {
 		for range ranged.Attempts() {
 			break
 		}
-		_, ok := asked.Retry(nil)
+		pause, ok := asked.Retry(nil)
 		require.False(t, ok, name)
+		require.Zero(t, pause, name)
 		for _, r := range []*backoff.Run{ranged, asked} {
-			_, ok := r.Retry(errBoom)
+			pause, ok := r.Retry(errBoom)
 			require.False(t, ok, name)
+			require.Zero(t, pause, name)
 			_, ok = r.Admit()
 			require.False(t, ok, name)
 			for range r.Attempts() {
@@ -395,6 +397,81 @@ func TestRetryNeverDropsASuccess(t *testing.T) {
 			require.NoError(t, r.Err(), "%s, asked before: %v", name, admit)
 		}
 	}
+}
+
+func TestRetryTellsTheBudgetOfASuccessThatItWasNotAskedFor(t *testing.T) {
+	clerk := new(clerk)
+	_, _ = (&backoff.Policy{Budget: clerk}).Start(t.Context()).Retry(nil)
+	require.Equal(t, []backoff.Attempt{{Number: 1, Kind: backoff.KindFirst}}, clerk.asked)
+	require.Equal(t, []backoff.Outcome{backoff.OutcomeSuccess}, clerk.told)
+}
+
+func TestBeginPaysABudgetThatGrantsFirstAttemptsUnasked(t *testing.T) {
+	budget := new(backoff.RetryBudget)
+	r := (&backoff.Policy{Budget: budget}).Start(t.Context())
+	require.True(t, r.Begin(0))
+	r.Retry(nil)
+	require.EqualValues(t, 1, budget.Stats().Successes)
+}
+
+func TestRetryInHindsightKeepsTheErrorThatABudgetRefusedToRetry(t *testing.T) {
+	r := (&backoff.Policy{Budget: refusing(1)}).Start(t.Context())
+	pause, ok := r.Retry(errBoom)
+	require.False(t, ok)
+	require.Zero(t, pause)
+	require.ErrorIs(t, r.Err(), backoff.ErrBudget)
+	require.ErrorIs(t, r.Err(), errBoom)
+}
+
+func TestRetryCountsAnAttemptAfterOneThatWasBegun(t *testing.T) {
+	r := (&backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}).Start(t.Context())
+	require.True(t, r.Begin(0))
+	pause, ok := r.Retry(errBoom)
+	require.True(t, ok)
+	require.Zero(t, pause)
+	_, ok = r.Retry(errBoom)
+	require.False(t, ok)
+	require.Equal(t, 2, gaveUp(t, r.Err()).Attempts)
+}
+
+func TestProgressStartsTheAttemptsTimesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{AttemptTimeout: backoff.Linear{Initial: time.Second}, Schedule: backoff.Constant(0)}
+		r := policy.Start(t.Context())
+		var limits []time.Duration
+		for range r.Attempts() {
+			deadline, _ := r.Context().Deadline()
+			limits = append(limits, time.Until(deadline))
+			if len(limits) == 2 {
+				r.Progress()
+			}
+			r.Fail(errBoom)
+		}
+		require.Equal(t, msec(1000, 2000, 2000, 3000, 4000), limits)
+	})
+}
+
+func TestTheRangeLoopLooksAtNoClockUntilThereIsSomethingToWaitFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := (&backoff.Policy{Schedule: backoff.Constant(0)}).Start(t.Context())
+		for range r.Attempts() {
+			time.Sleep(time.Second)
+			r.Fail(errBoom)
+		}
+		require.Zero(t, gaveUp(t, r.Err()).Elapsed)
+	})
+}
+
+func TestAdmitNamesWhatIsInvalidAlsoUnderAnEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	policy := backoff.Policy{Schedule: backoff.Constant(-1)}
+	events := watch(&policy)
+	r := policy.Start(ctx)
+	r.Admit()
+	require.ErrorContains(t, r.Err(), "Policy.Schedule")
+	require.Len(t, *events, 1)
+	require.Equal(t, backoff.ClassPermanent, (*events)[0].Class)
 }
 
 // Nor does a budget that would have refused the attempt which brought it.

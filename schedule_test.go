@@ -92,6 +92,12 @@ func TestUnboundedSchedulesSaturate(t *testing.T) {
 	}
 }
 
+func TestADoublingScheduleSaturatesNoSoonerThanItMust(t *testing.T) {
+	s := backoff.Exponential{Initial: 1, Max: -1}
+	require.Equal(t, time.Duration(1<<62), s.Delay(63))
+	require.Equal(t, forever, s.Delay(64))
+}
+
 // The two fast paths, against arithmetic that cannot overflow.
 func TestSchedulesAgreeWithExactArithmetic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

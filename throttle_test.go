@@ -42,6 +42,41 @@ func TestThrottleRefusesNothingWhileTheServiceAccepts(t *testing.T) {
 	require.Equal(t, backoff.ThrottleStats{Requests: 2000, Accepts: 2000}, b.Stats())
 }
 
+func TestThrottleDrawsNothingWhileTheServiceAccepts(t *testing.T) {
+	b := &backoff.Throttle{Rand: func() float64 { panic("drawn") }}
+	require.True(t, throttleAttempt(b, backoff.OutcomeSuccess))
+	require.True(t, throttleAttempt(b, backoff.OutcomeSuccess))
+}
+
+// The newest tenth of the window, or as much more as has ten requests.
+func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
+	for _, c := range []struct {
+		good, bad    int
+		before, want float64
+	}{
+		{10, 100, 3, 0},          // three bins are enough
+		{10, 100, 2, 90.0 / 118}, // but not less than three
+		{9, 100, 3, 91.0 / 117},  // nine requests are not
+		{0, 9, 29, 9.0 / 17},     // nor is what there is left of the window
+		{50, 100, 10, 0},         // of late all is well
+		{0, 1000, 1, 0.95},       // never quite shut
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(backoff.Throttle)
+			for range c.bad {
+				b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+			}
+			time.Sleep(time.Duration(c.before * 1e9))
+			for range c.good {
+				b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+			}
+			require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
+			_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+			require.Zero(t, wait)
+		})
+	}
+}
+
 func TestThrottleHardlyRefusesAClientWithFewCalls(t *testing.T) {
 	b := &backoff.Throttle{}
 	for range 2 {
@@ -231,7 +266,14 @@ func TestThrottleAlwaysProbes(t *testing.T) {
 
 func TestThrottleForgetsWithItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.Throttle{Window: 3 * time.Second}
+		b := new(backoff.Throttle)
+		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		time.Sleep(30*time.Second - 1)
+		require.EqualValues(t, 1, b.Stats().Requests)
+		time.Sleep(time.Nanosecond)
+		require.Zero(t, b.Stats().Requests, "30 s by default")
+
+		b = &backoff.Throttle{Window: 3 * time.Second}
 		for range 100 {
 			b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
 		}
@@ -242,6 +284,12 @@ func TestThrottleForgetsWithItsWindow(t *testing.T) {
 		b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
 		time.Sleep(time.Hour)
 		require.Zero(t, b.Stats(), "after an idle time much longer than the window, too")
+		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		require.EqualValues(t, 2, b.Stats().Requests, "and counts on from there")
+		b = &backoff.Throttle{Window: 1}
+		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		require.EqualValues(t, 1, b.Stats().Requests, "bins are no shorter than a nanosecond")
 	})
 }
 
@@ -342,7 +390,9 @@ func TestThrottleValidate(t *testing.T) {
 		"backoff: Throttle.K is -2, want 1 or more":                            {K: -2},
 		"backoff: Throttle.K is NaN, want 1 or more":                           {K: math.NaN()},
 		"backoff: Throttle.K is +Inf, want 1 or more":                          {K: math.Inf(1)},
-		"backoff: Throttle.Window is -1s, want 0 or more":                      {Window: -time.Second},
+		"backoff: Throttle.Window is -1ns, want 0 or more":                     {Window: -1},
+		"backoff: Throttle.K is 1e-09, want 1 or more":                         {K: 1e-9},
+		"backoff: Throttle.Pad is +Inf, want 0 or more":                        {Pad: math.Inf(1)},
 		"backoff: Throttle.Pad is -1, want 0 or more":                          {Pad: -1},
 		"backoff: Throttle.Pad is NaN, want 0 or more":                         {Pad: math.NaN()},
 		"backoff: Throttle.MaxReject is 1, want at least 0 and less than 1":    {MaxReject: 1},
@@ -355,6 +405,9 @@ func TestThrottleValidate(t *testing.T) {
 		} else {
 			require.EqualError(t, err, want)
 		}
+	}
+	for _, k := range []float64{1, 1.5, math.MaxFloat64} {
+		require.NoError(t, (&backoff.Throttle{K: k, Pad: k}).Validate())
 	}
 	p := backoff.Policy{Budget: &backoff.Throttle{K: -1}}
 	require.ErrorContains(t, p.Validate(), "Throttle.K")
