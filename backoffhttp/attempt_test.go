@@ -294,3 +294,15 @@ func TestReadAheadReportsWhatItCannotRepeat(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	require.Zero(t, w.open())
 }
+
+// As under Policy.Do: a classifier is not asked about it.
+func TestWhatAttemptTimeoutEndsIsRetriedWhateverTheClassifierLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(hang, answer(200))
+		tr := over(w)
+		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
+		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.Equal(t, 2, w.requests())
+	})
+}

@@ -68,6 +68,9 @@ func after(first backoff.Classifier) backoff.Classifier {
 		return roundTripClass
 	}
 	return func(err error) backoff.Class {
+		if err == errAttemptTimeout {
+			return backoff.ClassRetryable // what AttemptTimeout ends is retried, as by Policy.Do
+		}
 		if class := first(err); class != backoff.ClassUnknown {
 			return class
 		}
