@@ -311,8 +311,8 @@ func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 	})
 }
 
-func TestRow57HedgeAsGRPC(t *testing.T) {
-	hedgeTest(t, "hedge-seed", func(t *testing.T) {
+func TestRow57HedgeAsGRPCSendsOneAtEachDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(10*time.Second, 1, nil), inTime(10*time.Second, 2, nil), inTime(10*time.Second, 3, nil))
 		v, took, err := s.run(t.Context(), hedgeGRPC())
 		require.NoError(t, err)
@@ -320,6 +320,9 @@ func TestRow57HedgeAsGRPC(t *testing.T) {
 		require.Equal(t, 10*time.Second, took)
 		require.Equal(t, []time.Duration{0, 500 * milli, time.Second}, s.starts)
 	})
+}
+
+func TestRow57HedgeAsGRPCEndsAtAFatalStatus(t *testing.T) {
 	for _, fatal := range []int{0, 1, 2} {
 		hedgeTest(t, fmt.Sprintf("hedge-fatal in attempt %d", fatal+1), func(t *testing.T) {
 			s := script(inTime(time.Minute, 1, nil), inTime(time.Minute, 2, nil), inTime(time.Minute, 3, nil))
@@ -338,7 +341,10 @@ func TestRow57HedgeAsGRPC(t *testing.T) {
 			}
 		})
 	}
-	hedgeTest(t, "hedge-nonfatal-shortcut", func(t *testing.T) {
+}
+
+func TestRow57HedgeAsGRPCSendsTheNextAtOnceAfterANonFatalStatus(t *testing.T) {
+	hedgeTest(t, "of the first attempt", func(t *testing.T) {
 		s := script(inTime(100*milli, 0, errHedgeUnavailable), inTime(time.Minute, 2, nil), inTime(milli, 3, nil))
 		v, took, err := s.run(t.Context(), hedgeGRPC())
 		require.NoError(t, err)
@@ -346,14 +352,17 @@ func TestRow57HedgeAsGRPC(t *testing.T) {
 		require.Equal(t, []time.Duration{0, 100 * milli, 600 * milli}, s.starts, "at once, then at the delay again")
 		require.Equal(t, 601*milli, took)
 	})
-	hedgeTest(t, "a shortcut of a hedge", func(t *testing.T) {
+	hedgeTest(t, "of a hedge", func(t *testing.T) {
 		s := script(inTime(time.Minute, 1, nil), inTime(100*milli, 0, errHedgeUnknown), inTime(milli, 3, nil))
 		v, _, err := s.run(t.Context(), hedgeGRPC())
 		require.NoError(t, err)
 		require.Equal(t, 3, v)
 		require.Equal(t, []time.Duration{0, 500 * milli, 600 * milli}, s.starts)
 	})
-	hedgeTest(t, "all fail", func(t *testing.T) {
+}
+
+func TestRow57HedgeAsGRPCEndsWithTheLastFailureIfAllFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnknown), inTime(milli, 7, errHedgeUnavailable))
 		v, took, err := s.run(t.Context(), hedgeGRPC())
 		require.EqualError(t, err, "backoff: grpc: gave up after 3 attempts in 3ms: UNAVAILABLE")
@@ -362,7 +371,10 @@ func TestRow57HedgeAsGRPC(t *testing.T) {
 		require.Equal(t, 7, v)
 		require.Equal(t, 3*milli, took)
 	})
-	hedgeTest(t, "more than five are five", func(t *testing.T) {
+}
+
+func TestRow57HedgeAsGRPCTakesMoreThanFiveAttemptsForFive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		for attempts, want := range map[int]int{0: 2, 1: 1, 2: 2, 5: 5, 6: 5, -1: 5} {
 			h := hedgeGRPC()
 			h.MaxAttempts = attempts
@@ -373,7 +385,10 @@ func TestRow57HedgeAsGRPC(t *testing.T) {
 			require.Len(t, s.starts, want)
 		}
 	})
-	hedgeTest(t, "all at once", func(t *testing.T) {
+}
+
+func TestRow57HedgeAsGRPCSendsAllAtOnceWithoutADelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		h := hedgeGRPC()
 		h.Delay = -1
 		s := script(inTime(3*second, 1, nil), inTime(2*second, 2, nil), inTime(second, 3, nil))
@@ -386,135 +401,6 @@ func TestRow57HedgeAsGRPC(t *testing.T) {
 	})
 }
 
-func TestHedgePushback(t *testing.T) {
-	pushback := func(d time.Duration) error { return backoff.Pushback(errHedgeUnavailable, d) }
-	grpc := func() *backoff.Hedge {
-		h := hedgeGRPC()
-		h.Classify = nil
-		return h
-	}
-	hedgeTest(t, "not to retry", func(t *testing.T) {
-		s := script(inTime(600*milli, 0, pushback(-1)), inTime(3*second, 2, nil))
-		v, took, err := s.run(t.Context(), grpc())
-		require.NoError(t, err)
-		require.Equal(t, 2, v)
-		require.Equal(t, []time.Duration{0, 500 * milli}, s.starts, "the one under way goes on, no other follows")
-		require.Equal(t, 3500*milli, took)
-	})
-	hedgeTest(t, "not to retry, and nothing under way", func(t *testing.T) {
-		s := script(inTime(milli, 0, pushback(-1)))
-		_, took, err := s.run(t.Context(), grpc())
-		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the server says not to retry: UNAVAILABLE")
-		require.Equal(t, milli, took)
-	})
-	hedgeTest(t, "not to retry, then a failure", func(t *testing.T) {
-		s := script(inTime(600*milli, 0, errHedgeUnknown), inTime(10*milli, 0, pushback(-1)))
-		_, _, err := s.run(t.Context(), grpc())
-		require.ErrorIs(t, err, errHedgeUnknown)
-		require.ErrorContains(t, err, "the server says not to retry")
-		require.Len(t, s.starts, 2)
-	})
-	for name, hint := range map[string]error{
-		"after a while":                 pushback(2 * second),
-		"after a while, by RetryAfter":  backoff.RetryAfter(errHedgeUnavailable, 2*second),
-		"after a while, when throttled": backoff.RetryAfter(backoff.Mark(errHedgeUnavailable, backoff.ClassThrottled), 2*second),
-	} {
-		hedgeTest(t, name, func(t *testing.T) {
-			s := script(inTime(100*milli, 0, hint), inTime(time.Minute, 2, nil), inTime(milli, 3, nil))
-			v, _, err := s.run(t.Context(), grpc())
-			require.NoError(t, err)
-			require.Equal(t, 3, v)
-			require.Equal(t, []time.Duration{0, 2100 * milli, 2600 * milli}, s.starts, "exactly then, then at the delay")
-		})
-	}
-	hedgeTest(t, "of nothing", func(t *testing.T) {
-		s := script(inTime(100*milli, 0, pushback(0)), inTime(milli, 2, nil))
-		_, _, err := s.run(t.Context(), grpc())
-		require.NoError(t, err)
-		require.Equal(t, []time.Duration{0, 100 * milli}, s.starts)
-	})
-	hedgeTest(t, "is not cut short by another failure", func(t *testing.T) {
-		s := script(inTime(second, 0, errHedgeUnknown), inTime(100*milli, 0, pushback(2*second)), inTime(milli, 3, nil))
-		_, _, err := s.run(t.Context(), grpc())
-		require.NoError(t, err)
-		require.Equal(t, []time.Duration{0, 500 * milli, 2600 * milli}, s.starts)
-	})
-	hedgeTest(t, "beyond MaxHint", func(t *testing.T) {
-		s := script(inTime(milli, 0, pushback(6*time.Minute)))
-		_, took, err := s.run(t.Context(), grpc())
-		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the server asks to wait 6m0s, more than MaxHint 5m0s: UNAVAILABLE")
-		require.Equal(t, milli, took)
-		var gaveUp *backoff.Error
-		require.ErrorAs(t, err, &gaveUp)
-		require.Equal(t, 6*time.Minute, gaveUp.Hint)
-	})
-	hedgeTest(t, "without MaxHint", func(t *testing.T) {
-		h := grpc()
-		h.MaxHint = -1
-		s := script(inTime(0, 0, pushback(time.Hour)), inTime(0, 2, nil))
-		_, took, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, time.Hour, took)
-	})
-	hedgeTest(t, "beyond the deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
-		defer cancel()
-		s := script(inTime(milli, 0, pushback(2*second)))
-		_, took, err := s.run(ctx, grpc())
-		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the next wait of 2s would pass the deadline in 2s: UNAVAILABLE")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, milli, took)
-	})
-}
-
-func TestHedgeWaitsForAHintOfJustMaxHint(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
-		_, took, err := s.run(t.Context(), new(backoff.Hedge))
-		require.NoError(t, err)
-		require.Equal(t, 5*time.Minute, took)
-	})
-}
-
-func TestHedgeAtTheVeryDeadlineIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
-		defer cancel()
-		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, 2*second)))
-		_, took, err := s.run(ctx, &backoff.Hedge{})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Zero(t, took)
-	})
-}
-
-func TestHedgeTellsADeadlineThatPassedFromOneThatWould(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*second)
-		defer cancel()
-		s := script(inTime(time.Hour, 0, nil), inTime(0, 0, backoff.Pushback(errHedgeUnknown, time.Minute)))
-		_, _, err := s.run(ctx, &backoff.Hedge{Delay: second, MaxAttempts: 3})
-		require.EqualError(t, err, "backoff: gave up after 2 attempts in 10s: context deadline exceeded")
-	})
-}
-
-// "Too much" without a time is no reason to send more at once.
-func TestHedgeIsNotSentToAThrottlingServer(t *testing.T) {
-	throttled := backoff.Mark(errHedgeUnavailable, backoff.ClassThrottled)
-	hedgeTest(t, "alone", func(t *testing.T) {
-		s := script(inTime(milli, 0, throttled))
-		_, took, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
-		require.ErrorIs(t, err, errHedgeUnavailable)
-		require.Equal(t, milli, took)
-	})
-	hedgeTest(t, "with one under way", func(t *testing.T) {
-		s := script(inTime(2*second, 1, nil), inTime(milli, 0, throttled))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Len(t, s.starts, 2)
-	})
-}
-
 func TestHedgeFailureDoesNotBeatAGoodFirstAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(200*milli, 1, nil), inTime(milli, 0, errHedgeUnknown))
@@ -522,90 +408,6 @@ func TestHedgeFailureDoesNotBeatAGoodFirstAttempt(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 		require.Equal(t, 200*milli, took)
-	})
-}
-
-// What a hedge was refused for on this side of the wire says nothing of the attempt
-// under way.
-func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
-	for name, refusal := range map[string]error{
-		"by a breaker": &backoff.OpenError{Name: "inner", State: backoff.StateHalfOpen},
-		"by a budget":  backoff.Permanent(backoff.ErrBudget),
-	} {
-		hedgeTest(t, name, func(t *testing.T) {
-			s := script(inTime(5*second, 1, nil), inTime(0, 0, refusal))
-			v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
-			require.NoError(t, err)
-			require.Equal(t, 1, v)
-			require.Len(t, s.starts, 2)
-		})
-		hedgeTest(t, name+", then a failure", func(t *testing.T) {
-			s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
-			require.ErrorIs(t, err, errHedgeUnknown)
-			require.False(t, new(backoff.Policy).Retryable(err))
-		})
-		hedgeTest(t, name+", after a failure", func(t *testing.T) {
-			s := script(inTime(0, 1, errHedgeUnknown), inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
-			require.ErrorIs(t, err, refusal)
-			require.False(t, new(backoff.Policy).Retryable(err))
-			require.Len(t, s.starts, 2)
-		})
-		hedgeTest(t, name+", of the first", func(t *testing.T) {
-			s := script(inTime(0, 0, refusal))
-			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
-			require.ErrorIs(t, err, refusal)
-			require.Contains(t, err.Error(), refusal.Error())
-			require.False(t, new(backoff.Policy).Retryable(err))
-		})
-	}
-	hedgeTest(t, "by a budget, of the first, comes back as it is", func(t *testing.T) {
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, inTime(0, 0, backoff.Permanent(backoff.ErrBudget)), nil)
-		require.EqualError(t, err, backoff.ErrBudget.Error())
-	})
-	hedgeTest(t, "a refusal is no attempt", func(t *testing.T) {
-		b := new(hedgeBudget)
-		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, &backoff.OpenError{}))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, Budget: b})
-		var gaveUp *backoff.Error
-		require.ErrorAs(t, err, &gaveUp)
-		require.Equal(t, 1, gaveUp.Attempts)
-		require.Equal(t, backoff.ReasonOpen, gaveUp.Reason)
-		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.outcomes[2])
-	})
-	hedgeTest(t, "the service's last answer stands", func(t *testing.T) {
-		s := script(inTime(0, 0, errHedgeUnknown), inTime(0, 0, &backoff.OpenError{}))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
-		require.ErrorIs(t, err, errHedgeUnknown)
-		require.ErrorIs(t, err, backoff.ErrOpen)
-	})
-	hedgeTest(t, "by a half-open breaker", func(t *testing.T) {
-		b := &backoff.Breaker{Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(second), Jitter: backoff.NoJitter}
-		_ = b.Do(t.Context(), func(context.Context) error { return errHedgeUnknown })
-		time.Sleep(second)
-		s := script(inTime(500*milli, 1, nil), inTime(0, 2, nil))
-		v, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: 100 * milli}, func(ctx context.Context) (int, error) {
-			return backoff.DoValue(ctx, b, s.op)
-		}, nil)
-		require.NoError(t, err)
-		require.Equal(t, 1, v, "the probe")
-		require.Len(t, s.starts, 1)
-	})
-}
-
-func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
-	hedgeTest(t, "says so if the first fails", func(t *testing.T) {
-		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
-		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
-		require.ErrorContains(t, err, "budget refused: UNKNOWN")
-	})
-	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
-		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.Mark(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
-		require.NoError(t, err)
-		require.Equal(t, 3, v)
 	})
 }
 
@@ -649,185 +451,6 @@ func TestRow58HedgeOrRetryNotBoth(t *testing.T) {
 		}, nil)
 		require.ErrorIs(t, err, errHedgeUnavailable)
 		require.Len(t, s.starts, 2, "of the policy; none of the hedge")
-	})
-}
-
-func TestHedgeSendsNoneUntilItHasMeasuredAHundred(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var h backoff.Hedge
-		fast, slow := inTime(20*milli, 1, nil), inTime(time.Hour, 1, nil)
-		for n := range 99 {
-			require.Zero(t, h.Stats().Delay, "after %d", n)
-			_, err := backoff.HedgeValue(t.Context(), &h, fast, nil)
-			require.NoError(t, err)
-			if n == 50 {
-				s := script(slow, fast)
-				_, took, err := s.run(t.Context(), &h)
-				require.NoError(t, err)
-				require.Equal(t, time.Hour, took)
-			}
-		}
-		delay := h.Stats().Delay
-		require.InEpsilon(t, float64(20*milli), float64(delay), .1)
-		s := script(slow, fast)
-		_, took, err := s.run(t.Context(), &h)
-		require.NoError(t, err)
-		require.Equal(t, delay+20*milli, took)
-	})
-}
-
-// A failure needs no measure.
-func TestHedgeAfterAFailureIsSentFromTheFirstCallOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := script(inTime(5*milli, 0, errHedgeUnknown), inTime(time.Hour, 2, nil))
-		v, _, err := s.run(t.Context(), &backoff.Hedge{MaxAttempts: 3})
-		require.NoError(t, err)
-		require.Equal(t, 2, v)
-		require.Equal(t, []time.Duration{0, 5 * milli}, s.starts)
-	})
-}
-
-// hedgeMeasured returns a hedge that has seen so many calls take d.
-func hedgeMeasured(t *testing.T, d time.Duration) *backoff.Hedge {
-	h := new(backoff.Hedge)
-	for range 100 {
-		_, err := backoff.HedgeValue(t.Context(), h, inTime(d, 0, nil), nil)
-		require.NoError(t, err)
-	}
-	return h
-}
-
-func TestHedgeWithoutALimitOfExtraLoadIsSentAtTheDelayOfFivePercent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &backoff.Hedge{MaxExtraLoad: -1, MaxAttempts: 1}
-		for n := range 200 {
-			_, err := backoff.HedgeValue(t.Context(), h, inTime(time.Duration(n+1)*second, 0, nil), nil)
-			require.NoError(t, err)
-		}
-		require.InDelta(t, 190, h.Stats().Delay.Seconds(), 3)
-	})
-}
-
-func TestHedgeDelayIsAtLeastAMillisecondAndAtMostHalfTheTime(t *testing.T) {
-	hedgeTest(t, "a millisecond", func(t *testing.T) {
-		require.Equal(t, milli, hedgeMeasured(t, 0).Stats().Delay)
-	})
-	hedgeTest(t, "half the time", func(t *testing.T) {
-		h := hedgeMeasured(t, second)
-		ctx, cancel := context.WithTimeout(t.Context(), 800*milli)
-		defer cancel()
-		s := script(inTime(second, 1, nil), inTime(10*milli, 2, nil))
-		_, took, err := s.run(ctx, h)
-		require.NoError(t, err)
-		require.Equal(t, 410*milli, took)
-	})
-	hedgeTest(t, "nothing, if a millisecond is more than half", func(t *testing.T) {
-		h := hedgeMeasured(t, second)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*milli-1)
-		defer cancel()
-		s := script(inTime(second, 1, nil))
-		_, took, err := s.run(ctx, h)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, 2*milli-1, took)
-		require.Len(t, s.starts, 1)
-	})
-}
-
-func TestHedgeIsNotSentWithLessTimeLeftThanItsDelay(t *testing.T) {
-	starts := func(t *testing.T, timeout time.Duration, first hedgeStep) ([]time.Duration, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), timeout)
-		defer cancel()
-		s := script(first, inTime(time.Hour, 2, nil), inTime(time.Hour, 3, nil))
-		_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3})
-		synctest.Wait()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		return s.starts, err
-	}
-	hedgeTest(t, "by its delay", func(t *testing.T) {
-		got, _ := starts(t, 200*milli-1, inTime(time.Hour, 1, nil))
-		require.Equal(t, []time.Duration{0}, got)
-		got, _ = starts(t, 200*milli, inTime(time.Hour, 1, nil))
-		require.Equal(t, []time.Duration{0, 100 * milli}, got)
-		got, _ = starts(t, 300*milli, inTime(time.Hour, 1, nil))
-		require.Equal(t, []time.Duration{0, 100 * milli, 200 * milli}, got)
-	})
-	hedgeTest(t, "after a failure", func(t *testing.T) {
-		got, err := starts(t, 130*milli, inTime(50*milli, 1, errHedgeUnknown))
-		require.Equal(t, []time.Duration{0}, got)
-		require.EqualError(t, err, "backoff: gave up after 1 attempt in 50ms: the next wait of 100ms would pass the deadline in 80ms: UNKNOWN")
-		got, _ = starts(t, 150*milli, inTime(50*milli, 1, errHedgeUnknown))
-		require.Equal(t, []time.Duration{0, 50 * milli}, got)
-	})
-}
-
-// One call in a thousand takes 30 s, and what failed or was cancelled was not measured at all.
-func TestHedgeEstimateIsOfWhatWasMeasured(t *testing.T) {
-	hedgeTest(t, "outliers", func(t *testing.T) {
-		h := backoff.Hedge{MaxAttempts: 1} // measures, and cannot shorten the tail
-		service := lognormal(rand.New(rand.NewPCG(7, 8)), 1)
-		for n := range 10_000 {
-			op := service
-			if n%1000 == 500 {
-				op = inTime(30*second, 0, nil)
-			}
-			_, err := backoff.HedgeValue(t.Context(), &h, op, nil)
-			require.NoError(t, err)
-			if n > 1000 && n%100 == 0 {
-				require.InDelta(t, 23.8, float64(h.Stats().Delay)/1e6, 5)
-			}
-		}
-	})
-	hedgeTest(t, "failures", func(t *testing.T) {
-		h := hedgeMeasured(t, 20*milli)
-		before := h.Stats().Delay
-		for range 500 {
-			_, err := backoff.HedgeValue(t.Context(), h, inTime(time.Microsecond, 0, errHedgeInvalid), nil)
-			require.Error(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*milli)
-			_, err = backoff.HedgeValue(ctx, h, inTime(second, 0, nil), nil)
-			require.Error(t, err)
-			cancel()
-		}
-		require.Equal(t, before, h.Stats().Delay)
-	})
-	hedgeTest(t, "failures that a hedge made good", func(t *testing.T) {
-		h := hedgeMeasured(t, 20*milli)
-		before := h.Stats().Delay
-		for range 10 {
-			s := script(inTime(0, 0, errHedgeUnknown), inTime(10*second, 2, nil))
-			_, _, err := s.run(t.Context(), h)
-			require.NoError(t, err)
-		}
-		for range 40 {
-			_, err := backoff.HedgeValue(t.Context(), h, inTime(20*milli, 0, nil), nil)
-			require.NoError(t, err)
-		}
-		require.Equal(t, before, h.Stats().Delay)
-	})
-	hedgeTest(t, "those beaten early, because of a deadline, count as slow", func(t *testing.T) {
-		h := hedgeMeasured(t, 20*milli)
-		h.MaxExtraLoad = -1
-		before := h.Stats().Delay
-		for range 2500 {
-			ctx, cancel := context.WithTimeout(t.Context(), 8*milli)
-			s := script(inTime(20*milli, 1, nil), inTime(0, 2, nil))
-			v, took, err := s.run(ctx, h)
-			cancel()
-			require.NoError(t, err)
-			require.Equal(t, 2, v)
-			require.Equal(t, 4*milli, took)
-		}
-		require.InEpsilon(t, float64(before), float64(h.Stats().Delay), .1)
-	})
-	hedgeTest(t, "hedges are not, first attempts they beat are", func(t *testing.T) {
-		h := hedgeMeasured(t, 20*milli)
-		h.MaxExtraLoad = -1
-		for range 400 {
-			s := script(inTime(10*second, 1, nil), inTime(0, 2, nil))
-			_, _, err := s.run(t.Context(), h)
-			require.NoError(t, err)
-		}
-		require.Greater(t, h.Stats().Delay, 20*milli, "had the hedges counted, the delay would be that of nothing")
 	})
 }
 
@@ -906,209 +529,6 @@ func TestHedgeDetach(t *testing.T) {
 		require.Equal(t, time.Second, took)
 		rest(2 * time.Hour)
 		require.ElementsMatch(t, []int{1, 2}, s.lost())
-	})
-}
-
-func TestHedgeEndsWithItsContext(t *testing.T) {
-	errGone := errors.New("caller is gone")
-	hedgeTest(t, "before it began", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errGone)
-		b := new(hedgeBudget)
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, errHedgeNever), nil)
-		require.EqualError(t, err, "backoff: not started: caller is gone")
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errGone)
-		require.Empty(t, b.asked)
-	})
-	hedgeTest(t, "during the first attempt", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(50*milli, func() { cancel(errGone) })
-		s := script(inTime(time.Hour, 1, nil))
-		_, took, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli})
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errGone)
-		require.Equal(t, 50*milli, took)
-	})
-	hedgeTest(t, "while waiting for a hedge", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		s := script(inTime(milli, 1, errHedgeUnknown), deaf(time.Hour, 2, nil))
-		_, took, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, errHedgeUnknown)
-		require.Equal(t, time.Second, took)
-		rest(2 * time.Hour)
-		require.Equal(t, []int{2}, s.lost())
-	})
-	hedgeTest(t, "while it waits for the server", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(second, cancel)
-		b := new(hedgeBudget)
-		s := script(inTime(0, 1, backoff.RetryAfter(errHedgeUnknown, time.Minute)))
-		_, took, err := s.run(ctx, &backoff.Hedge{Budget: b})
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errHedgeUnknown)
-		require.Equal(t, time.Second, took)
-		require.Len(t, b.asked, 1)
-	})
-	hedgeTest(t, "but a result is not lost", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		v, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, deaf(2*second, 1, nil), nil)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-	})
-	hedgeTest(t, "just when a hedge is due", func(t *testing.T) {
-		for range 100 {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(100*milli, cancel)
-			s := script(deaf(150*milli, 0, errHedgeUnknown), inTime(time.Hour, 0, nil))
-			_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, MaxExtraLoad: -1})
-			require.ErrorIs(t, err, context.Canceled)
-		}
-	})
-}
-
-func TestHedgeContexts(t *testing.T) {
-	type key struct{}
-	get := func(seen *context.Context, err error) func(context.Context) (int, error) {
-		return func(ctx context.Context) (int, error) { *seen = ctx; return 0, err }
-	}
-	ask := func(seen *context.Context) func(context.Context) (int, error) {
-		return func(ctx context.Context) (int, error) { *seen = ctx; _ = ctx.Done(); return 0, nil }
-	}
-	keep := func(int) {}
-	hedgeTest(t, "carry the call's values and deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), second)
-		defer cancel()
-		for _, asks := range []bool{false, true} {
-			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, func(ctx context.Context) (int, error) {
-				if asks {
-					_ = ctx.Done()
-				}
-				deadline, ok := ctx.Deadline()
-				if !ok || time.Until(deadline) != second || ctx.Value(key{}) != "v" || ctx.Err() != nil {
-					return 0, errHedgeNever
-				}
-				return 0, nil
-			}, nil)
-			require.NoError(t, err)
-		}
-	})
-	hedgeTest(t, "end with the call's, cause and all", func(t *testing.T) {
-		for _, asks := range []bool{false, true} {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, func(attempt context.Context) (int, error) {
-				if asks {
-					_ = attempt.Done()
-				}
-				cancel(errHedgeUnknown)
-				if attempt.Err() != context.Canceled {
-					return 0, errHedgeNever
-				}
-				<-attempt.Done()
-				if attempt.Err() != context.Canceled || context.Cause(attempt) != errHedgeUnknown {
-					return 0, errHedgeNever
-				}
-				return 0, nil
-			}, nil)
-			require.NoError(t, err)
-		}
-	})
-	hedgeTest(t, "of losers end, with those derived from them, for ErrHedgeLost", func(t *testing.T) {
-		done := make(chan struct{})
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: milli}, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 1 {
-				return 0, nil
-			}
-			derived, cancel := context.WithCancel(context.WithValue(ctx, key{}, 1))
-			defer cancel()
-			before := runtime.NumGoroutine()
-			stop := context.AfterFunc(derived, func() { close(done) })
-			defer stop()
-			if runtime.NumGoroutine() > before {
-				return 0, errHedgeNever
-			}
-			<-done
-			if derived.Err() != context.Canceled || context.Cause(derived) != backoff.ErrHedgeLost || ctx.Err() != context.Canceled {
-				return 0, backoff.Permanent(errHedgeNever)
-			}
-			return 0, nil
-		}, nil)
-		require.NoError(t, err)
-		<-done
-	})
-	hedgeTest(t, "of winners end with the call", func(t *testing.T) {
-		for _, winner := range []func(*context.Context) func(context.Context) (int, error){
-			ask, func(seen *context.Context) func(context.Context) (int, error) { return get(seen, nil) },
-		} {
-			var seen context.Context
-			_, err := backoff.HedgeValue(context.WithValue(t.Context(), key{}, "v"), &backoff.Hedge{}, winner(&seen), nil)
-			require.NoError(t, err)
-			require.Equal(t, "v", seen.Value(key{}))
-			require.Equal(t, context.Canceled, seen.Err())
-			require.Equal(t, context.Canceled, context.Cause(seen))
-			<-seen.Done()
-			derived, cancel := context.WithCancel(seen)
-			require.Error(t, derived.Err())
-			cancel()
-		}
-	})
-	hedgeTest(t, "of winners whose value may be discarded end with their caller's", func(t *testing.T) {
-		for _, winner := range []func(*context.Context) func(context.Context) (int, error){
-			ask, func(seen *context.Context) func(context.Context) (int, error) { return get(seen, nil) },
-		} {
-			var seen context.Context
-			ctx, cancel := context.WithCancelCause(t.Context())
-			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, winner(&seen), keep)
-			require.NoError(t, err)
-			require.NoError(t, seen.Err())
-			cancel(errHedgeUnknown)
-			<-seen.Done()
-			require.Equal(t, errHedgeUnknown, context.Cause(seen))
-		}
-	})
-	hedgeTest(t, "of failures end at once", func(t *testing.T) {
-		var seen context.Context
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, func(ctx context.Context) (int, error) {
-			if backoff.HedgeNumber(ctx) == 0 {
-				return get(&seen, errHedgeUnknown)(ctx)
-			}
-			if seen.Err() == nil {
-				return 0, errHedgeNever
-			}
-			return 0, nil
-		}, keep)
-		require.NoError(t, err)
-	})
-	hedgeTest(t, "may be asked by many at once", func(t *testing.T) {
-		for range 100 {
-			var wg sync.WaitGroup
-			_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, func(ctx context.Context) (int, error) {
-				for range 4 {
-					wg.Go(func() { <-ctx.Done() })
-				}
-				return 0, nil
-			}, nil)
-			require.NoError(t, err)
-			wg.Wait()
-		}
-	})
-	require.Zero(t, backoff.HedgeNumber(t.Context()))
-}
-
-func TestHedgeContextOfAFailureEndsForNoLaterCause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var seen context.Context
-		ctx, cancel := context.WithCancelCause(t.Context())
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{MaxAttempts: 1}, func(ctx context.Context) (int, error) {
-			_, seen = ctx.Done(), ctx
-			return 0, errHedgeUnknown
-		}, nil)
-		require.Error(t, err)
-		cancel(errHedgeNever)
-		require.Equal(t, context.Canceled, context.Cause(seen))
 	})
 }
 
@@ -1207,13 +627,15 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
-	bang := func(d time.Duration, v any) hedgeStep {
-		return func(ctx context.Context) (int, error) {
-			time.Sleep(d)
-			panic(v)
-		}
+// bang panics with v after d, without regard to the context.
+func bang(d time.Duration, v any) hedgeStep {
+	return func(context.Context) (int, error) {
+		time.Sleep(d)
+		panic(v)
 	}
+}
+
+func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 	for _, detach := range []bool{false, true} {
 		hedgeTest(t, fmt.Sprintf("of a hedge, detach %v", detach), func(t *testing.T) {
 			b := new(hedgeBudget)
@@ -1237,7 +659,10 @@ func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 			require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2])
 		})
 	}
-	hedgeTest(t, "but not those that come too late", func(t *testing.T) {
+}
+
+func TestHedgeCountsPanicsThatNobodyCouldRecoverAnyMore(t *testing.T) {
+	hedgeTest(t, "those that come too late", func(t *testing.T) {
 		s := script(inTime(150*milli, 1, nil), bang(second, "bang"))
 		b := new(hedgeBudget)
 		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
@@ -1248,7 +673,7 @@ func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 		require.EqualValues(t, 1, h.Stats().Panics)
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2])
 	})
-	hedgeTest(t, "nor those of a discard", func(t *testing.T) {
+	hedgeTest(t, "those of a discard", func(t *testing.T) {
 		b := new(hedgeBudget)
 		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
 		s := script(inTime(150*milli, 1, nil), deaf(second, 2, nil))
@@ -1258,13 +683,19 @@ func TestHedgeCarriesPanicsToTheCaller(t *testing.T) {
 		require.EqualValues(t, 1, h.Stats().Panics)
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeCanceled}, b.outcomes[2], "the budget hears of it once")
 	})
-	hedgeTest(t, "unless it runs on the caller's goroutine", func(t *testing.T) {
+}
+
+func TestHedgeCarriesPanicsOfADiscardOnTheGoroutineOfTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		s := script(deaf(second, 1, nil), inTime(0, 2, nil))
 		require.PanicsWithValue(t, "discard", func() {
 			_, _ = backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: milli}, s.op, func(int) { panic("discard") })
 		})
 	})
-	hedgeTest(t, "and of a budget", func(t *testing.T) {
+}
+
+func TestHedgeCarriesPanicsOfItsBudgetToTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
 			if a.Kind == backoff.KindHedge {
 				panic("budget")
@@ -1312,179 +743,6 @@ func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
 		require.NoError(t, err)
 		rest(time.Minute)
 		require.Zero(t, h.Stats().Panics)
-	})
-}
-
-func TestHedgeAsksItsBudget(t *testing.T) {
-	hedgeTest(t, "once for each attempt, and tells it how that ended", func(t *testing.T) {
-		b := new(hedgeBudget)
-		h := hedgeGRPC()
-		h.Budget = b
-		s := script(inTime(100*milli, 0, errHedgeUnavailable), inTime(time.Hour, 2, nil), inTime(milli, 3, nil))
-		_, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		synctest.Wait()
-		for i, want := range []backoff.Attempt{
-			{Number: 1, Kind: backoff.KindFirst, Now: s.began},
-			{Number: 2, Kind: backoff.KindHedge, Class: backoff.ClassRetryable, Now: s.began.Add(100 * milli)},
-			{Number: 3, Kind: backoff.KindHedge, Class: backoff.ClassRetryable, Now: s.began.Add(600 * milli)},
-		} {
-			require.True(t, want.Now.Equal(b.asked[i].Now))
-			want.Now = b.asked[i].Now
-			require.Equal(t, want, b.asked[i])
-		}
-		require.Equal(t, map[uint64][]backoff.Outcome{
-			1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeCanceled}, 3: {backoff.OutcomeSuccess},
-		}, b.outcomes)
-	})
-	hedgeTest(t, "which may refuse a hedge", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.KindFirst }}
-		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 5, Budget: b}
-		s := script(inTime(second, 1, nil))
-		v, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Len(t, b.asked, 2, "and is then left alone")
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeSuccess}}, b.outcomes)
-		require.EqualValues(t, 1, h.Stats().Refused)
-
-		for range 20 { // what the hedge's own budget paid was paid back
-			_, err = backoff.HedgeValue(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
-			require.ErrorIs(t, err, backoff.ErrBudget)
-			require.ErrorIs(t, err, errHedgeUnknown)
-			require.ErrorContains(t, err, "budget refused: UNKNOWN")
-		}
-		require.Len(t, b.asked, 42)
-	})
-	hedgeTest(t, "which may refuse the call", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }}
-		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.EqualError(t, err, "backoff: not started: budget refused")
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Empty(t, b.outcomes)
-	})
-	hedgeTest(t, "which may refuse a hedge that the server had wait", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.KindFirst }}
-		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, second)))
-		_, took, err := s.run(t.Context(), &backoff.Hedge{Budget: b})
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.ErrorIs(t, err, errHedgeUnknown)
-		require.Equal(t, time.Second, took)
-	})
-	hedgeTest(t, "which may be out of places at the last moment", func(t *testing.T) {
-		b := &hedgeBudget{depart: func(number int) bool { return number == 1 }}
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
-		s := script(inTime(second, 0, errHedgeUnknown))
-		_, _, err := s.run(t.Context(), h)
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeNotSent}}, b.outcomes)
-		require.Zero(t, h.Stats().Hedges)
-
-		b = &hedgeBudget{depart: func(int) bool { return false }}
-		_, err = backoff.HedgeValue(t.Context(), &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.ErrorIs(t, err, backoff.ErrBudget)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
-	})
-	hedgeTest(t, "which may want a hedge to wait", func(t *testing.T) {
-		b := &hedgeBudget{grant: hedgeWait(second)}
-		h := hedgeGRPC()
-		h.Budget = b
-		s := script(inTime(time.Hour, 1, nil), inTime(time.Hour, 2, nil), inTime(milli, 3, nil))
-		_, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, []time.Duration{0, 1500 * milli, 4 * time.Second}, s.starts)
-		require.Len(t, b.asked, 3)
-	})
-	hedgeTest(t, "also for all at once", func(t *testing.T) {
-		h := hedgeGRPC()
-		h.Delay, h.Budget = -1, &hedgeBudget{grant: hedgeWait(second)}
-		s := script(inTime(time.Hour, 1, nil), inTime(time.Hour, 2, nil), inTime(milli, 3, nil))
-		_, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, []time.Duration{0, time.Second, 3 * time.Second}, s.starts)
-	})
-	hedgeTest(t, "and gives back what it does not use", func(t *testing.T) {
-		b := &hedgeBudget{grant: hedgeWait(second)}
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
-		for range 20 {
-			s := script(inTime(200*milli, 1, nil))
-			_, _, err := s.run(t.Context(), h)
-			require.NoError(t, err)
-			require.Len(t, s.starts, 1)
-			require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.outcomes[2])
-			b.outcomes = nil
-		}
-		require.Zero(t, h.Stats().Refused)
-		require.Zero(t, h.Stats().Hedges)
-	})
-	hedgeTest(t, "also what would come too late", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		b := &hedgeBudget{grant: hedgeWait(second)}
-		s := script(inTime(200*milli, 1, errHedgeUnknown))
-		_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, Budget: b})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeNotSent}}, b.outcomes)
-	})
-	hedgeTest(t, "and a failure does not hurry it", func(t *testing.T) {
-		h := &backoff.Hedge{Delay: 100 * milli, Budget: &hedgeBudget{grant: hedgeWait(second)}}
-		s := script(inTime(200*milli, 1, errHedgeUnknown), inTime(milli, 2, nil))
-		_, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, []time.Duration{0, 1100 * milli}, s.starts)
-	})
-}
-
-func TestHedgeWaitsForItsBudget(t *testing.T) {
-	patient := func() *hedgeBudget {
-		return &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return second, true }}
-	}
-	hedgeTest(t, "before the first attempt, and does not measure it", func(t *testing.T) {
-		h := &backoff.Hedge{Budget: patient(), MaxAttempts: 1}
-		for range 100 {
-			s := script(inTime(10*milli, 1, nil))
-			_, _, err := s.run(t.Context(), h)
-			require.NoError(t, err)
-			require.Equal(t, []time.Duration{time.Second}, s.starts)
-		}
-		require.InEpsilon(t, float64(10*milli), float64(h.Stats().Delay), .1)
-	})
-	hedgeTest(t, "within its deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		b := patient()
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.EqualError(t, err, "backoff: not started: the next wait of 1s would pass the deadline in 1s")
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
-
-		b = patient()
-		b.depart = func(int) bool { panic("it does not depart") }
-		_, err = backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
-	})
-	hedgeTest(t, "until its context ends", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(milli, cancel)
-		b := patient()
-		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
-	})
-}
-
-// Losers hold their places in flight until they are back, so the cap is right.
-func TestHedgeCountsAsInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.InFlight{Max: 2}
-		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3, Budget: b}
-		s := script(inTime(250*milli, 1, nil), deaf(second, 2, nil), inTime(0, 3, nil))
-		v, _, err := s.run(t.Context(), h)
-		require.NoError(t, err)
-		require.Equal(t, 1, v, "there was no place for a third")
-		require.Equal(t, 1, b.Load())
-		rest(time.Minute)
-		require.Zero(t, b.Load())
 	})
 }
 
