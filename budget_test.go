@@ -692,50 +692,67 @@ func FuzzRetryBudget(f *testing.F) {
 			m.floor = 3
 		}
 		synctest.Test(t, func(t *testing.T) {
-			begin := time.Now()
-			var tickets []backoff.Ticket
-			var backs []func()
+			pair := &budgetPair{budget: b, model: m, began: time.Now()}
 			for i, step := range script {
-				now := time.Since(begin)
-				switch step % 4 {
-				case 0:
-					for range 1 + step/64 {
-						budgetPay(b, 1)
-						m.pay(now)
-					}
-				case 1:
-					ticket, got := budgetRetry(b)
-					back, want := m.retry(now)
-					if got != want {
-						t.Fatalf("step %d at %v: granted %v, the model says %v (%+v)", i, now, got, want, m)
-					}
-					if got {
-						tickets, backs = append(tickets, ticket), append(backs, back)
-					}
-				case 2:
-					if len(tickets) > 0 {
-						last := len(tickets) - 1
-						if step < 128 {
-							b.Done(tickets[last], backoff.OutcomeNotSent)
-							backs[last]()
-						} else {
-							b.Done(tickets[last], backoff.OutcomeSuccess)
-							m.pay(now)
-						}
-						b.Done(tickets[last], backoff.OutcomeNotSent) // once more
-						tickets, backs = tickets[:last], backs[:last]
-					}
-				case 3:
-					time.Sleep(time.Duration(math.Pow(1.1, float64(step)/2) * float64(10*time.Millisecond)))
-				}
+				pair.step(t, i, step)
 			}
-			m.date(time.Since(begin))
+			m.date(time.Since(pair.began))
 			stats := b.Stats()
 			if stats.Successes != uint64(m.lately(m.good)) || stats.Allowed != uint64(m.limit()) {
 				t.Fatalf("%+v, the model says %d, %d", stats, m.lately(m.good), m.limit())
 			}
 		})
 	})
+}
+
+// budgetPair is a budget beside its model, and the retries under way, latest last: their
+// tickets, and how the model takes them back.
+type budgetPair struct {
+	budget  *backoff.RetryBudget
+	model   *budgetModel
+	began   time.Time
+	tickets []backoff.Ticket
+	backs   []func()
+}
+
+func (p *budgetPair) step(t *testing.T, i int, step byte) {
+	now := time.Since(p.began)
+	switch step % 4 {
+	case 0:
+		for range 1 + step/64 {
+			budgetPay(p.budget, 1)
+			p.model.pay(now)
+		}
+	case 1:
+		ticket, got := budgetRetry(p.budget)
+		back, want := p.model.retry(now)
+		if got != want {
+			t.Fatalf("step %d at %v: granted %v, the model says %v (%+v)", i, now, got, want, p.model)
+		}
+		if got {
+			p.tickets, p.backs = append(p.tickets, ticket), append(p.backs, back)
+		}
+	case 2:
+		if len(p.tickets) > 0 {
+			p.end(now, step < 128)
+		}
+	case 3:
+		time.Sleep(time.Duration(math.Pow(1.1, float64(step)/2) * float64(10*time.Millisecond)))
+	}
+}
+
+// end settles the latest retry, twice: the second time counts for nothing.
+func (p *budgetPair) end(now time.Duration, unsent bool) {
+	last := len(p.tickets) - 1
+	if unsent {
+		p.budget.Done(p.tickets[last], backoff.OutcomeNotSent)
+		p.backs[last]()
+	} else {
+		p.budget.Done(p.tickets[last], backoff.OutcomeSuccess)
+		p.model.pay(now)
+	}
+	p.budget.Done(p.tickets[last], backoff.OutcomeNotSent)
+	p.tickets, p.backs = p.tickets[:last], p.backs[:last]
 }
 
 // A recordingBudget notes what it is asked and told.
