@@ -12,73 +12,81 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// How many retries there are for so many calls, all at once.
-func TestWindowBudgetsByTheirRules(t *testing.T) {
-	sre := func(ratio float64, floor int) func() backoff.Budget {
-		return func() backoff.Budget {
-			b := presets.NewSREBudget()
-			b.Ratio, b.MinRetries = ratio, floor
-			return b
-		}
-	}
-	dotnet := func(ratio float64, throughput int) func() backoff.Budget {
-		return func() backoff.Budget {
-			return &presets.DotNetBudget{RetryRatio: ratio, SamplingDuration: 10 * time.Second, MinimumThroughput: throughput}
-		}
-	}
-	kubernetes := func(percent, floor int) func() backoff.Budget {
-		return func() backoff.Budget {
-			b := presets.NewKubernetesBudget()
-			b.Percent, b.MinRetryCount = percent, floor
-			return b
-		}
-	}
-	const unlimited = 5000
-	for _, c := range []struct {
-		name   string
-		budget func() backoff.Budget
-		calls  int
-		want   int
-	}{
-		{"SRE", sre(0.1, 1), 0, 1}, // an empty window: the floor
-		{"SRE", sre(0.1, 0), 0, 0},
-		{"SRE", sre(0.1, 5), 0, 5},
-		{"SRE", sre(0.1, 1), 5, 1}, // none of 5 is below 10 %
-		{"SRE", sre(0.1, 1), 10, 1},
-		{"SRE", sre(0.1, 1), 11, 2},
-		{"SRE", sre(0.1, 1), 1000, 100},
-		{"SRE", sre(0.29, 1), 100, 29}, // which floats cannot hold
-		{"SRE", sre(0.6, 1), 100, 60},
-		{"SRE", sre(0.7, 1), 100, 70},
-		{"SRE", sre(0, 0), 1000, 0},
-		{"SRE", sre(2, 0), 100, 200},
+// unlimited is as many retries as these tests ask for.
+const unlimited = 5000
 
-		{".NET", dotnet(0.1, 10), 0, unlimited}, // not enforced below 10 requests
-		{".NET", dotnet(0.1, 10), 9, unlimited},
-		{".NET", dotnet(0.1, 10), 10, 1},
-		{".NET", dotnet(0.1, 10), 19, 1}, // rounded down
-		{".NET", dotnet(0.1, 10), 20, 2},
-		{".NET", dotnet(0.1, 10), 1000, 100},
-		{".NET", dotnet(0.01, 10), 50, 1}, // one at least
-		{".NET", dotnet(0.29, 1), 100, 29},
-		{".NET", dotnet(1, 1), 100, 100},
-		{".NET", dotnet(0, 10), 5, 0}, // a ratio of 0 suppresses every retry
-		{".NET", dotnet(0, 10), 1000, 0},
+// A windowCase says how many retries there are for so many calls, all at once.
+type windowCase struct {
+	budget backoff.Budget
+	calls  int
+	want   int
+}
 
-		{"Kubernetes", kubernetes(20, 10), 0, 10}, // 10 a second in any case
-		{"Kubernetes", kubernetes(20, 10), 40, 10},
-		{"Kubernetes", kubernetes(20, 10), 800, 200}, // of 1000 requests 200 may be retries
-		{"Kubernetes", kubernetes(20, 0), 4, 1},
-		{"Kubernetes", kubernetes(20, 0), 3, 1},
-		{"Kubernetes", kubernetes(0, 0), 1000, 0},
-		{"Kubernetes", kubernetes(50, 0), 100, 100},
-		{"Kubernetes", kubernetes(100, 0), 1, unlimited},
-	} {
-		b := c.budget()
-		require.NoError(t, (&backoff.Policy{Budget: b}).Validate())
-		repeat(c.calls, func() { begin(t, b) })
-		require.Equal(t, c.want, grants(b, unlimited), "%s: %+v, %d calls", c.name, b, c.calls)
+func requireGrants(t *testing.T, cases []windowCase) {
+	for _, c := range cases {
+		require.NoError(t, (&backoff.Policy{Budget: c.budget}).Validate())
+		repeat(c.calls, func() { begin(t, c.budget) })
+		require.Equal(t, c.want, grants(c.budget, unlimited), "%+v, %d calls", c.budget, c.calls)
 	}
+}
+
+func TestSREBudgetGrantsByItsRule(t *testing.T) {
+	sre := func(ratio float64, floor int) backoff.Budget {
+		b := presets.NewSREBudget()
+		b.Ratio, b.MinRetries = ratio, floor
+		return b
+	}
+	requireGrants(t, []windowCase{
+		{sre(0.1, 1), 0, 1}, // an empty window: the floor
+		{sre(0.1, 0), 0, 0},
+		{sre(0.1, 5), 0, 5},
+		{sre(0.1, 1), 5, 1}, // none of 5 is below 10 %
+		{sre(0.1, 1), 10, 1},
+		{sre(0.1, 1), 11, 2},
+		{sre(0.1, 1), 1000, 100},
+		{sre(0.29, 1), 100, 29}, // which floats cannot hold
+		{sre(0.6, 1), 100, 60},
+		{sre(0.7, 1), 100, 70},
+		{sre(0, 0), 1000, 0},
+		{sre(2, 0), 100, 200},
+	})
+}
+
+func TestDotNetBudgetGrantsByItsRule(t *testing.T) {
+	dotnet := func(ratio float64, throughput int) backoff.Budget {
+		return &presets.DotNetBudget{RetryRatio: ratio, SamplingDuration: 10 * time.Second, MinimumThroughput: throughput}
+	}
+	requireGrants(t, []windowCase{
+		{dotnet(0.1, 10), 0, unlimited}, // not enforced below 10 requests
+		{dotnet(0.1, 10), 9, unlimited},
+		{dotnet(0.1, 10), 10, 1},
+		{dotnet(0.1, 10), 19, 1}, // rounded down
+		{dotnet(0.1, 10), 20, 2},
+		{dotnet(0.1, 10), 1000, 100},
+		{dotnet(0.01, 10), 50, 1}, // one at least
+		{dotnet(0.29, 1), 100, 29},
+		{dotnet(1, 1), 100, 100},
+		{dotnet(0, 10), 5, 0}, // a ratio of 0 suppresses every retry
+		{dotnet(0, 10), 1000, 0},
+	})
+}
+
+func TestKubernetesBudgetGrantsByItsRule(t *testing.T) {
+	kubernetes := func(percent, floor int) backoff.Budget {
+		b := presets.NewKubernetesBudget()
+		b.Percent, b.MinRetryCount = percent, floor
+		return b
+	}
+	requireGrants(t, []windowCase{
+		{kubernetes(20, 10), 0, 10}, // 10 a second in any case
+		{kubernetes(20, 10), 40, 10},
+		{kubernetes(20, 10), 800, 200}, // of 1000 requests 200 may be retries
+		{kubernetes(20, 0), 4, 1},
+		{kubernetes(20, 0), 3, 1},
+		{kubernetes(0, 0), 1000, 0},
+		{kubernetes(50, 0), 100, 100},
+		{kubernetes(100, 0), 1, unlimited},
+	})
 }
 
 // Contract row 35: a window that moves, and a floor.
