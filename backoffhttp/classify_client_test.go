@@ -30,58 +30,81 @@ func opError(op string, err error) error { return &net.OpError{Op: op, Net: "tcp
 
 func errno(op string, e syscall.Errno) error { return opError(op, os.NewSyscallError(op, e)) }
 
-// Rows 94, 101, 108 and 121; decisions 51 to 58.
-func TestClassifyKnowsTransportErrors(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want backoff.Class
-	}{
-		"nil":     {nil, backoff.ClassPermanent},
-		"unknown": {errors.New("never heard of it"), backoff.ClassPermanent},
+// errorClasses are errors of transports, and what Classify is to make of them: rows 94,
+// 101, 108 and 121; decisions 51 to 58.
+type errorClasses map[string]struct {
+	err  error
+	want backoff.Class
+}
 
-		"refused":                          {errno("dial", syscall.ECONNREFUSED), backoff.ClassUnsent},
-		"refused, in url.Error":            {inURL(errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
-		"no route":                         {errno("dial", syscall.EHOSTUNREACH), backoff.ClassUnsent},
-		"dial timeout":                     {opError("dial", os.ErrDeadlineExceeded), backoff.ClassUnsent},
-		"dial, too many open files":        {errno("dial", syscall.EMFILE), backoff.ClassUnsent},
-		"dial, reset":                      {errno("dial", syscall.ECONNRESET), backoff.ClassUnsent},
-		"dial, a wrong address":            {opError("dial", &net.AddrError{Err: "missing port", Addr: "x"}), backoff.ClassPermanent},
-		"dns, temporary (EAI_AGAIN)":       {opError("dial", &net.DNSError{IsTemporary: true}), backoff.ClassUnsent},
-		"dns, timeout":                     {opError("dial", &net.DNSError{IsTimeout: true}), backoff.ClassUnsent},
-		"dns, no such name":                {opError("dial", &net.DNSError{IsNotFound: true}), backoff.ClassPermanent},
-		"proxy refused":                    {opError("proxyconnect", errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
-		"proxy timeout":                    {opError("proxyconnect", opError("dial", os.ErrDeadlineExceeded)), backoff.ClassUnsent},
-		"proxy unreachable":                {opError("proxyconnect", errno("dial", syscall.ENETUNREACH)), backoff.ClassPermanent},
-		"proxy wants a password":           {errors.New("Proxy Authentication Required"), backoff.ClassPermanent},
-		"reset by peer":                    {errno("read", syscall.ECONNRESET), backoff.ClassRetryable},
-		"broken pipe":                      {errno("write", syscall.EPIPE), backoff.ClassRetryable},
-		"aborted":                          {errno("read", syscall.ECONNABORTED), backoff.ClassRetryable},
-		"read timeout":                     {opError("read", os.ErrDeadlineExceeded), backoff.ClassRetryable},
-		"net.ErrClosed":                    {net.ErrClosed, backoff.ClassRetryable},
-		"unexpected EOF":                   {io.ErrUnexpectedEOF, backoff.ClassRetryable},
-		"unexpected EOF, wrapped":          {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), backoff.ClassRetryable},
-		"unexpected EOF, joined":           {errors.Join(errors.New("x"), io.ErrUnexpectedEOF), backoff.ClassRetryable},
-		"EOF":                              {io.EOF, backoff.ClassPermanent},
-		"EOF, in url.Error":                {inURL(io.EOF), backoff.ClassRetryable},
-		"EOF, connection broken":           {fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.EOF), backoff.ClassRetryable},
-		"header cut in a name":             {errors.New(`net/http: HTTP/1.x transport connection broken: malformed MIME header: missing colon: "Dat"`), backoff.ClassRetryable},
-		"header cut in the version":        {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "HTTP/1"`), backoff.ClassRetryable},
-		"header cut in the status":         {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "50"`), backoff.ClassRetryable},
-		"a status that is none":            {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "5003"`), backoff.ClassPermanent},
-		"another protocol":                 {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH"`), backoff.ClassPermanent},
-		"server closed idle connection":    {inURL(errors.New("http: server closed idle connection")), backoff.ClassRetryable},
-		"cannot rewind":                    {errors.New("net/http: cannot rewind body after connection loss"), backoff.ClassRetryable},
-		"TLS handshake timeout":            {handshakeTimeout{}, backoff.ClassUnsent},
-		"response header timeout":          {headerTimeout{}, backoff.ClassRetryable},
-		"certificate":                      {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
-		"certificate, wrong host":          {inURL(x509.HostnameError{Certificate: new(x509.Certificate)}), backoff.ClassPermanent},
-		"no TLS":                           {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, backoff.ClassPermanent},
-		"unsupported scheme":               {errors.New(`unsupported protocol scheme "gopher"`), backoff.ClassPermanent},
-		"canceled":                         {context.Canceled, backoff.ClassPermanent},
-		"canceled while dialling":          {opError("dial", context.Canceled), backoff.ClassPermanent},
-		"canceled, joined to a reset":      {errors.Join(syscall.ECONNRESET, context.Canceled), backoff.ClassPermanent},
-		"deadline":                         {context.DeadlineExceeded, backoff.ClassRetryable},
-		"marked permanent":                 {backoff.Permanent(syscall.ECONNRESET), backoff.ClassPermanent},
+func requireClasses(t *testing.T, cases errorClasses) {
+	for name, c := range cases {
+		require.Equal(t, c.want, backoffhttp.Classify(c.err), "%s: %v", name, c.err)
+		if c.err != nil {
+			require.Equal(t, c.want, backoffhttp.Classify(fmt.Errorf("attempt: %w", maskEOF(c.err))), "%s, wrapped", name)
+		}
+	}
+}
+
+func TestClassifyKnowsFailuresToConnect(t *testing.T) {
+	requireClasses(t, errorClasses{
+		"refused":                    {errno("dial", syscall.ECONNREFUSED), backoff.ClassUnsent},
+		"refused, in url.Error":      {inURL(errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
+		"no route":                   {errno("dial", syscall.EHOSTUNREACH), backoff.ClassUnsent},
+		"dial timeout":               {opError("dial", os.ErrDeadlineExceeded), backoff.ClassUnsent},
+		"dial, too many open files":  {errno("dial", syscall.EMFILE), backoff.ClassUnsent},
+		"dial, reset":                {errno("dial", syscall.ECONNRESET), backoff.ClassUnsent},
+		"dial, a wrong address":      {opError("dial", &net.AddrError{Err: "missing port", Addr: "x"}), backoff.ClassPermanent},
+		"dns, temporary (EAI_AGAIN)": {opError("dial", &net.DNSError{IsTemporary: true}), backoff.ClassUnsent},
+		"dns, timeout":               {opError("dial", &net.DNSError{IsTimeout: true}), backoff.ClassUnsent},
+		"dns, no such name":          {opError("dial", &net.DNSError{IsNotFound: true}), backoff.ClassPermanent},
+		"proxy refused":              {opError("proxyconnect", errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
+		"proxy timeout":              {opError("proxyconnect", opError("dial", os.ErrDeadlineExceeded)), backoff.ClassUnsent},
+		"proxy unreachable":          {opError("proxyconnect", errno("dial", syscall.ENETUNREACH)), backoff.ClassPermanent},
+		"proxy wants a password":     {errors.New("Proxy Authentication Required"), backoff.ClassPermanent},
+	})
+}
+
+func TestClassifyKnowsFailuresOfTLS(t *testing.T) {
+	requireClasses(t, errorClasses{
+		"TLS handshake timeout":   {handshakeTimeout{}, backoff.ClassUnsent},
+		"certificate":             {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
+		"certificate, wrong host": {inURL(x509.HostnameError{Certificate: new(x509.Certificate)}), backoff.ClassPermanent},
+		"no TLS":                  {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, backoff.ClassPermanent},
+	})
+}
+
+func TestClassifyKnowsLostAndSilentConnections(t *testing.T) {
+	requireClasses(t, errorClasses{
+		"reset by peer":                 {errno("read", syscall.ECONNRESET), backoff.ClassRetryable},
+		"broken pipe":                   {errno("write", syscall.EPIPE), backoff.ClassRetryable},
+		"aborted":                       {errno("read", syscall.ECONNABORTED), backoff.ClassRetryable},
+		"read timeout":                  {opError("read", os.ErrDeadlineExceeded), backoff.ClassRetryable},
+		"net.ErrClosed":                 {net.ErrClosed, backoff.ClassRetryable},
+		"server closed idle connection": {inURL(errors.New("http: server closed idle connection")), backoff.ClassRetryable},
+		"cannot rewind":                 {errors.New("net/http: cannot rewind body after connection loss"), backoff.ClassRetryable},
+		"response header timeout":       {headerTimeout{}, backoff.ClassRetryable},
+	})
+}
+
+func TestClassifyKnowsAnswersCutShort(t *testing.T) {
+	requireClasses(t, errorClasses{
+		"unexpected EOF":            {io.ErrUnexpectedEOF, backoff.ClassRetryable},
+		"unexpected EOF, wrapped":   {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), backoff.ClassRetryable},
+		"unexpected EOF, joined":    {errors.Join(errors.New("x"), io.ErrUnexpectedEOF), backoff.ClassRetryable},
+		"EOF":                       {io.EOF, backoff.ClassPermanent},
+		"EOF, in url.Error":         {inURL(io.EOF), backoff.ClassRetryable},
+		"EOF, connection broken":    {fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.EOF), backoff.ClassRetryable},
+		"header cut in a name":      {errors.New(`net/http: HTTP/1.x transport connection broken: malformed MIME header: missing colon: "Dat"`), backoff.ClassRetryable},
+		"header cut in the version": {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "HTTP/1"`), backoff.ClassRetryable},
+		"header cut in the status":  {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "50"`), backoff.ClassRetryable},
+		"a status that is none":     {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "5003"`), backoff.ClassPermanent},
+		"another protocol":          {errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH"`), backoff.ClassPermanent},
+	})
+}
+
+func TestClassifyKnowsConnectionsThatHTTP2GaveUp(t *testing.T) {
+	requireClasses(t, errorClasses{
 		"h2 lost":                          {errors.New("http2: client connection lost"), backoff.ClassRetryable},
 		"h2 closed":                        {errors.New("http2: client conn is closed"), backoff.ClassRetryable},
 		"h2 not usable":                    {errors.New("http2: client conn not usable"), backoff.ClassUnsent},
@@ -95,20 +118,38 @@ func TestClassifyKnowsTransportErrors(t *testing.T) {
 		"h2 cannot retry goaway":           {errors.New("http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassUnsent},
 		"h2 cannot retry refused":          {errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassUnsent},
 		"h2 something else":                {errors.New("http2: frame too large"), backoff.ClassPermanent},
-		"x/net refused stream":             {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), backoff.ClassUnsent},
-		"x/net internal error":             {errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), backoff.ClassRetryable},
-		"x/net calm":                       {errors.New("stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer"), backoff.ClassThrottled},
-		"x/net protocol error":             {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; invalid header field"), backoff.ClassPermanent},
-		"x/net protocol error of peer":     {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; received from peer"), backoff.ClassRetryable},
-		"x/net wants HTTP/1":               {errors.New("stream error: stream ID 1; HTTP_1_1_REQUIRED; received from peer"), backoff.ClassPermanent},
-		"x/net a code of the future":       {errors.New("stream error: stream ID 1; unknown error code 0x63; received from peer"), backoff.ClassRetryable},
-		"x/net cut short":                  {errors.New("stream error: stream ID 1"), backoff.ClassPermanent},
-	} {
-		require.Equal(t, c.want, backoffhttp.Classify(c.err), "%s: %v", name, c.err)
-		if c.err != nil {
-			require.Equal(t, c.want, backoffhttp.Classify(fmt.Errorf("attempt: %w", maskEOF(c.err))), "%s, wrapped", name)
-		}
-	}
+	})
+}
+
+func TestClassifyKnowsStreamErrorsOfXNet(t *testing.T) {
+	requireClasses(t, errorClasses{
+		"x/net refused stream":         {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), backoff.ClassUnsent},
+		"x/net internal error":         {errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), backoff.ClassRetryable},
+		"x/net calm":                   {errors.New("stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer"), backoff.ClassThrottled},
+		"x/net protocol error":         {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; invalid header field"), backoff.ClassPermanent},
+		"x/net protocol error of peer": {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; received from peer"), backoff.ClassRetryable},
+		"x/net wants HTTP/1":           {errors.New("stream error: stream ID 1; HTTP_1_1_REQUIRED; received from peer"), backoff.ClassPermanent},
+		"x/net a code of the future":   {errors.New("stream error: stream ID 1; unknown error code 0x63; received from peer"), backoff.ClassRetryable},
+		"x/net cut short":              {errors.New("stream error: stream ID 1"), backoff.ClassPermanent},
+	})
+}
+
+func TestClassifyKnowsTheEndOfAContext(t *testing.T) {
+	requireClasses(t, errorClasses{
+		"canceled":                    {context.Canceled, backoff.ClassPermanent},
+		"canceled while dialling":     {opError("dial", context.Canceled), backoff.ClassPermanent},
+		"canceled, joined to a reset": {errors.Join(syscall.ECONNRESET, context.Canceled), backoff.ClassPermanent},
+		"deadline":                    {context.DeadlineExceeded, backoff.ClassRetryable},
+	})
+}
+
+func TestClassifyRetriesNeitherTheUnknownNorWhatIsMarkedPermanent(t *testing.T) {
+	requireClasses(t, errorClasses{
+		"nil":                {nil, backoff.ClassPermanent},
+		"unknown":            {errors.New("never heard of it"), backoff.ClassPermanent},
+		"unsupported scheme": {errors.New(`unsupported protocol scheme "gopher"`), backoff.ClassPermanent},
+		"marked permanent":   {backoff.Permanent(syscall.ECONNRESET), backoff.ClassPermanent},
+	})
 }
 
 // maskEOF leaves a bare io.EOF out of what is tried wrapped: there it means the opposite.
