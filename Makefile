@@ -31,11 +31,11 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 # Every module: ". examples internal/bench ...".
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
-# Modules that build half of the cloud, or Prometheus. Under the race detector that takes longer
-# than everything else together: make race SLOW= does it all the same. (In internal/compare it
-# also finds a data race of another library, which a row there is about. And a run of
-# cmd/backoffsim is one goroutine.)
-SLOW ?= cmd/backoffsim contrib/dashboards internal/bench internal/compare internal/plugtest
+# Modules that build half of the cloud, every client there is, or Prometheus. Under the race
+# detector that takes longer than everything else together: make race SLOW= does it all the
+# same. (In internal/compare it also finds a data race of another library, which a row there is
+# about. And a run of cmd/backoffsim is one goroutine.)
+SLOW ?= cmd/backoffsim contrib/dashboards examples/clients internal/bench internal/compare internal/plugtest
 
 # The files whose tests need servers, and the modules they belong to.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
@@ -215,8 +215,8 @@ cross: ## Test the root module on 386; vet and build it for other systems
 	done
 
 .PHONY: ci
-ci: FUZZTIME := 3s
-ci: lint api tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 3s a target
+ci: FUZZTIME := 1s
+ci: lint api tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 1s a target
 
 # Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
 # printed.
