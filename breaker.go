@@ -352,9 +352,13 @@ func (a *admitted) crashed() { a.breaker.crashed(a.ctx, permit{phase: a.phase}) 
 //
 //go:noinline
 func (a *admitted) settle(err error) error {
-	t := permit{phase: a.phase}
+	p := a.phase
 	a.phase = nil // a panic of the user's classifier is not the operation's
-	a.breaker.report(a.ctx, t, err)
+	if err == nil {
+		p.good.Add()
+	} else {
+		a.breaker.report(a.ctx, permit{phase: p}, err)
+	}
 	return err
 }
 

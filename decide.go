@@ -103,7 +103,7 @@ func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 	delay := delayOf(p.Schedule, r.step)
 	wait := p.jittered(delay, r.prev)
 	r.prev = wait
-	if wait > 0 && r.factor != 1 {
+	if wait > 0 && !r.usual {
 		wait = r.impatient(wait)
 	}
 	if v.hint.given {
@@ -124,22 +124,15 @@ func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 
 // impatient is the wait of a call that is more or less urgent than others.
 func (r *Run) impatient(wait time.Duration) time.Duration {
-	if r.patience() == 1 {
+	factor := patience(r.ctx)
+	if r.usual = factor == 1; r.usual {
 		return wait
 	}
-	wait = scale(wait, r.factor)
+	wait = scale(wait, factor)
 	if r.policy.MaxDelay > 0 {
 		wait = min(wait, r.policy.MaxDelay)
 	}
 	return wait
-}
-
-// patience asks the context once: it goes through all the contexts that there are.
-func (r *Run) patience() float64 {
-	if r.factor == 0 {
-		r.factor = patience(r.ctx)
-	}
-	return r.factor
 }
 
 // notifyRetry is kept out of next, and notifyGiveUp out of end, because an Event is
@@ -216,7 +209,9 @@ func (r *Run) read() {
 
 // reserve asks the budget for an attempt after at least wait, which it may stretch.
 func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
-	a.Patience = r.patience()
+	if a.Patience = 1; !r.usual {
+		a.Patience = patience(r.ctx)
+	}
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
 		return wait, ReasonBudget

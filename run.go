@@ -39,7 +39,6 @@ type Run struct {
 	now     time.Time     // the last reading of the clock
 	prev    time.Duration // the jitter's last wait
 	hint    hint          // of the server's last answer
-	factor  float64       // of the wait, by WithPatience; 0 as long as nobody asked
 	slept   time.Duration // before the attempt under way, if anybody observes
 	told    int           // the attempt after which another one was announced
 	number  int           // of attempts begun
@@ -47,15 +46,16 @@ type Run struct {
 	step    int           // retries since the schedule began
 	timer   *time.Timer   // from the first wait to the end
 	ticket  Ticket
+	barred  *OpenError // by which the last attempt was refused
 	booked  bool       // the ticket is out
 	opened  bool       // the first attempt was asked for
 	running bool       // an attempt is under way
 	failed  bool       // Fail was called for it
+	usual   bool       // the context asks for no patience, as it said at the last wait
 	endless bool       // the context has no deadline, as it said when the clock was first read
 	real    bool       // the clock has monotonic readings: no bubble of testing/synctest
 	cut     bool       // the last attempt, by AttemptTimeout
 	late    bool       // it, or by whoever else keeps its time; for Budget
-	barred  *OpenError // by which the last attempt was refused
 	over    bool
 }
 
@@ -318,7 +318,11 @@ func (r *Run) sleep(wait time.Duration) bool {
 	if wait <= 0 {
 		return true
 	}
-	r.arm(wait)
+	if r.timer == nil { // the call has the same one for all its waits
+		r.timer = timerFor(wait, r.real)
+	} else {
+		r.timer.Reset(wait)
+	}
 	select {
 	case <-r.timer.C:
 		if r.policy.Observer != nil {
@@ -333,15 +337,6 @@ func (r *Run) sleep(wait time.Duration) bool {
 		}
 		r.cancelled()
 		return false
-	}
-}
-
-// arm sets the call's timer. It has the same one for all its waits.
-func (r *Run) arm(wait time.Duration) {
-	if r.timer != nil {
-		r.timer.Reset(wait)
-	} else {
-		r.timer = timerFor(wait, r.real)
 	}
 }
 
