@@ -42,6 +42,8 @@ TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integrati
 INTEGRATION := $(sort $(patsubst ./%,%,$(shell for f in $(TAGGED); do \
 	d=$${f%/*}; until [ -f "$$d/go.mod" ]; do d=$${d%/*}; done; echo "$$d"; done)))
 
+# What lint vets, with all its tags, race and the like need not vet again: -vet=off.
+
 # $(call each,modules,command) runs a command in each of the modules.
 define each
 @set -e; for m in $(1); do echo "== $$m: $(2)"; (cd "$$m" && $(2)); done
@@ -51,6 +53,12 @@ endef
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# go test downloads the modules of one module after those of another, while nothing else is
+# done. What cannot be downloaded here fails where it is needed, and says why.
+.PHONY: fetch
+fetch: ## Download what all modules are built from, at once
+	@for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=integration ./... >/dev/null 2>&1) & done; wait
+
 .PHONY: test
 test: ## Run the tests that need no server, in every module
 	$(call each,$(MODULES),$(GO) test ./...)
@@ -58,13 +66,13 @@ test: ## Run the tests that need no server, in every module
 
 .PHONY: race
 race: ## Run the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
-	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h ./...)
+	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h ./...)
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
 .PHONY: cover
 cover: ## Fail if statement coverage of the root package is below COVER_MIN
-	@$(GO) test -coverprofile=cover.out .
+	@$(GO) test -vet=off -coverprofile=cover.out .
 	@$(GO) tool cover -func=cover.out | awk '$$NF != "100.0%" || $$1 == "total:"'
 	@awk -v min=$(COVER_MIN) ' \
 		NR > 1 { all += $$2; if ($$3 > 0) hit += $$2; else print "not covered: " $$1 } \
@@ -129,7 +137,7 @@ fuzz: ## Run every fuzz target of the root module for FUZZTIME each
 		for f in $$(cat "$$dir"/*_test.go 2>/dev/null | \
 			sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)([A-Za-z_]* \*testing\.F).*/\1/p'); do \
 			n=$$((n + 1)); echo "== $$pkg: $$f"; \
-			{ $(GO) test -run='^$$' -fuzz="^$$f\$$" -fuzztime=$(FUZZTIME) "$$dir" </dev/null 2>&1 || \
+			{ $(GO) test -vet=off -run='^$$' -fuzz="^$$f\$$" -fuzztime=$(FUZZTIME) "$$dir" </dev/null 2>&1 || \
 				echo "FAILED $$f"; } | tee fuzz.log; \
 			if grep -q '^FAILED ' fuzz.log; then \
 				grep -q '^    context deadline exceeded$$' fuzz.log || exit 1; \
@@ -192,12 +200,12 @@ examples: ## Vet and build every example, and run the quickstart
 	$(GO) run -C examples ./quickstart
 
 # A skipped test would pass without its server, and a cached one without asking
-# it: the first is refused, the second switched off.
+# it: the first is refused, the second switched off. They wait more than they compute.
 .PHONY: integration
 integration: ## Run the tests that need servers; fails without them (see compose.yaml)
 	@if grep -nE '\.Skip(f|Now)?\(' /dev/null $(TAGGED); then \
 		echo "an integration test fails without its server, it does not skip"; exit 1; fi
-	$(call each,$(INTEGRATION),$(GO) test -count=1 -tags=integration ./...)
+	$(call each,$(INTEGRATION),$(GO) test -vet=off -count=1 -parallel=8 -tags=integration ./...)
 	@echo "integration tests run in: $(or $(INTEGRATION),no module has any)"
 
 .PHONY: tidy-check
@@ -205,18 +213,18 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 	$(call each,$(MODULES),$(GO) mod tidy -diff)
 
 # 386 runs, for the width of int and the alignment of 64-bit atomics; the
-# others must compile, tests included.
+# others must compile, tests included. darwin stands for arm64 on Linux, too.
 .PHONY: cross
-cross: ## Test the root module on 386; vet and build it for other systems
-	GOARCH=386 $(GO) test ./...
-	@set -e; for t in linux/arm64 darwin/arm64 windows/amd64 js/wasm; do echo "== $$t: go vet, go build"; \
+cross: ## Test the root module on 386; vet and build it for macOS on arm64, Windows and wasm
+	GOARCH=386 $(GO) test -vet=off ./...
+	@set -e; for t in darwin/arm64 windows/amd64 js/wasm; do echo "== $$t: go vet, go build"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./...; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./...; \
 	done
 
 .PHONY: ci
 ci: FUZZTIME := 1s
-ci: lint api tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 1s a target
+ci: fetch lint api tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 1s a target
 
 # Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
 # printed.

@@ -105,6 +105,35 @@ func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
 	}
 }
 
+// Where nothing is asked of a budget before the first attempt, it must hear of its end all the same.
+func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
+	for _, way := range []func(*backoff.Policy, context.Context, func(context.Context) error) error{
+		(*backoff.Policy).Do,
+		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
+			return backoff.Stack(new(backoff.Breaker), p).Do(ctx, op)
+		},
+		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
+			r := p.Start(ctx)
+			for range r.Attempts() {
+				r.Fail(op(r.Context()))
+			}
+			return r.Err()
+		},
+		func(p *backoff.Policy, ctx context.Context, op func(context.Context) error) error {
+			r := p.Start(ctx)
+			r.Retry(op(ctx))
+			return r.Err()
+		},
+	} {
+		b := new(backoff.RetryBudget)
+		p := &backoff.Policy{MaxAttempts: 1, Budget: b}
+		require.ErrorIs(t, way(p, t.Context(), returning(backoff.Permanent(errFinal)).do), errFinal)
+		require.EqualValues(t, 1, b.Stats().Successes, "a definitive answer is one")
+		require.ErrorIs(t, way(p, t.Context(), returning(errBoom).do), errBoom)
+		require.EqualValues(t, 1, b.Stats().Successes)
+	}
+}
+
 func TestRetryBudgetForgetsWithItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backoff.RetryBudget{Window: 10 * time.Second}

@@ -112,7 +112,7 @@ func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 			r.step, r.prev = 0, 0
 		}
 	}
-	if (r.endless || wait == 0 && r.began.IsZero()) && !p.watched() && !p.guarded() {
+	if (r.endless || wait == 0) && !p.watched() && !p.guarded() {
 		return wait, ReasonSuccess // neither time nor budget matter
 	}
 	wait, why := r.room(wait, v.class)

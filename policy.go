@@ -178,14 +178,14 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 	}
 	r := runs.Get().(*Run)
 	r.policy, r.ctx, r.number = p, ctx, 1
-	r.opened, r.running, r.booked = true, true, p.Budget != nil
+	r.opened, r.booked = true, p.Budget != nil
 	for {
 		switch wait, ok := r.fail(err); {
 		case !ok:
 			return r.discard()
 		case wait == 0 && !r.booked: // begin, less what fail has just looked at
 			r.number++
-			r.running, r.slept = true, 0
+			r.slept = 0
 		case !r.sleep(wait) || !r.begin():
 			return r.err // not put back: after a mass cancellation the pool would hold them all
 		}

@@ -605,7 +605,7 @@ func TestACancelledStreamEnds(t *testing.T) {
 func TestStreamsWithoutAPolicy(t *testing.T) {
 	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
 		<-stream.Context().Done()
-		return nil
+		return stream.Context().Err() // the server may know of the deadline first
 	}}
 	client := dial(t, s.serve(t), &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Timeout: 50 * time.Millisecond}}})
 	stream, err := client.FullDuplexCall(t.Context())

@@ -25,6 +25,7 @@ func open(t testing.TB, client redis.UniversalClient) fleet.Store {
 }
 
 func TestASingleServerIsAStore(t *testing.T) {
+	t.Parallel()
 	backofftest.Store(t, func(t testing.TB) fleet.Store {
 		return open(t, redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}))
 	})

@@ -112,6 +112,7 @@ func cluster(t testing.TB) (addrs []string) {
 }
 
 func TestAClusterIsAStore(t *testing.T) {
+	t.Parallel()
 	addrs := cluster(t)
 	t.Run("store", func(t *testing.T) {
 		backofftest.Store(t, func(t testing.TB) fleet.Store {
@@ -156,6 +157,7 @@ func sentinel(t testing.TB) (addr string, killMaster func()) {
 }
 
 func TestAServerBehindSentinelIsAStore(t *testing.T) {
+	t.Parallel()
 	addr, killMaster := sentinel(t)
 	client := func() redis.UniversalClient {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: []string{addr}, ContextTimeoutEnabled: true})

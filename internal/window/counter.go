@@ -37,7 +37,8 @@ func (c *Counter) TryAdd() bool {
 	return n < split && c.alone.CompareAndSwap(n, n+1)
 }
 
-func (c *Counter) split() *[]cell {
+// Split makes the cells, as it happens by itself when two processors meet.
+func (c *Counter) Split() *[]cell {
 	size := 1
 	for size < runtime.GOMAXPROCS(0) {
 		size *= 2
@@ -52,7 +53,7 @@ func (c *Counter) split() *[]cell {
 func (c *Counter) local() {
 	cells := c.cells.Load()
 	if cells == nil {
-		cells = c.split()
+		cells = c.Split()
 	}
 	p := places.Get().(*place)
 	(*cells)[p.number&(len(*cells)-1)].n.Add(1)

@@ -35,7 +35,7 @@ func TestCounterKeepsCountWhenItSplits(t *testing.T) {
 	require.EqualValues(t, 11, c.Total())
 	require.GreaterOrEqual(t, len(*c.cells.Load()), runtime.GOMAXPROCS(0))
 
-	c.split() // two at once
+	c.Split() // two at once
 	c.Add()
 	require.EqualValues(t, 12, c.Total())
 	require.EqualValues(t, 10, c.alone.Load()&^split, "left alone from then on")
@@ -70,6 +70,6 @@ func TestCounterNeverRunsBackwards(t *testing.T) {
 func TestCounterDoesNotAllocate(t *testing.T) {
 	var c Counter
 	require.Zero(t, testing.AllocsPerRun(100, c.Add))
-	c.split()
+	c.Split()
 	require.Less(t, testing.AllocsPerRun(1000, c.Add), 0.1) // a collection may empty the pool
 }
