@@ -116,7 +116,8 @@ type Breaker struct {
 	Successes int
 	// Lease is how long a probe keeps its place without an answer; after that the next
 	// call may probe, and a late answer is ignored. It should be as long as a call can
-	// take. 0, and whatever is shorter, means as long as the circuit was open.
+	// take. 0, and whatever is shorter, means as long as the circuit was open, but no
+	// less than OpenFor.Delay(1).
 	Lease time.Duration
 	// Ramp is how long, after probes closed the circuit, calls are admitted at random:
 	// a tenth of them at first, all at its end. 0 and negative mean all at once.

@@ -223,7 +223,7 @@ func (b *Breaker) turn() *phase {
 	if !old.over() {
 		return old
 	}
-	return b.halfOpen(max(b.Lease, old.span), TriggerTime, old.refusal.(*OpenError).Last)
+	return b.halfOpen(old.span, TriggerTime, old.refusal.(*OpenError).Last)
 }
 
 // shut begins a closed phase after probes that succeeded.

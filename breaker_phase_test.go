@@ -308,6 +308,22 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 	})
 }
 
+// A jitter, or a fleet, may have it open for no time at all.
+func TestAProbeHasTimeHoweverShortTheCircuitWasOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.Breaker{Streak: 3, StreakSpan: -1, Jitter: backoff.FullJitter, Rand: func() float64 { return 0 }}
+		feed(b, 3, errOutage)
+		for range 2 {
+			require.NoError(t, b.Do(t.Context(), func(context.Context) error {
+				require.Zero(t, feed(b, 1, nil), "there is one probe at a time")
+				time.Sleep(5*time.Second - 1)
+				return nil
+			}))
+		}
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+}
+
 func TestBreakerIgnoresALateProbeEvenIfNobodyElseCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := halfOpenBreaker(t)

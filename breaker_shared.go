@@ -110,7 +110,7 @@ func (b *Breaker) heed(ctx context.Context, p *phase, h SharedHint) (again bool)
 		b.stayOpen(h.For, TriggerShared, h.Err)
 		return false
 	}
-	b.halfOpen(max(b.Lease, delayOf(b.openFor(), 1)), TriggerShared, h.Err)
+	b.halfOpen(0, TriggerShared, h.Err)
 	return true
 }
 
@@ -133,9 +133,10 @@ func (b *Breaker) stayOpen(span time.Duration, why Trigger, err error) {
 	b.move(p, why, err)
 }
 
-// halfOpen begins a half-open phase, whose probes have a lease of so long.
-func (b *Breaker) halfOpen(span time.Duration, why Trigger, cause error) *phase {
-	p := &phase{state: StateHalfOpen, began: clock.Now(), span: span, trial: new(trial)}
+// halfOpen begins a half-open phase, after an open one of so long.
+func (b *Breaker) halfOpen(open time.Duration, why Trigger, cause error) *phase {
+	p := &phase{state: StateHalfOpen, began: clock.Now(), trial: new(trial)}
+	p.span = max(b.Lease, open, delayOf(b.openFor(), 1)) // a fleet, or a jitter, may have it open for no time
 	p.refusal = &OpenError{Name: b.Name, State: StateHalfOpen, Last: cause}
 	b.move(p, why, cause)
 	return p

@@ -107,29 +107,34 @@ func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (backoff.SharedHin
 	case e.free || e.away(now):
 		return backoff.SharedHint{}, nil
 	case e.leased.After(now):
-		e.probing = true
+		e.probing, e.yielding = true, time.Time{} // not before: a lease may be over when it is known
 		return backoff.SharedHint{}, nil
 	case e.yield(now) <= 0:
 		e.free, e.yielding = true, time.Time{}
 		return backoff.SharedHint{}, nil
 	}
+	fresh := !e.at.IsZero() && now.Sub(e.at) < e.client.every()
 	hold := backoff.SharedHint{State: backoff.StateHalfOpen}
-	if !e.at.IsZero() && now.Sub(e.at) < e.client.every() {
-		switch left := min(e.left(now), e.yield(now)); {
-		case !e.tripped():
-			e.yielding = time.Time{}
-			return backoff.SharedHint{}, nil
-		case left > 0:
-			return e.open(left), nil
-		case e.seen.Leased > now.Sub(e.at):
-			return hold, nil
-		}
+	switch left := min(e.left(now), e.yield(now)); {
+	case e.tripped() && left > 0: // it cannot be closed before
+		return e.open(left), nil
+	case fresh && !e.tripped():
+		e.yielding = time.Time{}
+		return backoff.SharedHint{}, nil
+	case fresh && e.seen.Leased > now.Sub(e.at):
+		return hold, nil
 	}
 	if !now.Before(e.nextAsk) {
-		e.errands.lease = q.Lease
+		e.errands.lease = min(q.Lease, forever) + e.detour()
 		e.run()
 	}
 	return hold, e.done
+}
+
+// detour returns how long it may take from the grant of a lease to the next call, which
+// probes. If there is none until the next tick, the lease is given back.
+func (e *circuit) detour() time.Duration {
+	return min(max(0, e.client.timeout()), time.Hour) + min(e.client.every(), time.Hour)
 }
 
 // late answers a call that has waited long enough.
@@ -200,9 +205,18 @@ func (e *circuit) use() {
 	}
 }
 
+// worth returns for how long what is known is to be remembered though nobody calls: that
+// the circuit is open, and what would make the process yield for longer than it trusts
+// the fleet.
+func (e *circuit) worth(now time.Time) time.Duration {
+	if (e.overrule != 0 || !e.yielding.IsZero()) && e.trust < forever {
+		return e.trust
+	}
+	return min(e.left(now), defaultTrust)
+}
+
 // tick ends the time in which nothing was to be asked. The calls that come next ask; if
-// none do until the next tick, what is known is forgotten, but for what would make the
-// process yield for longer than it trusts the fleet.
+// none do until the next tick, what is known is forgotten, unless it is worth something.
 func (e *circuit) tick() {
 	c := e.client
 	c.mu.Lock()
@@ -216,9 +230,9 @@ func (e *circuit) tick() {
 	case c.closed:
 	case e.used || e.done != nil:
 		e.timer.Reset(max(c.every(), e.next.Sub(now)))
-	case !e.resting && (e.overrule != 0 || !e.yielding.IsZero()) && e.trust < forever:
+	case !e.resting && e.worth(now) > 0:
 		e.resting = true
-		e.timer.Reset(e.trust)
+		e.timer.Reset(e.worth(now))
 	default:
 		delete(c.circuits, e.key)
 	}
@@ -327,7 +341,7 @@ func (e *circuit) learn(seen Circuit, err error) (wakes []func()) {
 		e.leased = time.Time{}
 	} else if seen.Mine && seen.Leased > 0 {
 		e.leased = e.sent.Add(min(seen.Leased, forever))
-		e.probing, e.yielding = false, time.Time{}
+		e.probing = false
 	}
 	e.seen, e.at = seen, now
 	e.firm = now.Add(min(seen.Open, e.trust) + c.every())

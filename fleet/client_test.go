@@ -160,6 +160,42 @@ func TestAFleetProbesOnceAndAllHearOfIt(t *testing.T) {
 	})
 }
 
+// The store hears of an opening later than the breaker that opens, and so of its end: the
+// breaker is told to stay away for that little more. Its probe may take its time even so.
+func TestAProbeHasTimeThoughTheStoreIsBehind(t *testing.T) {
+	for _, delay := range []time.Duration{time.Microsecond, 5 * time.Millisecond, -5 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(fleet.Memory)
+			b := breaker(&fleet.Client{Store: &backofftest.Faulty{Store: store, Delay: delay}, Quorum: -1})
+			call(t, b, 3, errDown)
+			began := time.Now()
+			for b.State() != backoff.StateClosed && time.Since(began) < time.Minute {
+				_ = b.Do(t.Context(), func(context.Context) error {
+					time.Sleep(time.Second)
+					return nil
+				})
+				time.Sleep(10 * time.Millisecond)
+			}
+			require.Less(t, time.Since(began), 7500*time.Millisecond, "5 s, two probes, and a few calls in vain: %v", delay)
+			synctest.Wait()
+			c, err := store.Load(t.Context(), "db")
+			require.NoError(t, err)
+			require.False(t, c.Tripped)
+		})
+	}
+}
+
+// The lease begins when the store grants it, the probe with the next call that knows.
+func TestALeaseIsThereWhenTheNextCallComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker(&fleet.Client{Store: &backofftest.Faulty{Store: new(fleet.Memory), Delay: -20 * time.Millisecond}, Quorum: -1})
+		b.OpenFor = backoff.Constant(time.Millisecond)
+		call(t, b, 3, errDown)
+		steady(t, b, 5*time.Second, nil)
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+}
+
 func TestALeaseThatIsNotUsedIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
@@ -209,6 +245,7 @@ func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 		"half-open for ever":       {says: fleet.Circuit{Generation: 7, Tripped: true, Leased: 1<<63 - 1}},
 		"times that are negative":  {says: fleet.Circuit{Generation: 7, Tripped: true, Open: -1 << 63, Leased: -1 << 63}},
 		"new all the time":         {says: fleet.Circuit{Generation: 7, Tripped: true, Open: time.Hour}, new: true},
+		"a lease that is over":     {says: fleet.Circuit{Generation: 7, Tripped: true, Leased: 1, Mine: true}},
 		"a lease that is not ours": {says: fleet.Circuit{Generation: 7, Tripped: true, Leased: time.Hour}, new: true},
 	} {
 		t.Run(name, func(t *testing.T) {
