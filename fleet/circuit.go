@@ -101,34 +101,34 @@ func (e *circuit) yield(now time.Time) time.Duration {
 }
 
 // probe answers a half-open breaker.
-func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (backoff.SharedHint, <-chan struct{}) {
+func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
 	e.use()
 	switch {
 	case e.free || e.away(now):
-		return backoff.SharedHint{}, nil
+		return hint, nil, false
 	case e.leased.After(now):
 		e.probing, e.yielding = true, time.Time{} // not before: a lease may be over when it is known
-		return backoff.SharedHint{}, nil
+		return hint, nil, false
 	case e.yield(now) <= 0:
 		e.free, e.yielding = true, time.Time{}
-		return backoff.SharedHint{}, nil
+		return hint, nil, false
 	}
 	fresh := !e.at.IsZero() && now.Sub(e.at) < e.client.every()
 	hold := backoff.SharedHint{State: backoff.StateHalfOpen}
 	switch left := min(e.left(now), e.yield(now)); {
 	case e.tripped() && left > 0: // it cannot be closed before
-		return e.open(left), nil
-	case fresh && !e.tripped():
+		return e.open(left), nil, false
+	case !e.tripped() && (fresh || e.at.After(e.yielding)):
 		e.yielding = time.Time{}
-		return backoff.SharedHint{}, nil
+		return hint, nil, false
 	case fresh && e.seen.Leased > now.Sub(e.at):
-		return hold, nil
+		return hold, nil, false
 	}
 	if !now.Before(e.nextAsk) {
-		e.errands.lease = min(q.Lease, forever) + e.detour()
+		e.errands.lease, asks = min(q.Lease, forever)+e.detour(), true
 		e.run()
 	}
-	return hold, e.done
+	return hold, e.done, asks
 }
 
 // detour returns how long it may take from the grant of a lease to the next call, which
@@ -339,7 +339,8 @@ func (e *circuit) learn(seen Circuit, err error) (wakes []func()) {
 	}
 	if seen.Generation != e.seen.Generation || seen.State() != backoff.StateHalfOpen {
 		e.leased = time.Time{}
-	} else if seen.Mine && seen.Leased > 0 {
+	}
+	if seen.State() == backoff.StateHalfOpen && seen.Mine && seen.Leased > 0 {
 		e.leased = e.sent.Add(min(seen.Leased, forever))
 		e.probing = false
 	}

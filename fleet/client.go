@@ -45,8 +45,10 @@ type Client struct {
 	Every time.Duration
 	// Wait is how long a call may wait for the store where nothing is known yet: the
 	// first call, that after a pause of Every or more, and one that would be a probe. 0
-	// and negative mean not at all: such calls go by what this process knows. See
-	// [Serverless].
+	// means that calls go by what this process knows, and that of those which would be
+	// refused the one that asks to be the probe waits for the answer, up to Timeout (50
+	// ms if that is no limit). A negative number means that none does: then a process
+	// that calls less often than Every may have to wait for Trust. See [Serverless].
 	Wait time.Duration
 	// Quorum is how many processes must have found a service down, at the same time, for
 	// all others to believe it. 0 means 2, a negative number 1: then any sick process can
@@ -97,18 +99,19 @@ func (c *Client) Validate() error {
 
 // Consult implements [backoff.Shared].
 func (c *Client) Consult(ctx context.Context, q backoff.SharedQuery) backoff.SharedHint {
-	hint, coming := c.consult(q, false)
-	if coming == nil || c.Wait <= 0 {
+	hint, coming, asks := c.consult(q, false)
+	wait := c.patience(asks)
+	if coming == nil || wait <= 0 {
 		return hint
 	}
-	patience := time.NewTimer(c.Wait)
+	patience := time.NewTimer(wait)
 	defer patience.Stop()
 	for coming != nil {
 		select {
 		case <-coming:
-			hint, coming = c.consult(q, false)
+			hint, coming, _ = c.consult(q, false)
 		case <-patience.C:
-			hint, coming = c.consult(q, true)
+			hint, coming, _ = c.consult(q, true)
 		case <-ctx.Done():
 			return hint
 		}
@@ -116,24 +119,36 @@ func (c *Client) Consult(ctx context.Context, q backoff.SharedQuery) backoff.Sha
 	return hint
 }
 
+// patience returns how long a call waits for what is coming. A call that asks for the lease
+// and goes away may be the only one for long: nobody would be there when it is granted.
+func (c *Client) patience(asks bool) time.Duration {
+	switch {
+	case !asks || c.Wait != 0:
+		return c.Wait
+	case c.timeout() < 0:
+		return defaultTimeout
+	}
+	return c.timeout()
+}
+
 // consult answers from what is known; coming is closed when more will be, and nil where it
-// is known, or too late to wait for.
-func (c *Client) consult(q backoff.SharedQuery, late bool) (hint backoff.SharedHint, coming <-chan struct{}) {
+// is known, or too late to wait for; asks says that this call has asked for the lease.
+func (c *Client) consult(q backoff.SharedQuery, late bool) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open(); c.closed {
-		return backoff.SharedHint{}, nil
+		return backoff.SharedHint{}, nil, false
 	}
 	e, now := c.circuit(q.Name), time.Now()
 	if q.State == backoff.StateHalfOpen {
-		hint, coming = e.probe(q, now)
+		hint, coming, asks = e.probe(q, now)
 	} else {
 		hint, coming = e.look(q, now)
 	}
 	if late {
-		return e.late(q, hint), nil
+		return e.late(q, hint), nil, false
 	}
-	return hint, coming
+	return hint, coming, asks
 }
 
 // Opened implements [backoff.Shared].

@@ -185,6 +185,42 @@ func TestAProbeHasTimeThoughTheStoreIsBehind(t *testing.T) {
 	}
 }
 
+// It would be refused otherwise, and those beside it are.
+func TestOnlyTheCallThatAsksForTheProbeWaits(t *testing.T) {
+	for _, c := range []struct {
+		wait, timeout, delay time.Duration
+		waits                time.Duration
+		admitted             int
+	}{
+		{delay: 20 * time.Millisecond, waits: 20 * time.Millisecond, admitted: 1},
+		{delay: time.Minute, waits: 50 * time.Millisecond, admitted: 1}, // overdue: its own rules
+		{timeout: 30 * time.Millisecond, delay: time.Minute, waits: 30 * time.Millisecond, admitted: 1},
+		{timeout: time.Second, delay: 100 * time.Millisecond, waits: 100 * time.Millisecond, admitted: 1},
+		{timeout: -1, delay: 100 * time.Millisecond, waits: 50 * time.Millisecond, admitted: 1}, // too late
+		{wait: -1, delay: 20 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			way := &backofftest.Faulty{Store: new(fleet.Memory), Delay: -c.delay} // the effect is made at once
+			b := breaker(&fleet.Client{Store: way, Quorum: -1, Wait: c.wait, Timeout: c.timeout})
+			call(t, b, 3, errDown)
+			time.Sleep(time.Minute)
+			began := time.Now()
+			var beside int
+			var took time.Duration
+			go func() {
+				time.Sleep(time.Nanosecond)
+				began := time.Now()
+				beside, took = call(t, b, 1, nil), time.Since(began)
+			}()
+			require.Equal(t, c.admitted, call(t, b, 1, nil), "%+v", c)
+			require.Equal(t, c.waits, time.Since(began), "%+v", c)
+			time.Sleep(time.Minute)
+			require.Zero(t, beside, "%+v", c)
+			require.Zero(t, took, "%+v", c)
+		})
+	}
+}
+
 // The lease begins when the store grants it, the probe with the next call that knows.
 func TestALeaseIsThereWhenTheNextCallComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +235,7 @@ func TestALeaseIsThereWhenTheNextCallComes(t *testing.T) {
 func TestALeaseThatIsNotUsedIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
-		b := breaker(&fleet.Client{Store: store})
+		b := breaker(&fleet.Client{Store: store, Wait: -1})
 		call(t, b, 1, nil)
 		synctest.Wait()
 		trip(t, store, time.Second)

@@ -8,7 +8,8 @@
 //	)
 //
 // The local guard decides, the store is a hint: calls never wait for it (unless Wait
-// says so), and where it is slow, gone, empty or lying, every process goes by what it
+// says so; but the one that asks to be the probe does, shortly, or it would be
+// refused), and where it is slow, gone, empty or lying, every process goes by what it
 // sees itself. What is told is little. A process whose circuit opens says so; where a
 // quorum of them has, those that have seen too few calls to judge by open theirs, too.
 // When the time is over, one process in the fleet probes, and tells the others.
