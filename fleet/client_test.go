@@ -221,6 +221,24 @@ func TestOnlyTheCallThatAsksForTheProbeWaits(t *testing.T) {
 	}
 }
 
+func TestAFleetHearsOfAProbeThatTookLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(fleet.Memory)
+		b := breaker(&fleet.Client{Store: store, Quorum: -1})
+		b.Successes = 1
+		call(t, b, 3, errDown)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, b.Do(t.Context(), func(context.Context) error {
+			time.Sleep(5*time.Second - 1)
+			return nil
+		}))
+		synctest.Wait()
+		c, err := store.Load(t.Context(), "db")
+		require.NoError(t, err)
+		require.False(t, c.Tripped)
+	})
+}
+
 // The lease begins when the store grants it, the probe with the next call that knows.
 func TestALeaseIsThereWhenTheNextCallComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
