@@ -230,17 +230,24 @@ func (b *Budget) take(claim Claim, now time.Time) {
 		granted, err = c.Store.Take(ctx, b.Name, claim)
 		return err
 	})
+	if b.receive(granted, err, claim, now) && !c.hold(b, now.Add(claim.Window)) {
+		b.leave(c.id) // it was closed meanwhile
+	}
+}
+
+// receive takes in the answer of the store to a claim, and reports whether there are tokens.
+func (b *Budget) receive(granted int, err error, claim Claim, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asking, b.failed = false, err != nil
 	if granted = min(granted, claim.Tokens); err != nil || granted <= 0 {
-		return
+		return false
 	}
 	b.granted, b.until = now, now.Add(claim.Window)
 	repaid := min(b.debt(time.Now()), granted)
 	b.lent -= repaid
 	b.tokens = granted - repaid
-	c.hold(b, b.until)
+	return true
 }
 
 // leave gives back what is left.

@@ -2,10 +2,13 @@ package fleet_test
 
 import (
 	"context"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -169,6 +172,36 @@ func TestARetryThatNeverDepartsIsPaidAtItsEnd(t *testing.T) {
 	})
 }
 
+func TestARetryThatNeverDepartsIsOwedWithoutAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget(&backofftest.Faulty{Store: new(fleet.Memory), Fail: func(int64) bool { return true }})
+		b.Window = time.Second
+		for range 5 {
+			ticket, _, ok := b.Reserve(retry)
+			require.True(t, ok)
+			synctest.Wait()
+			b.Done(ticket, backoff.OutcomeTransient)
+		}
+		require.Zero(t, spend(b, 100))
+		time.Sleep(time.Second)
+		require.Equal(t, 5, spend(b, 100))
+	})
+}
+
+func TestCloseGivesBackTokensThatAreOnTheirWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(fleet.Memory)
+		b := budget(&backofftest.Faulty{Store: store, Delay: -20 * time.Millisecond})
+		_, _, ok := b.Reserve(retry)
+		require.True(t, ok)
+		synctest.Wait()
+		require.NoError(t, b.Client.Close(t.Context()))
+		n, err := store.Take(t.Context(), "db", fleet.Claim{Block: "all", Tokens: 100, Allowance: 20, Window: time.Second})
+		require.NoError(t, err)
+		require.Equal(t, 20, n)
+	})
+}
+
 func TestCloseGivesBackTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
@@ -180,6 +213,24 @@ func TestCloseGivesBackTokens(t *testing.T) {
 		require.Equal(t, 18, n)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 5, spend(b, 1000), "after it the process has its own block")
+	})
+}
+
+// A program may make budgets as it goes, one per tenant.
+func TestAClientForgetsBudgetsWithoutTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := &fleet.Client{Store: new(fleet.Memory)}
+		first := &fleet.Budget{Client: hub, Name: "first"}
+		require.Equal(t, 1, spend(first, 1), "100 in 10 s, unless said otherwise")
+		gone := weak.Make(first)
+		first = nil
+		for i := range 100 {
+			require.Equal(t, 1, spend(&fleet.Budget{Client: hub, Name: strconv.Itoa(i)}, 1))
+			time.Sleep(time.Second)
+		}
+		runtime.GC()
+		require.Nil(t, gone.Value())
+		runtime.KeepAlive(hub)
 	})
 }
 

@@ -206,13 +206,13 @@ func (e *circuit) use() {
 }
 
 // worth returns for how long what is known is to be remembered though nobody calls: that
-// the circuit is open, or this process probing, and what would make the process yield for longer than it trusts
-// the fleet.
+// the circuit is open, or was a moment ago, or this process probing, and what would make
+// the process yield for longer than it trusts the fleet.
 func (e *circuit) worth(now time.Time) time.Duration {
 	if (e.overrule != 0 || !e.yielding.IsZero()) && e.trust < forever {
 		return e.trust
 	}
-	return min(max(e.left(now), e.leased.Sub(now)), defaultTrust)
+	return min(max(e.firm.Sub(now), e.leased.Sub(now)), defaultTrust)
 }
 
 // tick ends the time in which nothing was to be asked. The calls that come next ask; if

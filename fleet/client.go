@@ -241,12 +241,13 @@ func (c *Client) disengage() {
 	}
 }
 
-// hold notes that a budget has tokens, and forgets those whose are void.
-func (c *Client) hold(b *Budget, until time.Time) {
+// hold notes that a budget has tokens, unless the client is closed, and forgets those whose
+// are void.
+func (c *Client) hold(b *Budget, until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return
+		return false
 	}
 	if len(c.holders) >= c.sweepAt {
 		now := time.Now()
@@ -257,6 +258,7 @@ func (c *Client) hold(b *Budget, until time.Time) {
 		c.holders = make(map[*Budget]time.Time)
 	}
 	c.holders[b] = until
+	return true
 }
 
 // open makes the client ready at first use.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -207,13 +208,15 @@ func TestOnlyTheCallThatAsksForTheProbeWaits(t *testing.T) {
 			began := time.Now()
 			var beside int
 			var took time.Duration
-			go func() {
+			var group sync.WaitGroup
+			group.Go(func() {
 				time.Sleep(time.Nanosecond)
 				began := time.Now()
 				beside, took = call(t, b, 1, nil), time.Since(began)
-			}()
+			})
 			require.Equal(t, c.admitted, call(t, b, 1, nil), "%+v", c)
 			require.Equal(t, c.waits, time.Since(began), "%+v", c)
+			group.Wait()
 			time.Sleep(time.Minute)
 			require.Zero(t, beside, "%+v", c)
 			require.Zero(t, took, "%+v", c)
@@ -323,15 +326,29 @@ func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 	}
 }
 
+func TestTrustMayHaveNoLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lie := &liar{says: fleet.Circuit{Generation: 7, Tripped: true, Leased: time.Hour}}
+		b := breaker(&fleet.Client{Store: lie, Trust: -1})
+		call(t, b, 1, nil)
+		synctest.Wait()
+		require.Zero(t, steady(t, b, time.Hour, nil))
+		synctest.Wait()
+		lie.says = fleet.Circuit{Generation: 8}
+		require.Less(t, 580, steady(t, b, time.Minute, nil))
+	})
+}
+
 // A store that was restored from an old copy tells of what is long past.
 func TestAnOlderGenerationIsNotBelievedAsLongAsTheNewerOneLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lie := &liar{says: fleet.Circuit{Generation: 9, Tripped: true, Open: 10 * time.Second}}
+		lie := &liar{says: fleet.Circuit{Generation: 9, Tripped: true, Open: 5 * time.Second}}
 		b := breaker(&fleet.Client{Store: lie})
-		steady(t, b, 3*time.Second, nil)
-		require.Equal(t, backoff.StateOpen, b.State())
+		call(t, b, 3, errDown)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		lie.says = fleet.Circuit{Generation: 3}
-		require.Zero(t, steady(t, b, 6*time.Second, nil))
+		require.Zero(t, steady(t, b, time.Second, nil), "it is half-open, and asks")
 		require.NotZero(t, steady(t, b, 10*time.Second, nil))
 	})
 }
@@ -466,14 +483,16 @@ func TestCloseTellsWhatIsYetToBeToldAndGivesBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, calls, slow.Calls())
 
-		second := &fleet.Client{Store: store}
+		trip(t, store, time.Second)
+		time.Sleep(2 * time.Second)
+		second := &fleet.Client{Store: store, Wait: -1}
 		b = breaker(second)
 		call(t, b, 1, nil)
 		synctest.Wait()
-		call(t, b, 1, nil)
-		time.Sleep(2 * time.Second)
-		call(t, b, 2, nil)
+		require.Zero(t, call(t, b, 1, nil), "it asks for the lease, and does not wait for it")
 		synctest.Wait()
+		c, _ = store.Load(t.Context(), "db")
+		require.NotZero(t, c.Leased)
 		require.NoError(t, second.Close(t.Context()))
 		c, _ = store.Load(t.Context(), "db")
 		require.Zero(t, c.Leased)

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"runtime"
 	"strconv"
 	"testing"
@@ -48,6 +49,17 @@ func TestMemoryForgetsWhatIsOver(t *testing.T) {
 		require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(2<<20))
 		runtime.KeepAlive(&m)
 	})
+}
+
+func TestMemoryHeedsItsContext(t *testing.T) {
+	var m fleet.Memory
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := m.Load(ctx, "db")
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = m.Take(ctx, "db", fleet.Claim{Tokens: 1, Allowance: 1, Window: time.Second})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, m.Give(ctx, "db", "a", 1), context.Canceled)
 }
 
 func TestStates(t *testing.T) {

@@ -55,7 +55,7 @@ func newSite(t *testing.T, prefix string) *site {
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
 	policy := &backoff.Policy{Name: "search", Observer: s.metrics.Observe, Budget: budget, Schedule: backoff.Constant(5 * time.Millisecond)}
-	s.call(t, policy, func(n int) error { return failing(n%9 == 0) })
+	s.call(t, policy, func(n int) error { return failing(n%20 == 0) }) // so that the budget lasts
 	s.call(t, &backoff.Policy{Name: hostile, Observer: s.metrics.Observe, Schedule: backoff.Constant(time.Millisecond)},
 		func(int) error { return errDown })
 	return s
