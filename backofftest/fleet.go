@@ -101,6 +101,7 @@ func (m *process) cycle() {
 func aFleetHears(t testing.TB, s fleet.Store) {
 	a := member(on(t, s), s)
 	b := a.peer(s)
+	b.breaker.MinCalls = 1_000_000 // with fewer it would trust its own eyes soon
 	b.flow(1)
 	a.down.Store(true)
 	a.until(backoff.StateOpen)
