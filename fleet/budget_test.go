@@ -2,9 +2,11 @@ package fleet_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,6 +215,129 @@ func TestCloseGivesBackTokens(t *testing.T) {
 		require.Equal(t, 18, n)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 5, spend(b, 1000), "after it the process has its own block")
+	})
+}
+
+func TestWhatWasLentIsRepaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &backofftest.Faulty{Store: new(fleet.Memory)}
+		store.Cut()
+		b := budget(store)
+		require.Equal(t, 5, spend(b, 1000))
+		store.Restore()
+		time.Sleep(2 * time.Second) // the guard looks again
+		require.Zero(t, spend(b, 10), "the first block is owed")
+		time.Sleep(time.Second)
+		require.Equal(t, 5, spend(b, 10))
+	})
+}
+
+// A block that has come is a number, and each ticket takes one, and gives it back at most once.
+func TestATicketIsGivenBackOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const block = 100
+		b := budget(new(fleet.Memory))
+		b.Allowance, b.Block = block, block
+		r := rand.New(rand.NewPCG(1, 2))
+		first, _, _ := b.Reserve(retry)
+		synctest.Wait()
+		b.Done(first, backoff.OutcomeTransient)
+		type ticket struct {
+			backoff.Ticket
+			out bool
+		}
+		var tickets []ticket
+		left := block - 1
+		for range 10_000 {
+			if i := r.IntN(2 * block); i < len(tickets) {
+				made := r.IntN(10) == 0
+				if tickets[i].out && !made {
+					left++
+				}
+				b.Done(tickets[i].Ticket, map[bool]backoff.Outcome{true: backoff.OutcomeTransient, false: backoff.OutcomeNotSent}[made])
+				tickets[i].out = false
+				continue
+			}
+			tk, _, ok := b.Reserve(retry)
+			require.Equal(t, left > 0, ok)
+			if ok {
+				left--
+				tickets = append(tickets, ticket{tk, true})
+			}
+			if len(tickets) > 2*block {
+				tickets = tickets[block:]
+			}
+		}
+	})
+}
+
+func TestATicketFromLongAgoIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const block = 1026
+		b := budget(new(fleet.Memory))
+		b.Allowance, b.Block = 10*block, block
+		first, _, _ := b.Reserve(retry)
+		synctest.Wait()
+		b.Done(first, backoff.OutcomeTransient)
+		var tickets []backoff.Ticket
+		for range block - 1 {
+			tk, _, ok := b.Reserve(retry)
+			require.True(t, ok)
+			tickets = append(tickets, tk)
+		}
+		_, _, ok := b.Reserve(retry)
+		require.False(t, ok)
+		b.Done(tickets[0], backoff.OutcomeNotSent)
+		_, _, ok = b.Reserve(retry)
+		require.False(t, ok, "there were 1024 after it")
+		b.Done(tickets[1], backoff.OutcomeNotSent)
+		_, _, ok = b.Reserve(retry)
+		require.True(t, ok, "there were 1023 after it")
+	})
+}
+
+func TestTheDefaultsOfABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(fleet.Memory)
+		var made atomic.Int64
+		var group sync.WaitGroup
+		for range 20 {
+			b := &fleet.Budget{Client: &fleet.Client{Store: store}, Name: "db"}
+			group.Go(func() { made.Add(int64(spend(b, 900))) }) // 9 s
+		}
+		group.Wait()
+		require.LessOrEqual(t, made.Load(), int64(100+20*10))
+		require.GreaterOrEqual(t, made.Load(), int64(100))
+	})
+}
+
+// frozen takes for ever over the second claim, whatever its context says.
+type frozen struct {
+	fleet.Memory
+	claims atomic.Int32
+	until  chan struct{}
+}
+
+func (f *frozen) Take(ctx context.Context, key string, c fleet.Claim) (int, error) {
+	if f.claims.Add(1) > 1 {
+		<-f.until
+		return 0, errDown
+	}
+	return f.Memory.Take(ctx, key, c)
+}
+
+func TestWhereTheStoreHangsAProcessHasABlockPerWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &frozen{until: make(chan struct{})}
+		defer close(store.until)
+		b := budget(store)
+		require.Equal(t, 5, spend(b, 5))
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 0, spend(b, 4), "it is asked, and may still answer")
+		time.Sleep(50 * time.Millisecond)
+		require.Equal(t, 5, spend(b, 100), "it is late")
+		time.Sleep(10*time.Second - 1)
+		require.Equal(t, 5, spend(b, 1000))
 	})
 }
 

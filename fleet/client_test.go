@@ -94,6 +94,76 @@ func TestAProcessHearsWithinAboutASecond(t *testing.T) {
 	})
 }
 
+func TestAnOpeningIsKnownUntilItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(fleet.Memory)
+		b := breaker(&fleet.Client{Store: store})
+		trip(t, store, 30*time.Second)
+		require.Equal(t, 1, call(t, b, 1, nil), "it sends for the news")
+		time.Sleep(29 * time.Second)
+		require.Zero(t, call(t, b, 1, nil))
+	})
+}
+
+// lookouts write down when a store is asked for the first times after a minute.
+type lookouts struct {
+	fleet.Memory
+	mu    sync.Mutex
+	since time.Time
+	asked []time.Duration
+}
+
+func (l *lookouts) Load(ctx context.Context, key string) (fleet.Circuit, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = append(l.asked, time.Since(l.since))
+	return l.Memory.Load(ctx, key)
+}
+
+// As many processes as there are in a fleet must not do the same thing at the same time.
+func TestProcessesOfAFleetSpreadOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const processes = 100
+		store := &lookouts{since: time.Now()}
+		var all []*backoff.Breaker
+		for range processes {
+			b := breaker(&fleet.Client{Store: store})
+			b.MinCalls = 1_000_000 // it does not trust its own eyes
+			all = append(all, b)
+		}
+		round := func(n int) {
+			for range n {
+				for _, b := range all {
+					call(t, b, 1, nil)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			synctest.Wait()
+		}
+		round(1300)
+		require.Len(t, store.asked, 2*processes)
+		require.Zero(t, store.asked[processes-1], "the first look")
+		looks := map[time.Duration]int{}
+		for _, at := range store.asked[processes:] {
+			looks[at/(40*time.Millisecond)]++
+			require.GreaterOrEqual(t, at, time.Second)
+			require.LessOrEqual(t, at, 1210*time.Millisecond)
+		}
+		require.GreaterOrEqual(t, len(looks), 5, "the next one is spread over a fifth of a second: %v", looks)
+
+		trip(t, store, 10*time.Second)
+		round(1500)
+		ends := map[time.Duration]int{}
+		for _, b := range all {
+			after := b.Stats().RetryAfter
+			require.Greater(t, after, 8*time.Second, "10 s, less 1.5")
+			require.Less(t, after, 11*time.Second)
+			ends[after/(250*time.Millisecond)]++
+		}
+		require.GreaterOrEqual(t, len(ends), 4, "over a second: %v", ends)
+	})
+}
+
 func TestOneSickProcessDoesNotStopAFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
@@ -372,6 +442,9 @@ func TestAStoreThatIsGoneIsLeftAlone(t *testing.T) {
 		b := breaker(&fleet.Client{Store: store})
 		require.Equal(t, 6000, steady(t, b, 10*time.Minute, nil))
 		require.Less(t, store.Calls(), int64(40))
+		calls := store.Calls()
+		steady(t, b, 10*time.Minute, nil)
+		require.Greater(t, store.Calls(), calls+10, "every 30 s, with a jitter, and looked for")
 	})
 }
 
