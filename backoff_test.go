@@ -171,7 +171,7 @@ func TestAHintBeyondMaxHintEndsTheCallInsteadOfHangingIt(t *testing.T) {
 		err := steady(time.Second).Do(t.Context(), returning(backoff.RetryAfter(errBoom, 6*time.Minute)).do)
 		require.Zero(t, time.Since(began))
 		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.Equal(t, 6*time.Minute, gaveUp(t, err).Hint)
+		require.Equal(t, 6*time.Minute, gaveUp(t, err).RetryAfter())
 	})
 }
 

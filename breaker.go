@@ -76,11 +76,11 @@ type Breaker struct {
 	WindowCalls int
 	// Streak is how many failures without a success between them open the circuit. 0
 	// means 5, a negative number switches the rule off.
-	Streak int
-	// StreakSpan is the time that must lie between the first and the last of them, at
+	ConsecutiveFailures int
+	// ConsecutiveSpan is the time that must lie between the first and the last of them, at
 	// least, so that a lost connection with a hundred calls on it is no streak. 0 means
 	// 1 second, a negative one no time.
-	StreakSpan time.Duration
+	ConsecutiveSpan time.Duration
 	// SlowCall is how long a call takes, at least, that counts as slow, a success too.
 	// A slow probe is a failed one. It costs two readings of the clock per call. 0 and
 	// negative mean that no call is slow.
@@ -101,33 +101,33 @@ type Breaker struct {
 	OpenFor Schedule
 	// Jitter spreads OpenFor. nil means UniformJitter(0.8, 1.2).
 	Jitter Jitter
-	// MaxHint bounds how long a server, or Shared, may keep the circuit open. A hint of a failure
+	// MaxRetryAfter bounds how long a server, or Shared, may keep the circuit open. A hint of a failure
 	// that led to the opening makes it at least as long, and up to a tenth longer, but
 	// for those of [Pushback], which are exact. 0 means 5 minutes, a negative one no
 	// limit.
-	MaxHint time.Duration
+	MaxRetryAfter time.Duration
 
 	// Probes is how many calls a half-open circuit admits at the same time. 0 means 1,
 	// a negative number no limit.
-	Probes int
+	MaxProbes int
 	// Successes is how many probes must succeed, without a failure between them, to
 	// close the circuit. 0 means 2, because a single call may get through to a service
 	// that is all but down; negative ones are invalid.
-	Successes int
+	ProbeSuccesses int
 	// Lease is how long a probe keeps its place without an answer; after that the next
 	// call may probe, and a late answer is ignored. It should be as long as a call can
 	// take. 0, and whatever is shorter, means as long as the circuit was open, but no
 	// less than OpenFor.Delay(1).
-	Lease time.Duration
+	ProbeTimeout time.Duration
 	// Ramp is how long, after probes closed the circuit, calls are admitted at random:
 	// a tenth of them at first, all at its end. 0 and negative mean all at once.
-	Ramp time.Duration
+	RampUp time.Duration
 
 	// MinAttempt is the least time that a call must have had for its caller's deadline
 	// to count as a failure; with less it is neutral. It costs a reading of the clock
 	// per call. 0 and negative mean that every deadline counts, but for those passed
 	// before the call.
-	MinAttempt time.Duration
+	MinAttemptTime time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier
 	// Observer is told of every change of state, in order, one at a time, and with no
@@ -158,14 +158,14 @@ type Breaker struct {
 }
 
 const (
-	defaultFailureRate = 0.5
-	defaultMinCalls    = 20
-	maxWindowCalls     = 10_000
-	defaultStreak      = 5
-	defaultStreakSpan  = time.Second
-	defaultProbes      = 1
-	defaultSuccesses   = 2
-	maxOpenings        = math.MaxUint16
+	defaultFailureRate         = 0.5
+	defaultMinCalls            = 20
+	maxWindowCalls             = 10_000
+	defaultConsecutiveFailures = 5
+	defaultConsecutiveSpan     = time.Second
+	defaultMaxProbes           = 1
+	defaultProbeSuccesses      = 2
+	maxOpenings                = math.MaxUint16
 )
 
 var (
@@ -218,8 +218,8 @@ type Trigger uint8
 const (
 	// TriggerRate: FailureRate was reached.
 	TriggerRate Trigger = iota
-	// TriggerStreak: Streak failures in a row, over StreakSpan.
-	TriggerStreak
+	// TriggerConsecutive: Streak failures in a row, over ConsecutiveSpan.
+	TriggerConsecutive
 	// TriggerSlow: SlowRate was reached.
 	TriggerSlow
 	// TriggerRule: TripIf said so.
@@ -236,7 +236,7 @@ const (
 
 // String returns the name of the trigger in lower case.
 func (t Trigger) String() string {
-	return [...]string{"rate", "streak", "slow", "rule", "time", "probe", "manual", "shared", "invalid"}[min(t, TriggerShared+1)]
+	return [...]string{"rate", "consecutive", "slow", "rule", "time", "probe", "manual", "shared", "invalid"}[min(t, TriggerShared+1)]
 }
 
 // A Transition is a change of state of a [Breaker]. From is the To of the one before.
@@ -253,16 +253,16 @@ type Transition struct {
 // BreakerStats is the state of a [Breaker]. Successes, Failures and Slow are those of
 // the window, since the circuit was closed.
 type BreakerStats struct {
-	State      State
-	Mode       Mode
-	Successes  uint64        // calls that succeeded, slow ones included
-	Failures   uint64        // calls that failed, throttled ones included
-	Slow       uint64        // calls that took SlowCall or longer
-	Streak     int           // failures since the last success
-	Openings   int           // in a row, without a healthy Window between
-	Probes     int           // under way
-	Generation uint64        // the number of the phase, counted from 0
-	RetryAfter time.Duration // for how long the circuit will be open yet
+	State               State
+	Mode                Mode
+	Successes           uint64        // calls that succeeded, slow ones included
+	Failures            uint64        // calls that failed, throttled ones included
+	Slow                uint64        // calls that took SlowCall or longer
+	ConsecutiveFailures int           // failures since the last success
+	Openings            int           // in a row, without a healthy Window between
+	Probes              int           // under way
+	Generation          uint64        // the number of the phase, counted from 0
+	RetryAfter          time.Duration // for how long the circuit will be open yet
 }
 
 // Do calls op, unless the circuit is open; then it returns an [*OpenError] at once.
@@ -496,8 +496,8 @@ func (b *Breaker) Validate() error {
 		return invalidRate("Breaker.SlowRate", b.SlowRate)
 	case b.WindowCalls > maxWindowCalls:
 		return invalid("Breaker.WindowCalls", "is "+strconv.Itoa(b.WindowCalls)+", want at most "+strconv.Itoa(maxWindowCalls))
-	case b.Successes < 0:
-		return invalid("Breaker.Successes", "is "+strconv.Itoa(b.Successes)+", want 0 (for 2) or more")
+	case b.ProbeSuccesses < 0:
+		return invalid("Breaker.Successes", "is "+strconv.Itoa(b.ProbeSuccesses)+", want 0 (for 2) or more")
 	case b.Shared != nil && b.Name == "":
 		return invalid("Breaker.Name", "is empty, want the name that the processes of Shared know the service by")
 	case isImpossible(b.Jitter):
@@ -519,7 +519,7 @@ func invalidRate(field string, rate float64) error {
 // errors.As, ErrOpen and the failure that opened the circuit, with its whole tree.
 //
 // It is permanent to every policy of this package, and says so to the loops of other
-// libraries by method. To wait for the circuit all the same, mark it: Mark(err,
+// libraries by method. To wait for the circuit all the same, mark it: WithClass(err,
 // ClassRetryable) keeps the hint of RetryAfter.
 type OpenError struct {
 	Name  string // of the breaker

@@ -74,7 +74,7 @@ func (m *breakerModel) now() State {
 
 func (m *breakerModel) allow() *modelPermit {
 	m.turn()
-	p := &modelPermit{phase: m.phase, at: time.Now(), ends: time.Now().Add(max(m.Breaker.Lease, m.span))}
+	p := &modelPermit{phase: m.phase, at: time.Now(), ends: time.Now().Add(max(m.Breaker.ProbeTimeout, m.span))}
 	switch m.state {
 	case StateOpen:
 		return nil
@@ -85,7 +85,7 @@ func (m *breakerModel) allow() *modelPermit {
 				under++
 			}
 		}
-		if under >= m.Breaker.Probes {
+		if under >= m.Breaker.MaxProbes {
 			return nil
 		}
 		m.leases[p] = true
@@ -113,7 +113,7 @@ func (m *breakerModel) probed(s score, slow bool) {
 	case s != scoreGood || slow:
 		m.open()
 	default:
-		if m.passed++; m.passed == m.Breaker.Successes {
+		if m.passed++; m.passed == m.Breaker.ProbeSuccesses {
 			m.enter(StateClosed)
 		}
 	}
@@ -129,7 +129,7 @@ func (m *breakerModel) count(s score, slow bool) {
 		}
 	case scoreBad:
 		m.streak = append(m.streak, time.Now())
-		if len(m.streak) >= m.Breaker.Streak && time.Since(m.streak[0]) >= m.Breaker.StreakSpan {
+		if len(m.streak) >= m.Breaker.ConsecutiveFailures && time.Since(m.streak[0]) >= m.Breaker.ConsecutiveSpan {
 			m.open()
 			return
 		}
@@ -178,19 +178,19 @@ func breakerTrial(t *testing.T, program []byte) {
 		return int(n)
 	}
 	b := &Breaker{
-		FailureRate: []float64{0.5, 0.3, 1}[next()%3],
-		MinCalls:    1 + next()%8,
-		Window:      10 * time.Second,
-		WindowCalls: []int{0, 0, 4, 10}[next()%4],
-		Streak:      1 + next()%6,
-		StreakSpan:  time.Duration(1+next()%4) * 500 * time.Millisecond,
-		SlowCall:    []time.Duration{0, 0, 750 * time.Millisecond}[next()%3],
-		SlowRate:    0.4,
-		OpenFor:     Exponential{Initial: time.Second, Max: 5 * time.Second},
-		Jitter:      NoJitter,
-		Probes:      1 + next()%3,
-		Successes:   1 + next()%3,
-		Lease:       []time.Duration{1, 2 * time.Second}[next()%2],
+		FailureRate:         []float64{0.5, 0.3, 1}[next()%3],
+		MinCalls:            1 + next()%8,
+		Window:              10 * time.Second,
+		WindowCalls:         []int{0, 0, 4, 10}[next()%4],
+		ConsecutiveFailures: 1 + next()%6,
+		ConsecutiveSpan:     time.Duration(1+next()%4) * 500 * time.Millisecond,
+		SlowCall:            []time.Duration{0, 0, 750 * time.Millisecond}[next()%3],
+		SlowRate:            0.4,
+		OpenFor:             Exponential{Initial: time.Second, Max: 5 * time.Second},
+		Jitter:              NoJitter,
+		MaxProbes:           1 + next()%3,
+		ProbeSuccesses:      1 + next()%3,
+		ProbeTimeout:        []time.Duration{1, 2 * time.Second}[next()%2],
 	}
 	m := &breakerModel{Breaker: b}
 	b.Stats() // begins the first phase
@@ -206,7 +206,7 @@ func breakerTrial(t *testing.T, program []byte) {
 	s := b.Stats()
 	if m.state == StateClosed {
 		total, bad, slow := m.window()
-		require.Equal(t, []int{total - bad, bad, slow, len(m.streak)}, []int{int(s.Successes), int(s.Failures), int(s.Slow), s.Streak})
+		require.Equal(t, []int{total - bad, bad, slow, len(m.streak)}, []int{int(s.Successes), int(s.Failures), int(s.Slow), s.ConsecutiveFailures})
 	}
 	require.Equal(t, m.openings, s.Openings)
 }
@@ -217,7 +217,7 @@ var breakerAnswers = []struct {
 }{
 	{nil, scoreGood},
 	{errors.New("down"), scoreBad},
-	{Mark(errors.New("busy"), ClassThrottled), scoreThrottled},
+	{WithClass(errors.New("busy"), ClassThrottled), scoreThrottled},
 	{context.Canceled, scoreNone},
 }
 

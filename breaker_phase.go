@@ -126,7 +126,7 @@ func (b *Breaker) closedPath() uint32 {
 }
 
 func (b *Breaker) quickPath() uint32 {
-	if b.SlowCall > 0 || b.MinAttempt > 0 {
+	if b.SlowCall > 0 || b.MinAttemptTime > 0 {
 		return pathTimed
 	}
 	return pathQuick
@@ -192,7 +192,7 @@ func (b *Breaker) rest(h hint) time.Duration {
 		return 0
 	}
 	d := h.after
-	if limit := limited(b.MaxHint, defaultMaxHint); limit > 0 {
+	if limit := limited(b.MaxRetryAfter, defaultMaxRetryAfter); limit > 0 {
 		d = min(d, limit)
 	}
 	if h.exact {
@@ -229,9 +229,9 @@ func (b *Breaker) turn() *phase {
 // shut begins a closed phase after probes that succeeded.
 func (b *Breaker) shut() {
 	p := b.closed()
-	if b.Ramp > 0 && b.mode == ModeEnforce {
-		p.span = b.Ramp
-		p.refusal = &OpenError{Name: b.Name, Last: b.phase.Load().refusal.(*OpenError).Last, until: p.began.Add(b.Ramp)}
+	if b.RampUp > 0 && b.mode == ModeEnforce {
+		p.span = b.RampUp
+		p.refusal = &OpenError{Name: b.Name, Last: b.phase.Load().refusal.(*OpenError).Last, until: p.began.Add(b.RampUp)}
 		p.path.Store(pathRamp)
 	}
 	b.move(p, TriggerProbe, nil)
@@ -319,7 +319,7 @@ func (b *Breaker) ask(ctx context.Context) (permit, error) {
 func (b *Breaker) probe(p *phase) (permit, bool) {
 	now, t := p.age(), p.trial
 	t.leases = slices.DeleteFunc(t.leases, func(l *lease) bool { return l.end <= now })
-	limit := limited(b.Probes, defaultProbes)
+	limit := limited(b.MaxProbes, defaultMaxProbes)
 	if limit > 0 && len(t.leases) >= limit {
 		return permit{}, false
 	}
@@ -383,7 +383,7 @@ func (b *Breaker) probed(p *phase, l *lease, r result) {
 		b.open(TriggerProbe, r)
 	default:
 		t.successes++
-		if t.successes >= limited(b.Successes, defaultSuccesses) {
+		if t.successes >= limited(b.ProbeSuccesses, defaultProbeSuccesses) {
 			b.shut()
 		}
 	}
@@ -407,7 +407,7 @@ func (b *Breaker) count(p *phase, r result) (Trigger, bool) {
 		f.hinted = max(f.hinted, saturatingAdd(now, b.rest(r.hint)))
 	}
 	if r.score == scoreBad && b.streaked(f, now) {
-		return TriggerStreak, true
+		return TriggerConsecutive, true
 	}
 	return b.rated(f)
 }
@@ -433,8 +433,8 @@ func (b *Breaker) streaked(f *faults, now time.Duration) bool {
 	if f.streak++; f.streak == 1 {
 		f.streakAt = now
 	}
-	limit := limited(b.Streak, defaultStreak)
-	return limit > 0 && f.streak >= limit && now-f.streakAt >= limited(b.StreakSpan, defaultStreakSpan)
+	limit := limited(b.ConsecutiveFailures, defaultConsecutiveFailures)
+	return limit > 0 && f.streak >= limit && now-f.streakAt >= limited(b.ConsecutiveSpan, defaultConsecutiveSpan)
 }
 
 // rated looks at the rates. Where a long time without failures came to an end, it is
@@ -520,7 +520,7 @@ func (b *Breaker) stats(p *phase) BreakerStats {
 	case p.state == StateClosed && b.mode <= ModeObserve:
 		f := b.look(p, now)
 		s.Successes, s.Failures, s.Slow = f.counts()
-		s.Streak = f.streak
+		s.ConsecutiveFailures = f.streak
 	case p.state == StateOpen && p.span != maxDuration:
 		s.RetryAfter = max(0, p.span-now)
 	case p.trial != nil:

@@ -48,7 +48,7 @@ func TestBreakerStaysOpenLongerEachTime(t *testing.T) {
 func TestBreakerCountsHealthByCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rateBreaker()
-		b.WindowCalls, b.Successes = 10, 1
+		b.WindowCalls, b.ProbeSuccesses = 10, 1
 		for _, healthy := range []bool{false, true} {
 			b.Reset()
 			b.Trip()
@@ -70,14 +70,14 @@ func TestBreakerEjectsAHostLikeEnvoy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hosts := backoff.Breakers{New: func(host string) *backoff.Breaker {
 			return &backoff.Breaker{
-				Name:        host,
-				FailureRate: -1,
-				Streak:      5,
-				StreakSpan:  -1,
-				Window:      30 * time.Second,
-				OpenFor:     backoff.Linear{Initial: 30 * time.Second, Max: 5 * time.Minute},
-				Jitter:      backoff.NoJitter,
-				Successes:   1,
+				Name:                host,
+				FailureRate:         -1,
+				ConsecutiveFailures: 5,
+				ConsecutiveSpan:     -1,
+				Window:              30 * time.Second,
+				OpenFor:             backoff.Linear{Initial: 30 * time.Second, Max: 5 * time.Minute},
+				Jitter:              backoff.NoJitter,
+				ProbeSuccesses:      1,
 			}
 		}}
 		for n := 1; n <= 12; n++ {
@@ -161,7 +161,7 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	for _, c := range cases {
 		bubble(t, c.name, func(t *testing.T) {
 			b := rateBreaker()
-			b.MaxHint, b.Rand = c.max, func() float64 { return 0.5 }
+			b.MaxRetryAfter, b.Rand = c.max, func() float64 { return 0.5 }
 			feed(b, 20, c.hint)
 			require.Equal(t, c.want, b.Stats().RetryAfter)
 		})
@@ -180,7 +180,7 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 			20 * time.Second: gaveUp,
 			30 * time.Second: backoff.Pushback(gaveUp, 30*time.Second),
 			40 * time.Second: errors.Join(gaveUp, backoff.Pushback(errOutage, 40*time.Second), errOutage),
-			50 * time.Second: backoff.Mark(backoff.Pushback(gaveUp, 50*time.Second), backoff.ClassThrottled),
+			50 * time.Second: backoff.WithClass(backoff.Pushback(gaveUp, 50*time.Second), backoff.ClassThrottled),
 		} {
 			b := rateBreaker()
 			feed(b, 20, err)
@@ -189,7 +189,7 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 	})
 	bubble(t, "of a probe", func(t *testing.T) {
 		b := halfOpenBreaker(t)
-		feed(b, 1, backoff.Mark(backoff.Pushback(errOutage, time.Minute), backoff.ClassOverloaded))
+		feed(b, 1, backoff.WithClass(backoff.Pushback(errOutage, time.Minute), backoff.ClassOverloaded))
 		require.Equal(t, time.Minute, b.Stats().RetryAfter)
 	})
 }
@@ -199,7 +199,7 @@ func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
 	for _, probes := range []int{0, 1, 3, -1} {
 		bubble(t, fmt.Sprint(probes), func(t *testing.T) {
 			b := halfOpenBreaker(t)
-			b.Probes = probes
+			b.MaxProbes = probes
 			want := map[int]int{0: 1, 1: 1, 3: 3, -1: 200}[probes]
 			var admitted, refused atomic.Int32
 			release := make(chan struct{})
@@ -240,8 +240,8 @@ func TestBreakerClosesAfterTwoSuccessfulProbes(t *testing.T) {
 func TestBreakerOpensAgainWhenAProbeFails(t *testing.T) {
 	failures := map[string]error{
 		"failure":    errOutage,
-		"throttled":  backoff.Mark(errOutage, backoff.ClassThrottled),
-		"overloaded": backoff.Mark(errOutage, backoff.ClassOverloaded),
+		"throttled":  backoff.WithClass(errOutage, backoff.ClassThrottled),
+		"overloaded": backoff.WithClass(errOutage, backoff.ClassOverloaded),
 		"timeout":    context.DeadlineExceeded,
 	}
 	for name, err := range failures {
@@ -298,7 +298,7 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 	})
 	bubble(t, "of which nobody tells", func(t *testing.T) {
 		b := halfOpenBreaker(t)
-		b.Lease = time.Minute
+		b.ProbeTimeout = time.Minute
 		_, err := b.Allow()
 		require.NoError(t, err)
 		time.Sleep(time.Minute - 1)
@@ -311,7 +311,7 @@ func TestBreakerIsNotWedgedByAProbe(t *testing.T) {
 // A jitter, or a fleet, may have it open for no time at all.
 func TestAProbeHasTimeHoweverShortTheCircuitWasOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.Breaker{Streak: 3, StreakSpan: -1, Jitter: backoff.FullJitter, Rand: func() float64 { return 0 }}
+		b := &backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1, Jitter: backoff.FullJitter, Rand: func() float64 { return 0 }}
 		feed(b, 3, errOutage)
 		for range 2 {
 			require.NoError(t, b.Do(t.Context(), func(context.Context) error {
@@ -340,7 +340,7 @@ func TestBreakerRampsUpAfterClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := 0.0
 		b := halfOpenBreaker(t)
-		b.Ramp, b.Rand = 10*time.Second, func() float64 { return u }
+		b.RampUp, b.Rand = 10*time.Second, func() float64 { return u }
 		feed(b, 2, nil)
 		require.Equal(t, backoff.StateClosed, b.State())
 		for _, c := range []struct {
@@ -358,7 +358,7 @@ func TestBreakerRampsUpAfterClosing(t *testing.T) {
 func TestBreakerTellsHowLongItRamps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := halfOpenBreaker(t)
-		b.Ramp, b.Rand = 10*time.Second, func() float64 { return 0.5 }
+		b.RampUp, b.Rand = 10*time.Second, func() float64 { return 0.5 }
 		feed(b, 2, nil)
 		time.Sleep(time.Second)
 		err := b.Do(t.Context(), nil)
@@ -374,7 +374,7 @@ func TestBreakerTimesACallFromItsOwnBeginning(t *testing.T) {
 	for name, ramp := range map[string]time.Duration{"closed": 0, "ramp": time.Hour} {
 		bubble(t, name, func(t *testing.T) {
 			b := rateBreaker()
-			b.SlowCall, b.Ramp, b.Rand = time.Second, ramp, func() float64 { return 0 }
+			b.SlowCall, b.RampUp, b.Rand = time.Second, ramp, func() float64 { return 0 }
 			b.Trip()
 			time.Sleep(5 * time.Second)
 			feed(b, 2, nil)
@@ -479,9 +479,9 @@ func TestBreakerNamesItsTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last backoff.Trigger
 		note := func(tr backoff.Transition) { last = tr.Trigger }
-		streak := &backoff.Breaker{Streak: 1, StreakSpan: -1, Observer: onTransition(note)}
+		streak := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, Observer: onTransition(note)}
 		feed(streak, 1, errOutage)
-		require.Equal(t, backoff.TriggerStreak, last)
+		require.Equal(t, backoff.TriggerConsecutive, last)
 		time.Sleep(6 * time.Second)
 		feed(streak, 1, errOutage)
 		require.Equal(t, backoff.TriggerProbe, last)
@@ -550,7 +550,7 @@ func TestBreakerTellsATransitionInTheNameOfItsCall(t *testing.T) {
 		call := func(b *backoff.Breaker, name string, err error) {
 			_ = b.Do(context.WithValue(t.Context(), callKey{}, name), func(context.Context) error { return err })
 		}
-		b := &backoff.Breaker{Streak: 1, StreakSpan: -1, Successes: 1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, ProbeSuccesses: 1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 		b.Observer = func(ctx context.Context, e backoff.Event) {
 			if e.Kind != backoff.EventTransition {
 				return

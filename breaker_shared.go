@@ -27,9 +27,9 @@ type Shared interface {
 
 // A SharedQuery is what a [Breaker] asks its fleet.
 type SharedQuery struct {
-	Name  string        // of the breaker
-	State State         // of its circuit: closed or half-open
-	Lease time.Duration // half-open: how long a probe may take
+	Name         string        // of the breaker
+	State        State         // of its circuit: closed or half-open
+	ProbeTimeout time.Duration // half-open: how long a probe may take
 	// Wake makes the next call ask again, if the circuit is still closed then. It takes
 	// no lock, does not block, and may be called at any time, any number of times, or
 	// never; it does not keep a forgotten breaker alive.
@@ -40,7 +40,7 @@ type SharedQuery struct {
 // the breaker goes by what it saw itself, and a half-open circuit probes.
 type SharedHint struct {
 	// State is that of the fleet's circuit. StateOpen opens this one for as long as For
-	// says, up to MaxHint. StateHalfOpen makes it half-open; if it is, the call is not
+	// says, up to MaxRetryAfter. StateHalfOpen makes it half-open; if it is, the call is not
 	// to probe, because another process does.
 	State    State
 	For      time.Duration
@@ -76,7 +76,7 @@ func (b *Breaker) query(ctx context.Context) (p *phase, q SharedQuery) {
 	if !asks || b.mode != ModeEnforce {
 		return p, q
 	}
-	q = SharedQuery{Name: b.Name, State: p.state, Lease: p.span, Wake: p.cool}
+	q = SharedQuery{Name: b.Name, State: p.state, ProbeTimeout: p.span, Wake: p.cool}
 	if p.state == StateClosed {
 		b.look(p, p.age())
 		p.path.Store(b.quickPath()) // before the answer, whose Wake must not be lost
@@ -104,7 +104,7 @@ func (b *Breaker) heed(ctx context.Context, p *phase, h SharedHint) (again bool)
 	}
 	b.openings = uint16(max(int(b.openings), min(h.Openings, maxOpenings)))
 	if h.State == StateOpen {
-		if limit := limited(b.MaxHint, defaultMaxHint); limit > 0 {
+		if limit := limited(b.MaxRetryAfter, defaultMaxRetryAfter); limit > 0 {
 			h.For = min(h.For, limit)
 		}
 		b.stayOpen(h.For, TriggerShared, h.Err)
@@ -136,7 +136,7 @@ func (b *Breaker) stayOpen(span time.Duration, why Trigger, err error) {
 // halfOpen begins a half-open phase, after an open one of so long.
 func (b *Breaker) halfOpen(open time.Duration, why Trigger, cause error) *phase {
 	p := &phase{state: StateHalfOpen, began: clock.Now(), trial: new(trial)}
-	p.span = max(b.Lease, open, delayOf(b.openFor(), 1)) // a fleet, or a jitter, may have it open for no time
+	p.span = max(b.ProbeTimeout, open, delayOf(b.openFor(), 1)) // a fleet, or a jitter, may have it open for no time
 	p.refusal = &OpenError{Name: b.Name, State: StateHalfOpen, Last: cause}
 	b.move(p, why, cause)
 	return p

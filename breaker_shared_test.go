@@ -33,7 +33,7 @@ func (r *rumour) Consult(_ context.Context, q backoff.SharedQuery) backoff.Share
 		r.during()
 	}
 	if q.State == backoff.StateHalfOpen {
-		r.lease = q.Lease
+		r.lease = q.ProbeTimeout
 		return r.halfOpen
 	}
 	r.wake = q.Wake
@@ -48,7 +48,7 @@ func (r *rumour) Closed(string) { r.shut++ }
 
 // sharing returns a breaker that hears a rumour. It opens for exactly 5, 10, 20 s.
 func sharing(r *rumour) *backoff.Breaker {
-	return &backoff.Breaker{Name: "db", Shared: r, Streak: 3, StreakSpan: -1, Jitter: backoff.NoJitter}
+	return &backoff.Breaker{Name: "db", Shared: r, ConsecutiveFailures: 3, ConsecutiveSpan: -1, Jitter: backoff.NoJitter}
 }
 
 var (
@@ -234,7 +234,7 @@ func TestMaxHintBoundsTheFleetToo(t *testing.T) {
 		bubble(t, limit.String(), func(t *testing.T) {
 			r := rumour{closed: backoff.SharedHint{State: backoff.StateOpen, For: 1000 * time.Hour}}
 			b := sharing(&r)
-			b.MaxHint = limit
+			b.MaxRetryAfter = limit
 			feed(b, 1, nil)
 			require.Equal(t, want, b.Stats().RetryAfter)
 		})
@@ -280,7 +280,7 @@ func TestTheFleetIsAskedAgainAfterARamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r rumour
 		b := sharing(&r)
-		b.Ramp = 10 * time.Second
+		b.RampUp = 10 * time.Second
 		feed(b, 3, errOutage)
 		time.Sleep(5 * time.Second)
 		feed(b, 2, nil)

@@ -33,7 +33,7 @@ func feed(d backoff.Doer, n int, err error) (admitted int) {
 
 // rateBreaker returns one that opens by its rate only, for exactly 5 s, 10 s and so on.
 func rateBreaker() *backoff.Breaker {
-	return &backoff.Breaker{Name: "db", Streak: -1, Jitter: backoff.NoJitter}
+	return &backoff.Breaker{Name: "db", ConsecutiveFailures: -1, Jitter: backoff.NoJitter}
 }
 
 // openBreaker returns a rateBreaker that a failure has opened.
@@ -93,7 +93,7 @@ func TestBreakerThresholdIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for percent := 1; percent <= 100; percent++ {
 			for _, window := range []int{0, 100} {
-				b := &backoff.Breaker{FailureRate: float64(percent) / 100, MinCalls: 100, WindowCalls: window, Streak: -1}
+				b := &backoff.Breaker{FailureRate: float64(percent) / 100, MinCalls: 100, WindowCalls: window, ConsecutiveFailures: -1}
 				feed(b, 100-percent+1, nil)
 				feed(b, percent-1, errOutage)
 				require.Equal(t, backoff.StateClosed, b.State(), "%d of 100", percent-1)
@@ -136,7 +136,7 @@ func TestBreakerOpensAfterAStreakOverASecond(t *testing.T) {
 		require.Equal(t, backoff.StateClosed, b.State())
 	})
 	bubble(t, "no span", func(t *testing.T) {
-		b := &backoff.Breaker{Streak: 3, StreakSpan: -1}
+		b := &backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1}
 		require.Equal(t, 3, feed(b, 4, errOutage))
 	})
 }
@@ -230,7 +230,7 @@ func TestBreakerForgetsWhatIsOlderThanItsWindow(t *testing.T) {
 		require.Equal(t, backoff.StateOpen, b.State())
 	})
 	bubble(t, "calls", func(t *testing.T) {
-		b := &backoff.Breaker{WindowCalls: 10, Streak: -1}
+		b := &backoff.Breaker{WindowCalls: 10, ConsecutiveFailures: -1}
 		feed(b, 5, errOutage)
 		time.Sleep(time.Hour)
 		feed(b, 4, nil)
@@ -241,7 +241,7 @@ func TestBreakerForgetsWhatIsOlderThanItsWindow(t *testing.T) {
 		require.Equal(t, backoff.StateOpen, b.State())
 	})
 	bubble(t, "one call", func(t *testing.T) {
-		b := &backoff.Breaker{WindowCalls: 1, Streak: -1}
+		b := &backoff.Breaker{WindowCalls: 1, ConsecutiveFailures: -1}
 		feed(b, 5, nil)
 		require.Equal(t, 1, feed(b, 2, errOutage))
 	})
@@ -287,11 +287,11 @@ func TestBreakerOpensOnSlowCalls(t *testing.T) {
 func TestBreakerObeysARuleOfTheUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var triggers []backoff.Trigger
-		b := &backoff.Breaker{FailureRate: -1, Streak: -1}
+		b := &backoff.Breaker{FailureRate: -1, ConsecutiveFailures: -1}
 		b.Observer = onTransition(func(tr backoff.Transition) { triggers = append(triggers, tr.Trigger) })
 		b.TripIf = func(s backoff.BreakerStats) bool {
 			require.Equal(t, backoff.StateClosed, b.State(), "may call the breaker")
-			return s.Failures == 7 && s.Successes == 3 && b.Stats().Streak == 4
+			return s.Failures == 7 && s.Successes == 3 && b.Stats().ConsecutiveFailures == 4
 		}
 		feed(b, 3, errOutage)
 		feed(b, 3, nil)
@@ -379,7 +379,7 @@ func TestBreakerModes(t *testing.T) {
 
 func TestBreakerObservesWithoutARamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.Breaker{Ramp: time.Minute, Successes: 1}
+		b := &backoff.Breaker{RampUp: time.Minute, ProbeSuccesses: 1}
 		b.Force(backoff.ModeObserve)
 		b.Trip()
 		require.Equal(t, backoff.StateOpen, b.State())
@@ -431,7 +431,7 @@ func TestBreakerValidates(t *testing.T) {
 		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: 1.5},
 		"backoff: Breaker.SlowRate is 1e+21, want 0 (for 0.5), a share up to 1, or a negative number for none":                                 {SlowRate: 1e21},
 		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                                            {WindowCalls: 10_001},
-		"backoff: Breaker.Successes is -1, want 0 (for 2) or more":                                                                             {Successes: -1},
+		"backoff: Breaker.Successes is -1, want 0 (for 2) or more":                                                                             {ProbeSuccesses: -1},
 		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                                           {OpenFor: backoff.Constant(-1)},
 		"backoff: Breaker.Jitter waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0": {Jitter: impossible},
 	}
@@ -450,8 +450,8 @@ func TestBreakerValidates(t *testing.T) {
 	}
 	require.NoError(t, new(backoff.Breaker).Validate())
 	require.NoError(t, (&backoff.Breaker{FailureRate: 1, SlowRate: 1, WindowCalls: 10_000}).Validate())
-	all := backoff.Breaker{FailureRate: -0.1, MinCalls: -1, Window: -1, WindowCalls: -1, Streak: -1, StreakSpan: -1, SlowCall: -1, SlowRate: -1,
-		MaxHint: -1, Probes: -1, Lease: -1, Ramp: -1, MinAttempt: -1}
+	all := backoff.Breaker{FailureRate: -0.1, MinCalls: -1, Window: -1, WindowCalls: -1, ConsecutiveFailures: -1, ConsecutiveSpan: -1, SlowCall: -1, SlowRate: -1,
+		MaxRetryAfter: -1, MaxProbes: -1, ProbeTimeout: -1, RampUp: -1, MinAttemptTime: -1}
 	require.NoError(t, all.Validate())
 	require.Equal(t, 1000, feed(&all, 1000, errOutage), "no rule is left")
 }
@@ -493,7 +493,7 @@ func TestBreakerNamesAreTexts(t *testing.T) {
 	require.Equal(t, "closed open half-open invalid", fmt.Sprint(backoff.StateClosed, backoff.StateOpen, backoff.StateHalfOpen, backoff.State(9)))
 	require.Equal(t, "enforce observe forced open forced closed invalid", fmt.Sprint(backoff.ModeEnforce, backoff.ModeObserve,
 		backoff.ModeForcedOpen, backoff.ModeForcedClosed, backoff.Mode(9)))
-	require.Equal(t, "rate streak slow rule time probe manual invalid", fmt.Sprint(backoff.TriggerRate, backoff.TriggerStreak, backoff.TriggerSlow,
+	require.Equal(t, "rate consecutive slow rule time probe manual invalid", fmt.Sprint(backoff.TriggerRate, backoff.TriggerConsecutive, backoff.TriggerSlow,
 		backoff.TriggerRule, backoff.TriggerTime, backoff.TriggerProbe, backoff.TriggerManual, backoff.Trigger(9)))
 }
 
@@ -521,7 +521,7 @@ func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
 		open.Force(backoff.ModeForcedOpen)
 		require.ErrorIs(t, open.Do(ended, nil), backoff.ErrOpen)
 
-		unused := &backoff.Breaker{Observer: observer, Successes: -1}
+		unused := &backoff.Breaker{Observer: observer, ProbeSuccesses: -1}
 		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
 		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
 	}
@@ -556,7 +556,7 @@ func TestBreakerTakesNoLockWhileCallsSucceed(t *testing.T) {
 	observed := &backoff.Breaker{Name: "db", Shared: new(rumour)}
 	observed.Force(backoff.ModeObserve)
 	for name, b := range map[string]*backoff.Breaker{
-		"usual": {}, "timed": {SlowCall: time.Hour}, "short attempts": {MinAttempt: time.Second},
+		"usual": {}, "timed": {SlowCall: time.Hour}, "short attempts": {MinAttemptTime: time.Second},
 		"of a fleet": {Name: "db", Shared: new(rumour)}, "on trial": observed,
 	} {
 		feed(b, 1, nil)
@@ -578,7 +578,7 @@ func TestBreakerReadsNoClockWhileCallsSucceed(t *testing.T) {
 	readings := 0
 	clock.Source = func() time.Time { readings++; return time.Time{}.Add(time.Hour) }
 	defer func() { clock.Source = nil }()
-	for want, b := range []*backoff.Breaker{{}, {MinAttempt: time.Second}, {SlowCall: time.Second}} {
+	for want, b := range []*backoff.Breaker{{}, {MinAttemptTime: time.Second}, {SlowCall: time.Second}} {
 		feed(b, 1, nil)
 		readings = 0
 		feed(b, 10, nil)
@@ -627,8 +627,8 @@ func TestBreakerIsSafeForConcurrentUse(t *testing.T) {
 
 func useConcurrently(t *testing.T) {
 	var told []backoff.Transition
-	b := &backoff.Breaker{Streak: 3, StreakSpan: -1, MinCalls: 3, OpenFor: backoff.Constant(time.Millisecond), Probes: 2, Ramp: time.Millisecond,
-		SlowCall: time.Hour, TripIf: func(s backoff.BreakerStats) bool { return s.Streak > 1 }}
+	b := &backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1, MinCalls: 3, OpenFor: backoff.Constant(time.Millisecond), MaxProbes: 2, RampUp: time.Millisecond,
+		SlowCall: time.Hour, TripIf: func(s backoff.BreakerStats) bool { return s.ConsecutiveFailures > 1 }}
 	b.Observer = onTransition(func(tr backoff.Transition) { told = append(told, tr) })
 	var group sync.WaitGroup
 	for g := range 8 {

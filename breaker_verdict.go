@@ -53,10 +53,10 @@ func (b *Breaker) weigh(ctx context.Context, t permit, err error) result {
 	default:
 		r.score, r.hint = b.sort(err)
 	}
-	if b.SlowCall > 0 || b.MinAttempt > 0 {
+	if b.SlowCall > 0 || b.MinAttemptTime > 0 {
 		took := t.phase.age() - t.began
 		r.slow = b.SlowCall > 0 && took >= b.SlowCall
-		if ended != nil && r.score == scoreBad && took < b.MinAttempt {
+		if ended != nil && r.score == scoreBad && took < b.MinAttemptTime {
 			r.score = scoreNone
 		}
 	}

@@ -25,12 +25,12 @@ func TestBreakerVerdicts(t *testing.T) {
 		}{
 			{"success", nil, 1, 0, 0},
 			{"failure", errOutage, 0, 1, 1},
-			{"unsent", backoff.Mark(errOutage, backoff.ClassUnsent), 0, 1, 1},
+			{"unsent", backoff.WithClass(errOutage, backoff.ClassNotSent), 0, 1, 1},
 			{"definitive answer", backoff.Permanent(errOutage), 1, 0, 0},
-			{"throttled", backoff.Mark(errOutage, backoff.ClassThrottled), 0, 1, 0},
-			{"overloaded", backoff.Mark(errOutage, backoff.ClassOverloaded), 0, 1, 0},
+			{"throttled", backoff.WithClass(errOutage, backoff.ClassThrottled), 0, 1, 0},
+			{"overloaded", backoff.WithClass(errOutage, backoff.ClassOverloaded), 0, 1, 0},
 			{"timeout", context.DeadlineExceeded, 0, 1, 1},
-			{"cancelled by the operation, which says to retry", backoff.Mark(context.Canceled, backoff.ClassRetryable), 0, 1, 1},
+			{"cancelled by the operation, which says to retry", backoff.WithClass(context.Canceled, backoff.ClassRetryable), 0, 1, 1},
 			{"cancelled by the operation", wrap(context.Canceled), 0, 0, 0},
 			{"another breaker", wrap(refused), 0, 0, 0},
 			{"another breaker's sentinel", wrap(backoff.ErrOpen), 0, 0, 0},
@@ -38,7 +38,7 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy gave up", policyError("", errOutage), 0, 1, 1},
 			{"a policy gave up, wrapped", wrap(policyError("", errOutage)), 0, 1, 1},
 			{"a policy gave up, with a hint", backoff.RetryAfter(policyError("", errOutage), 0), 0, 1, 1},
-			{"a policy gave up throttled", policyError("", backoff.Mark(errOutage, backoff.ClassThrottled)), 0, 1, 0},
+			{"a policy gave up throttled", policyError("", backoff.WithClass(errOutage, backoff.ClassThrottled)), 0, 1, 0},
 			{"a policy found it permanent", policyError("classifier", errOutage), 0, 1, 1},
 			{"a policy passed on what is permanent", policyError("", backoff.Permanent(errOutage)), 1, 0, 0},
 			{"a policy's budget refused a retry", policyError("budget", errOutage), 0, 1, 1},
@@ -47,8 +47,8 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy was cancelled", policyError("cancelled", errOutage), 0, 0, 0},
 			{"a policy met an open circuit", policyError("", refused), 0, 0, 0},
 			{"overruled by a mark", backoff.Permanent(policyError("", errOutage)), 1, 0, 0},
-			{"overruled by a mark for the worse", backoff.Mark(policyError("", backoff.Permanent(errOutage)), backoff.ClassRetryable), 0, 1, 1},
-			{"overruled by a mark that it was not sent", backoff.Mark(&backoff.Error{Last: backoff.Permanent(errOutage)}, backoff.ClassUnsent), 0, 1, 1},
+			{"overruled by a mark for the worse", backoff.WithClass(policyError("", backoff.Permanent(errOutage)), backoff.ClassRetryable), 0, 1, 1},
+			{"overruled by a mark that it was not sent", backoff.WithClass(&backoff.Error{Last: backoff.Permanent(errOutage)}, backoff.ClassNotSent), 0, 1, 1},
 			{"a hint overrules nothing", backoff.RetryAfter(&backoff.Error{Last: backoff.Permanent(errOutage)}, 0), 1, 0, 0},
 			{"joined: one failed", errors.Join(policyError("", errOutage), backoff.Permanent(errOutage)), 0, 1, 1},
 			{"joined: one was refused", errors.Join(refused, backoff.Permanent(errOutage)), 1, 0, 0},
@@ -58,7 +58,7 @@ func TestBreakerVerdicts(t *testing.T) {
 			b := rateBreaker()
 			feed(b, 1, c.err)
 			s := b.Stats()
-			require.Equal(t, []int{c.good, c.bad, c.streak}, []int{int(s.Successes), int(s.Failures), s.Streak}, c.name)
+			require.Equal(t, []int{c.good, c.bad, c.streak}, []int{int(s.Successes), int(s.Failures), s.ConsecutiveFailures}, c.name)
 		}
 	})
 }
@@ -93,7 +93,7 @@ func policyError(reason string, err error) error {
 type firstOnly struct{}
 
 func (firstOnly) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
-	return t, 0, a.Kind == backoff.KindFirst
+	return t, 0, a.Kind == backoff.AttemptFirst
 }
 func (firstOnly) Done(backoff.Ticket, backoff.Outcome) {}
 
@@ -115,7 +115,7 @@ func TestBreakerAsksItsOwnClassifier(t *testing.T) {
 	feed(backoff.Stack(b, &p), 3, errOutage)
 	s := b.Stats()
 	require.EqualValues(t, 3, s.Failures, "the policy's opinion is about retrying")
-	require.Zero(t, s.Streak)
+	require.Zero(t, s.ConsecutiveFailures)
 }
 
 func TestBreakerSetsTheCallersEndApart(t *testing.T) {
@@ -139,7 +139,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 			cancel()
 		}
 		require.EqualValues(t, 2, b.Stats().Failures)
-		require.Equal(t, 2, b.Stats().Streak)
+		require.Equal(t, 2, b.Stats().ConsecutiveFailures)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.Error(t, b.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return backoff.Permanent(errOutage) }))
@@ -148,7 +148,7 @@ func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 	for failures, limit := range []time.Duration{time.Second - 1, time.Second} {
 		bubble(t, "deadline too short: "+limit.String(), func(t *testing.T) {
 			b := rateBreaker()
-			b.MinAttempt = time.Second
+			b.MinAttemptTime = time.Second
 			feed(b, 1, nil)
 			feed(b, 1, errOutage)
 			time.Sleep(5 * time.Second)
@@ -201,7 +201,7 @@ func TestBreakerCountsPanicsAndPassesThemOn(t *testing.T) {
 }
 
 func TestBreakerKeepsThePanicAsCause(t *testing.T) {
-	b := &backoff.Breaker{Streak: 1, StreakSpan: -1}
+	b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
 	require.Panics(t, func() { _ = b.Do(context.Background(), func(context.Context) error { panic("boom") }) })
 	require.ErrorContains(t, b.Do(context.Background(), nil), "operation panicked or left its goroutine")
 }
@@ -270,7 +270,7 @@ func TestBreakerMayBeWaitedFor(t *testing.T) {
 		err := p.Do(t.Context(), func(ctx context.Context) error {
 			err := b.Do(ctx, func(context.Context) error { return nil })
 			if errors.Is(err, backoff.ErrOpen) {
-				err = backoff.Mark(err, backoff.ClassRetryable)
+				err = backoff.WithClass(err, backoff.ClassRetryable)
 			}
 			return err
 		})

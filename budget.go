@@ -11,25 +11,25 @@ import (
 )
 
 // A Kind says which of the attempts of a call an [Attempt] is.
-type Kind uint8
+type AttemptKind uint8
 
 const (
-	// KindFirst is the first attempt of a call.
-	KindFirst Kind = iota
-	// KindRetry is any attempt that follows a failure.
-	KindRetry
-	// KindHedge runs beside an attempt that is slow.
-	KindHedge
+	// AttemptFirst is the first attempt of a call.
+	AttemptFirst AttemptKind = iota
+	// AttemptRetry is any attempt that follows a failure.
+	AttemptRetry
+	// AttemptHedge runs beside an attempt that is slow.
+	AttemptHedge
 )
 
 // An Attempt is what a [Budget] is asked to pay for.
 type Attempt struct {
-	Number   int       // from 1
-	Kind     Kind      // first, retry or hedge
-	Class    Class     // of the failure before it
-	TimedOut bool      // the attempt before it was ended by its own timeout
-	Now      time.Time // the caller's reading of the clock; zero if it has none
-	Patience float64   // of the call, by [WithPatience]; 0 counts as 1
+	Number   int         // from 1
+	Kind     AttemptKind // first, retry or hedge
+	Class    Class       // of the failure before it
+	TimedOut bool        // the attempt before it was ended by its own timeout
+	Now      time.Time   // the caller's reading of the clock; zero if it has none
+	Patience float64     // of the call, by [WithPatience]; 0 counts as 1
 }
 
 // Time returns Now, or reads the clock where the caller has not.
@@ -62,7 +62,7 @@ const (
 
 // A Ticket is a budget's note to itself between Reserve and Done, so that it need
 // not remember who is out. The first word is the budget's, to use as it likes; the
-// others are for [All].
+// others are for [JoinBudgets].
 type Ticket [maxBudgets]uint64
 
 // A Budget bounds what calls, and above all their retries, may cost a service. It is
@@ -82,13 +82,13 @@ type Budget interface {
 	Done(t Ticket, o Outcome)
 }
 
-// Departures is a [Budget] that is also asked when an attempt it granted is really
+// Confirmer is a [Budget] that is also asked when an attempt it granted is really
 // about to be made: for a retry, after the sleep. By this a budget tells calls that
 // are asleep from attempts that are under way. If Depart refuses, the call ends as if Reserve had, and
 // Done is told OutcomeNotSent. It must not block.
-type Departures interface {
+type Confirmer interface {
 	Budget
-	Depart(t Ticket) bool
+	Confirm(t Ticket) bool
 }
 
 const (
@@ -160,7 +160,7 @@ type RetryBudget struct {
 
 // Reserve implements [Budget].
 func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	if a.Kind == KindFirst {
+	if a.Kind == AttemptFirst {
 		return Ticket{}, 0, true
 	}
 	now := a.Now // and not Time, which copies the attempt: a third of the cost

@@ -30,7 +30,7 @@ func budgetPay(b backoff.Budget, n int) {
 
 // budgetRetry asks for a retry.
 func budgetRetry(b backoff.Budget) (backoff.Ticket, bool) {
-	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry})
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
 	return ticket, ok && wait == 0
 }
 
@@ -406,7 +406,7 @@ func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
 	budgetPay(b, 100)
 	require.Len(t, budgetDrain(b, 1000), 15)
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: clockSetBy(time.Now(), step)})
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: clockSetBy(time.Now(), step)})
 		require.False(t, ok, "set by %v", step)
 		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 15, Allowed: 15}, b.Stats())
 	}
@@ -416,7 +416,7 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	now := time.Now().Round(0) // no monotonic reading
 	ask := func() bool {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: now})
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: now})
 		return ok
 	}
 	budgetPay(b, 100)
@@ -428,7 +428,7 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	fresh := new(backoff.RetryBudget)
 	budgetPay(fresh, 100)
 	for i := range 15 {
-		a := backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: time.Now().Round(0).Add(-time.Duration(min(i, 1)) * 5 * time.Second)}
+		a := backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: time.Now().Round(0).Add(-time.Duration(min(i, 1)) * 5 * time.Second)}
 		_, _, ok := fresh.Reserve(a)
 		require.True(t, ok, "what was there before is there yet")
 	}
@@ -802,7 +802,7 @@ func (b *recordingBudget) Done(t backoff.Ticket, o backoff.Outcome) {
 	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t[0]-uint64(b.name[0]), o))
 }
 
-func (b *recordingBudget) Depart(t backoff.Ticket) bool {
+func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
 	*b.log = append(*b.log, fmt.Sprintf("depart %s %d", b.name, t[0]-uint64(b.name[0])))
 	return !b.stay
 }
@@ -810,12 +810,12 @@ func (b *recordingBudget) Depart(t backoff.Ticket) bool {
 func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	var log []string
 	a, b, c := &recordingBudget{name: "a", log: &log, wait: time.Second}, &recordingBudget{name: "b", log: &log, wait: time.Minute}, &recordingBudget{name: "c", log: &log, wait: time.Millisecond}
-	all := backoff.All(a, backoff.All(nil, b), nil, c)
+	all := backoff.JoinBudgets(a, backoff.JoinBudgets(nil, b), nil, c)
 
 	ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 1})
 	require.True(t, ok)
 	require.Equal(t, time.Minute, wait, "the longest")
-	require.True(t, all.(backoff.Departures).Depart(ticket))
+	require.True(t, all.(backoff.Confirmer).Confirm(ticket))
 	all.Done(ticket, backoff.OutcomeTimeout)
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "depart a 0", "depart b 0", "depart c 0",
 		"done c 0 4", "done b 0 4", "done a 0 4"}, log)
@@ -827,13 +827,13 @@ func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "done b 0 6", "done a 0 6"}, log, "c granted nothing")
 
 	log, a.stay = nil, true
-	require.False(t, all.(backoff.Departures).Depart(ticket))
+	require.False(t, all.(backoff.Confirmer).Confirm(ticket))
 	require.Equal(t, []string{"depart a 0"}, log)
 }
 
 func TestAllOfNothingGrantsEverything(t *testing.T) {
-	for _, all := range []backoff.Budget{backoff.All(), backoff.All(nil, nil), backoff.All(backoff.All())} {
-		ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry})
+	for _, all := range []backoff.Budget{backoff.JoinBudgets(), backoff.JoinBudgets(nil, nil), backoff.JoinBudgets(backoff.JoinBudgets())} {
+		ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
 		require.True(t, ok)
 		require.Zero(t, wait)
 		all.Done(ticket, backoff.OutcomeSuccess)
@@ -843,24 +843,24 @@ func TestAllOfNothingGrantsEverything(t *testing.T) {
 
 func TestAllJoinsFourAndValidatesEachOfThem(t *testing.T) {
 	b := func() backoff.Budget { return new(backoff.RetryBudget) }
-	four := backoff.All(backoff.All(b(), b()), backoff.All(b(), b()))
+	four := backoff.JoinBudgets(backoff.JoinBudgets(b(), b()), backoff.JoinBudgets(b(), b()))
 	require.NoError(t, (&backoff.Policy{Budget: four}).Validate())
 
-	p := backoff.Policy{Budget: backoff.All(four, b())}
+	p := backoff.Policy{Budget: backoff.JoinBudgets(four, b())}
 	require.EqualError(t, p.Validate(), "backoff: All joins 5 budgets, want at most 4")
 	require.EqualError(t, p.Do(t.Context(), func(context.Context) error { panic("called") }), "backoff: All joins 5 budgets, want at most 4")
 
-	p.Budget = backoff.All(b(), &backoff.RetryBudget{Floor: -1})
+	p.Budget = backoff.JoinBudgets(b(), &backoff.RetryBudget{Floor: -1})
 	require.ErrorContains(t, p.Validate(), "RetryBudget.Floor is -1")
-	p.Budget = backoff.All(b(), (*backoff.RetryBudget)(nil))
+	p.Budget = backoff.JoinBudgets(b(), (*backoff.RetryBudget)(nil))
 	require.ErrorContains(t, p.Validate(), "RetryBudget is nil")
-	p.Budget = backoff.All(&recordingBudget{name: "a", log: new([]string)}) // that has no Validate
+	p.Budget = backoff.JoinBudgets(&recordingBudget{name: "a", log: new([]string)}) // that has no Validate
 	require.NoError(t, p.Validate())
 }
 
 func TestAllHoldsTheBoundsOfItsMembersTogether(t *testing.T) {
 	strict, loose := &backoff.RetryBudget{Ratio: 0.1}, &backoff.RetryBudget{Ratio: 0.5}
-	all := backoff.All(loose, strict)
+	all := backoff.JoinBudgets(loose, strict)
 	budgetPay(all, 100)
 	require.Len(t, budgetDrain(all, 1000), 13)
 	require.Equal(t, uint64(13), loose.Stats().Retries, "what the strict one refused was given back")
@@ -973,8 +973,8 @@ func ExampleRetryBudget() {
 	// true
 }
 
-func ExampleAll() {
-	policy := backoff.Policy{Budget: backoff.All(
+func ExampleJoinBudgets() {
+	policy := backoff.Policy{Budget: backoff.JoinBudgets(
 		new(backoff.RetryBudget), // retries, by success
 		new(backoff.Throttle),    // all attempts, by what the service accepts
 	)}

@@ -17,7 +17,7 @@ const maxBudgets = 4
 // their attempt back, in reverse, as OutcomeNotSent. The wait is the longest of theirs. A nil
 // budget is left out; an All inside an All counts as its members. [Policy.Validate]
 // refuses more than four.
-func All(budgets ...Budget) Budget {
+func JoinBudgets(budgets ...Budget) Budget {
 	var members all
 	for _, b := range budgets {
 		switch b := b.(type) {
@@ -54,9 +54,9 @@ func (s all) Done(t Ticket, o Outcome) {
 	}
 }
 
-func (s all) Depart(t Ticket) bool {
+func (s all) Confirm(t Ticket) bool {
 	for i, b := range s {
-		if d, ok := b.(Departures); ok && !d.Depart(Ticket{t[i]}) {
+		if d, ok := b.(Confirmer); ok && !d.Confirm(Ticket{t[i]}) {
 			return false
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // The zero value is ready to use. An InFlight must not be copied, nor its field changed,
 // after first use. It is safe for concurrent use. An attempt holds its place until
 // its Done; one that hangs holds it for as long as it hangs. A second Done changes nothing.
-// A run under [Policy.Keep] holds its place until it is [Established], or ends.
+// A run under [Policy.Supervise] holds its place until it is [ReportReady], or ends.
 type InFlight struct {
 	// Max is the number of attempts. 0 means 100, a negative number no limit.
 	Max int
@@ -26,15 +26,15 @@ type InFlight struct {
 // Reserve implements [Budget]. It takes a place for a first attempt and for a hedge; a
 // retry takes it when it departs.
 func (f *InFlight) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	if a.Kind == KindRetry {
+	if a.Kind == AttemptRetry {
 		return f.places.ticket(), 0, true
 	}
 	t, ok := f.places.enter(f.limit(), time.Time{})
 	return t, 0, ok
 }
 
-// Depart implements [Departures].
-func (f *InFlight) Depart(t Ticket) bool { return f.places.take(t, f.limit()) }
+// Depart implements [Confirmer].
+func (f *InFlight) Confirm(t Ticket) bool { return f.places.take(t, f.limit()) }
 
 // Done implements [Budget].
 func (f *InFlight) Done(t Ticket, _ Outcome) { f.places.free(t) }
@@ -52,7 +52,7 @@ func (f *InFlight) limit() int { return capOf(f.Max, defaultInFlight) }
 // It is used as [InFlight] is. A second Done changes nothing. A call holds its place until it
 // departs, or for 10 minutes: whoever has a loop of his own may leave it in the middle of a
 // sleep, as gax does, and never say so. Who sleeps longer than that is not counted any more. Neither are
-// the loops of [Policy.Keep], which are there whether they sleep or not.
+// the loops of [Policy.Supervise], which are there whether they sleep or not.
 type Pending struct {
 	// Max is the number of calls. 0 means 1000, a negative number no limit.
 	Max int
@@ -62,7 +62,7 @@ type Pending struct {
 
 // Reserve implements [Budget]. It takes a place for a retry, which is about to sleep.
 func (p *Pending) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	if a.Kind != KindRetry {
+	if a.Kind != AttemptRetry {
 		return Ticket{}, 0, true
 	}
 	now := a.Time()
@@ -75,8 +75,8 @@ func (p *Pending) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	return t, 0, ok
 }
 
-// Depart implements [Departures]. The call is awake.
-func (p *Pending) Depart(t Ticket) bool {
+// Depart implements [Confirmer]. The call is awake.
+func (p *Pending) Confirm(t Ticket) bool {
 	p.places.free(t)
 	return true
 }

@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	firstOne  = backoff.Attempt{Number: 1, Kind: backoff.KindFirst}
-	secondOne = backoff.Attempt{Number: 2, Kind: backoff.KindRetry}
+	firstOne  = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst}
+	secondOne = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
 )
 
 func failing(context.Context) error { return errCut }
@@ -157,10 +157,10 @@ func TestRefusalsByACapAllocateNothing(t *testing.T) {
 
 func TestACapUnderChurnGrowsNoMemory(t *testing.T) {
 	inFlight, pending := backoff.InFlight{Max: 64}, backoff.Pending{Max: 64}
-	b := backoff.All(&inFlight, &pending)
+	b := backoff.JoinBudgets(&inFlight, &pending)
 	churn := func() {
 		ticket, _, _ := b.Reserve(secondOne)
-		b.(backoff.Departures).Depart(ticket)
+		b.(backoff.Confirmer).Confirm(ticket)
 		b.Done(ticket, backoff.OutcomeTransient)
 	}
 	churn()
@@ -170,9 +170,9 @@ func TestACapUnderChurnGrowsNoMemory(t *testing.T) {
 
 func TestInFlightGivesAHedgeItsPlaceAtOnce(t *testing.T) {
 	inFlight := backoff.InFlight{Max: 1}
-	ticket, _, ok := inFlight.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindHedge})
+	ticket, _, ok := inFlight.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptHedge})
 	require.True(t, ok)
-	require.True(t, inFlight.Depart(ticket), "and once only")
+	require.True(t, inFlight.Confirm(ticket), "and once only")
 	require.Equal(t, 1, inFlight.Load())
 }
 
@@ -290,7 +290,7 @@ func TestPendingFreesAPlaceOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	pending := backoff.Pending{Max: 2}
 	first, _, _ := pending.Reserve(secondOne)
 	pending.Reserve(secondOne)
-	require.True(t, pending.Depart(first))
+	require.True(t, pending.Confirm(first))
 	pending.Done(first, backoff.OutcomeSuccess)
 	pending.Done(first, backoff.OutcomeSuccess)
 	require.Equal(t, 1, pending.Load())
@@ -343,7 +343,7 @@ func TestCapsJoinWithARetryBudgetAndLeakNothingIntoIt(t *testing.T) {
 				inFlight, pending := backoff.InFlight{Max: c.inFlight}, backoff.Pending{Max: c.pending}
 				p := backoff.Policy{
 					MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
-					Budget: backoff.All(&retries, &pending, &inFlight),
+					Budget: backoff.JoinBudgets(&retries, &pending, &inFlight),
 				}
 				require.NoError(t, p.Validate())
 				for range 900 { // pay
@@ -437,10 +437,10 @@ func ExamplePending() {
 type window struct{ open bool }
 
 func (w *window) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, a.Kind == backoff.KindRetry || w.open
+	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptRetry || w.open
 }
 
-func (w *window) Depart(backoff.Ticket) bool { return w.open }
+func (w *window) Confirm(backoff.Ticket) bool { return w.open }
 
 func (w *window) Done(_ backoff.Ticket, o backoff.Outcome) {
 	if o == backoff.OutcomeNotSent {
@@ -448,7 +448,7 @@ func (w *window) Done(_ backoff.Ticket, o backoff.Outcome) {
 	}
 }
 
-func ExampleDepartures() {
+func ExampleConfirmer() {
 	maintenance := &window{open: true}
 	policy := backoff.Policy{Name: "upload", Schedule: backoff.Constant(time.Millisecond), Budget: maintenance}
 

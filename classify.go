@@ -19,10 +19,10 @@ const (
 	// calling Do is the statement that the operation may fail transiently; the
 	// HTTP, gRPC and SQL layers do not.
 	ClassUnknown Class = iota
-	// ClassUnsent is a failure that provably never reached the server, such as a
+	// ClassNotSent is a failure that provably never reached the server, such as a
 	// refused connection. It may be repeated even where the operation is not
 	// idempotent.
-	ClassUnsent
+	ClassNotSent
 	// ClassRetryable is a transient failure.
 	ClassRetryable
 	// ClassThrottled is a server saying "too much", such as HTTP 429.
@@ -33,7 +33,7 @@ const (
 	ClassPermanent
 )
 
-var classNames = [...]string{"unknown", "unsent", "retryable", "throttled", "overloaded", "permanent"}
+var classNames = [...]string{"unknown", "not sent", "retryable", "throttled", "overloaded", "permanent"}
 
 // String returns the name of the class in lower case.
 func (c Class) String() string {
@@ -50,7 +50,7 @@ func (c Class) Retryable() bool { return c < ClassOverloaded }
 // A Classifier sorts an error. ClassUnknown means "no opinion" and leaves the
 // error to [DefaultClassifier]. It must be safe for concurrent use.
 //
-// Markers come first: an error marked by [Permanent] or [Mark] is not shown to the
+// Markers come first: an error marked by [Permanent] or [WithClass] is not shown to the
 // classifier, and neither is what a policy of this package gave up on.
 type Classifier func(error) Class
 
@@ -90,14 +90,14 @@ func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
 // shows neither in the text nor to errors.Is and errors.As, but to ==. Permanent(nil) is nil.
 //
 // A sentinel may be marked once, where it is declared, and then costs nothing.
-func Permanent(err error) error { return Mark(err, ClassPermanent) }
+func Permanent(err error) error { return WithClass(err, ClassPermanent) }
 
 // Mark says of which class err is, above whatever a classifier would say. Of marks
 // around one another the outermost stands: it was made by who knew most. So
-// Mark(err, ClassRetryable) lets an outer policy retry what an inner one gave up
+// WithClass(err, ClassRetryable) lets an outer policy retry what an inner one gave up
 // on, the one way to make retries multiply. Of marked errors joined side by side
-// the greatest [Class] stands. Mark(err, ClassUnknown) says nothing. Mark(nil, c) is nil.
-func Mark(err error, c Class) error {
+// the greatest [Class] stands. WithClass(err, ClassUnknown) says nothing. WithClass(nil, c) is nil.
+func WithClass(err error, c Class) error {
 	if err == nil {
 		return nil
 	}
@@ -290,7 +290,7 @@ func examine(err error) evidence {
 			found = found.or(evidence{ClassRetryable, circumstantial})
 		}
 		found = found.or(examine(inner))
-		if found.class == ClassUnsent && connected(err) {
+		if found.class == ClassNotSent && connected(err) {
 			found.class = ClassRetryable
 		}
 		return found
@@ -307,11 +307,11 @@ func examineAll(found evidence, branches []error) evidence {
 	for _, inner := range branches {
 		if inner != nil {
 			e := examine(inner)
-			unsent = unsent && e.class == ClassUnsent
+			unsent = unsent && e.class == ClassNotSent
 			found = found.or(e)
 		}
 	}
-	if found.class == ClassUnsent && !unsent {
+	if found.class == ClassNotSent && !unsent {
 		found.class = ClassRetryable
 	}
 	return found

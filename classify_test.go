@@ -88,9 +88,9 @@ func (hollow) Unwrap() []error { return []error{nil, nil} }
 // Only what refused or could not be reached is known never to have arrived.
 func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
 	for errno, want := range map[syscall.Errno]backoff.Class{
-		syscall.ECONNREFUSED: backoff.ClassUnsent,
-		syscall.EHOSTUNREACH: backoff.ClassUnsent,
-		syscall.ENETUNREACH:  backoff.ClassUnsent,
+		syscall.ECONNREFUSED: backoff.ClassNotSent,
+		syscall.EHOSTUNREACH: backoff.ClassNotSent,
+		syscall.ENETUNREACH:  backoff.ClassNotSent,
 		syscall.ECONNRESET:   backoff.ClassRetryable,
 		syscall.ECONNABORTED: backoff.ClassRetryable,
 		syscall.EPIPE:        backoff.ClassRetryable,
@@ -129,7 +129,7 @@ func TestARealRefusedDialIsUnsent(t *testing.T) {
 	require.NoError(t, l.Close())
 	_, err = net.Dial("tcp", l.Addr().String())
 	require.Error(t, err)
-	require.Equal(t, backoff.ClassUnsent, backoff.DefaultClassifier(err))
+	require.Equal(t, backoff.ClassNotSent, backoff.DefaultClassifier(err))
 }
 
 func TestAClosedConnectionIsRetryable(t *testing.T) {
@@ -219,7 +219,7 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 		{stranger{}, backoff.ClassUnknown},
 		// No answer came: the status is none, and what lies behind tells.
 		{httpStatus{0, syscall.ECONNRESET}, backoff.ClassRetryable},
-		{httpStatus{0, syscall.ECONNREFUSED}, backoff.ClassUnsent},
+		{httpStatus{0, syscall.ECONNREFUSED}, backoff.ClassNotSent},
 		{httpStatus{0, errBoom}, backoff.ClassUnknown},
 		{httpStatus{503, nil}, backoff.ClassRetryable},
 		{httpStatus{429, nil}, backoff.ClassThrottled},
@@ -290,7 +290,7 @@ func TestJoinedEvidenceIsWeighed(t *testing.T) {
 		{sqlState("23505"), syscall.ECONNRESET, backoff.ClassPermanent},
 		{sqlState("40001"), httpStatus{400, nil}, backoff.ClassRetryable},
 		{errBoom, syscall.ECONNREFUSED, backoff.ClassRetryable}, // who knows what the other one is
-		{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, backoff.ClassUnsent},
+		{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, backoff.ClassNotSent},
 	} {
 		require.Equal(t, row.want, backoff.DefaultClassifier(errors.Join(row.a, row.b)), "%v, %v", row.a, row.b)
 		require.Equal(t, row.want, backoff.DefaultClassifier(errors.Join(row.b, row.a)), "%v, %v", row.b, row.a)
@@ -307,7 +307,7 @@ func TestEvidenceOfEachWeight(t *testing.T) {
 	}
 	all := []piece{
 		{backoff.ClassUnknown, 0, errBoom}, {backoff.ClassUnknown, 0, awsCode("NoSuchBucket")}, {backoff.ClassUnknown, 0, gaxCode(0)},
-		{backoff.ClassUnsent, 1, syscall.ECONNREFUSED},
+		{backoff.ClassNotSent, 1, syscall.ECONNREFUSED},
 		{backoff.ClassRetryable, 1, context.DeadlineExceeded}, {backoff.ClassRetryable, 1, io.ErrUnexpectedEOF},
 		{backoff.ClassRetryable, 1, &url.Error{Op: "Get", URL: "http://x", Err: io.EOF}}, {backoff.ClassRetryable, 1, net.ErrClosed},
 		{backoff.ClassRetryable, 1, syscall.ECONNRESET}, {backoff.ClassRetryable, 1, syscall.EINTR}, {backoff.ClassRetryable, 1, transient{timeout: true}},
@@ -326,7 +326,7 @@ func TestEvidenceOfEachWeight(t *testing.T) {
 			if a.weight != b.weight {
 				want = map[bool]backoff.Class{true: a.class, false: b.class}[a.weight > b.weight]
 			}
-			if want == backoff.ClassUnsent && a.class != b.class {
+			if want == backoff.ClassNotSent && a.class != b.class {
 				want = backoff.ClassRetryable
 			}
 			require.Equal(t, want, backoff.DefaultClassifier(errors.Join(a.err, b.err)), "%#v, %#v", a.err, b.err)
@@ -339,8 +339,8 @@ func TestEvidenceOfEachWeight(t *testing.T) {
 // Marks.
 
 func TestAMarkIsKnownHoweverDeep(t *testing.T) {
-	for class := backoff.ClassUnsent; class <= backoff.ClassPermanent; class++ {
-		mark := backoff.Mark(syscall.ECONNRESET, class)
+	for class := backoff.ClassNotSent; class <= backoff.ClassPermanent; class++ {
+		mark := backoff.WithClass(syscall.ECONNRESET, class)
 		for _, err := range []error{
 			mark, fmt.Errorf("op: %w", mark), errors.Join(errBoom, mark), errors.Join(fmt.Errorf("%w", mark), io.EOF),
 			fmt.Errorf("%w, %w", errBoom, fmt.Errorf("deep: %w", errors.Join(mark))), backoff.RetryAfter(mark, 1),
@@ -369,16 +369,16 @@ func TestNoClassifierIsAskedAboutAnOpenCircuit(t *testing.T) {
 
 func TestOfMarksAroundOneAnotherTheOutermostStands(t *testing.T) {
 	inner := backoff.Permanent(errBoom)
-	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.Mark(fmt.Errorf("op: %w", inner), backoff.ClassRetryable)))
-	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(backoff.Permanent(backoff.Mark(errBoom, backoff.ClassRetryable))))
-	require.Equal(t, backoff.ClassThrottled, backoff.DefaultClassifier(backoff.Mark(errors.Join(inner, inner), backoff.ClassThrottled)))
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.WithClass(fmt.Errorf("op: %w", inner), backoff.ClassRetryable)))
+	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(backoff.Permanent(backoff.WithClass(errBoom, backoff.ClassRetryable))))
+	require.Equal(t, backoff.ClassThrottled, backoff.DefaultClassifier(backoff.WithClass(errors.Join(inner, inner), backoff.ClassThrottled)))
 }
 
 func TestOfMarksSideBySideTheGreatestStands(t *testing.T) {
-	classes := []backoff.Class{backoff.ClassUnsent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent}
+	classes := []backoff.Class{backoff.ClassNotSent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent}
 	for _, a := range classes {
 		for _, b := range classes {
-			err := errors.Join(backoff.Mark(errBoom, a), backoff.Mark(errFinal, b))
+			err := errors.Join(backoff.WithClass(errBoom, a), backoff.WithClass(errFinal, b))
 			require.Equal(t, max(a, b), backoff.DefaultClassifier(err), "%v, %v", a, b)
 		}
 	}
@@ -397,7 +397,7 @@ func TestTheMarkDoesNotShow(t *testing.T) {
 
 func TestMarkingNothingGivesNothing(t *testing.T) {
 	require.NoError(t, backoff.Permanent(nil))
-	require.NoError(t, backoff.Mark(nil, backoff.ClassRetryable))
+	require.NoError(t, backoff.WithClass(nil, backoff.ClassRetryable))
 	require.NoError(t, backoff.RetryAfter(nil, 1))
 	require.NoError(t, backoff.Pushback(nil, 1))
 	require.NoError(t, backoff.Pushback(nil, -1))
@@ -449,7 +449,7 @@ func TestAClassifierWithoutAnOpinionLeavesTheErrorToTheDefault(t *testing.T) {
 
 func TestClassesHaveNames(t *testing.T) {
 	names := map[backoff.Class]string{
-		backoff.ClassUnknown: "unknown", backoff.ClassUnsent: "unsent", backoff.ClassRetryable: "retryable",
+		backoff.ClassUnknown: "unknown", backoff.ClassNotSent: "not sent", backoff.ClassRetryable: "retryable",
 		backoff.ClassThrottled: "throttled", backoff.ClassOverloaded: "overloaded", backoff.ClassPermanent: "permanent", backoff.ClassPermanent + 1: "invalid", 99: "invalid",
 	}
 	for class, name := range names {

@@ -29,7 +29,7 @@ var errDown = errors.New("down")
 // impatient opens at the second failure in a row, for exactly a minute, and closes at
 // the first success.
 func impatient() *backoff.Breaker {
-	return &backoff.Breaker{Streak: 2, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Successes: 1}
+	return &backoff.Breaker{ConsecutiveFailures: 2, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, ProbeSuccesses: 1}
 }
 
 // Contract row 33, the other way round: inside the loop the breaker hears every
@@ -99,7 +99,7 @@ func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
 
 // The usual pair is fused into one call, which must be as careful as the two of them.
 func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
-	breaker := &backoff.Breaker{Streak: 1, StreakSpan: -1}
+	breaker := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
 	service := backoff.Stack(breaker, &backoff.Policy{})
 	require.NoError(t, service.Do(t.Context(), func(context.Context) error { return nil }))
 	require.PanicsWithValue(t, "bug", func() {
@@ -114,7 +114,7 @@ func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
 func TestABreakerAroundTheLoopHearsOneVerdictPerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		breaker := &backoff.Breaker{Streak: 10, StreakSpan: -1, MinCalls: 100}
+		breaker := &backoff.Breaker{ConsecutiveFailures: 10, ConsecutiveSpan: -1, MinCalls: 100}
 		service := backoff.Stack(breaker, &backoff.Policy{MaxAttempts: 3})
 		for range 10 {
 			require.Equal(t, backoff.StateClosed, breaker.State())
@@ -221,7 +221,7 @@ func (h hears) Done(_ backoff.Ticket, o backoff.Outcome) { h(o) }
 // Half-open, with its one probe out, a breaker cannot say when to come back.
 func TestWaitOpenDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		breaker := backoff.Breaker{Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Lease: time.Minute}
+		breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, ProbeTimeout: time.Minute}
 		require.Error(t, breaker.Do(t.Context(), func(context.Context) error { return errDown }))
 		time.Sleep(time.Second)
 		go breaker.Do(t.Context(), func(context.Context) error { time.Sleep(30 * time.Second); return nil })

@@ -97,7 +97,7 @@ func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 	case p.Idempotency != nil && !p.Idempotency.Repeatable(r.ctx, v.class):
 		return 0, ReasonNotIdempotent
 	case p.overlong(v.hint):
-		return v.hint.after, ReasonHint
+		return v.hint.after, ReasonRetryAfter
 	}
 	r.step++
 	delay := delayOf(p.Schedule, r.step)
@@ -141,7 +141,7 @@ func (r *Run) impatient(wait time.Duration) time.Duration {
 //go:noinline
 func (r *Run) notifyRetry(v *verdict, delay, wait time.Duration) {
 	r.told = r.number
-	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, Hint: v.hint.after})
+	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, RetryAfter: v.hint.after})
 }
 
 // meetOpen is next where a breaker refused. The refusal was no attempt.
@@ -152,7 +152,7 @@ func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
 	case !p.WaitOpen:
 		return h.after, ReasonOpen
 	case p.overlong(h):
-		return h.after, ReasonHint
+		return h.after, ReasonRetryAfter
 	}
 	wait := h.after
 	if wait == 0 { // half-open, with all probes out; asking without a pause would be a busy loop
@@ -163,9 +163,9 @@ func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
 	if why != ReasonSuccess || p.Budget == nil {
 		return wait, why
 	}
-	a := Attempt{Number: r.number + 1, Kind: KindRetry, Now: r.now}
+	a := Attempt{Number: r.number + 1, Kind: AttemptRetry, Now: r.now}
 	if r.number == 0 {
-		a.Kind = KindFirst
+		a.Kind = AttemptFirst
 	}
 	return r.reserve(a, wait)
 }
@@ -179,7 +179,7 @@ func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
 	if why := r.fits(wait); why != ReasonSuccess || r.policy.Budget == nil {
 		return wait, why
 	}
-	return r.reserve(Attempt{Number: r.number + 1, Kind: KindRetry, Class: c, TimedOut: r.late, Now: r.now}, wait)
+	return r.reserve(Attempt{Number: r.number + 1, Kind: AttemptRetry, Class: c, TimedOut: r.late, Now: r.now}, wait)
 }
 
 // timed reports whether anybody needs the time of each retry. Else one reading, at the
@@ -275,22 +275,22 @@ func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := &Error{
-		Name:     r.policy.Name,
-		Attempts: r.number - r.paid,
-		Reason:   why,
-		Last:     r.last,
-		Hint:     r.hint.after,
-		ctx:      r.ctx,
-		wait:     wait,
-		timedOut: r.cut,
-		open:     r.barred,
-		single:   r.policy.maxAttempts() == 1,
+		Name:       r.policy.Name,
+		Attempts:   r.number - r.paid,
+		Reason:     why,
+		Last:       r.last,
+		retryAfter: r.hint.after,
+		ctx:        r.ctx,
+		wait:       wait,
+		timedOut:   r.cut,
+		open:       r.barred,
+		single:     r.policy.maxAttempts() == 1,
 	}
 	switch why {
 	case ReasonElapsed:
 		e.limit = r.policy.MaxElapsed
-	case ReasonHint:
-		e.limit = r.policy.maxHint()
+	case ReasonRetryAfter:
+		e.limit = r.policy.maxRetryAfter()
 	case ReasonDeadline:
 		if deadline, ok := r.ctx.Deadline(); ok {
 			e.limit = deadline.Sub(r.now)
@@ -315,7 +315,7 @@ func (r *Run) end(why Reason, c Class, err error) {
 func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
 	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.told == r.number}
 	if gave, ok := err.(*Error); ok {
-		e.Hint = gave.Hint
+		e.RetryAfter = gave.retryAfter
 	} else if why == ReasonInvalid {
 		e.Err = err
 	}

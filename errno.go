@@ -10,7 +10,7 @@ import "syscall"
 func errnoEvidence(e syscall.Errno) evidence {
 	switch e {
 	case syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return evidence{ClassUnsent, circumstantial}
+		return evidence{ClassNotSent, circumstantial}
 	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENETDOWN, syscall.ENETRESET:
 		return evidence{ClassRetryable, circumstantial}
 	}

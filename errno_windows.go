@@ -17,7 +17,7 @@ func errnoEvidence(e syscall.Errno) evidence {
 	)
 	switch e {
 	case wsaECONNREFUSED, wsaEHOSTUNREACH, wsaENETUNREACH, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return evidence{ClassUnsent, circumstantial}
+		return evidence{ClassNotSent, circumstantial}
 	case wsaECONNRESET, wsaECONNABORTED, wsaETIMEDOUT, wsaENETDOWN, wsaENETRESET,
 		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT,
 		syscall.ERROR_BROKEN_PIPE, syscall.ERROR_NETNAME_DELETED:

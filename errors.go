@@ -14,7 +14,7 @@ import (
 // context ended matches the context's error and its cause instead, besides the
 // operation's last error, which every one of them matches.
 var (
-	// ErrExhausted is matched when MaxAttempts, MaxElapsed or MaxHint ended the call.
+	// ErrExhausted is matched when MaxAttempts, MaxElapsed or MaxRetryAfter ended the call.
 	ErrExhausted = errors.New("backoff: attempts exhausted")
 	// ErrBudget is matched when the [Budget] refused.
 	ErrBudget = errors.New("backoff: budget refused")
@@ -37,8 +37,8 @@ const (
 	ReasonAttempts
 	// ReasonElapsed: the next wait would have passed MaxElapsed.
 	ReasonElapsed
-	// ReasonHint: the server asked for a wait beyond MaxHint.
-	ReasonHint
+	// ReasonRetryAfter: the server asked for a wait beyond MaxRetryAfter.
+	ReasonRetryAfter
 	// ReasonDeadline: the context's deadline passed, or would have during the next wait.
 	ReasonDeadline
 	// ReasonCanceled: the context was cancelled.
@@ -58,7 +58,7 @@ const (
 	ReasonInvalid
 )
 
-var reasonNames = [...]string{"success", "permanent", "attempts", "elapsed", "hint", "deadline",
+var reasonNames = [...]string{"success", "permanent", "attempts", "elapsed", "retry after", "deadline",
 	"canceled", "not idempotent", "overloaded", "abandoned", "budget", "open", "invalid"}
 
 // String returns the name of the reason in lower case.
@@ -88,14 +88,14 @@ type Error struct {
 	Elapsed  time.Duration // since then, or since its first wait (see below)
 	Reason   Reason        // why it gave up
 	Last     error         // the operation's last error; nil if no attempt was made
-	Hint     time.Duration // what the server asked for last; 0 if nothing
 
-	open     *OpenError      // that ended the call
-	ctx      context.Context // of the call
-	wait     time.Duration   // the one that was not begun
-	limit    time.Duration   // that it would have passed
-	timedOut bool            // the last attempt, by AttemptTimeout
-	single   bool            // the policy allowed one attempt only
+	retryAfter time.Duration   // what the server asked for last; 0 if nothing
+	open       *OpenError      // that ended the call
+	ctx        context.Context // of the call
+	wait       time.Duration   // the one that was not begun
+	limit      time.Duration   // that it would have passed
+	timedOut   bool            // the last attempt, by AttemptTimeout
+	single     bool            // the policy allowed one attempt only
 }
 
 // Error returns one line: what was tried, how often, how long, why it ended, and the
@@ -134,8 +134,8 @@ func (e *Error) why() string {
 	switch e.Reason {
 	case ReasonElapsed:
 		return "the next wait of " + round(e.wait) + " would pass MaxElapsed " + e.limit.String() + ": "
-	case ReasonHint:
-		return "the server asks to wait " + e.Hint.String() + ", more than MaxHint " + e.limit.String() + ": "
+	case ReasonRetryAfter:
+		return "the server asks to wait " + e.retryAfter.String() + ", more than MaxRetryAfter " + e.limit.String() + ": "
 	case ReasonDeadline:
 		if e.wait > 0 {
 			return "the next wait of " + round(e.wait) + " would pass the deadline in " + round(e.limit) + ": "
@@ -183,7 +183,7 @@ func round(d time.Duration) string {
 func (e *Error) Unwrap() []error {
 	all := make([]error, 0, 4)
 	switch e.Reason {
-	case ReasonAttempts, ReasonElapsed, ReasonHint:
+	case ReasonAttempts, ReasonElapsed, ReasonRetryAfter:
 		all = append(all, ErrExhausted)
 	case ReasonBudget:
 		all = append(all, ErrBudget)
@@ -221,6 +221,10 @@ func (e *Error) ended(all []error) []error {
 	}
 	return all
 }
+
+// RetryAfter returns how long the server asked to wait when it failed the last
+// attempt, or 0 if it did not say.
+func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
 // final reports whether the loops around must not retry.
 func (e *Error) final() bool { return !e.single || e.Reason != ReasonAttempts }

@@ -29,8 +29,8 @@ func TestEveryEndReadsWell(t *testing.T) {
 		{"backoff: fetch: gave up after 4 attempts in 3m0s: boom", backoff.Policy{}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: boom", backoff.Policy{MaxAttempts: 1}, nil, errBoom},
 		{"backoff: fetch: gave up after 2 attempts in 1m0s: the next wait of 1m0s would pass MaxElapsed 1m59s: boom", backoff.Policy{MaxElapsed: 2*minute - time.Second}, nil, errBoom},
-		{"backoff: fetch: gave up after 1 attempt: the server asks to wait 1h0m0s, more than MaxHint 5m0s: boom", backoff.Policy{}, nil, hour},
-		{"backoff: fetch: gave up after 1 attempt: the server asks to wait 1h0m0s, more than MaxHint 30m0s: boom", backoff.Policy{MaxHint: 30 * minute}, nil, hour},
+		{"backoff: fetch: gave up after 1 attempt: the server asks to wait 1h0m0s, more than MaxRetryAfter 5m0s: boom", backoff.Policy{}, nil, hour},
+		{"backoff: fetch: gave up after 1 attempt: the server asks to wait 1h0m0s, more than MaxRetryAfter 30m0s: boom", backoff.Policy{MaxRetryAfter: 30 * minute}, nil, hour},
 		{"backoff: fetch: gave up after 1 attempt: the next wait of 1m0s would pass the deadline in 30s: boom", backoff.Policy{}, deadline(30 * time.Second), errBoom},
 		{"backoff: fetch: gave up after 2 attempts in 1m0s: the next wait of 1m0s would pass the deadline in 30s: boom", backoff.Policy{}, deadline(90 * time.Second), errBoom},
 		{"backoff: fetch: gave up after 1 attempt in 30s: shutdown: boom", backoff.Policy{}, cancelled(30*time.Second, errors.New("shutdown")), errBoom},
@@ -41,7 +41,7 @@ func TestEveryEndReadsWell(t *testing.T) {
 		{"backoff: fetch: not started: budget refused", backoff.Policy{Budget: refusing(1)}, nil, nil},
 		{"backoff: fetch: gave up after 1 attempt: budget refused: boom", backoff.Policy{Budget: refusing(2)}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: not idempotent, not sent again: boom", backoff.Policy{Idempotency: backoff.NonIdempotent}, nil, errBoom},
-		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.Mark(errBoom, backoff.ClassOverloaded)},
+		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.WithClass(errBoom, backoff.ClassOverloaded)},
 		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.Pushback(errBoom, -1)},
 		{"backoff: Policy.Schedule is an empty Sequence, want at least one delay", backoff.Policy{Schedule: backoff.Sequence()}, nil, nil},
 	} {
@@ -160,7 +160,7 @@ func TestAnEndMatchesItsReasonAndNoOther(t *testing.T) {
 		backoff.ReasonPermanent:     {"last"},
 		backoff.ReasonAttempts:      {"exhausted", "last"},
 		backoff.ReasonElapsed:       {"exhausted", "last"},
-		backoff.ReasonHint:          {"exhausted", "last"},
+		backoff.ReasonRetryAfter:    {"exhausted", "last"},
 		backoff.ReasonDeadline:      {"deadline", "last"},
 		backoff.ReasonCanceled:      {"canceled", "last"},
 		backoff.ReasonNotIdempotent: {"last"},
@@ -196,7 +196,7 @@ func TestAnEndMatchesItsReasonAndNoOther(t *testing.T) {
 // Contract row 30: the tree of the last error stays whole, for Is and As alike.
 func TestTheLastErrorIsReachedWithItsWholeTree(t *testing.T) {
 	last := fmt.Errorf("get: %w", errors.Join(statusError(503), io.ErrUnexpectedEOF))
-	for _, result := range []error{last, backoff.Permanent(last), backoff.RetryAfter(last, time.Hour), backoff.Mark(last, backoff.ClassOverloaded)} {
+	for _, result := range []error{last, backoff.Permanent(last), backoff.RetryAfter(last, time.Hour), backoff.WithClass(last, backoff.ClassOverloaded)} {
 		err := (&backoff.Policy{Schedule: backoff.Constant(0)}).Do(t.Context(), returning(result).do)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.ErrorIs(t, err, last)
@@ -254,7 +254,7 @@ func TestLayersCallAsOftenAsTheInnermostAllows(t *testing.T) {
 	require.Equal(t, 3, layers(three, func(err error) error { return err }))
 	require.Equal(t, 3, layers(three, func(err error) error { return fmt.Errorf("layer: %w", err) }))
 	require.Equal(t, 3, layers(three, func(err error) error { return errors.Join(err, io.EOF) }))
-	require.Equal(t, 27, layers(three, func(err error) error { return backoff.Mark(err, backoff.ClassRetryable) }), "opted out, at every layer")
+	require.Equal(t, 27, layers(three, func(err error) error { return backoff.WithClass(err, backoff.ClassRetryable) }), "opted out, at every layer")
 }
 
 // A policy that makes one attempt has retried nothing, so the layer above may.
@@ -273,7 +273,7 @@ func TestASingleAttemptPolicyLeavesRetryingToOthers(t *testing.T) {
 		require.Error(t, outer.Wrap(inner.Wrap(op.do))(t.Context()))
 		require.Len(t, op.at, 1, "%s: what is permanent stays so", name)
 
-		op = returning(backoff.Mark(errBoom, backoff.ClassOverloaded))
+		op = returning(backoff.WithClass(errBoom, backoff.ClassOverloaded))
 		require.Error(t, outer.Wrap(inner.Wrap(op.do))(t.Context()))
 		require.Len(t, op.at, 1, "%s: so does what the server forbids", name)
 	}
@@ -284,7 +284,7 @@ func TestASingleAttemptPolicyIsTransparentToHintAndClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, outer := backoff.Policy{MaxAttempts: 1}, steady(time.Second)
 		outer.Idempotency = backoff.NonIdempotent
-		op := returning(backoff.Pushback(backoff.Mark(errBoom, backoff.ClassUnsent), time.Minute), nil)
+		op := returning(backoff.Pushback(backoff.WithClass(errBoom, backoff.ClassNotSent), time.Minute), nil)
 		require.NoError(t, outer.Wrap(inner.Wrap(op.do))(t.Context()))
 		require.Equal(t, msec(0, 60_000), op.at)
 	})
@@ -298,7 +298,7 @@ func TestAnErrorSpeaksToTheLoopsOfOthers(t *testing.T) {
 
 	single := backoff.Policy{MaxAttempts: 1}
 	require.True(t, gaveUp(t, single.Do(t.Context(), returning(errBoom).do)).RetryableError())
-	overloaded := backoff.Mark(errBoom, backoff.ClassOverloaded)
+	overloaded := backoff.WithClass(errBoom, backoff.ClassOverloaded)
 	require.False(t, gaveUp(t, single.Do(t.Context(), returning(overloaded).do)).RetryableError())
 }
 
@@ -357,7 +357,7 @@ func TestTheErrorCarriesTheLastHint(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			require.Equal(t, time.Minute, gaveUp(t, call(t.Context())).Hint, name)
+			require.Equal(t, time.Minute, gaveUp(t, call(t.Context())).RetryAfter(), name)
 		})
 	}
 }

@@ -374,13 +374,13 @@ func ExamplePermanent() {
 
 // What an inner policy gave up on is final to the outer one, unless somebody says
 // otherwise. Mind that attempts multiply then.
-func ExampleMark() {
+func ExampleWithClass() {
 	inner := backoff.Policy{Schedule: quick, MaxAttempts: 3}
 	outer := backoff.Policy{Schedule: quick, MaxAttempts: 2}
 	attempts := 0
 	_ = outer.Do(context.Background(), func(ctx context.Context) error {
 		err := inner.Do(ctx, func(context.Context) error { attempts++; return io.ErrUnexpectedEOF })
-		return backoff.Mark(err, backoff.ClassRetryable)
+		return backoff.WithClass(err, backoff.ClassRetryable)
 	})
 	fmt.Println(attempts)
 	// Output: 6
@@ -407,8 +407,8 @@ func ExampleReason() {
 	err := policy.Do(context.Background(), func(context.Context) error {
 		return backoff.RetryAfter(errors.New("maintenance"), time.Hour)
 	})
-	if gaveUp, ok := errors.AsType[*backoff.Error](err); ok && gaveUp.Reason == backoff.ReasonHint {
-		fmt.Println("come back in", gaveUp.Hint)
+	if gaveUp, ok := errors.AsType[*backoff.Error](err); ok && gaveUp.Reason == backoff.ReasonRetryAfter {
+		fmt.Println("come back in", gaveUp.RetryAfter())
 	}
 	// Output: come back in 1h0m0s
 }
@@ -421,10 +421,10 @@ func ExampleRetryAfter() {
 	// Output: 21s true
 }
 
-func ExampleHintOf() {
+func ExampleRetryAfterOf() {
 	err := fmt.Errorf("fetch: %w", backoff.RetryAfter(errors.New("429 Too Many Requests"), 20*time.Second))
-	fmt.Println(backoff.HintOf(err))
-	fmt.Println(backoff.HintOf(io.EOF))
+	fmt.Println(backoff.RetryAfterOf(err))
+	fmt.Println(backoff.RetryAfterOf(io.EOF))
 	// Output:
 	// 20s true
 	// 0s false
@@ -467,7 +467,7 @@ type readOnly struct{}
 type methodKey struct{}
 
 func (readOnly) Repeatable(ctx context.Context, c backoff.Class) bool {
-	return ctx.Value(methodKey{}) == "GET" || c == backoff.ClassUnsent
+	return ctx.Value(methodKey{}) == "GET" || c == backoff.ClassNotSent
 }
 
 func ExampleIdempotency() {
@@ -520,9 +520,9 @@ func ExampleObserver() {
 	// fetch: give up, attempt 2 of 2: unexpected EOF
 }
 
-func ExampleObservers() {
+func ExampleJoinObservers() {
 	count, log := 0, func(_ context.Context, e backoff.Event) { fmt.Println(e.Kind) }
-	policy := backoff.Policy{Schedule: quick, Observer: backoff.Observers(log, func(context.Context, backoff.Event) { count++ })}
+	policy := backoff.Policy{Schedule: quick, Observer: backoff.JoinObservers(log, func(context.Context, backoff.Event) { count++ })}
 	_ = policy.Do(context.Background(), flaky(1))
 	fmt.Println(count, "events")
 	// Output:
@@ -621,7 +621,7 @@ func ExampleDoValue() {
 type allowance struct{ left atomic.Int64 }
 
 func (b *allowance) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind == backoff.KindFirst {
+	if a.Kind == backoff.AttemptFirst {
 		return backoff.Ticket{}, 0, true
 	}
 	return backoff.Ticket{}, 0, b.left.Add(-1) >= 0
@@ -711,9 +711,9 @@ func ExampleOutcome() {
 	// Output: 1 2 1
 }
 
-func ExampleKind() {
+func ExampleAttemptKind() {
 	budget := &allowance{} // none left: first attempts only
-	for _, kind := range []backoff.Kind{backoff.KindFirst, backoff.KindRetry, backoff.KindHedge} {
+	for _, kind := range []backoff.AttemptKind{backoff.AttemptFirst, backoff.AttemptRetry, backoff.AttemptHedge} {
 		_, _, ok := budget.Reserve(backoff.Attempt{Kind: kind})
 		fmt.Print(ok, " ")
 	}

@@ -58,8 +58,8 @@ func (h *handoff) call(ctx context.Context) error {
 	}
 }
 
-var errAbandoned = Permanent(errorString("backoff: operation abandoned"))
+var errAbandoned = Permanent(errorText("backoff: operation abandoned"))
 
-type errorString string
+type errorText string
 
-func (e errorString) Error() string { return string(e) }
+func (e errorText) Error() string { return string(e) }

@@ -73,9 +73,9 @@ type Hedge struct {
 	// 0 to 1, beyond a reserve of 10; it bounds a fixed Delay as well. 0 means 0.05, which
 	// is 5 %. A negative number means no limit; the measured delay is then that of 5 %.
 	MaxExtraLoad float64
-	// MaxHint is the longest time a server may ask to be left alone for. A longer one
+	// MaxRetryAfter is the longest time a server may ask to be left alone for. A longer one
 	// ends the hedging of the call. 0 means 5 minutes, a negative one no limit.
-	MaxHint time.Duration
+	MaxRetryAfter time.Duration
 	// Classify sorts errors into those that end the call and those that do not. nil
 	// means DefaultClassifier. gRPC's nonFatalStatusCodes are
 	// OnCode(status.Code, codes.Unavailable, ...).
@@ -238,11 +238,11 @@ func (h *Hedge) maxAttempts() int {
 	return min(h.MaxAttempts, mostHedgeAttempts)
 }
 
-func (h *Hedge) maxHint() time.Duration {
-	if h.MaxHint == 0 {
-		return defaultMaxHint
+func (h *Hedge) maxRetryAfter() time.Duration {
+	if h.MaxRetryAfter == 0 {
+		return defaultMaxRetryAfter
 	}
-	return h.MaxHint
+	return h.MaxRetryAfter
 }
 
 func (h *Hedge) extraLoad() float64 {

@@ -20,9 +20,9 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 		require.NoError(t, err)
 		synctest.Wait()
 		for i, want := range []backoff.Attempt{
-			{Number: 1, Kind: backoff.KindFirst, Now: s.began},
-			{Number: 2, Kind: backoff.KindHedge, Class: backoff.ClassRetryable, Now: s.began.Add(100 * milli)},
-			{Number: 3, Kind: backoff.KindHedge, Class: backoff.ClassRetryable, Now: s.began.Add(600 * milli)},
+			{Number: 1, Kind: backoff.AttemptFirst, Now: s.began},
+			{Number: 2, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, Now: s.began.Add(100 * milli)},
+			{Number: 3, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, Now: s.began.Add(600 * milli)},
 		} {
 			require.True(t, want.Now.Equal(b.asked[i].Now))
 			want.Now = b.asked[i].Now
@@ -36,7 +36,7 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 
 func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 	hedgeTest(t, "while the first attempt is slow", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.KindFirst }}
+		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.AttemptFirst }}
 		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 5, Budget: b}
 		s := script(inTime(second, 1, nil))
 		v, _, err := s.run(t.Context(), h)
@@ -55,7 +55,7 @@ func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
 		require.Len(t, b.asked, 42)
 	})
 	hedgeTest(t, "after the wait that the server asked for", func(t *testing.T) {
-		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.KindFirst }}
+		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.AttemptFirst }}
 		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, second)))
 		_, took, err := s.run(t.Context(), &backoff.Hedge{Budget: b})
 		require.ErrorIs(t, err, backoff.ErrBudget)

@@ -47,7 +47,7 @@ func TestHedgeIsSentJustWhenTheServerSays(t *testing.T) {
 	for name, hint := range map[string]error{
 		"after a while":                 pushback(2 * second),
 		"after a while, by RetryAfter":  backoff.RetryAfter(errHedgeUnavailable, 2*second),
-		"after a while, when throttled": backoff.RetryAfter(backoff.Mark(errHedgeUnavailable, backoff.ClassThrottled), 2*second),
+		"after a while, when throttled": backoff.RetryAfter(backoff.WithClass(errHedgeUnavailable, backoff.ClassThrottled), 2*second),
 	} {
 		hedgeTest(t, name, func(t *testing.T) {
 			s := script(inTime(100*milli, 0, hint), inTime(time.Minute, 2, nil), inTime(milli, 3, nil))
@@ -75,15 +75,15 @@ func TestHedgeWaitsForNoHintBeyondMaxHint(t *testing.T) {
 	hedgeTest(t, "beyond it", func(t *testing.T) {
 		s := script(inTime(milli, 0, pushback(6*time.Minute)))
 		_, took, err := s.run(t.Context(), hedgeAgain())
-		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the server asks to wait 6m0s, more than MaxHint 5m0s: UNAVAILABLE")
+		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the server asks to wait 6m0s, more than MaxRetryAfter 5m0s: UNAVAILABLE")
 		require.Equal(t, milli, took)
 		var gaveUp *backoff.Error
 		require.ErrorAs(t, err, &gaveUp)
-		require.Equal(t, 6*time.Minute, gaveUp.Hint)
+		require.Equal(t, 6*time.Minute, gaveUp.RetryAfter())
 	})
 	hedgeTest(t, "but for any without it", func(t *testing.T) {
 		h := hedgeAgain()
-		h.MaxHint = -1
+		h.MaxRetryAfter = -1
 		s := script(inTime(0, 0, pushback(time.Hour)), inTime(0, 2, nil))
 		_, took, err := s.run(t.Context(), h)
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestHedgeTellsADeadlineThatPassedFromOneThatWould(t *testing.T) {
 
 // "Too much" without a time is no reason to send more at once.
 func TestHedgeIsNotSentToAThrottlingServer(t *testing.T) {
-	throttled := backoff.Mark(errHedgeUnavailable, backoff.ClassThrottled)
+	throttled := backoff.WithClass(errHedgeUnavailable, backoff.ClassThrottled)
 	hedgeTest(t, "alone", func(t *testing.T) {
 		s := script(inTime(milli, 0, throttled))
 		_, took, err := s.run(t.Context(), &backoff.Hedge{Delay: second})

@@ -32,7 +32,7 @@ func (r *race) outcome() Event {
 	if r.err == nil {
 		return e
 	}
-	e.Kind, e.Err, e.Class, e.Hint, e.Reason = EventGiveUp, r.last, r.class, r.hint, ReasonPermanent
+	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.hint, ReasonPermanent
 	if gave, ok := r.err.(*Error); ok {
 		e.Reason = gave.Reason
 	} else if r.number == 0 {

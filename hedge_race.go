@@ -112,7 +112,7 @@ func (r *race) admit() Reason {
 	if r.hedge.Budget == nil {
 		return ReasonSuccess
 	}
-	ticket, wait, ok := r.hedge.Budget.Reserve(Attempt{Number: 1, Kind: KindFirst, Now: r.began})
+	ticket, wait, ok := r.hedge.Budget.Reserve(Attempt{Number: 1, Kind: AttemptFirst, Now: r.began})
 	if !ok {
 		return ReasonBudget
 	}
@@ -145,8 +145,8 @@ func (r *race) sleep(wait time.Duration) Reason {
 
 // depart tells the Budget that the attempt it granted is about to be made.
 func (r *race) depart() bool {
-	b, ok := r.hedge.Budget.(Departures)
-	return !ok || b.Depart(r.ticket)
+	b, ok := r.hedge.Budget.(Confirmer)
+	return !ok || b.Confirm(r.ticket)
 }
 
 // begin is where every goroutine of a call starts: with an attempt, or with an alarm
@@ -285,8 +285,8 @@ func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 		r.definitive(v)
 	case v.class == ClassOverloaded, v.class == ClassThrottled && !v.hint.given:
 		r.stop(ReasonOverloaded)
-	case v.hint.given && r.hedge.maxHint() > 0 && v.hint.after > r.hedge.maxHint():
-		r.stop(ReasonHint)
+	case v.hint.given && r.hedge.maxRetryAfter() > 0 && v.hint.after > r.hedge.maxRetryAfter():
+		r.stop(ReasonRetryAfter)
 	default:
 		r.postpone(now, v.hint.after)
 		r.hurry(now)
@@ -408,7 +408,7 @@ func (r *race) refuse() {
 // reserve asks the Budget for the next hedge.
 func (r *race) reserve(now time.Time) bool {
 	h := r.hedge
-	ticket, wait, ok := h.Budget.Reserve(Attempt{Number: r.number + 1, Kind: KindHedge, Class: r.class, Now: now})
+	ticket, wait, ok := h.Budget.Reserve(Attempt{Number: r.number + 1, Kind: AttemptHedge, Class: r.class, Now: now})
 	if !ok {
 		h.refund()
 		r.refuse()
@@ -446,19 +446,19 @@ func (r *race) stop(why Reason) {
 func (r *race) giveUp(why Reason) {
 	now := clock.Now()
 	e := &Error{
-		Name:     r.hedge.Name,
-		Attempts: r.number - r.unsent,
-		Elapsed:  now.Sub(r.began),
-		Reason:   why,
-		Last:     r.last,
-		Hint:     r.hint,
-		ctx:      r.ctx,
-		open:     r.open,
-		single:   r.hedge.maxAttempts() == 1,
+		Name:       r.hedge.Name,
+		Attempts:   r.number - r.unsent,
+		Elapsed:    now.Sub(r.began),
+		Reason:     why,
+		Last:       r.last,
+		retryAfter: r.hint,
+		ctx:        r.ctx,
+		open:       r.open,
+		single:     r.hedge.maxAttempts() == 1,
 	}
 	switch {
-	case why == ReasonHint:
-		e.limit = r.hedge.maxHint()
+	case why == ReasonRetryAfter:
+		e.limit = r.hedge.maxRetryAfter()
 	case why == ReasonDeadline && r.ctx.Err() == nil:
 		e.wait, e.limit = r.wait, r.left(now)
 	}

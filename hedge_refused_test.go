@@ -89,7 +89,7 @@ func TestHedgeRefusedLocallyLetsTheLastAnswerOfTheServiceStand(t *testing.T) {
 
 func TestHedgeRefusedByAHalfOpenBreakerLeavesTheProbeAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.Breaker{Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(second), Jitter: backoff.NoJitter}
+		b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(second), Jitter: backoff.NoJitter}
 		_ = b.Do(t.Context(), func(context.Context) error { return errHedgeUnknown })
 		time.Sleep(second)
 		s := script(inTime(500*milli, 1, nil), inTime(0, 2, nil))
@@ -109,7 +109,7 @@ func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
 		require.ErrorContains(t, err, "budget refused: UNKNOWN")
 	})
 	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
-		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.Mark(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
+		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.WithClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
 		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
 		require.NoError(t, err)
 		require.Equal(t, 3, v)

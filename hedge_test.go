@@ -146,7 +146,7 @@ func (b *hedgeBudget) Done(t backoff.Ticket, o backoff.Outcome) {
 	b.outcomes[t[0]] = append(b.outcomes[t[0]], o)
 }
 
-func (b *hedgeBudget) Depart(t backoff.Ticket) bool { return b.depart == nil || b.depart(int(t[0])) }
+func (b *hedgeBudget) Confirm(t backoff.Ticket) bool { return b.depart == nil || b.depart(int(t[0])) }
 
 func hedgeWait(w time.Duration) func(backoff.Attempt) (time.Duration, bool) {
 	return func(a backoff.Attempt) (time.Duration, bool) { return w * time.Duration(a.Number-1), true }
@@ -697,7 +697,7 @@ func TestHedgeCarriesPanicsOfADiscardOnTheGoroutineOfTheCaller(t *testing.T) {
 func TestHedgeCarriesPanicsOfItsBudgetToTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
-			if a.Kind == backoff.KindHedge {
+			if a.Kind == backoff.AttemptHedge {
 				panic("budget")
 			}
 			return 0, true
@@ -793,7 +793,7 @@ func TestHedgeIdempotency(t *testing.T) {
 		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent, not sent again: UNKNOWN")
 	})
 	hedgeTest(t, "but what was not sent may be sent", func(t *testing.T) {
-		s := script(inTime(0, 1, backoff.Mark(errHedgeUnknown, backoff.ClassUnsent)), inTime(0, 2, nil))
+		s := script(inTime(0, 1, backoff.WithClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil))
 		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Idempotency: never})
 		require.NoError(t, err)
 		require.Equal(t, 2, v)

@@ -22,7 +22,7 @@ const (
 	// 9.2.2). It is what calling Do on a function states by default.
 	Idempotent idempotency = iota
 	// NonIdempotent operations are sent again only when the last attempt provably
-	// never reached the server (ClassUnsent), or when the call's context carries a
+	// never reached the server (ClassNotSent), or when the call's context carries a
 	// key that its caller made ([WithIdempotencyKey]).
 	NonIdempotent
 	// Keyed operations send the key that [IdempotencyKey] reads from their context,
@@ -41,7 +41,7 @@ const (
 func (i idempotency) Repeatable(ctx context.Context, c Class) bool {
 	switch i {
 	case NonIdempotent:
-		return c == ClassUnsent || IdempotencyKey(ctx) != ""
+		return c == ClassNotSent || IdempotencyKey(ctx) != ""
 	case NeverRetry:
 		return false
 	}

@@ -33,8 +33,8 @@ func TestRepeatable(t *testing.T) {
 		{backoff.Conditional(always, never), true, false, true, true},
 		{backoff.Conditional(never), true, false, true, true},
 	} {
-		require.Equal(t, row.unsent, row.operation.Repeatable(plain, backoff.ClassUnsent), "%v", row.operation)
-		require.Equal(t, row.unsentKey, row.operation.Repeatable(keyed, backoff.ClassUnsent), "%v", row.operation)
+		require.Equal(t, row.unsent, row.operation.Repeatable(plain, backoff.ClassNotSent), "%v", row.operation)
+		require.Equal(t, row.unsentKey, row.operation.Repeatable(keyed, backoff.ClassNotSent), "%v", row.operation)
 		for _, class := range []backoff.Class{backoff.ClassUnknown, backoff.ClassRetryable, backoff.ClassThrottled} {
 			require.Equal(t, row.other, row.operation.Repeatable(plain, class), "%v, %v", row.operation, class)
 			require.Equal(t, row.other2, row.operation.Repeatable(keyed, class), "%v, %v", row.operation, class)
@@ -78,7 +78,7 @@ func (s strict) Repeatable(_ context.Context, c backoff.Class) bool {
 func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 	asked := 0
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: strict{&asked}}
-	op := returning(backoff.Mark(errBoom, backoff.ClassThrottled), errBoom)
+	op := returning(backoff.WithClass(errBoom, backoff.ClassThrottled), errBoom)
 	err := policy.Do(t.Context(), op.do)
 	require.Equal(t, backoff.ReasonNotIdempotent, gaveUp(t, err).Reason)
 	require.Len(t, op.at, 2)
@@ -92,7 +92,7 @@ func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 func TestNeverRetryMakesOneAttemptWhateverTheLimit(t *testing.T) {
 	for _, limit := range []int{-1, 0, 9} {
 		policy := backoff.Policy{Idempotency: backoff.NeverRetry, MaxAttempts: limit}
-		op := returning(backoff.Mark(errBoom, backoff.ClassUnsent))
+		op := returning(backoff.WithClass(errBoom, backoff.ClassNotSent))
 		err := policy.Do(t.Context(), op.do)
 		require.Len(t, op.at, 1)
 		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)

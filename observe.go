@@ -19,11 +19,11 @@ const (
 	EventGiveUp
 	// EventSuccess: the call succeeded, at the attempt Attempt, or after as many of a [Hedge].
 	EventSuccess
-	// EventReconnect: a run under [Policy.Keep] ended and another one follows after Wait.
+	// EventReconnect: a run under [Policy.Supervise] ended and another one follows after Wait.
 	EventReconnect
 	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget] (ReasonBudget)
 	// something that the call goes on without: a hedge, or for now, a run under
-	// [Policy.Keep]. Where a budget's refusal ends the call, there is an EventGiveUp instead.
+	// [Policy.Supervise]. Where a budget's refusal ends the call, there is an EventGiveUp instead.
 	EventRefused
 	// EventHedgeWon: a hedge that was sent had the result of the call.
 	EventHedgeWon
@@ -59,7 +59,7 @@ type Event struct {
 	Delay       time.Duration // what the schedule says, before jitter
 	Wait        time.Duration // what will be slept
 	Slept       time.Duration // what was slept before the attempt
-	Hint        time.Duration // what the server asked for
+	RetryAfter  time.Duration // what the server asked for
 	Elapsed     time.Duration // since the call began, counted as in [Error]
 	Transition  *Transition   // of a breaker; not to be changed
 	// Header is what came with the error: the response's headers, where Err or an error
@@ -81,7 +81,7 @@ type Observer func(context.Context, Event)
 // Observers returns an [Observer] that tells each of observers, in order; one that
 // panics does not keep it from the others. nil ones are left out. It returns nil if
 // there is none, so that nothing is spent on telling nobody.
-func Observers(observers ...Observer) Observer {
+func JoinObservers(observers ...Observer) Observer {
 	var all []Observer
 	for _, o := range observers {
 		if o != nil {

@@ -23,7 +23,7 @@ func TestAnEventCarriesWhatIsKnown(t *testing.T) {
 			Name: "fetch", MaxAttempts: 3, Rand: fixed(0.5),
 			Schedule: backoff.Linear{Initial: 2 * time.Second},
 		}
-		hinted := backoff.RetryAfter(backoff.Mark(errBoom, backoff.ClassThrottled), time.Minute)
+		hinted := backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Minute)
 		events := watch(&policy)
 
 		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom, hinted, errFinal).do), backoff.ErrExhausted)
@@ -31,7 +31,7 @@ func TestAnEventCarriesWhatIsKnown(t *testing.T) {
 		const s = time.Second
 		require.Equal(t, []backoff.Event{
 			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, MaxAttempts: 3, Err: errBoom, Delay: 2 * s, Wait: s},
-			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 2, MaxAttempts: 3, Err: hinted, Class: backoff.ClassThrottled, Delay: 4 * s, Wait: 63 * s, Slept: s, Hint: 60 * s, Elapsed: s},
+			{Kind: backoff.EventRetry, Name: "fetch", Attempt: 2, MaxAttempts: 3, Err: hinted, Class: backoff.ClassThrottled, Delay: 4 * s, Wait: 63 * s, Slept: s, RetryAfter: 60 * s, Elapsed: s},
 			{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 3, MaxAttempts: 3, Err: errFinal, Reason: backoff.ReasonAttempts, Slept: 63 * s, Elapsed: 64 * s},
 		}, *events)
 	})
@@ -82,10 +82,10 @@ func TestNoAttemptNoAttemptNumber(t *testing.T) {
 
 // The reading of the class does not hang on whether the call goes on.
 func TestTheLastEventTellsTheClass(t *testing.T) {
-	for _, class := range []backoff.Class{backoff.ClassUnsent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent} {
+	for _, class := range []backoff.Class{backoff.ClassNotSent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent} {
 		policy := backoff.Policy{MaxAttempts: 1}
 		events := watch(&policy)
-		require.Error(t, policy.Do(t.Context(), returning(backoff.Mark(errBoom, class)).do))
+		require.Error(t, policy.Do(t.Context(), returning(backoff.WithClass(errBoom, class)).do))
 		require.Equal(t, class, (*events)[0].Class)
 	}
 }
@@ -135,7 +135,7 @@ func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
 				}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(draw.IntN(120))*time.Second)
-			breaker := &backoff.Breaker{Streak: 2, StreakSpan: -1, OpenFor: backoff.Constant(time.Second)}
+			breaker := &backoff.Breaker{ConsecutiveFailures: 2, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Second)}
 			hasty := draw.IntN(3) == 0
 			_ = policy.Do(ctx, func(ctx context.Context) error {
 				return breaker.Do(ctx, func(context.Context) error {
@@ -174,7 +174,7 @@ func (l *leaving) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 	return backoff.Ticket{}, 0, true
 }
 func (l *leaving) Done(backoff.Ticket, backoff.Outcome) {}
-func (l *leaving) Depart(backoff.Ticket) bool           { l.after--; return l.after >= 0 }
+func (l *leaving) Confirm(backoff.Ticket) bool          { l.after--; return l.after >= 0 }
 
 func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 	slow, quick, failing := inTime(time.Minute, 1, nil), inTime(time.Second, 2, nil), inTime(time.Second, 0, errHedgeUnavailable)
@@ -263,7 +263,7 @@ func TestABreakerTellsOfItsChangesInTheNameOfTheCallThatCausedThem(t *testing.T)
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		b := &backoff.Breaker{Name: "db", Streak: 1, StreakSpan: -1, Successes: 1, Observer: func(ctx context.Context, e backoff.Event) {
+		b := &backoff.Breaker{Name: "db", ConsecutiveFailures: 1, ConsecutiveSpan: -1, ProbeSuccesses: 1, Observer: func(ctx context.Context, e backoff.Event) {
 			line := fmt.Sprint(ctx.Value(key{}), ": ", e.Name, " ", e.Kind)
 			if e.Transition != nil {
 				line += " " + e.Transition.To.String()
@@ -315,7 +315,7 @@ func TestTheHintThatEndedACallIsInItsLastEvent(t *testing.T) {
 	var policy backoff.Policy
 	events := watch(&policy)
 	require.Error(t, policy.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Hour)).do))
-	require.Equal(t, time.Hour, (*events)[0].Hint)
+	require.Equal(t, time.Hour, (*events)[0].RetryAfter)
 }
 
 func TestTheFirstPanicOfAnObserverIsReportedAndNoOther(t *testing.T) {
@@ -439,14 +439,14 @@ func TestObserversAreToldInOrderAndApart(t *testing.T) {
 		return func(_ context.Context, e backoff.Event) { heard = append(heard, name+" "+e.Kind.String()) }
 	}
 	broken := func(context.Context, backoff.Event) { panic("broken") }
-	policy := backoff.Policy{Schedule: backoff.Constant(0), Observer: backoff.Observers(nil, note("a"), broken, note("b"))}
+	policy := backoff.Policy{Schedule: backoff.Constant(0), Observer: backoff.JoinObservers(nil, note("a"), broken, note("b"))}
 	require.NoError(t, policy.Do(t.Context(), returning(errBoom, nil).do))
 	require.Equal(t, []string{"a retry", "b retry", "a success", "b success"}, heard)
 }
 
 func TestNoObserversAreNone(t *testing.T) {
-	require.Nil(t, backoff.Observers())
-	require.Nil(t, backoff.Observers(nil, nil))
+	require.Nil(t, backoff.JoinObservers())
+	require.Nil(t, backoff.JoinObservers(nil, nil))
 }
 
 func TestAnUnknownKindOfEventSaysSo(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	defaultMaxAttempts = 4
-	defaultMaxHint     = 5 * time.Minute
+	defaultMaxAttempts   = 4
+	defaultMaxRetryAfter = 5 * time.Minute
 )
 
 // A Policy says how a call is carried through failure. The zero value is safe and
@@ -45,12 +45,12 @@ type Policy struct {
 	// Jitter spreads the delay. nil means FullJitter.
 	Jitter Jitter
 	// MaxDelay bounds the wait after jitter; the schedule's own Max bounds the delay
-	// before it, which keeps the spread. Hints are bounded by MaxHint instead. 0 and
+	// before it, which keeps the spread. Hints are bounded by MaxRetryAfter instead. 0 and
 	// negative mean no limit.
 	MaxDelay time.Duration
-	// MaxHint is the longest wait that a server may ask for. A longer one ends the
+	// MaxRetryAfter is the longest wait that a server may ask for. A longer one ends the
 	// call. 0 means 5 minutes, a negative one no limit.
-	MaxHint time.Duration
+	MaxRetryAfter time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier
 	// Idempotency says whether the operation may be sent again. nil means Idempotent.
@@ -58,13 +58,13 @@ type Policy struct {
 	// Budget bounds the retries of all calls that share it. nil means none.
 	Budget Budget
 	// WaitOpen makes a call that meets an open [Breaker] inside the policy wait until the
-	// circuit may be tried again, if that fits MaxHint, MaxElapsed and the context's deadline;
+	// circuit may be tried again, if that fits MaxRetryAfter, MaxElapsed and the context's deadline;
 	// else, and by default, it ends the call. What the breaker refuses counts as no attempt, and
 	// takes nothing from the budget.
 	WaitOpen bool
 	// Healthy is how long a run under Keep must last for the schedule to start again. 0
 	// means 2 minutes, a negative number that every run is healthy.
-	Healthy time.Duration
+	ResetAfter time.Duration
 	// Observer is told of retries, reconnects and ends. nil means none.
 	Observer Observer
 	// Rand draws the numbers for jitter, uniformly from [0,1). It must be safe for
@@ -269,15 +269,15 @@ func (p *Policy) maxAttempts() int {
 }
 
 func (p *Policy) overlong(h hint) bool {
-	limit := p.maxHint()
+	limit := p.maxRetryAfter()
 	return h.given && limit > 0 && h.after > limit
 }
 
-func (p *Policy) maxHint() time.Duration {
-	if p.MaxHint == 0 {
-		return defaultMaxHint
+func (p *Policy) maxRetryAfter() time.Duration {
+	if p.MaxRetryAfter == 0 {
+		return defaultMaxRetryAfter
 	}
-	return p.MaxHint
+	return p.MaxRetryAfter
 }
 
 // jittered turns a delay into a wait.

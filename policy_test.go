@@ -44,7 +44,7 @@ func TestMaxAttemptsCountsTheFirstCall(t *testing.T) {
 func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.MaxAttempts, policy.MaxElapsed, policy.MaxDelay, policy.MaxHint = -1, -1, -1, -1
+		policy.MaxAttempts, policy.MaxElapsed, policy.MaxDelay, policy.MaxRetryAfter = -1, -1, -1, -1
 		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Second)
 		defer cancel()
 		op := returning(errBoom)
@@ -133,7 +133,7 @@ func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 func TestDecisionsAreMadeInOneOrder(t *testing.T) {
 	order := []backoff.Reason{
 		backoff.ReasonCanceled, backoff.ReasonPermanent, backoff.ReasonOverloaded, backoff.ReasonAttempts,
-		backoff.ReasonNotIdempotent, backoff.ReasonHint, backoff.ReasonElapsed, backoff.ReasonDeadline,
+		backoff.ReasonNotIdempotent, backoff.ReasonRetryAfter, backoff.ReasonElapsed, backoff.ReasonDeadline,
 		backoff.ReasonBudget, backoff.ReasonSuccess,
 	}
 	for i, want := range order {
@@ -150,7 +150,7 @@ func TestDecisionsAreMadeInOneOrder(t *testing.T) {
 			if wrong(backoff.ReasonElapsed) {
 				policy.MaxElapsed = 30 * time.Second
 			}
-			if wrong(backoff.ReasonHint) {
+			if wrong(backoff.ReasonRetryAfter) {
 				failure = backoff.RetryAfter(failure, time.Hour)
 			}
 			if wrong(backoff.ReasonNotIdempotent) {
@@ -160,7 +160,7 @@ func TestDecisionsAreMadeInOneOrder(t *testing.T) {
 				policy.MaxAttempts = 1
 			}
 			if wrong(backoff.ReasonOverloaded) {
-				failure = backoff.Mark(failure, backoff.ClassOverloaded)
+				failure = backoff.WithClass(failure, backoff.ClassOverloaded)
 			}
 			if wrong(backoff.ReasonPermanent) {
 				failure = backoff.Permanent(failure)
@@ -319,9 +319,9 @@ func endings() []ending {
 		{backoff.ReasonPermanent, do(asIs, backoff.Permanent(errFinal))},
 		{backoff.ReasonAttempts, do(asIs, errBoom)},
 		{backoff.ReasonElapsed, do(func(p *backoff.Policy) { p.MaxElapsed = 30 * time.Second }, errBoom)},
-		{backoff.ReasonHint, do(asIs, backoff.RetryAfter(errBoom, time.Hour))},
+		{backoff.ReasonRetryAfter, do(asIs, backoff.RetryAfter(errBoom, time.Hour))},
 		{backoff.ReasonNotIdempotent, do(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent }, errBoom)},
-		{backoff.ReasonOverloaded, do(asIs, backoff.Mark(errBoom, backoff.ClassOverloaded))},
+		{backoff.ReasonOverloaded, do(asIs, backoff.WithClass(errBoom, backoff.ClassOverloaded))},
 		{backoff.ReasonBudget, do(func(p *backoff.Policy) { p.Budget = refusing(2) }, errBoom)},
 		{backoff.ReasonBudget, do(func(p *backoff.Policy) { p.Budget = refusing(1) }, errBoom)},
 		{backoff.ReasonOpen, do(asIs, errBoom, &backoff.OpenError{})},
@@ -628,7 +628,7 @@ func TestMaxHintAllowsTheHintThatEqualsIt(t *testing.T) {
 	} {
 		for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.Pushback} {
 			synctest.Test(t, func(t *testing.T) {
-				policy := backoff.Policy{MaxHint: row.limit, Schedule: backoff.Constant(0), MaxDelay: 1, Rand: fixed(0)}
+				policy := backoff.Policy{MaxRetryAfter: row.limit, Schedule: backoff.Constant(0), MaxDelay: 1, Rand: fixed(0)}
 				began := time.Now()
 				err := policy.Do(t.Context(), returning(mark(errBoom, row.hint), nil).do)
 				require.Equal(t, row.obeyed, err == nil, "%+v", row)
@@ -636,7 +636,7 @@ func TestMaxHintAllowsTheHintThatEqualsIt(t *testing.T) {
 					require.Equal(t, row.hint, time.Since(began), "not bounded by MaxDelay")
 				} else {
 					require.Zero(t, time.Since(began))
-					require.Equal(t, backoff.ReasonHint, gaveUp(t, err).Reason)
+					require.Equal(t, backoff.ReasonRetryAfter, gaveUp(t, err).Reason)
 				}
 			})
 		}
@@ -727,7 +727,7 @@ func TestWaitOpenWaitsNoLongerThanMaxHint(t *testing.T) {
 		err := policy.Do(t.Context(), op.do)
 		require.Equal(t, msec(0), op.at)
 		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.Equal(t, backoff.ReasonHint, gaveUp(t, err).Reason)
+		require.Equal(t, backoff.ReasonRetryAfter, gaveUp(t, err).Reason)
 		require.Zero(t, time.Since(op.began))
 	})
 }
@@ -806,7 +806,7 @@ func TestAnImpossibleJitterLeavesTheDelayAsItIs(t *testing.T) {
 func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 	for i, policy := range []backoff.Policy{
 		{},
-		{MaxAttempts: -1, MaxElapsed: -1, MaxDelay: -1, MaxHint: -1},
+		{MaxAttempts: -1, MaxElapsed: -1, MaxDelay: -1, MaxRetryAfter: -1},
 		{Schedule: backoff.Constant(0)},
 		{Schedule: backoff.Linear{}},
 		{Schedule: backoff.Linear{Max: -1}},
@@ -889,7 +889,7 @@ func TestDecideIsThePolicyWithoutACall(t *testing.T) {
 		{math.MinInt, errBoom, 50 * time.Millisecond, true},
 		{1, nil, 0, false},
 		{1, backoff.Permanent(errBoom), 0, false},
-		{1, backoff.Mark(errBoom, backoff.ClassOverloaded), 0, false},
+		{1, backoff.WithClass(errBoom, backoff.ClassOverloaded), 0, false},
 		{1, backoff.RetryAfter(errBoom, time.Minute), 63 * time.Second, true},
 		{1, backoff.RetryAfter(errBoom, 6*time.Minute), 0, false},
 		{1, backoff.Pushback(errBoom, time.Minute), time.Minute, true},
@@ -902,10 +902,10 @@ func TestDecideIsThePolicyWithoutACall(t *testing.T) {
 	policy.Idempotency = backoff.NonIdempotent
 	_, again := policy.Decide(1, errBoom)
 	require.False(t, again)
-	_, again = policy.Decide(1, backoff.Mark(errBoom, backoff.ClassUnsent))
+	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
 	require.True(t, again)
 	policy.Idempotency, policy.MaxAttempts = backoff.NeverRetry, -1
-	_, again = policy.Decide(1, backoff.Mark(errBoom, backoff.ClassUnsent))
+	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
 	require.False(t, again)
 }
 
@@ -914,7 +914,7 @@ func TestARetryNeedsTheResponseAndTheOperation(t *testing.T) {
 	for _, class := range []backoff.Class{backoff.ClassRetryable, backoff.ClassPermanent} {
 		for _, operation := range []backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent} {
 			policy := backoff.Policy{Idempotency: operation}
-			_, again := policy.Decide(1, backoff.Mark(errBoom, class))
+			_, again := policy.Decide(1, backoff.WithClass(errBoom, class))
 			require.Equal(t, class == backoff.ClassRetryable && operation == backoff.Idempotent, again, "%v, %v", class, operation)
 		}
 	}

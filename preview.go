@@ -15,7 +15,7 @@ type Preview struct {
 	// Worst is the longest that a call can take before its last attempt ends in
 	// failure: the longest waits and, where AttemptTimeout limits them, the attempts,
 	// within MaxElapsed. Without AttemptTimeout the attempts themselves come on top.
-	// Hints of a server may lengthen each wait to MaxHint.
+	// Hints of a server may lengthen each wait to MaxRetryAfter.
 	Worst time.Duration
 }
 

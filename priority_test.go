@@ -45,7 +45,7 @@ func TestRow84AThrottleSparesTheUrgent(t *testing.T) {
 		refused := map[float64]int{}
 		for i := range 6000 {
 			factor := []float64{0.1, 1, 10}[i%3]
-			op := returning(backoff.Mark(errBoom, backoff.ClassThrottled))
+			op := returning(backoff.WithClass(errBoom, backoff.ClassThrottled))
 			if i%4 == 0 {
 				op = returning(nil)
 			}

@@ -32,7 +32,7 @@ type ledger struct {
 func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kind := map[backoff.Kind]string{backoff.KindFirst: "first", backoff.KindRetry: "retry", backoff.KindHedge: "hedge"}[a.Kind]
+	kind := map[backoff.AttemptKind]string{backoff.AttemptFirst: "first", backoff.AttemptRetry: "retry", backoff.AttemptHedge: "hedge"}[a.Kind]
 	if l.began.IsZero() {
 		l.began = a.Now
 	}
@@ -69,7 +69,7 @@ func TestTheBudgetIsAskedBeforeAndToldAfterEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy, books := steady(time.Second), &ledger{}
 		policy.Budget = books
-		require.NoError(t, policy.Do(t.Context(), returning(errBoom, backoff.Mark(errBoom, backoff.ClassThrottled), nil).do))
+		require.NoError(t, policy.Do(t.Context(), returning(errBoom, backoff.WithClass(errBoom, backoff.ClassThrottled), nil).do))
 		require.Equal(t, []string{
 			"0s: reserve first 1 after unknown", "done 1: transient",
 			"0s: reserve retry 2 after unknown", "done 2: throttled",
@@ -85,10 +85,10 @@ func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
 	}{
 		{nil, "success"},
 		{errBoom, "transient"},
-		{backoff.Mark(errBoom, backoff.ClassUnsent), "transient"},
-		{backoff.Mark(errBoom, backoff.ClassRetryable), "transient"},
-		{backoff.Mark(errBoom, backoff.ClassThrottled), "throttled"},
-		{backoff.Mark(errBoom, backoff.ClassOverloaded), "throttled"},
+		{backoff.WithClass(errBoom, backoff.ClassNotSent), "transient"},
+		{backoff.WithClass(errBoom, backoff.ClassRetryable), "transient"},
+		{backoff.WithClass(errBoom, backoff.ClassThrottled), "throttled"},
+		{backoff.WithClass(errBoom, backoff.ClassOverloaded), "throttled"},
 		{backoff.Permanent(errFinal), "definitive"},
 		{context.DeadlineExceeded, "timeout"}, // once the attempt's time is over, see below
 	} {
@@ -219,7 +219,7 @@ type turnstile struct {
 	shut func(ticket uint64) bool
 }
 
-func (s *turnstile) Depart(ticket backoff.Ticket) bool {
+func (s *turnstile) Confirm(ticket backoff.Ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shut := s.shut != nil && s.shut(ticket[0])

@@ -50,7 +50,7 @@ type RateLimit struct {
 
 // Reserve implements [Budget].
 func (l *RateLimit) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	if l.Limiter == nil || l.RetriesOnly && a.Kind == KindFirst {
+	if l.Limiter == nil || l.RetriesOnly && a.Kind == AttemptFirst {
 		return Ticket{}, 0, true
 	}
 	now := a.Time()

@@ -112,11 +112,11 @@ func TestRateLimitTakesSeveralTokens(t *testing.T) {
 func TestRateLimitMayBeForRetriesOnly(t *testing.T) {
 	b := &backoff.RateLimit{Limiter: rate.NewLimiter(1, 1), RetriesOnly: true}
 	rateWaits(t, b, 10)
-	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry})
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
 	require.True(t, ok)
 	require.Zero(t, wait)
 	b.Done(ticket, backoff.OutcomeSuccess)
-	for _, kind := range []backoff.Kind{backoff.KindRetry, backoff.KindHedge} {
+	for _, kind := range []backoff.AttemptKind{backoff.AttemptRetry, backoff.AttemptHedge} {
 		_, wait, _ = b.Reserve(backoff.Attempt{Number: 2, Kind: kind})
 		require.Positive(t, wait)
 	}
@@ -243,7 +243,7 @@ func TestRateLimitGetsATokenBackThatWasDue(t *testing.T) {
 func TestRateLimitGetsTheTokenBackWhenAnotherBudgetRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := &backoff.RateLimit{Limiter: rate.NewLimiter(1, 1)}
-		both := backoff.All(limit, &backoff.RateLimit{Limiter: new(rate.Limiter)})
+		both := backoff.JoinBudgets(limit, &backoff.RateLimit{Limiter: new(rate.Limiter)})
 		for range 100 {
 			_, _, ok := both.Reserve(backoff.Attempt{Number: 1})
 			require.False(t, ok)
@@ -1037,7 +1037,7 @@ func ExampleAdaptiveRate() {
 	attempts := 0
 	err := search.Do(context.Background(), func(context.Context) error {
 		if attempts++; attempts == 1 {
-			return backoff.Mark(errors.New("too many requests"), backoff.ClassThrottled)
+			return backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled)
 		}
 		return nil
 	})

@@ -25,7 +25,7 @@ func (h hint) longer(other hint) hint {
 // RetryAfter marks err with a server's hint: no attempt before d has passed. The
 // loop waits d and, on top of it, the longer of its own jittered delay and a random part of
 // up to 10 % of d, so that a fleet that was told "120" does not come back as one.
-// A hint beyond [Policy.MaxHint], or beyond the time the call has left, ends the call
+// A hint beyond [Policy.MaxRetryAfter], or beyond the time the call has left, ends the call
 // at once, with the hint in the [Error]. A negative d counts as 0.
 //
 // An error says the same by a method RetryAfter() time.Duration. A hint says when,
@@ -47,17 +47,17 @@ func Pushback(err error, d time.Duration) error {
 		return nil
 	}
 	if d < 0 {
-		return Mark(err, ClassOverloaded)
+		return WithClass(err, ClassOverloaded)
 	}
 	return &marked{err: err, hint: hint{after: d, given: true, exact: true}}
 }
 
-// HintOf returns the server's hint that err carries, by [RetryAfter], [Pushback], a
+// RetryAfterOf returns the server's hint that err carries, by [RetryAfter], [Pushback], a
 // method RetryAfter() time.Duration, or as an [Error]: for those who pass it on. It
 // returns false if there is none.
-func HintOf(err error) (time.Duration, bool) {
-	if gave, ok := errors.AsType[*Error](err); ok && gave.Hint > 0 {
-		return gave.Hint, true
+func RetryAfterOf(err error) (time.Duration, bool) {
+	if gave, ok := errors.AsType[*Error](err); ok && gave.retryAfter > 0 {
+		return gave.retryAfter, true
 	}
 	h := judge(nil, err).hint
 	return h.after, h.given

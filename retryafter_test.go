@@ -218,7 +218,7 @@ func TestTheOwnWaitComesOnTopOfAHint(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, row.want, wait, "%+v", row)
 	}
-	unlimited := backoff.Policy{MaxHint: -1}
+	unlimited := backoff.Policy{MaxRetryAfter: -1}
 	wait, ok := unlimited.Decide(1, backoff.RetryAfter(errBoom, forever))
 	require.True(t, ok)
 	require.Equal(t, forever, wait, "the sum saturates")
@@ -273,8 +273,8 @@ func TestAHintIsFoundHoweverDeep(t *testing.T) {
 	policy := backoff.Policy{Rand: fixed(0), Schedule: backoff.Constant(0)}
 	for _, err := range []error{
 		busy(time.Minute), backoff.RetryAfter(errBoom, time.Minute), fmt.Errorf("op: %w", busy(time.Minute)),
-		errors.Join(errBoom, busy(time.Minute)), backoff.Mark(busy(time.Minute), backoff.ClassThrottled),
-		backoff.Mark(fmt.Errorf("op: %w", backoff.RetryAfter(errBoom, time.Minute)), backoff.ClassRetryable),
+		errors.Join(errBoom, busy(time.Minute)), backoff.WithClass(busy(time.Minute), backoff.ClassThrottled),
+		backoff.WithClass(fmt.Errorf("op: %w", backoff.RetryAfter(errBoom, time.Minute)), backoff.ClassRetryable),
 		errors.Join(busy(time.Second), busy(time.Minute)), // the longer of two
 		backoff.RetryAfter(backoff.RetryAfter(errBoom, time.Minute), time.Second),
 		errors.Join(busy(-time.Second), busy(time.Minute), busy(-time.Hour)),
@@ -302,10 +302,10 @@ func TestAHintMakesNoErrorRetryable(t *testing.T) {
 
 // A layer may override what an inner policy gave up on, and keeps the server's word.
 func TestAHintOutlivesTheInnerPolicy(t *testing.T) {
-	inner, outer := backoff.Policy{MaxHint: time.Second}, backoff.Policy{Rand: fixed(0), Schedule: backoff.Constant(0)}
+	inner, outer := backoff.Policy{MaxRetryAfter: time.Second}, backoff.Policy{Rand: fixed(0), Schedule: backoff.Constant(0)}
 	err := inner.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
-	wait, ok := outer.Decide(1, backoff.Mark(err, backoff.ClassRetryable))
+	wait, ok := outer.Decide(1, backoff.WithClass(err, backoff.ClassRetryable))
 	require.True(t, ok)
 	require.Equal(t, time.Minute, wait)
 }
@@ -317,15 +317,18 @@ func TestHintOfFindsWhatTheServerAskedFor(t *testing.T) {
 		backoff.RetryAfter(errBoom, time.Minute), backoff.Pushback(errBoom, time.Minute), exhausted,
 		errors.Join(errFinal, fmt.Errorf("layer: %w", backoff.RetryAfter(errBoom, time.Minute))),
 	} {
-		hint, ok := backoff.HintOf(err)
+		hint, ok := backoff.RetryAfterOf(err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, time.Minute, hint, "%v", err)
 	}
-	hint, ok := backoff.HintOf(&backoff.Error{Last: errBoom, Hint: time.Second})
+	gaveUp := (&backoff.Policy{MaxRetryAfter: 1}).Do(t.Context(), func(context.Context) error {
+		return backoff.RetryAfter(errBoom, time.Second)
+	})
+	hint, ok := backoff.RetryAfterOf(gaveUp)
 	require.True(t, ok)
 	require.Equal(t, time.Second, hint)
 	for _, err := range []error{nil, errBoom, backoff.Permanent(errBoom), &backoff.Error{Last: errBoom}} {
-		_, ok := backoff.HintOf(err)
+		_, ok := backoff.RetryAfterOf(err)
 		require.False(t, ok, "%v", err)
 	}
 }

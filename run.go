@@ -199,7 +199,7 @@ func (r *Run) catchUp(err error) {
 	r.opened = true
 	switch {
 	case err == nil && !asked && r.policy.Budget != nil:
-		r.ticket, _, r.booked = r.policy.Budget.Reserve(Attempt{Number: 1, Kind: KindFirst})
+		r.ticket, _, r.booked = r.policy.Budget.Reserve(Attempt{Number: 1, Kind: AttemptFirst})
 	case err == nil:
 	case !asked:
 		r.last = err
@@ -253,8 +253,8 @@ func (r *Run) begin() bool {
 
 // depart tells the budget that the attempt it granted is about to be made.
 func (r *Run) depart() bool {
-	b, ok := r.policy.Budget.(Departures)
-	if !ok || b.Depart(r.ticket) {
+	b, ok := r.policy.Budget.(Confirmer)
+	if !ok || b.Confirm(r.ticket) {
 		return true
 	}
 	r.settle(OutcomeNotSent)
@@ -279,7 +279,7 @@ func (r *Run) open() time.Duration {
 	if p.Budget == nil || r.ctx.Err() != nil {
 		return 0
 	}
-	wait, why := r.reserve(Attempt{Number: 1, Kind: KindFirst, Now: r.now}, 0)
+	wait, why := r.reserve(Attempt{Number: 1, Kind: AttemptFirst, Now: r.now}, 0)
 	if why != ReasonSuccess {
 		r.giveUp(why, ClassUnknown, wait)
 		return 0

@@ -402,7 +402,7 @@ func TestRetryNeverDropsASuccess(t *testing.T) {
 func TestRetryTellsTheBudgetOfASuccessThatItWasNotAskedFor(t *testing.T) {
 	clerk := new(clerk)
 	_, _ = (&backoff.Policy{Budget: clerk}).Start(t.Context()).Retry(nil)
-	require.Equal(t, []backoff.Attempt{{Number: 1, Kind: backoff.KindFirst}}, clerk.asked)
+	require.Equal(t, []backoff.Attempt{{Number: 1, Kind: backoff.AttemptFirst}}, clerk.asked)
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeSuccess}, clerk.told)
 }
 

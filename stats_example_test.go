@@ -58,7 +58,7 @@ func ExampleTrigger() {
 }
 
 func ExampleOpenError() {
-	breaker := &backoff.Breaker{Name: "search", OpenFor: backoff.Constant(time.Minute), Streak: 1, StreakSpan: -1}
+	breaker := &backoff.Breaker{Name: "search", OpenFor: backoff.Constant(time.Minute), ConsecutiveFailures: 1, ConsecutiveSpan: -1}
 	_ = breaker.Do(context.Background(), func(context.Context) error { return errDown })
 
 	err := breaker.Do(context.Background(), func(context.Context) error { return nil })
@@ -95,7 +95,7 @@ func ExampleThrottleStats() {
 	policy := backoff.Policy{Budget: throttle, MaxAttempts: 1}
 	for range 10 {
 		_ = policy.Do(context.Background(), func(context.Context) error {
-			return backoff.Mark(errDown, backoff.ClassOverloaded)
+			return backoff.WithClass(errDown, backoff.ClassOverloaded)
 		})
 	}
 	stats := throttle.Stats()

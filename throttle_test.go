@@ -298,7 +298,7 @@ func TestRow40ManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backoff.Throttle{Rand: throttleSeed(1)}
 		p := backoff.Policy{Budget: b, Rand: throttleSeed(2)}
-		refused := backoff.Mark(errors.New("overloaded; don't retry"), backoff.ClassOverloaded)
+		refused := backoff.WithClass(errors.New("overloaded; don't retry"), backoff.ClassOverloaded)
 		attempts, calls := 0, 0
 		call := func() {
 			calls++
@@ -421,7 +421,7 @@ func ExampleThrottle() {
 	for range 100 {
 		err := search.Do(context.Background(), func(context.Context) error {
 			sent++
-			return backoff.Mark(errors.New("overloaded"), backoff.ClassOverloaded)
+			return backoff.WithClass(errors.New("overloaded"), backoff.ClassOverloaded)
 		})
 		if errors.Is(err, backoff.ErrBudget) {
 			fmt.Println(err)

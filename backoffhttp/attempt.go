@@ -183,7 +183,7 @@ func (c *call) heed(resp *http.Response) {
 	if reset, exhausted := exhaustion(resp.Header, c.t.RateLimits); exhausted && !ok {
 		wait, ok = reset, true
 	}
-	most := c.policy.MaxHint
+	most := c.policy.MaxRetryAfter
 	if most == 0 {
 		most = defaultMaxHint
 	}

@@ -179,7 +179,7 @@ func TestAnnounceTellsAttemptAndTimeLeft(t *testing.T) {
 		defer cancel()
 		w := newWire(answer(503), answer(503), answer(200))
 		tr := over(w)
-		tr.Announce = func(u *url.URL) bool { return u.Host == "own.test" }
+		tr.Propagate = func(u *url.URL) bool { return u.Host == "own.test" }
 		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil).WithContext(ctx))
 		for i, want := range [][2]string{{"1", "10000"}, {"2", "9900"}, {"3", "9700"}} {
 			require.Equal(t, want[0], w.request(i).header.Get(backoffhttp.HeaderAttempt))
@@ -192,7 +192,7 @@ func TestAnnounceTellsTheShorterTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200))
 		tr := over(w)
-		tr.Announce = everywhere
+		tr.Propagate = everywhere
 		tr.Policy.AttemptTimeout = backoff.Constant(1999 * time.Microsecond)
 		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
 		require.Equal(t, "1", w.request(0).header.Get(backoffhttp.HeaderDeadline), "never more than there is")
@@ -201,11 +201,11 @@ func TestAnnounceTellsTheShorterTime(t *testing.T) {
 
 func TestNothingIsAnnouncedUnlessWanted(t *testing.T) {
 	w := newWire(answer(200))
-	for _, tr := range []*backoffhttp.Transport{over(w), {Base: w, Announce: func(*url.URL) bool { return false }}} {
+	for _, tr := range []*backoffhttp.Transport{over(w), {Base: w, Propagate: func(*url.URL) bool { return false }}} {
 		roundTrip(t, tr, newRequest(t, "GET", "http://other.test/", nil))
 	}
 	tr := over(w)
-	tr.Announce = everywhere
+	tr.Propagate = everywhere
 	roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
 	for i := range 2 {
 		require.NotContains(t, w.request(i).header, backoffhttp.HeaderAttempt)

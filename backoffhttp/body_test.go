@@ -144,7 +144,7 @@ func TestAClientThatSharesOneBody(t *testing.T) {
 		w.Write(body)
 	})
 	content := strings.Repeat("shared ", 10_000)
-	tr := &backoffhttp.Transport{Policy: backoff.Policy{Schedule: backoff.Constant(0)}, Announce: everywhere, Unguarded: true}
+	tr := &backoffhttp.Transport{Policy: backoff.Policy{Schedule: backoff.Constant(0)}, Propagate: everywhere, Unguarded: true}
 	shared := newRequest(t, "PUT", s.URL, strings.NewReader(content))
 	var all sync.WaitGroup
 	for range 8 {

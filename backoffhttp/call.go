@@ -110,7 +110,7 @@ func (c *call) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	c.announce = c.t.Announce != nil && c.t.Announce(c.req.URL)
+	c.announce = c.t.Propagate != nil && c.t.Propagate(c.req.URL)
 	req, ok, err := rewindable(c.req, c.t.MaxBuffer)
 	if err != nil {
 		return backoff.Permanent(err)
@@ -210,7 +210,7 @@ type unsentOnly struct{}
 
 // Repeatable implements [backoff.Idempotency].
 func (unsentOnly) Repeatable(_ context.Context, c backoff.Class) bool {
-	return c == backoff.ClassUnsent
+	return c == backoff.ClassNotSent
 }
 
 func (c *call) keyed() bool { return keyed(c.req) || c.req.Header.Get(c.t.keyHeader()) != "" }

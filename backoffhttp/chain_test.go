@@ -123,7 +123,7 @@ func TestRow38ARetryingCallerIsLeftTheRetrying(t *testing.T) {
 	announcing := func() *backoffhttp.Transport {
 		return &backoffhttp.Transport{
 			Unguarded: true,
-			Announce:  func(*url.URL) bool { return true },
+			Propagate: func(*url.URL) bool { return true },
 		}
 	}
 	// The signal does not get through, as where a proxy between the services drops it.
@@ -186,7 +186,7 @@ func TestAChainPassesTheDeadlineOn(t *testing.T) {
 		seen <- time.Until(deadline)
 	})))
 	announcing := func() *backoffhttp.Transport {
-		return &backoffhttp.Transport{Announce: func(*url.URL) bool { return true }}
+		return &backoffhttp.Transport{Propagate: func(*url.URL) bool { return true }}
 	}
 	l := link{announcing, backoffhttp.WriteError}
 	front := service(t, l.relay(t, leaf.URL))

@@ -86,12 +86,12 @@ func connecting(err error, class backoff.Class) backoff.Class {
 	}
 	if op.Op == "proxyconnect" {
 		class = backoff.DefaultClassifier(op.Err)
-		if class == backoff.ClassUnsent && !errors.Is(op, syscall.ECONNREFUSED) {
+		if class == backoff.ClassNotSent && !errors.Is(op, syscall.ECONNREFUSED) {
 			return backoff.ClassPermanent // a proxy that is not there is a wrong setting
 		}
 	}
 	if class == backoff.ClassRetryable {
-		return backoff.ClassUnsent
+		return backoff.ClassNotSent
 	}
 	return class
 }
@@ -162,7 +162,7 @@ const (
 func codeClass(code int, fromPeer bool) backoff.Class {
 	switch code {
 	case codeRefused:
-		return backoff.ClassUnsent
+		return backoff.ClassNotSent
 	case codeCalm:
 		return backoff.ClassThrottled
 	case codeSecurity, codeHTTP11:
@@ -182,15 +182,15 @@ var texts = []struct {
 }{
 	{"http: server closed idle connection", backoff.ClassRetryable},
 	{"net/http: cannot rewind body after connection loss", backoff.ClassRetryable},
-	{"net/http: TLS handshake timeout", backoff.ClassUnsent},
+	{"net/http: TLS handshake timeout", backoff.ClassNotSent},
 	{"http2: client connection lost", backoff.ClassRetryable},
 	{"http2: client conn is closed", backoff.ClassRetryable},
-	{"http2: client conn not usable", backoff.ClassUnsent},
-	{"http2: client conn could not be established", backoff.ClassUnsent},
-	{"http2: no cached connection was available", backoff.ClassUnsent},
-	{"http2: Transport received Server's graceful shutdown GOAWAY", backoff.ClassUnsent},
+	{"http2: client conn not usable", backoff.ClassNotSent},
+	{"http2: client conn could not be established", backoff.ClassNotSent},
+	{"http2: no cached connection was available", backoff.ClassNotSent},
+	{"http2: Transport received Server's graceful shutdown GOAWAY", backoff.ClassNotSent},
 	{"http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM", backoff.ClassThrottled},
-	{"http2: Transport received GOAWAY from server ErrCode:", backoff.ClassUnsent}, // the stream was beyond the last
+	{"http2: Transport received GOAWAY from server ErrCode:", backoff.ClassNotSent}, // the stream was beyond the last
 }
 
 const (

@@ -48,18 +48,18 @@ func requireClasses(t *testing.T, cases errorClasses) {
 
 func TestClassifyKnowsFailuresToConnect(t *testing.T) {
 	requireClasses(t, errorClasses{
-		"refused":                    {errno("dial", syscall.ECONNREFUSED), backoff.ClassUnsent},
-		"refused, in url.Error":      {inURL(errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
-		"no route":                   {errno("dial", syscall.EHOSTUNREACH), backoff.ClassUnsent},
-		"dial timeout":               {opError("dial", os.ErrDeadlineExceeded), backoff.ClassUnsent},
-		"dial, too many open files":  {errno("dial", syscall.EMFILE), backoff.ClassUnsent},
-		"dial, reset":                {errno("dial", syscall.ECONNRESET), backoff.ClassUnsent},
+		"refused":                    {errno("dial", syscall.ECONNREFUSED), backoff.ClassNotSent},
+		"refused, in url.Error":      {inURL(errno("dial", syscall.ECONNREFUSED)), backoff.ClassNotSent},
+		"no route":                   {errno("dial", syscall.EHOSTUNREACH), backoff.ClassNotSent},
+		"dial timeout":               {opError("dial", os.ErrDeadlineExceeded), backoff.ClassNotSent},
+		"dial, too many open files":  {errno("dial", syscall.EMFILE), backoff.ClassNotSent},
+		"dial, reset":                {errno("dial", syscall.ECONNRESET), backoff.ClassNotSent},
 		"dial, a wrong address":      {opError("dial", &net.AddrError{Err: "missing port", Addr: "x"}), backoff.ClassPermanent},
-		"dns, temporary (EAI_AGAIN)": {opError("dial", &net.DNSError{IsTemporary: true}), backoff.ClassUnsent},
-		"dns, timeout":               {opError("dial", &net.DNSError{IsTimeout: true}), backoff.ClassUnsent},
+		"dns, temporary (EAI_AGAIN)": {opError("dial", &net.DNSError{IsTemporary: true}), backoff.ClassNotSent},
+		"dns, timeout":               {opError("dial", &net.DNSError{IsTimeout: true}), backoff.ClassNotSent},
 		"dns, no such name":          {opError("dial", &net.DNSError{IsNotFound: true}), backoff.ClassPermanent},
-		"proxy refused":              {opError("proxyconnect", errno("dial", syscall.ECONNREFUSED)), backoff.ClassUnsent},
-		"proxy timeout":              {opError("proxyconnect", opError("dial", os.ErrDeadlineExceeded)), backoff.ClassUnsent},
+		"proxy refused":              {opError("proxyconnect", errno("dial", syscall.ECONNREFUSED)), backoff.ClassNotSent},
+		"proxy timeout":              {opError("proxyconnect", opError("dial", os.ErrDeadlineExceeded)), backoff.ClassNotSent},
 		"proxy unreachable":          {opError("proxyconnect", errno("dial", syscall.ENETUNREACH)), backoff.ClassPermanent},
 		"proxy wants a password":     {errors.New("Proxy Authentication Required"), backoff.ClassPermanent},
 	})
@@ -67,7 +67,7 @@ func TestClassifyKnowsFailuresToConnect(t *testing.T) {
 
 func TestClassifyKnowsFailuresOfTLS(t *testing.T) {
 	requireClasses(t, errorClasses{
-		"TLS handshake timeout":   {handshakeTimeout{}, backoff.ClassUnsent},
+		"TLS handshake timeout":   {handshakeTimeout{}, backoff.ClassNotSent},
 		"certificate":             {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, backoff.ClassPermanent},
 		"certificate, wrong host": {inURL(x509.HostnameError{Certificate: new(x509.Certificate)}), backoff.ClassPermanent},
 		"no TLS":                  {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, backoff.ClassPermanent},
@@ -107,23 +107,23 @@ func TestClassifyKnowsConnectionsThatHTTP2GaveUp(t *testing.T) {
 	requireClasses(t, errorClasses{
 		"h2 lost":                          {errors.New("http2: client connection lost"), backoff.ClassRetryable},
 		"h2 closed":                        {errors.New("http2: client conn is closed"), backoff.ClassRetryable},
-		"h2 not usable":                    {errors.New("http2: client conn not usable"), backoff.ClassUnsent},
-		"h2 not established":               {errors.New("http2: client conn could not be established"), backoff.ClassUnsent},
-		"h2 nothing cached":                {errors.New("http2: no cached connection was available"), backoff.ClassUnsent},
-		"h2 goaway beyond the last stream": {errors.New("http2: Transport received Server's graceful shutdown GOAWAY"), backoff.ClassUnsent},
-		"h2 goaway with an error":          {errors.New("http2: Transport received GOAWAY from server ErrCode:INTERNAL_ERROR"), backoff.ClassUnsent},
+		"h2 not usable":                    {errors.New("http2: client conn not usable"), backoff.ClassNotSent},
+		"h2 not established":               {errors.New("http2: client conn could not be established"), backoff.ClassNotSent},
+		"h2 nothing cached":                {errors.New("http2: no cached connection was available"), backoff.ClassNotSent},
+		"h2 goaway beyond the last stream": {errors.New("http2: Transport received Server's graceful shutdown GOAWAY"), backoff.ClassNotSent},
+		"h2 goaway with an error":          {errors.New("http2: Transport received GOAWAY from server ErrCode:INTERNAL_ERROR"), backoff.ClassNotSent},
 		"h2 goaway, calm":                  {errors.New("http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM"), backoff.ClassThrottled},
 		"h2 goaway and closed":             {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug="x, ErrCode=ENHANCE_YOUR_CALM"`), backoff.ClassRetryable},
 		"h2 goaway and closed, calm":       {errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=ENHANCE_YOUR_CALM, debug=""`), backoff.ClassThrottled},
-		"h2 cannot retry goaway":           {errors.New("http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassUnsent},
-		"h2 cannot retry refused":          {errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassUnsent},
+		"h2 cannot retry goaway":           {errors.New("http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassNotSent},
+		"h2 cannot retry refused":          {errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written; define Request.GetBody to avoid this error"), backoff.ClassNotSent},
 		"h2 something else":                {errors.New("http2: frame too large"), backoff.ClassPermanent},
 	})
 }
 
 func TestClassifyKnowsStreamErrorsOfXNet(t *testing.T) {
 	requireClasses(t, errorClasses{
-		"x/net refused stream":         {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), backoff.ClassUnsent},
+		"x/net refused stream":         {errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer"), backoff.ClassNotSent},
 		"x/net internal error":         {errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), backoff.ClassRetryable},
 		"x/net calm":                   {errors.New("stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer"), backoff.ClassThrottled},
 		"x/net protocol error":         {errors.New("stream error: stream ID 1; PROTOCOL_ERROR; invalid header field"), backoff.ClassPermanent},
@@ -218,7 +218,7 @@ func TestClassifyKnowsWhatNetHTTPReturns(t *testing.T) {
 		url  string
 		want backoff.Class
 	}{
-		"refused":             {gone.URL, backoff.ClassUnsent},
+		"refused":             {gone.URL, backoff.ClassNotSent},
 		"reset":               {s.URL + "/reset", backoff.ClassRetryable},
 		"hangup":              {s.URL + "/hangup", backoff.ClassRetryable},
 		"header timeout":      {s.URL + "/stall", backoff.ClassRetryable},

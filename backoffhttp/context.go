@@ -76,7 +76,7 @@ func retried(ctx context.Context) bool {
 
 // Yield returns a [backoff.Idempotency] that leaves retrying to the caller where the
 // request that a call belongs to is a retry, as [Inbound] found: then only what provably
-// never reached a server (ClassUnsent) is sent again. Otherwise it is i; nil means
+// never reached a server (ClassNotSent) is sent again. Otherwise it is i; nil means
 // [backoff.Idempotent]. It is for policies; a [Transport] yields by itself.
 //
 // Of two loops around one another, of four attempts each, the inner one makes 4+1+1+1
@@ -87,7 +87,7 @@ func retried(ctx context.Context) bool {
 // Around [backoff.Keyed] the key must be in the context ([backoff.WithIdempotencyKey]),
 // because the policy does not make one; without it, nothing is repeated that may have
 // arrived.
-func Yield(i backoff.Idempotency) backoff.Idempotency {
+func YieldToCaller(i backoff.Idempotency) backoff.Idempotency {
 	if i == nil {
 		i = backoff.Idempotent
 	}
@@ -99,7 +99,7 @@ type yield struct{ backoff.Idempotency }
 // Repeatable implements [backoff.Idempotency].
 func (y yield) Repeatable(ctx context.Context, c backoff.Class) bool {
 	switch {
-	case c == backoff.ClassUnsent:
+	case c == backoff.ClassNotSent:
 	case retried(ctx), y.Idempotency == backoff.Keyed && backoff.IdempotencyKey(ctx) == "":
 		return false
 	}

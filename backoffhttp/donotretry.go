@@ -87,7 +87,7 @@ func outward(r *http.Request, err error) (status int, final bool) {
 		return http.StatusServiceUnavailable, true
 	case backoff.ClassThrottled:
 		return http.StatusTooManyRequests, false
-	case backoff.ClassRetryable, backoff.ClassUnsent:
+	case backoff.ClassRetryable, backoff.ClassNotSent:
 		return http.StatusServiceUnavailable, false
 	}
 	return http.StatusInternalServerError, false
@@ -110,8 +110,8 @@ func yielded(ctx context.Context, e *backoff.Error) bool {
 
 // hintOf returns how long err asks to wait.
 func hintOf(err error) time.Duration {
-	if gave, ok := errors.AsType[*backoff.Error](err); ok && gave.Hint > 0 {
-		return gave.Hint
+	if gave, ok := errors.AsType[*backoff.Error](err); ok && gave.RetryAfter() > 0 {
+		return gave.RetryAfter()
 	}
 	var speaks interface{ RetryAfter() time.Duration }
 	if errors.As(err, &speaks) {

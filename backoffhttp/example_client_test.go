@@ -142,8 +142,8 @@ func ExampleTransport_announce() {
 	policy := quick
 	policy.MaxAttempts = 2
 	client := &http.Client{Transport: &backoffhttp.Transport{
-		Policy:   policy,
-		Announce: func(u *url.URL) bool { return u.Hostname() == "127.0.0.1" },
+		Policy:    policy,
+		Propagate: func(u *url.URL) bool { return u.Hostname() == "127.0.0.1" },
 	}}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -216,10 +216,10 @@ func ExampleUpstream() {
 }
 
 // The loop inside makes one attempt where the loop around it is retrying.
-func ExampleYield() {
+func ExampleYieldToCaller() {
 	policy := backoff.Policy{
 		Schedule:    backoff.Constant(time.Millisecond),
-		Idempotency: backoffhttp.Yield(backoff.Idempotent),
+		Idempotency: backoffhttp.YieldToCaller(backoff.Idempotent),
 	}
 	h := backoffhttp.Inbound(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		attempts := 0

@@ -40,7 +40,7 @@ func fuzzOnce(t *testing.T, form backoffhttp.ResetForm, code int, header []strin
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(code, header...))
 		tr := over(w)
-		tr.HoldBack = true
+		tr.ShareRetryAfter = true
 		tr.RateLimits = []backoffhttp.RateLimit{{Remaining: "X-Ratelimit-Remaining", Reset: "X-Ratelimit-Reset", Form: form}}
 		began := time.Now()
 		for range 2 {
@@ -51,8 +51,8 @@ func fuzzOnce(t *testing.T, form backoffhttp.ResetForm, code int, header []strin
 			if resp.StatusCode != code {
 				t.Errorf("got status %d, want %d", resp.StatusCode, code)
 			}
-			if gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp)); ok && gave.Hint < 0 {
-				t.Errorf("a hint of %v", gave.Hint)
+			if gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp)); ok && gave.RetryAfter() < 0 {
+				t.Errorf("a hint of %v", gave.RetryAfter())
 			}
 			io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
@@ -60,7 +60,7 @@ func fuzzOnce(t *testing.T, form backoffhttp.ResetForm, code int, header []strin
 		if w.requests() > 8 {
 			t.Errorf("%d requests", w.requests())
 		}
-		if d := time.Since(began); d > 8*6*time.Minute { // MaxHint, and a tenth of it
+		if d := time.Since(began); d > 8*6*time.Minute { // MaxRetryAfter, and a tenth of it
 			t.Errorf("waited %v", d)
 		}
 		for _, wait := range w.waits() {

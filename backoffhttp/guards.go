@@ -18,7 +18,7 @@ type guards struct {
 
 	budget  backoff.Budget
 	breaker *backoff.Breaker
-	gate    *gate // nil unless HoldBack
+	gate    *gate // nil unless ShareRetryAfter
 
 	policy backoff.Policy // the Transport's, with these, for what is idempotent
 	once   backoff.Policy // the same for what is not
@@ -41,7 +41,7 @@ func (g *guards) carrier(p backoff.Policy, classify backoff.Classifier) *backoff
 		p.Budget = g.budget
 	}
 	if g.gate != nil {
-		p.Budget = backoff.All(p.Budget, g.gate)
+		p.Budget = backoff.JoinBudgets(p.Budget, g.gate)
 	}
 	return &p
 }
@@ -72,7 +72,7 @@ func (t *Transport) look(u *url.URL) *guards {
 	if !t.Unguarded {
 		g.budget, g.breaker = t.budgets().For(key), t.breakers().For(key)
 	}
-	if t.HoldBack {
+	if t.ShareRetryAfter {
 		g.gate = t.hosts.gates.Get(key)
 	}
 	g.policy = *g.carrier(t.Policy, t.classify)
@@ -85,7 +85,7 @@ func (t *Transport) look(u *url.URL) *guards {
 // plain reports whether requests are sent as they are, unless they fail.
 func (t *Transport) plain() bool {
 	return t.Policy.AttemptTimeout == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
-		t.Inspect == nil && t.Announce == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.HoldBack
+		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 
 // undemanding reports whether a policy wants to be asked only after a failure. A

@@ -153,7 +153,7 @@ func TestAPolicysBudgetStandsInForThatOfTheHost(t *testing.T) {
 func TestHoldBackWorksWithoutOtherGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503, "Retry-After", "1"), answer(200))
-		tr := &backoffhttp.Transport{Base: w, Unguarded: true, HoldBack: true, Policy: steady()}
+		tr := &backoffhttp.Transport{Base: w, Unguarded: true, ShareRetryAfter: true, Policy: steady()}
 		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
 		require.GreaterOrEqual(t, w.waits()[0], time.Second)
 	})
@@ -176,7 +176,7 @@ func TestARetryOnBehalfOfARetryIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503), answer(200))
 		tr := over(w)
-		tr.Announce = everywhere
+		tr.Propagate = everywhere
 		arriving("3", func(r *http.Request) {
 			ctx := backoffhttp.WithRetry(r.Context(), func(p *backoff.Policy) {
 				p.MaxAttempts, p.Idempotency = 2, backoff.AlwaysRetry

@@ -20,7 +20,7 @@ const maxAWSHint = 5 * time.Second * 10 / 11
 // past is 0, and where a header comes in several lines the longest one stands. Dates
 // are compared with the local clock. It looks at the header only: whether the status is
 // one to be retried is another question, and how much is too much is
-// [backoff.Policy.MaxHint]'s.
+// [backoff.Policy.MaxRetryAfter]'s.
 //
 // x-amz-retry-after, in milliseconds, counts up to 4.5 s, so that the wait, the
 // policy's own coming on top of it, is at most 5 s longer than that, which is where the
@@ -87,9 +87,9 @@ func signalled(err error, e *StatusError) error {
 		if Classify(e) == backoff.ClassPermanent { // a declined card says nothing of the server
 			return backoff.Permanent(err)
 		}
-		return backoff.Mark(err, backoff.ClassOverloaded)
+		return backoff.WithClass(err, backoff.ClassOverloaded)
 	case invite:
-		return backoff.Mark(err, inviteClass(e))
+		return backoff.WithClass(err, inviteClass(e))
 	}
 	return err
 }

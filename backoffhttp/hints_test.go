@@ -108,7 +108,7 @@ func TestAShortHintDoesNotShortenTheWait(t *testing.T) {
 	})
 }
 
-// Decision 31: longer than MaxHint ends the call, with the answer and the hint.
+// Decision 31: longer than MaxRetryAfter ends the call, with the answer and the hint.
 func TestAHintBeyondMaxHintEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(429, "Retry-After", "86400"))
@@ -117,7 +117,7 @@ func TestAHintBeyondMaxHintEndsTheCall(t *testing.T) {
 		require.Equal(t, 429, resp.StatusCode)
 		require.Zero(t, time.Since(began))
 		gave, _ := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
-		require.Equal(t, 24*time.Hour, gave.Hint)
+		require.Equal(t, 24*time.Hour, gave.RetryAfter())
 	})
 }
 
@@ -209,7 +209,7 @@ func TestHoldBackHeedsHintsOfSuccessfulAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "Retry-After", "10"), answer(200))
 		tr := over(w)
-		tr.HoldBack = true
+		tr.ShareRetryAfter = true
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		roundTrip(t, tr, newRequest(t, "GET", "http://b.test/", nil))
 		require.Equal(t, []time.Duration{0}, w.waits(), "other hosts do not wait")
@@ -225,7 +225,7 @@ func TestHoldBackIsForAllCallsToTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(429, "Retry-After", "5"), answer(200))
 		tr := over(w)
-		tr.HoldBack = true
+		tr.ShareRetryAfter = true
 		go tr.RoundTrip(newRequest(t, "GET", "http://a.test/first", nil))
 		synctest.Wait()
 		began := time.Now()
@@ -239,7 +239,7 @@ func TestHoldBackEndsCallsThatCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "Retry-After", "10"))
 		tr := over(w)
-		tr.HoldBack = true
+		tr.ShareRetryAfter = true
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -254,7 +254,7 @@ func TestHoldBackIgnoresHintsBeyondMaxHint(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWire(answer(200, "Retry-After", hint), answer(200))
 			tr := over(w)
-			tr.HoldBack = true
+			tr.ShareRetryAfter = true
 			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 			require.GreaterOrEqual(t, w.waits()[0], wait)
@@ -264,7 +264,7 @@ func TestHoldBackIgnoresHintsBeyondMaxHint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "Retry-After", "3000"), answer(200, "Retry-After", "1"), answer(200))
 		tr := over(w)
-		tr.HoldBack, tr.Policy.MaxHint = true, -1
+		tr.ShareRetryAfter, tr.Policy.MaxRetryAfter = true, -1
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		require.GreaterOrEqual(t, w.waits()[0], 3000*time.Second)

@@ -225,7 +225,7 @@ func TestHTTP2GoAwayWithABodyThatIsGone(t *testing.T) {
 		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
 		_, err := over(base).RoundTrip(newRequest(t, "PUT", "http://a.test/", stream("charge")))
 		require.ErrorContains(t, err, "define Request.GetBody")
-		require.Equal(t, backoff.ClassUnsent, backoffhttp.Classify(err), "whoever can make the body again may")
+		require.Equal(t, backoff.ClassNotSent, backoffhttp.Classify(err), "whoever can make the body again may")
 		require.Equal(t, 1, s.requests)
 	})
 }

@@ -142,7 +142,7 @@ func FuzzInbound(f *testing.F) {
 func TestRow38YieldLeavesRetriesToACallerWhoRetries(t *testing.T) {
 	for attempt, want := range map[string]int{"": 4, "1": 4, "2": 1, "3": 1} {
 		calls := 0
-		policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoffhttp.Yield(nil)}
+		policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoffhttp.YieldToCaller(nil)}
 		h := backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
 			err := policy.Do(r.Context(), func(context.Context) error { calls++; return io.ErrUnexpectedEOF })
 			backoffhttp.WriteError(w, r, err)
@@ -210,10 +210,10 @@ func TestRow38WhoYieldsStillSendsAKey(t *testing.T) {
 func TestYieldStillSendsAgainWhatWasNeverSent(t *testing.T) {
 	h := backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
 		for class, want := range map[backoff.Class]bool{
-			backoff.ClassUnsent: true, backoff.ClassRetryable: false, backoff.ClassThrottled: false, backoff.ClassUnknown: false,
+			backoff.ClassNotSent: true, backoff.ClassRetryable: false, backoff.ClassThrottled: false, backoff.ClassUnknown: false,
 		} {
-			require.Equal(t, want, backoffhttp.Yield(backoff.Idempotent).Repeatable(r.Context(), class))
-			require.False(t, backoffhttp.Yield(backoff.NeverRetry).Repeatable(r.Context(), class))
+			require.Equal(t, want, backoffhttp.YieldToCaller(backoff.Idempotent).Repeatable(r.Context(), class))
+			require.False(t, backoffhttp.YieldToCaller(backoff.NeverRetry).Repeatable(r.Context(), class))
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}))
@@ -221,8 +221,8 @@ func TestYieldStillSendsAgainWhatWasNeverSent(t *testing.T) {
 }
 
 func TestYieldAroundKeyedWantsAKey(t *testing.T) {
-	y := backoffhttp.Yield(backoff.Keyed)
+	y := backoffhttp.YieldToCaller(backoff.Keyed)
 	require.False(t, y.Repeatable(t.Context(), backoff.ClassRetryable))
-	require.True(t, y.Repeatable(t.Context(), backoff.ClassUnsent))
+	require.True(t, y.Repeatable(t.Context(), backoff.ClassNotSent))
 	require.True(t, y.Repeatable(backoff.WithIdempotencyKey(t.Context(), "k"), backoff.ClassRetryable))
 }

@@ -139,7 +139,7 @@ func TestRetryablehttp215TheBodyMayBeInspected(t *testing.T) {
 		tr.Inspect = func(resp *http.Response) error {
 			body, _ := io.ReadAll(resp.Body)
 			if bytes.Contains(body, []byte("retry_in_ms")) {
-				return backoff.RetryAfter(backoff.Mark(errors.New("busy"), backoff.ClassThrottled), 5*time.Second)
+				return backoff.RetryAfter(backoff.WithClass(errors.New("busy"), backoff.ClassThrottled), 5*time.Second)
 			}
 			return nil
 		}
@@ -205,7 +205,7 @@ func TestFailsafeRetryAfterFormsAndBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(429, "Retry-After", "99999999999"))
 		tr := over(w)
-		tr.Policy.MaxHint = 30 * time.Second
+		tr.Policy.MaxRetryAfter = 30 * time.Second
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		require.Equal(t, 1, w.requests())
 	})

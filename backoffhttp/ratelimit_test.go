@@ -92,7 +92,7 @@ func TestHoldBackHeedsLimitsBeforeTheyAreBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "RateLimit-Remaining", "0", "RateLimit-Reset", "60"), answer(200))
 		tr := over(w)
-		tr.HoldBack, tr.RateLimits = true, backoffhttp.DraftLimits
+		tr.ShareRetryAfter, tr.RateLimits = true, backoffhttp.DraftLimits
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		require.GreaterOrEqual(t, w.waits()[0], time.Minute)

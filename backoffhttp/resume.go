@@ -191,7 +191,7 @@ type building struct {
 // Reserve implements [backoff.Budget].
 func (b building) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	if b.on.moved {
-		a.Kind = backoff.KindFirst
+		a.Kind = backoff.AttemptFirst
 	}
 	return b.Budget.Reserve(a)
 }

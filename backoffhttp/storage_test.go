@@ -393,7 +393,7 @@ func TestConditionsAreLookedForWhenTheyAreNeeded(t *testing.T) {
 		}
 		i := table.Idempotency(req)
 		require.Equal(t, c.want, i.Repeatable(t.Context(), backoff.ClassRetryable), "%+v", c)
-		require.True(t, i.Repeatable(t.Context(), backoff.ClassUnsent))
+		require.True(t, i.Repeatable(t.Context(), backoff.ClassNotSent))
 	}
 	gone := newRequest(t, "PATCH", "http://a.test/users/7", stream(`{"etag":"v"}`))
 	require.False(t, table.Idempotency(gone).Repeatable(t.Context(), backoff.ClassRetryable), "a body that can be read once is not read")

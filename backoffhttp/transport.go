@@ -104,11 +104,11 @@ type Transport struct {
 	// Announce says which hosts may be told the number of the attempt (Backoff-Attempt)
 	// and the time left (Backoff-Deadline-Ms), for their own loops to act on. Under a
 	// request that is itself a retry the number goes on from there. nil means none.
-	Announce func(*url.URL) bool
-	// HoldBack makes hints count for all requests to the host, the first attempts of
-	// other calls included, and hints with successful answers too. Those beyond MaxHint
+	Propagate func(*url.URL) bool
+	// ShareRetryAfter makes hints count for all requests to the host, the first attempts of
+	// other calls included, and hints with successful answers too. Those beyond MaxRetryAfter
 	// are ignored.
-	HoldBack bool
+	ShareRetryAfter bool
 
 	// Budgets and Breakers are the guards of each host, by keys such as
 	// "https://example.com", to be shared, watched, or set up otherwise. nil means the

@@ -66,7 +66,7 @@ func TestTheAnswerIsReturnedWhateverEndsTheCall(t *testing.T) {
 	}{
 		"attempts":       {backoff.Policy{MaxAttempts: 2}, "GET", answer(503), backoff.ReasonAttempts},
 		"elapsed":        {backoff.Policy{MaxElapsed: time.Millisecond, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}, "GET", answer(503), backoff.ReasonElapsed},
-		"hint":           {backoff.Policy{}, "GET", answer(503, "Retry-After", "301"), backoff.ReasonHint},
+		"hint":           {backoff.Policy{}, "GET", answer(503, "Retry-After", "301"), backoff.ReasonRetryAfter},
 		"not idempotent": {backoff.Policy{}, "POST", answer(503), backoff.ReasonNotIdempotent},
 		"overloaded":     {backoff.Policy{}, "GET", answer(503, "X-Should-Retry", "false"), backoff.ReasonOverloaded},
 		"budget":         {backoff.Policy{Budget: refusing{}}, "GET", answer(503), backoff.ReasonBudget},
@@ -91,7 +91,7 @@ func TestTheAnswerIsReturnedWhateverEndsTheCall(t *testing.T) {
 type refusing struct{}
 
 func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{}, 0, a.Kind == backoff.KindFirst
+	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptFirst
 }
 func (refusing) Done(backoff.Ticket, backoff.Outcome) {}
 
@@ -172,7 +172,7 @@ func TestTheCallersRequestIsNotChanged(t *testing.T) {
 		tr := over(w)
 		tr.Policy.Idempotency = backoff.Keyed
 		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
-		tr.Announce = everywhere
+		tr.Propagate = everywhere
 		tr.Resume = true
 		req := newRequest(t, "POST", "http://a.test/x?y=z", strings.NewReader("content"))
 		req.Header.Set("X-Own", "kept")
@@ -248,7 +248,7 @@ func TestInspectMakesFailuresOfAnswers(t *testing.T) {
 			body, err := io.ReadAll(resp.Body)
 			resp.Body = io.NopCloser(strings.NewReader(string(body)))
 			if strings.HasPrefix(string(body), "<Error>") {
-				return backoff.Mark(errors.New("error in a 200"), backoff.ClassRetryable)
+				return backoff.WithClass(errors.New("error in a 200"), backoff.ClassRetryable)
 			}
 			return err
 		}

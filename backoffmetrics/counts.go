@@ -94,6 +94,6 @@ func (m *Metrics) read() []counts {
 
 // inVain are the reasons to give up on a failure that might have passed.
 var inVain = [reasons]bool{
-	backoff.ReasonAttempts: true, backoff.ReasonElapsed: true, backoff.ReasonHint: true,
+	backoff.ReasonAttempts: true, backoff.ReasonElapsed: true, backoff.ReasonRetryAfter: true,
 	backoff.ReasonDeadline: true, backoff.ReasonOverloaded: true, backoff.ReasonBudget: true,
 }

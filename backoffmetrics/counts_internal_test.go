@@ -23,7 +23,7 @@ func TestCallsInVainAreThoseOfTheAlerts(t *testing.T) {
 			names = append(names, reason.String())
 		}
 	}
-	require.Equal(t, "attempts|elapsed|hint|deadline|overloaded|budget", strings.Join(names, "|"))
+	require.Equal(t, "attempts|elapsed|retry after|deadline|overloaded|budget", strings.Join(names, "|"))
 	alerts, err := os.ReadFile("../contrib/dashboards/alerts.yaml")
 	require.NoError(t, err)
 	selector := `backoff_failures_total{reason=~"` + strings.Join(names, "|") + `"}`

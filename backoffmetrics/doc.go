@@ -26,7 +26,7 @@
 //	backoff_wait_seconds{operation}                   histogram of what that became by jitter and hints
 //	backoff_slept_seconds{operation}                  histogram of what was really slept
 //	backoff_hedges_total{operation,result}            hedges sent: won, lost; by calls, this is the extra load
-//	backoff_reconnects_total{operation}               runs under Policy.Keep that ended and were followed by another
+//	backoff_reconnects_total{operation}               runs under Policy.Supervise that ended and were followed by another
 //	backoff_breaker_state{breaker,state}              1 for the state that the breaker is in: closed, open, half-open
 //	backoff_breaker_transitions_total{breaker,from,to,trigger}
 //	backoff_breaker_refusals_total{breaker}           calls that the breaker refused
@@ -36,6 +36,6 @@
 //
 // Series by class, reason, trigger and result begin when they are first counted, the others
 // with the operation. A breaker appears with its first change of state or refusal, as a
-// closed one has nothing to tell. Runs under Policy.Keep are reconnects, not attempts, but
+// closed one has nothing to tell. Runs under Policy.Supervise are reconnects, not attempts, but
 // for the last one: a loop that lives for days would drown the calls.
 package backoffmetrics

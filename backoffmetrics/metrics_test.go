@@ -24,7 +24,7 @@ import (
 	"github.com/gobackoff/backoff/backoffmetrics"
 )
 
-var errDown = backoff.Mark(errors.New("down"), backoff.ClassRetryable)
+var errDown = backoff.WithClass(errors.New("down"), backoff.ClassRetryable)
 
 // scrape returns what Prometheus would get, by series.
 func scrape(t *testing.T, m *backoffmetrics.Metrics) map[string]float64 {
@@ -157,7 +157,7 @@ func TestRow74JitterIsSeenToSpread(t *testing.T) {
 func TestRow74ABreakerIsKnownByItsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
-		b := &backoff.Breaker{Name: "search", Observer: m.Observe, Streak: 2, StreakSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		b := &backoff.Breaker{Name: "search", Observer: m.Observe, ConsecutiveFailures: 2, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 		is := func(closed, open, halfOpen float64) {
 			t.Helper()
 			requireSeries(t, &m, map[string]float64{
@@ -177,7 +177,7 @@ func TestRow74ABreakerIsKnownByItsEvents(t *testing.T) {
 		require.NoError(t, b.Do(t.Context(), failing(0)))
 		is(1, 0, 0)
 		requireSeries(t, &m, map[string]float64{
-			`backoff_breaker_transitions_total{breaker="search",from="closed",to="open",trigger="streak"}`:     1,
+			`backoff_breaker_transitions_total{breaker="search",from="closed",to="open",trigger="consecutive"}`:     1,
 			`backoff_breaker_transitions_total{breaker="search",from="open",to="half-open",trigger="time"}`:    1,
 			`backoff_breaker_transitions_total{breaker="search",from="half-open",to="closed",trigger="probe"}`: 1,
 			`backoff_breaker_refusals_total{breaker="search"}`:                                                 1,
@@ -231,7 +231,7 @@ func TestRefusalsAreCountedByWhatWasRefused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		loop := &backoff.Policy{Name: "run", Observer: m.Observe, Schedule: backoff.Constant(40 * time.Second), Jitter: backoff.NoJitter, Budget: refusing{2}}
-		require.Error(t, loop.Keep(ctx, failing(9)))
+		require.Error(t, loop.Supervise(ctx, failing(9)))
 		for _, what := range []string{"call", "retry", "hedge", "run"} {
 			for _, of := range []string{"call", "retry", "hedge", "run"} {
 				want := 0.0
@@ -283,7 +283,7 @@ func TestReconnectsAreNoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
 		p := &backoff.Policy{Name: "feed", Observer: m.Observe, MaxAttempts: 4}
-		require.Error(t, p.Keep(t.Context(), failing(9)))
+		require.Error(t, p.Supervise(t.Context(), failing(9)))
 		requireSeries(t, &m, map[string]float64{
 			`backoff_reconnects_total{operation="feed"}`:                 3,
 			`backoff_attempts_total{operation="feed"}`:                   1,
@@ -345,7 +345,7 @@ func TestRow76NothingOfAResponseBecomesASeries(t *testing.T) {
 	var m backoffmetrics.Metrics
 	header := map[string][]string{"X-Amzn-Requestid": {"secret-1"}}
 	heard := 0
-	count := backoff.Observers(m.Observe, func(_ context.Context, e backoff.Event) {
+	count := backoff.JoinObservers(m.Observe, func(_ context.Context, e backoff.Event) {
 		if e.Header["X-Amzn-Requestid"] != nil {
 			heard++
 		}

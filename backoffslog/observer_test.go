@@ -160,7 +160,7 @@ func TestABreakerTellsFromToAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		b := &backoff.Breaker{
-			Name: "search", Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, Successes: 1,
+			Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, ProbeSuccesses: 1,
 			Observer: backoffslog.New(j.logger(), nil),
 		}
 		require.Error(t, b.Do(t.Context(), failing(errBoom)))
@@ -170,7 +170,7 @@ func TestABreakerTellsFromToAndWhy(t *testing.T) {
 		synctest.Wait()
 		require.ElementsMatch(t, []map[string]any{
 			{
-				"level": "WARN", "msg": "transition", "operation": "search", "from": "closed", "to": "open", "trigger": "streak",
+				"level": "WARN", "msg": "transition", "operation": "search", "from": "closed", "to": "open", "trigger": "consecutive",
 				"generation": 1.0, "retry_after": float64(time.Minute), "error": "boom", "error_type": "*errors.errorString",
 			},
 			{
@@ -205,7 +205,7 @@ func TestAReconnectIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		policy := backoff.Policy{Name: "watch", Observer: backoffslog.New(j.logger(), nil)}
-		require.Error(t, policy.Keep(t.Context(), failing(errBoom, backoff.Permanent(errBoom))))
+		require.Error(t, policy.Supervise(t.Context(), failing(errBoom, backoff.Permanent(errBoom))))
 		records := j.records(t)
 		require.Len(t, records, 2)
 		require.Equal(t, "reconnect", records[0]["msg"])

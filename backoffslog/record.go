@@ -78,8 +78,8 @@ func addTimes(r *slog.Record, e *backoff.Event) {
 	if again || e.Slept > 0 {
 		r.AddAttrs(slog.Duration("slept", e.Slept))
 	}
-	if e.Hint > 0 {
-		r.AddAttrs(slog.Duration("hint", e.Hint))
+	if e.RetryAfter > 0 {
+		r.AddAttrs(slog.Duration("hint", e.RetryAfter))
 	}
 	if e.Elapsed > 0 {
 		r.AddAttrs(slog.Duration("elapsed", e.Elapsed))

@@ -45,7 +45,7 @@ func Classify(err error) backoff.Class {
 //		return 0
 //	})
 //
-// Numbers that say that the statement was rolled back are ClassUnsent, which [Tx] trusts of a COMMIT too, from a policy's Classify: 1213 (deadlock), 1205 (lock
+// Numbers that say that the statement was rolled back are ClassNotSent, which [Tx] trusts of a COMMIT too, from a policy's Classify: 1213 (deadlock), 1205 (lock
 // wait timeout), 1020 (record has changed), 3101 (rolled back by replication). Retryable: 1053,
 // 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the connection is lost), 2002 and 2003 (it was not
 // made). Throttled: 1040 and 1203 (too many connections). All others are ClassPermanent. For 0 the
@@ -79,7 +79,7 @@ func numberClass(number uint16) backoff.Class {
 	case 0:
 		return backoff.ClassUnknown
 	case 1213, 1205, 1020, 3101:
-		return backoff.ClassUnsent
+		return backoff.ClassNotSent
 	case 1053, 1158, 1159, 1160, 1161, 1927, 4031, 2002, 2003, 2006, 2013, 2055:
 		return backoff.ClassRetryable
 	case 1040, 1203:
@@ -92,7 +92,7 @@ func numberClass(number uint16) backoff.Class {
 // word does. ErrBadConn does not, see Classify; nor does SafeToRetry() of pgx 5.12, which
 // also says true to "conn closed" where the connection broke while it waited for the answer.
 func (c *call) refused(err error) bool {
-	if c.hook != nil && c.hook(err) == backoff.ClassUnsent {
+	if c.hook != nil && c.hook(err) == backoff.ClassNotSent {
 		return true
 	}
 	e, ok := errors.AsType[interface {

@@ -35,7 +35,7 @@ var (
 // What is tried again, whether the failure is of BEGIN, of a statement, or of COMMIT, is what [Classify] and the
 // policy's own Classify, which is asked first, know to be transient. Everything else is final: an error that
 // nobody knows rolls back and comes back as it is, marked [backoff.Permanent]. So does an error of
-// fn's own, unless it is marked otherwise ([backoff.Mark]). When the policy gives up, the error is a
+// fn's own, unless it is marked otherwise ([backoff.WithClass]). When the policy gives up, the error is a
 // [*backoff.Error], which matches the last error.
 //
 // Up to its COMMIT a transaction that fails has had no effect, and is repeated even under
@@ -103,7 +103,7 @@ func (c *call) Repeatable(ctx context.Context, class backoff.Class) bool {
 	if c.unknown {
 		return c.declared != nil && c.declared.Repeatable(ctx, max(class, backoff.ClassRetryable))
 	}
-	return c.declared == nil || c.declared.Repeatable(ctx, backoff.ClassUnsent)
+	return c.declared == nil || c.declared.Repeatable(ctx, backoff.ClassNotSent)
 }
 
 func (c *call) classify(err error) backoff.Class {

@@ -322,7 +322,7 @@ func TestClassify(t *testing.T) {
 		state("53300"):        backoff.ClassThrottled,
 		state("57014"):        backoff.ClassPermanent,
 		driver.ErrBadConn:     backoff.ClassRetryable,
-		syscall.ECONNREFUSED:  backoff.ClassUnsent,
+		syscall.ECONNREFUSED:  backoff.ClassNotSent,
 	} {
 		require.Equal(t, class, backoffsql.Classify(err), "%v", err)
 	}

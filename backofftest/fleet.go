@@ -29,7 +29,7 @@ func member(p probe, s fleet.Store) *process {
 		probe:  p,
 		client: client,
 		breaker: &backoff.Breaker{
-			Name: p.key, Shared: client, Streak: 3, StreakSpan: -1, FailureRate: -1,
+			Name: p.key, Shared: client, ConsecutiveFailures: 3, ConsecutiveSpan: -1, FailureRate: -1,
 			OpenFor: backoff.Constant(short), Jitter: backoff.NoJitter,
 		},
 		down:  new(atomic.Bool),

@@ -150,7 +150,7 @@ func checkBudget(open func() backoff.Budget) error {
 }
 
 func retry(now time.Time) backoff.Attempt {
-	return backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Class: backoff.ClassRetryable, Now: now}
+	return backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable, Now: now}
 }
 
 // draw asks for retries, of which no end is ever told, and returns how many were granted.
@@ -167,7 +167,7 @@ func draw(b backoff.Budget, now time.Time, callers int) (granted int, err error)
 			case t != (backoff.Ticket{t[0]}):
 				return errors.New("a ticket holds more than its first word: the others are lost within All")
 			}
-			if d, ok := b.(backoff.Departures); ok && !d.Depart(t) {
+			if d, ok := b.(backoff.Confirmer); ok && !d.Confirm(t) {
 				b.Done(t, backoff.OutcomeNotSent)
 				continue
 			}

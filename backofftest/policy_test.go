@@ -125,7 +125,7 @@ type tokens struct {
 func (b *tokens) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
 	switch b.fault {
 	case "blocks":
-		if a.Kind == backoff.KindRetry {
+		if a.Kind == backoff.AttemptRetry {
 			select {}
 		}
 	case "negative wait":

@@ -16,7 +16,7 @@ import (
 // with them; first attempts are never refused. It is best joined with one that looks at
 // this process alone:
 //
-//	var budget = backoff.All(&backoff.RetryBudget{}, &fleet.Budget{Client: hub, Name: "search", Allowance: 200})
+//	var budget = backoff.JoinBudgets(&backoff.RetryBudget{}, &fleet.Budget{Client: hub, Name: "search", Allowance: 200})
 //
 // The bound: as long as the store answers, all processes together make at most Allowance
 // retries, and one Block each, in any interval of length Window. What a process does not
@@ -93,7 +93,7 @@ const (
 
 // Reserve implements [backoff.Budget].
 func (b *Budget) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
-	if a.Kind == backoff.KindFirst || b.Allowance < 0 {
+	if a.Kind == backoff.AttemptFirst || b.Allowance < 0 {
 		return t, 0, true
 	}
 	b.mu.Lock()
@@ -164,9 +164,9 @@ func (b *Budget) settle(ticket uint64) bool {
 	return true
 }
 
-// Depart implements [backoff.Departures]. A retry that was granted on credit needs its
+// Depart implements [backoff.Confirmer]. A retry that was granted on credit needs its
 // token now.
-func (b *Budget) Depart(t backoff.Ticket) bool {
+func (b *Budget) Confirm(t backoff.Ticket) bool {
 	if t[0]&onCredit == 0 {
 		return true
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-var retry = backoff.Attempt{Number: 2, Kind: backoff.KindRetry}
+var retry = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
 
 // budget returns one of 20 per 10 s, in blocks of 5.
 func budget(s fleet.Store) *fleet.Budget {
@@ -37,7 +37,7 @@ func spend(b *fleet.Budget, n int) (made int) {
 			panic("a budget that waits")
 		}
 		time.Sleep(10 * time.Millisecond) // the backoff
-		if !b.Depart(t) {
+		if !b.Confirm(t) {
 			b.Done(t, backoff.OutcomeNotSent)
 			continue
 		}
@@ -363,7 +363,7 @@ func TestABudgetWorksUnderAPolicyAndBesideAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget(new(fleet.Memory))
 		b.Allowance = 1
-		p := backoff.Policy{Budget: backoff.All(&backoff.RetryBudget{Floor: 10}, b)}
+		p := backoff.Policy{Budget: backoff.JoinBudgets(&backoff.RetryBudget{Floor: 10}, b)}
 		attempts := 0
 		err := p.Do(t.Context(), func(context.Context) error { attempts++; return errDown })
 		require.ErrorIs(t, err, backoff.ErrBudget)

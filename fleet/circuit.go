@@ -125,7 +125,7 @@ func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (hint backoff.Shar
 		return hold, nil, false
 	}
 	if !now.Before(e.nextAsk) {
-		e.errands.lease, asks = min(q.Lease, forever)+e.detour(), true
+		e.errands.lease, asks = min(q.ProbeTimeout, forever)+e.detour(), true
 		e.run()
 	}
 	return hold, e.done, asks

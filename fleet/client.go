@@ -271,12 +271,12 @@ func (c *Client) open() {
 	c.id = rand.Text()
 	if c.guard = c.Guard; c.guard == nil {
 		c.guard = &backoff.Breaker{
-			Name:       "fleet store",
-			Streak:     3,
-			StreakSpan: -1,
-			OpenFor:    backoff.Exponential{Initial: time.Second, Max: 30 * time.Second},
-			Successes:  1,
-			Classify:   func(error) backoff.Class { return backoff.ClassRetryable },
+			Name:                "fleet store",
+			ConsecutiveFailures: 3,
+			ConsecutiveSpan:     -1,
+			OpenFor:             backoff.Exponential{Initial: time.Second, Max: 30 * time.Second},
+			ProbeSuccesses:      1,
+			Classify:            func(error) backoff.Class { return backoff.ClassRetryable },
 		}
 	}
 }

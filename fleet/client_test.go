@@ -22,7 +22,7 @@ var errDown = errors.New("down")
 
 // breaker returns one that opens at the third failure in a row, for exactly 5, 10, 20 s.
 func breaker(hub *fleet.Client) *backoff.Breaker {
-	return &backoff.Breaker{Name: "db", Shared: hub, Streak: 3, StreakSpan: -1, Jitter: backoff.NoJitter}
+	return &backoff.Breaker{Name: "db", Shared: hub, ConsecutiveFailures: 3, ConsecutiveSpan: -1, Jitter: backoff.NoJitter}
 }
 
 // call makes n calls, and returns how many were admitted.
@@ -298,7 +298,7 @@ func TestAFleetHearsOfAProbeThatTookLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
 		b := breaker(&fleet.Client{Store: store, Quorum: -1})
-		b.Successes = 1
+		b.ProbeSuccesses = 1
 		call(t, b, 3, errDown)
 		time.Sleep(5 * time.Second)
 		require.NoError(t, b.Do(t.Context(), func(context.Context) error {
@@ -428,7 +428,7 @@ type crasher struct{ fleet.Store }
 
 func TestAStoreThatPanicsHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		guard := &backoff.Breaker{Streak: 3, StreakSpan: -1}
+		guard := &backoff.Breaker{ConsecutiveFailures: 3, ConsecutiveSpan: -1}
 		b := breaker(&fleet.Client{Store: crasher{}, Guard: guard})
 		require.Equal(t, 100, steady(t, b, 10*time.Second, nil))
 		require.NotEqual(t, backoff.StateClosed, guard.State())

@@ -19,7 +19,7 @@ func ExampleClient() {
 
 	for range 2 {
 		hub := &fleet.Client{Store: store}
-		breaker := backoff.Breaker{Name: "search", Shared: hub, StreakSpan: -1}
+		breaker := backoff.Breaker{Name: "search", Shared: hub, ConsecutiveSpan: -1}
 		for range 5 {
 			_ = breaker.Do(ctx, down)
 		}
@@ -40,7 +40,7 @@ func ExampleBudget() {
 		MaxAttempts: 10,
 		Schedule:    backoff.Constant(20 * time.Millisecond),
 		Jitter:      backoff.NoJitter,
-		Budget: backoff.All(
+		Budget: backoff.JoinBudgets(
 			&backoff.RetryBudget{Floor: 10},
 			&fleet.Budget{Client: hub, Name: "search", Allowance: 1, Block: 1},
 		),

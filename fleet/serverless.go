@@ -37,7 +37,7 @@ func Serverless(store Store) *Client {
 // It opens when three attempts in a row have failed, however quickly, and one that
 // succeeds closes the circuit of the fleet. A nil hub means none.
 func ServerlessBreaker(name string, hub *Client) *backoff.Breaker {
-	b := &backoff.Breaker{Name: name, Streak: ServerlessStreak, StreakSpan: -1, Successes: 1}
+	b := &backoff.Breaker{Name: name, ConsecutiveFailures: ServerlessStreak, ConsecutiveSpan: -1, ProbeSuccesses: 1}
 	if hub != nil {
 		b.Shared = hub
 	}

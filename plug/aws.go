@@ -42,13 +42,13 @@ type awsRetry struct {
 //
 // or, for one client, func(o *s3.Options) { o.Retryer = retryer }.
 //
-// Unlike the SDK's own, it obeys Retry-After, within p.MaxHint, and gives up at once
+// Unlike the SDK's own, it obeys Retry-After, within p.MaxRetryAfter, and gives up at once
 // where the wait would pass the context's deadline; its errors are then final to the policies
 // around it. It retries what p.Classify, or [backoff.DefaultClassifier], knows to be
 // transient, and 429 whatever the code; an error of which nothing is known is not retried. What
 // a [backoff.Policy] inside the transport gave up on is not either: 3 attempts, not 3 times 4.
 //
-// MaxAttempts, Schedule, Jitter, MaxDelay, MaxHint, Classify, Idempotency and Budget hold. The
+// MaxAttempts, Schedule, Jitter, MaxDelay, MaxRetryAfter, Classify, Idempotency and Budget hold. The
 // shape has no place for MaxElapsed and AttemptTimeout (use the context and the
 // HTTP client), nor for Observer and a jitter's memory of the wait before.
 //
@@ -81,7 +81,7 @@ func (r *AWSRetryer) IsErrorRetryable(err error) bool {
 func (r *AWSRetryer) MaxAttempts() int { return max(0, r.attempts()) }
 
 // RetryDelay implements aws.Retryer. It fails, with a [*backoff.Error], where the delay
-// would pass the deadline of the call, or the server asks for more than MaxHint.
+// would pass the deadline of the call, or the server asks for more than MaxRetryAfter.
 func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	t := r.look(err)
 	if r.err != nil {
@@ -91,7 +91,7 @@ func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	gave := &backoff.Error{Name: r.policy.Name, Attempts: max(attempt, 1), Last: err}
 	switch {
 	case !again:
-		gave.Reason = backoff.ReasonHint
+		gave.Reason = backoff.ReasonRetryAfter
 		if !r.policy.Retryable(err) {
 			gave.Reason = backoff.ReasonPermanent
 		}
@@ -116,7 +116,7 @@ func (r *AWSRetryer) GetInitialToken() (release func(error) error) {
 	if r.policy.Budget == nil {
 		return released
 	}
-	ticket, _, ok := r.policy.Budget.Reserve(backoff.Attempt{Number: 1, Kind: backoff.KindFirst})
+	ticket, _, ok := r.policy.Budget.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst})
 	if !ok {
 		return released
 	}
@@ -136,7 +136,7 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 	if b == nil {
 		return released, nil
 	}
-	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.KindFirst})
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst})
 	if !ok {
 		return nil, r.overBudget()
 	}
@@ -158,7 +158,7 @@ func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func
 	}
 	t := &awsRetry{ctx: ctx, err: err}
 	if b := r.policy.Budget; b != nil {
-		ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Class: r.class(err)})
+		ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: r.class(err)})
 		if !ok {
 			return nil, r.overBudget()
 		}
@@ -192,7 +192,7 @@ func (r *AWSRetryer) depart(ctx context.Context, t backoff.Ticket, wait time.Dur
 	if err := rest(ctx, wait); err != nil {
 		return err
 	}
-	if b, ok := r.policy.Budget.(backoff.Departures); ok && !b.Depart(t) {
+	if b, ok := r.policy.Budget.(backoff.Confirmer); ok && !b.Confirm(t) {
 		return r.overBudget()
 	}
 	return nil

@@ -35,7 +35,7 @@ func (b *books) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 	if b.refuse {
 		return backoff.Ticket{}, 0, false
 	}
-	if a.Kind == backoff.KindFirst {
+	if a.Kind == backoff.AttemptFirst {
 		b.firsts++
 	} else {
 		b.retries++
@@ -55,7 +55,7 @@ func (b *books) Done(t backoff.Ticket, o backoff.Outcome) {
 	b.done = append(b.done, o)
 }
 
-func (b *books) Depart(backoff.Ticket) bool { return !b.leave }
+func (b *books) Confirm(backoff.Ticket) bool { return !b.leave }
 
 // sdk makes a call as the middleware of aws-sdk-go-v2 does, attempt by attempt, with as
 // many of its tokens released as its two modes do.
@@ -259,7 +259,7 @@ func TestAWSRetriesWhatIsKnownToBeTransient(t *testing.T) {
 	require.False(t, r.IsErrorRetryable(nil))
 	require.False(t, r.IsErrorRetryable(errors.New("who knows")), "a client's loop is no statement that its calls fail transiently")
 	require.False(t, r.IsErrorRetryable(&backoff.Error{Reason: backoff.ReasonAttempts, Attempts: 4, Last: status(503)}))
-	require.False(t, r.IsErrorRetryable(backoff.RetryAfter(status(503), time.Hour)), "beyond MaxHint")
+	require.False(t, r.IsErrorRetryable(backoff.RetryAfter(status(503), time.Hour)), "beyond MaxRetryAfter")
 
 	p := steps
 	p.Classify = func(error) backoff.Class { return backoff.ClassThrottled }
@@ -383,7 +383,7 @@ func TestAWSOutcomes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := plug.AWS(&p)
-	for _, err := range []error{status(429), backoff.Mark(status(503), backoff.ClassOverloaded), context.Canceled} {
+	for _, err := range []error{status(429), backoff.WithClass(status(503), backoff.ClassOverloaded), context.Canceled} {
 		release, _ := r.GetAttemptToken(ctx)
 		if err == context.Canceled {
 			cancel()
@@ -403,7 +403,7 @@ func TestAWSSharedErrorValuesAndOddOnesDoNotMixCallsUp(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.RetryDelay(1, errTransient)
 	require.NoError(t, err, "whose deadline it is cannot be told")
-	_, err = r.GetRetryToken(t.Context(), backoff.Mark(oddResult(nil), backoff.ClassRetryable))
+	_, err = r.GetRetryToken(t.Context(), backoff.WithClass(oddResult(nil), backoff.ClassRetryable))
 	require.NoError(t, err)
 	_, err = r.GetRetryToken(t.Context(), oddResult(nil))
 	require.NoError(t, err)

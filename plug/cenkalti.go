@@ -45,7 +45,7 @@ func Cenkalti(ctx context.Context, p *backoff.Policy) *BackOff {
 	}
 	return &BackOff{
 		run:  rule.policy.Start(ctx),
-		last: backoff.Mark(errFailed, backoff.ClassRetryable),
+		last: backoff.WithClass(errFailed, backoff.ClassRetryable),
 	}
 }
 

@@ -20,7 +20,7 @@ var patient = backoff.Policy{
 // What the AWS SDK asks its retryer, attempt by attempt.
 func ExampleAWS() {
 	retryer := plug.AWS(&patient)
-	slowDown := backoff.Mark(errors.New("SlowDown"), backoff.ClassThrottled)
+	slowDown := backoff.WithClass(errors.New("SlowDown"), backoff.ClassThrottled)
 
 	wait, err := retryer.RetryDelay(2, slowDown)
 	fmt.Println(retryer.MaxAttempts(), retryer.IsErrorRetryable(slowDown), wait, err)

@@ -36,7 +36,7 @@ type GRPCRetry struct {
 // safe for concurrent use.
 func GRPC(p *backoff.Policy) *GRPCRetry {
 	g := &GRPCRetry{rule: ruleOf(p)}
-	g.observe = backoff.Observers(g.policy.Observer)
+	g.observe = backoff.JoinObservers(g.policy.Observer)
 	return g
 }
 

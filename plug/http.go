@@ -22,12 +22,12 @@ type HTTPRetry struct{ rule }
 //	client.CheckRetry, client.Backoff = retry.CheckRetry, retry.Backoff
 //	client.ErrorHandler, client.RetryMax = retry.ErrorHandler, retry.RetryMax()
 //
-// Unlike that client's own, they honour Retry-After with every answer that is retried, within p.MaxHint,
+// Unlike that client's own, they honour Retry-After with every answer that is retried, within p.MaxRetryAfter,
 // do not begin a wait that would pass the context's deadline, and send a POST or PATCH again only
 // where it provably never arrived, or carries an Idempotency-Key. To have it otherwise, set p.Idempotency.
 // RetryWaitMin and RetryWaitMax of the client are without effect.
 //
-// MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the wait before), MaxDelay, MaxHint, Classify
+// MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the wait before), MaxDelay, MaxRetryAfter, Classify
 // and Idempotency hold. The shape has no place for MaxElapsed, AttemptTimeout, Budget and Observer.
 // For these, and where nothing ties you to that client, use a backoffhttp.Transport.
 //
@@ -104,7 +104,7 @@ func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (
 //	options.Retry = policy.RetryOptions{MaxRetries: 3, ShouldRetry: plug.ShouldRetry(&p)}
 //
 // It is false for success, for what p.Classify or [backoff.DefaultClassifier] does not
-// know to be transient, for a hint beyond p.MaxHint, and for a POST or PATCH that may have arrived, unless it
+// know to be transient, for a hint beyond p.MaxRetryAfter, and for a POST or PATCH that may have arrived, unless it
 // carries an Idempotency-Key or p.Idempotency says otherwise. Attempts and delays are numbers of
 // azcore's; it obeys the server's hints by itself.
 //

@@ -46,7 +46,7 @@ func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
 		{name: "PATCH", resp: response("PATCH", 429)},
 		{name: "POST with a key", resp: keyed, want: true},
 		{name: "no request", resp: &http.Response{StatusCode: 503}, want: true},
-		{name: "beyond MaxHint", resp: response("GET", 503, "Retry-After", "301")},
+		{name: "beyond MaxRetryAfter", resp: response("GET", 503, "Retry-After", "301")},
 		{name: "reset", err: &url.Error{Op: "Get", Err: syscall.ECONNRESET}, want: true},
 		{name: "reset POST", err: &url.Error{Op: "Post", Err: syscall.ECONNRESET}},
 		{name: "refused POST", err: &url.Error{Op: "Post", Err: syscall.ECONNREFUSED}, want: true},

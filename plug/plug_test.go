@@ -187,4 +187,4 @@ func FuzzAttemptNumbers(f *testing.F) {
 	})
 }
 
-var errTransient = backoff.Mark(errors.New("transient"), backoff.ClassRetryable)
+var errTransient = backoff.WithClass(errors.New("transient"), backoff.ClassRetryable)

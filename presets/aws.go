@@ -103,7 +103,7 @@ func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
 // The SDK looks at each error and takes the base of [AWS2026Throttling] after a
 // throttling one; a policy has one schedule for all of them. It also bounds what
 // x-amz-retry-after asks for to 5 s above its own wait, where the library obeys
-// up to MaxHint.
+// up to MaxRetryAfter.
 //
 // Source: aws-sdk-go-v2; measured with v1.47.6, where it is opt-in.
 func AWS2026Transient() backoff.Policy {

@@ -59,7 +59,7 @@ func NewAWSQuota2026() *AWSQuota {
 func (b *AWSQuota) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.Kind == backoff.KindFirst {
+	if a.Kind == backoff.AttemptFirst {
 		return b.ledger.open(0), 0, true
 	}
 	cost := b.cost(a)

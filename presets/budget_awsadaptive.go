@@ -19,7 +19,7 @@ import (
 // table, bucket or tenant, or one of them slows them all.
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior"; and as [AWSRate].
-func NewAWSAdaptive() backoff.Budget { return backoff.All(NewAWSQuota(), NewAWSRate()) }
+func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(), NewAWSRate()) }
 
 // AWSRate is the client rate limiter of the adaptive mode: CUBIC, as in TCP, on the rate
 // of attempts. There is no limit until a first throttling answer. That cuts the rate to

@@ -266,7 +266,7 @@ func TestAWSAdaptiveRefillsItsQuota(t *testing.T) {
 func TestAWSAdaptiveGivesTheQuotaBackWhereTheRateRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota, rate := presets.NewAWSQuota(), presets.NewAWSRate()
-		p := backoff.Policy{Budget: backoff.All(quota, rate), Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter}
+		p := backoff.Policy{Budget: backoff.JoinBudgets(quota, rate), Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter}
 		throttleOnce(t, rate, 20)
 		repeat(200, func() { begin(t, rate) })
 		p.MaxElapsed = time.Minute

@@ -54,9 +54,9 @@ func (b *EnvoyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	defer b.mu.Unlock()
 	note := uint64(asActive)
 	switch a.Kind {
-	case backoff.KindRetry:
+	case backoff.AttemptRetry:
 		note = asRetry
-	case backoff.KindHedge:
+	case backoff.AttemptHedge:
 		note = asRetry | asActive
 	}
 	if note&asRetry != 0 && b.retries >= b.limit() {
@@ -67,8 +67,8 @@ func (b *EnvoyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	return b.ledger.open(note), 0, true
 }
 
-// Depart implements [backoff.Departures].
-func (b *EnvoyBudget) Depart(t backoff.Ticket) bool {
+// Depart implements [backoff.Confirmer].
+func (b *EnvoyBudget) Confirm(t backoff.Ticket) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if note, ok := b.ledger.young[t[0]]; ok && note == asRetry {

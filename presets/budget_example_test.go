@@ -16,7 +16,7 @@ func outage(budget backoff.Budget, succeeded, retries int) {
 	}
 	granted := 0
 	for range retries {
-		ticket, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Class: backoff.ClassRetryable})
+		ticket, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable})
 		if ok {
 			granted++
 			budget.Done(ticket, backoff.OutcomeTransient)
@@ -73,7 +73,7 @@ func ExampleEnvoyBudget() {
 	outage(budget, 0, 1000)
 	granted := 0
 	for range 1000 { // none of which ends
-		if _, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry}); ok {
+		if _, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}); ok {
 			granted++
 		}
 	}

@@ -94,7 +94,7 @@ func (b *FinagleBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 	b.advance(now)
 	change := int64(0)
 	switch {
-	case a.Kind != backoff.KindFirst:
+	case a.Kind != backoff.AttemptFirst:
 		change = -b.price()
 	case b.Deposits == DepositAtStart:
 		change = b.deposit()

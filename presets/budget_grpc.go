@@ -46,7 +46,7 @@ func NewGRPCThrottling() *GRPCThrottling { return &GRPCThrottling{MaxTokens: 10,
 func (b *GRPCThrottling) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.Kind != backoff.KindFirst && 2*b.taken >= b.most() {
+	if a.Kind != backoff.AttemptFirst && 2*b.taken >= b.most() {
 		return backoff.Ticket{}, 0, false
 	}
 	return b.ledger.open(0), 0, true

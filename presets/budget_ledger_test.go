@@ -40,7 +40,7 @@ func repeat(n int, f func()) {
 }
 
 func askRetry(b backoff.Budget) (backoff.Ticket, bool) {
-	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry})
+	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
 	return ticket, ok
 }
 
@@ -133,7 +133,7 @@ func TestBudgetsHearADoneOnce(t *testing.T) {
 		twice := maps.Collect(presets.Budgets())[name]
 		random := rand.New(rand.NewPCG(1, 1))
 		for i := range 2000 {
-			kind := backoff.Kind(random.IntN(2))
+			kind := backoff.AttemptKind(random.IntN(2))
 			a, b := backoff.Outcome(random.IntN(7)), backoff.Outcome(random.IntN(7))
 			if name == "aws-adaptive" && a == backoff.OutcomeThrottled {
 				a = backoff.OutcomeTransient // its waits depend on the time it takes to ask
@@ -196,18 +196,18 @@ func TestBudgetsStandStillWhereTimeGoesBack(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		still := maps.Collect(presets.Budgets())[name]
 		now := time.Now().Round(0)
-		ask := func(b backoff.Budget, kind backoff.Kind, now time.Time) bool {
+		ask := func(b backoff.Budget, kind backoff.AttemptKind, now time.Time) bool {
 			_, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: kind, Now: now})
 			return ok && wait == 0
 		}
 		for hours := range 3 {
 			set := now.Add(-time.Duration(hours) * time.Hour)
 			for range 100 {
-				require.True(t, ask(b, backoff.KindFirst, set), name)
-				require.True(t, ask(still, backoff.KindFirst, now), name)
+				require.True(t, ask(b, backoff.AttemptFirst, set), name)
+				require.True(t, ask(still, backoff.AttemptFirst, now), name)
 			}
 			for range 150 {
-				require.Equal(t, ask(still, backoff.KindRetry, now), ask(b, backoff.KindRetry, set), name)
+				require.Equal(t, ask(still, backoff.AttemptRetry, now), ask(b, backoff.AttemptRetry, set), name)
 			}
 		}
 	}
@@ -220,12 +220,12 @@ func TestBudgetsUnder64Goroutines(t *testing.T) {
 			all.Go(func() {
 				random := rand.New(rand.NewPCG(uint64(worker), 2))
 				for range 50 {
-					ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.Kind(random.IntN(3)), Class: backoff.Class(random.IntN(4))})
+					ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptKind(random.IntN(3)), Class: backoff.Class(random.IntN(4))})
 					if !ok {
 						continue
 					}
-					if d, ok := b.(backoff.Departures); ok && random.IntN(2) == 0 {
-						d.Depart(ticket)
+					if d, ok := b.(backoff.Confirmer); ok && random.IntN(2) == 0 {
+						d.Confirm(ticket)
 					}
 					o := backoff.Outcome(random.IntN(7))
 					if random.IntN(10) > 0 || name == "envoy-retry-budget" {

@@ -175,7 +175,7 @@ func (w *ratioWindow) reserve(a backoff.Attempt, long, short time.Duration, allo
 	defer w.mu.Unlock()
 	w.ring.Advance(now, long, 0)
 	w.short.Advance(now, short, 0)
-	if a.Kind == backoff.KindFirst {
+	if a.Kind == backoff.AttemptFirst {
 		w.ring.Add(sliding.Other, 1)
 		return w.ledger.open(w.note(0)), 0, true
 	}

@@ -181,7 +181,7 @@ func (on *envoyGroups) class(err error) backoff.Class {
 	case class != backoff.ClassUnknown || on.reset:
 		return class
 	case on.connect && noConnection(err), on.refused && refusedStream(err):
-		return backoff.ClassUnsent
+		return backoff.ClassNotSent
 	}
 	return backoff.ClassPermanent
 }

@@ -151,7 +151,7 @@ func TestEnvoyTellsFailuresOfConnectionsApart(t *testing.T) {
 		for _, err := range []error{refused, slow, missing, reset, stream, refusing(2), errors.New("?")} {
 			want := backoff.ClassPermanent
 			if slices.Contains(c.want, err) {
-				want = backoff.ClassUnsent
+				want = backoff.ClassNotSent
 			}
 			require.Equal(t, want, classify(err), "%s: %v", c.groups, err)
 		}

@@ -10,18 +10,18 @@ import (
 // Azcore is the Azure SDK for Go: min((2^n - 1) * 800 ms * U[0.8, 1.3), 60 s), n from 1,
 // and 3 retries. The cap comes after the draw: from the 7th retry on every wait is
 // exactly 60 s. A server that asks for more than these 60 s ends the call, which is
-// MaxHint here.
+// MaxRetryAfter here.
 //
 // Source: azcore, runtime/policy_retry.go. Its comment says random(0.8, 1.2); the code
 // draws up to 1.3.
 func Azcore() backoff.Policy {
 	const most = time.Minute
 	return backoff.Policy{
-		MaxAttempts: 4,
-		Schedule:    powersLessOne(2, 2, 800*time.Millisecond),
-		Jitter:      backoff.UniformJitter(0.8, 1.3),
-		MaxDelay:    most,
-		MaxHint:     most,
+		MaxAttempts:   4,
+		Schedule:      powersLessOne(2, 2, 800*time.Millisecond),
+		Jitter:        backoff.UniformJitter(0.8, 1.3),
+		MaxDelay:      most,
+		MaxRetryAfter: most,
 	}
 }
 

@@ -54,7 +54,7 @@ var othersRows = []row{
 func TestAzcoreGivesUpOnAHintBeyondItsLongestDelay(t *testing.T) {
 	for after, want := range map[time.Duration]backoff.Reason{
 		60 * time.Second: backoff.ReasonAttempts,
-		61 * time.Second: backoff.ReasonHint,
+		61 * time.Second: backoff.ReasonRetryAfter,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := presets.Azcore()

@@ -5,7 +5,7 @@
 //	err := policy.Do(ctx, upload)
 //
 // Every function returns a new [backoff.Policy] by value, to be used as it is or
-// varied field by field. [All] yields them under the names by which tools know them.
+// varied field by field. [JoinBudgets] yields them under the names by which tools know them.
 //
 // A preset follows its primary source: the standard, or the code that runs. Where a
 // popular document says otherwise, the comment names both, and where both are in

@@ -3,22 +3,22 @@ package spec
 import "github.com/gobackoff/backoff"
 
 type breaker struct {
-	FailureRate float64   `json:"failureRate,omitzero"`
-	MinCalls    int       `json:"minCalls,omitzero"`
-	Window      duration  `json:"window,omitzero"`
-	WindowCalls int       `json:"windowCalls,omitzero"`
-	Streak      int       `json:"streak,omitzero"`
-	StreakSpan  duration  `json:"streakSpan,omitzero"`
-	SlowCall    duration  `json:"slowCall,omitzero"`
-	SlowRate    float64   `json:"slowRate,omitzero"`
-	OpenFor     *schedule `json:"openFor,omitzero"`
-	Jitter      *jitter   `json:"jitter,omitzero"`
-	MaxHint     duration  `json:"maxHint,omitzero"`
-	Probes      int       `json:"probes,omitzero"`
-	Successes   int       `json:"successes,omitzero"`
-	Lease       duration  `json:"lease,omitzero"`
-	Ramp        duration  `json:"ramp,omitzero"`
-	MinAttempt  duration  `json:"minAttempt,omitzero"`
+	FailureRate         float64   `json:"failureRate,omitzero"`
+	MinCalls            int       `json:"minCalls,omitzero"`
+	Window              duration  `json:"window,omitzero"`
+	WindowCalls         int       `json:"windowCalls,omitzero"`
+	ConsecutiveFailures int       `json:"consecutiveFailures,omitzero"`
+	ConsecutiveSpan     duration  `json:"consecutiveSpan,omitzero"`
+	SlowCall            duration  `json:"slowCall,omitzero"`
+	SlowRate            float64   `json:"slowRate,omitzero"`
+	OpenFor             *schedule `json:"openFor,omitzero"`
+	Jitter              *jitter   `json:"jitter,omitzero"`
+	MaxRetryAfter       duration  `json:"maxRetryAfter,omitzero"`
+	MaxProbes           int       `json:"maxProbes,omitzero"`
+	ProbeSuccesses      int       `json:"probeSuccesses,omitzero"`
+	ProbeTimeout        duration  `json:"probeTimeout,omitzero"`
+	RampUp              duration  `json:"rampUp,omitzero"`
+	MinAttemptTime      duration  `json:"minAttemptTime,omitzero"`
 }
 
 func (b *breaker) check(path string) error {
@@ -39,22 +39,22 @@ func (b *breaker) build(name string) *backoff.Breaker {
 		return nil
 	}
 	return &backoff.Breaker{
-		Name:        name,
-		FailureRate: b.FailureRate,
-		MinCalls:    b.MinCalls,
-		Window:      b.Window.value(),
-		WindowCalls: b.WindowCalls,
-		Streak:      b.Streak,
-		StreakSpan:  b.StreakSpan.value(),
-		SlowCall:    b.SlowCall.value(),
-		SlowRate:    b.SlowRate,
-		OpenFor:     b.OpenFor.build(),
-		Jitter:      b.Jitter.build(),
-		MaxHint:     b.MaxHint.value(),
-		Probes:      b.Probes,
-		Successes:   b.Successes,
-		Lease:       b.Lease.value(),
-		Ramp:        b.Ramp.value(),
-		MinAttempt:  b.MinAttempt.value(),
+		Name:                name,
+		FailureRate:         b.FailureRate,
+		MinCalls:            b.MinCalls,
+		Window:              b.Window.value(),
+		WindowCalls:         b.WindowCalls,
+		ConsecutiveFailures: b.ConsecutiveFailures,
+		ConsecutiveSpan:     b.ConsecutiveSpan.value(),
+		SlowCall:            b.SlowCall.value(),
+		SlowRate:            b.SlowRate,
+		OpenFor:             b.OpenFor.build(),
+		Jitter:              b.Jitter.build(),
+		MaxRetryAfter:       b.MaxRetryAfter.value(),
+		MaxProbes:           b.MaxProbes,
+		ProbeSuccesses:      b.ProbeSuccesses,
+		ProbeTimeout:        b.ProbeTimeout.value(),
+		RampUp:              b.RampUp.value(),
+		MinAttemptTime:      b.MinAttemptTime.value(),
 	}
 }

@@ -16,10 +16,10 @@ type budget struct {
 	Preset         string          `json:"-"`
 	Retry          *retryBudget    `json:"retry,omitzero"`
 	Throttle       *throttle       `json:"throttle,omitzero"`
-	RateLimit      *rateLimit      `json:"rateLimit,omitzero"`
+	Rate           *rateLimit      `json:"rate,omitzero"`
 	AdaptiveRate   *adaptiveRate   `json:"adaptiveRate,omitzero"`
-	InFlight       *places         `json:"inFlight,omitzero"`
-	Pending        *places         `json:"pending,omitzero"`
+	Concurrency    *places         `json:"concurrency,omitzero"`
+	Sleeping       *places         `json:"sleeping,omitzero"`
 	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
 	All            []budget        `json:"all,omitzero"`
 }
@@ -105,8 +105,8 @@ func (b *budget) check(path string) error {
 	switch {
 	case b.All != nil:
 		return b.checkAll(path + ".all")
-	case b.RateLimit != nil:
-		return b.RateLimit.check(path + ".rateLimit")
+	case b.Rate != nil:
+		return b.Rate.check(path + ".rate")
 	case b.AdaptiveRate != nil:
 		if err := b.AdaptiveRate.Recovery.check(path + ".adaptiveRate.recovery"); err != nil {
 			return err
@@ -126,9 +126,9 @@ func (b *budget) kind() (member, name string) {
 		return "throttle", "Throttle"
 	case b.AdaptiveRate != nil:
 		return "adaptiveRate", "AdaptiveRate"
-	case b.InFlight != nil:
-		return "inFlight", "InFlight"
-	case b.Pending != nil:
+	case b.Concurrency != nil:
+		return "concurrency", "InFlight"
+	case b.Sleeping != nil:
 		return "pending", "Pending"
 	}
 	return "grpcThrottling", "presets.GRPCThrottling"
@@ -173,14 +173,14 @@ func (b *budget) build() backoff.Budget {
 		return &backoff.RetryBudget{Ratio: b.Retry.Ratio, Window: b.Retry.Window.value(), Floor: b.Retry.Floor}
 	case b.Throttle != nil:
 		return b.Throttle.build()
-	case b.RateLimit != nil:
-		return b.RateLimit.build()
+	case b.Rate != nil:
+		return b.Rate.build()
 	case b.AdaptiveRate != nil:
 		return b.AdaptiveRate.build()
-	case b.InFlight != nil:
-		return &backoff.InFlight{Max: b.InFlight.Max}
-	case b.Pending != nil:
-		return &backoff.Pending{Max: b.Pending.Max}
+	case b.Concurrency != nil:
+		return &backoff.InFlight{Max: b.Concurrency.Max}
+	case b.Sleeping != nil:
+		return &backoff.Pending{Max: b.Sleeping.Max}
 	case b.GRPCThrottling != nil:
 		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}
 	}
@@ -188,7 +188,7 @@ func (b *budget) build() backoff.Budget {
 	for i := range b.All {
 		members = append(members, b.All[i].build())
 	}
-	return backoff.All(members...)
+	return backoff.JoinBudgets(members...)
 }
 
 func (t *throttle) build() *backoff.Throttle {

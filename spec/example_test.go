@@ -28,7 +28,7 @@ func ExampleSpec() {
 		"schedule": {"exponential": {"initial": "1ms", "max": "1s"}},
 		"jitter": "equal",
 		"budget": {"retry": {"ratio": 0.1}},
-		"breaker": {"streak": 10}
+		"breaker": {"consecutiveFailures": 10}
 	}`)
 	s, err := spec.Parse(file)
 	if err != nil {
@@ -55,7 +55,7 @@ func ExampleSpec() {
 }
 
 func ExampleSpec_Budget() {
-	s, _ := spec.Parse([]byte(`{"budget": {"all": [{"retry": {}}, {"inFlight": {"max": 20}}]}}`))
+	s, _ := spec.Parse([]byte(`{"budget": {"all": [{"retry": {}}, {"concurrency": {"max": 20}}]}}`))
 	toHost := backoff.Budgets{New: func(string) backoff.Budget { return s.Budget() }}
 	policy := s.Policy()
 	policy.Budget = toHost.For("example.com")
@@ -65,9 +65,9 @@ func ExampleSpec_Budget() {
 }
 
 func ExampleSpec_MarshalJSON() {
-	s, _ := spec.Parse([]byte(`{"maxAttempts": 0, "attemptTimeout": "1500ms", "maxHint": -1}`))
+	s, _ := spec.Parse([]byte(`{"maxAttempts": 0, "attemptTimeout": "1500ms", "maxRetryAfter": -1}`))
 	text, _ := json.Marshal(s)
 	fmt.Println(string(text))
 	// Output:
-	// {"attemptTimeout":"1.5s","maxHint":-1}
+	// {"attemptTimeout":"1.5s","maxRetryAfter":-1}
 }

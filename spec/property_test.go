@@ -86,11 +86,11 @@ func (r maker) form() form {
 		Schedule:       maybe(r, r.schedule(0)),
 		Jitter:         maybe(r, r.jitter()),
 		MaxDelay:       r.unlimited(),
-		MaxHint:        r.unlimited(),
+		MaxRetryAfter:  r.unlimited(),
 		Idempotency:    maybe(r, idempotencies[r.IntN(len(idempotencies))].name),
 		Budget:         maybe(r, r.budget(0)),
 		WaitOpen:       r.IntN(2) == 0,
-		Healthy:        r.unlimited(),
+		ResetAfter:     r.unlimited(),
 		Breaker:        maybe(r, r.breaker()),
 	}
 }
@@ -133,13 +133,13 @@ func (r maker) budget(depth int) *budget {
 	case 1:
 		return &budget{Throttle: &throttle{K: 1 + r.Float64(), Window: r.duration(), Pad: maybe(r, r.Float64()), MaxReject: r.Float64()}}
 	case 2:
-		return &budget{RateLimit: &rateLimit{Limit: 1 + r.Float64(), Burst: 3 + r.IntN(3), Tokens: r.IntN(4), RetriesOnly: r.IntN(2) == 0}}
+		return &budget{Rate: &rateLimit{Limit: 1 + r.Float64(), Burst: 3 + r.IntN(3), Tokens: r.IntN(4), RetriesOnly: r.IntN(2) == 0}}
 	case 3:
 		return &budget{AdaptiveRate: &adaptiveRate{Max: 10 + r.Float64(), Min: maybe(r, r.Float64()), Burst: r.IntN(3), Decrease: r.Float64(), Steps: r.IntN(9), Recovery: maybe(r, r.schedule(0))}}
 	case 4:
-		return &budget{InFlight: &places{Max: r.number()}}
+		return &budget{Concurrency: &places{Max: r.number()}}
 	case 5:
-		return &budget{Pending: &places{Max: r.number()}}
+		return &budget{Sleeping: &places{Max: r.number()}}
 	case 6:
 		return &budget{GRPCThrottling: &grpcThrottling{MaxTokens: 1 + r.IntN(1000), TokenRatio: 0.01 + r.Float64()}}
 	case 7:
@@ -158,21 +158,21 @@ func (r maker) budget(depth int) *budget {
 
 func (r maker) breaker() *breaker {
 	return &breaker{
-		FailureRate: maybe(r, r.Float64()),
-		MinCalls:    r.number(),
-		Window:      r.unlimited(),
-		WindowCalls: r.number(),
-		Streak:      r.number(),
-		StreakSpan:  r.unlimited(),
-		SlowCall:    r.unlimited(),
-		SlowRate:    maybe(r, -1.0),
-		OpenFor:     maybe(r, r.schedule(0)),
-		Jitter:      maybe(r, r.jitter()),
-		MaxHint:     r.unlimited(),
-		Probes:      r.number(),
-		Successes:   r.IntN(5),
-		Lease:       r.unlimited(),
-		Ramp:        r.unlimited(),
-		MinAttempt:  r.unlimited(),
+		FailureRate:         maybe(r, r.Float64()),
+		MinCalls:            r.number(),
+		Window:              r.unlimited(),
+		WindowCalls:         r.number(),
+		ConsecutiveFailures: r.number(),
+		ConsecutiveSpan:     r.unlimited(),
+		SlowCall:            r.unlimited(),
+		SlowRate:            maybe(r, -1.0),
+		OpenFor:             maybe(r, r.schedule(0)),
+		Jitter:              maybe(r, r.jitter()),
+		MaxRetryAfter:       r.unlimited(),
+		MaxProbes:           r.number(),
+		ProbeSuccesses:      r.IntN(5),
+		ProbeTimeout:        r.unlimited(),
+		RampUp:              r.unlimited(),
+		MinAttemptTime:      r.unlimited(),
 	}
 }

@@ -9,7 +9,7 @@
 //	  "schedule": {"exponential": {"initial": "100ms", "max": "10s"}},
 //	  "jitter": "full",
 //	  "budget": {"retry": {"ratio": 0.1}},
-//	  "breaker": {"streak": 10}
+//	  "breaker": {"consecutiveFailures": 10}
 //	}
 //
 // A [backoff.Policy] holds functions and objects with a state, which cannot be read back.
@@ -42,8 +42,8 @@
 //     inFlight {max}, pending {max}, grpcThrottling {maxTokens, tokenRatio},
 //     all [budgets]. Rates are attempts per second. A rateLimit's limit must be given;
 //     its burst of 0 means what an attempt takes.
-//   - A policy has besides these: name, maxAttempts, maxElapsed, maxDelay, maxHint,
-//     waitOpen, healthy. A breaker has failureRate, minCalls, window, windowCalls, streak,
+//   - A policy has besides these: name, maxAttempts, maxElapsed, maxDelay, maxRetryAfter,
+//     waitOpen, resetAfter. A breaker has failureRate, minCalls, window, windowCalls, streak,
 //     streakSpan, slowCall, slowRate, openFor, jitter, maxHint, probes, successes, lease,
 //     ramp, minAttempt; its Name is that of the policy.
 //
@@ -80,11 +80,11 @@ type form struct {
 	Schedule       *schedule   `json:"schedule,omitzero"`
 	Jitter         *jitter     `json:"jitter,omitzero"`
 	MaxDelay       duration    `json:"maxDelay,omitzero"`
-	MaxHint        duration    `json:"maxHint,omitzero"`
+	MaxRetryAfter  duration    `json:"maxRetryAfter,omitzero"`
 	Idempotency    idempotency `json:"idempotency,omitzero"`
 	Budget         *budget     `json:"budget,omitzero"`
 	WaitOpen       bool        `json:"waitOpen,omitzero"`
-	Healthy        duration    `json:"healthy,omitzero"`
+	ResetAfter     duration    `json:"resetAfter,omitzero"`
 	Breaker        *breaker    `json:"breaker,omitzero"`
 }
 
@@ -124,11 +124,11 @@ func (s Spec) Policy() backoff.Policy {
 		Schedule:       f.Schedule.build(),
 		Jitter:         f.Jitter.build(),
 		MaxDelay:       f.MaxDelay.value(),
-		MaxHint:        f.MaxHint.value(),
+		MaxRetryAfter:  f.MaxRetryAfter.value(),
 		Idempotency:    f.Idempotency.build(),
 		Budget:         f.Budget.build(),
 		WaitOpen:       f.WaitOpen,
-		Healthy:        f.Healthy.value(),
+		ResetAfter:     f.ResetAfter.value(),
 	}
 }
 

@@ -38,8 +38,8 @@ func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 	s := parse(t, `{
 		"name": "fetch", "maxAttempts": 7, "maxElapsed": "30s", "attemptTimeout": "2s",
 		"schedule": {"exponential": {"initial": "50ms", "max": "10s", "multiplier": 3}},
-		"maxDelay": "12s", "maxHint": -1, "idempotency": "nonIdempotent", "waitOpen": true,
-		"healthy": "1m30s", "budget": {"retry": {"ratio": 0.1}}
+		"maxDelay": "12s", "maxRetryAfter": -1, "idempotency": "nonIdempotent", "waitOpen": true,
+		"resetAfter": "1m30s", "budget": {"retry": {"ratio": 0.1}}
 	}`)
 	require.Equal(t, backoff.Policy{
 		Name:           "fetch",
@@ -48,10 +48,10 @@ func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 		AttemptTimeout: backoff.Constant(2 * time.Second),
 		Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond, Max: 10 * time.Second, Multiplier: 3},
 		MaxDelay:       12 * time.Second,
-		MaxHint:        -1,
+		MaxRetryAfter:  -1,
 		Idempotency:    backoff.NonIdempotent,
 		WaitOpen:       true,
-		Healthy:        90 * time.Second,
+		ResetAfter:     90 * time.Second,
 		Budget:         &backoff.RetryBudget{Ratio: 0.1},
 	}, s.Policy())
 }
@@ -110,16 +110,16 @@ func TestEveryIdempotencyCanBeWritten(t *testing.T) {
 func TestEveryBudgetCanBeWritten(t *testing.T) {
 	for text, want := range map[string]backoff.Budget{
 		`{"retry": {}}`: &backoff.RetryBudget{},
-		`{"retry": {"ratio": 0.2, "window": "1m", "floor": 10}}`:                                                                     &backoff.RetryBudget{Ratio: 0.2, Window: time.Minute, Floor: 10},
-		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`:                                                       &backoff.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
-		`{"rateLimit": {"limit": 10}}`:                                                                                               &backoff.RateLimit{Limiter: rate.NewLimiter(10, 1)},
-		`{"rateLimit": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`:                                                            &backoff.RateLimit{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
-		`{"rateLimit": {"limit": 10, "burst": 20}}`:                                                                                  &backoff.RateLimit{Limiter: rate.NewLimiter(10, 20)},
+		`{"retry": {"ratio": 0.2, "window": "1m", "floor": 10}}`:               &backoff.RetryBudget{Ratio: 0.2, Window: time.Minute, Floor: 10},
+		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`: &backoff.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
+		`{"rate": {"limit": 10}}`:                                    &backoff.RateLimit{Limiter: rate.NewLimiter(10, 1)},
+		`{"rate": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`: &backoff.RateLimit{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
+		`{"rate": {"limit": 10, "burst": 20}}`:                       &backoff.RateLimit{Limiter: rate.NewLimiter(10, 20)},
 		`{"adaptiveRate": {"max": 100, "min": 1, "burst": 2, "decrease": 0.9, "steps": 2, "recovery": {"linear": {"step": "30s"}}}}`: &backoff.AdaptiveRate{Max: 100, Min: 1, Burst: 2, Decrease: 0.9, Steps: 2, Recovery: backoff.Linear{Step: 30 * time.Second}},
-		`{"inFlight": {"max": -1}}`:                                                                                                  &backoff.InFlight{Max: -1},
-		`{"pending": {"max": 50}}`:                                                                                                   &backoff.Pending{Max: 50},
-		`{"grpcThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`:                                                                   presets.NewGRPCThrottling(),
-		`{"all": [{"retry": {}}, "aws-retry-quota", {"pending":{}}]}`:                                                                backoff.All(&backoff.RetryBudget{}, presets.NewAWSQuota(), &backoff.Pending{}),
+		`{"concurrency": {"max": -1}}`:                                 &backoff.InFlight{Max: -1},
+		`{"sleeping": {"max": 50}}`:                                    &backoff.Pending{Max: 50},
+		`{"grpcThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`:     presets.NewGRPCThrottling(),
+		`{"all": [{"retry": {}}, "aws-retry-quota", {"sleeping":{}}]}`: backoff.JoinBudgets(&backoff.RetryBudget{}, presets.NewAWSQuota(), &backoff.Pending{}),
 	} {
 		s := parse(t, `{"budget":`+text+`}`)
 		require.Equal(t, want, s.Budget(), text)
@@ -146,10 +146,10 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{backoff.Exponential{}, `{"schedule":{"exponential":{%}}}`, ""},
 		{backoff.RetryBudget{}, `{"budget":{"retry":{%}}}`, ""},
 		{backoff.Throttle{}, `{"budget":{"throttle":{%}}}`, " Rand "},
-		{backoff.RateLimit{}, `{"budget":{"rateLimit":{%}}}`, " Limiter "},
+		{backoff.RateLimit{}, `{"budget":{"rate":{%}}}`, " Limiter "},
 		{backoff.AdaptiveRate{}, `{"budget":{"adaptiveRate":{%}}}`, ""},
-		{backoff.InFlight{}, `{"budget":{"inFlight":{%}}}`, ""},
-		{backoff.Pending{}, `{"budget":{"pending":{%}}}`, ""},
+		{backoff.InFlight{}, `{"budget":{"concurrency":{%}}}`, ""},
+		{backoff.Pending{}, `{"budget":{"sleeping":{%}}}`, ""},
 		{presets.GRPCThrottling{}, `{"budget":{"grpcThrottling":{%}}}`, ""},
 	} {
 		of := reflect.TypeOf(c.of)
@@ -167,28 +167,28 @@ func TestNoFieldIsForgotten(t *testing.T) {
 
 func TestEveryMemberOfABreakerReachesIt(t *testing.T) {
 	s := parse(t, `{"name": "search", "breaker": {
-		"failureRate": -1, "minCalls": 3, "window": -1, "windowCalls": 5, "streak": 6, "streakSpan": "7s",
-		"slowCall": "8s", "slowRate": 0.9, "openFor": "10s", "maxHint": "11s", "probes": 12,
-		"successes": 13, "lease": "14s", "ramp": "15s", "minAttempt": "16s"
+		"failureRate": -1, "minCalls": 3, "window": -1, "windowCalls": 5, "consecutiveFailures": 6, "consecutiveSpan": "7s",
+		"slowCall": "8s", "slowRate": 0.9, "openFor": "10s", "maxRetryAfter": "11s", "maxProbes": 12,
+		"probeSuccesses": 13, "probeTimeout": "14s", "rampUp": "15s", "minAttemptTime": "16s"
 	}}`)
 	require.Equal(t, &backoff.Breaker{
-		Name: "search", FailureRate: -1, MinCalls: 3, Window: -1, WindowCalls: 5, Streak: 6, StreakSpan: 7 * time.Second,
-		SlowCall: 8 * time.Second, SlowRate: 0.9, OpenFor: backoff.Constant(10 * time.Second), MaxHint: 11 * time.Second,
-		Probes: 12, Successes: 13, Lease: 14 * time.Second, Ramp: 15 * time.Second, MinAttempt: 16 * time.Second,
+		Name: "search", FailureRate: -1, MinCalls: 3, Window: -1, WindowCalls: 5, ConsecutiveFailures: 6, ConsecutiveSpan: 7 * time.Second,
+		SlowCall: 8 * time.Second, SlowRate: 0.9, OpenFor: backoff.Constant(10 * time.Second), MaxRetryAfter: 11 * time.Second,
+		MaxProbes: 12, ProbeSuccesses: 13, ProbeTimeout: 14 * time.Second, RampUp: 15 * time.Second, MinAttemptTime: 16 * time.Second,
 	}, s.Breaker())
 }
 
 // A process that makes two policies of a file must not have one budget for both unless it
 // says so; and a simulated fleet must not share one at all.
 func TestWhatHasAStateIsNewEachTime(t *testing.T) {
-	s := parse(t, `{"budget": {"all": [{"retry": {"floor": 1}}, {"rateLimit": {"limit": 0.001}}]}, "breaker": {}}`)
+	s := parse(t, `{"budget": {"all": [{"retry": {"floor": 1}}, {"rate": {"limit": 0.001}}]}, "breaker": {}}`)
 	one, other := s.Policy(), s.Policy()
-	_, _, _ = one.Budget.Reserve(backoff.Attempt{Kind: backoff.KindFirst})
-	_, wait, _ := one.Budget.Reserve(backoff.Attempt{Kind: backoff.KindFirst})
+	_, _, _ = one.Budget.Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
+	_, wait, _ := one.Budget.Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
 	require.Positive(t, wait)
-	_, wait, _ = other.Budget.Reserve(backoff.Attempt{Kind: backoff.KindFirst})
+	_, wait, _ = other.Budget.Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
 	require.Zero(t, wait)
-	_, wait, _ = s.Budget().Reserve(backoff.Attempt{Kind: backoff.KindFirst})
+	_, wait, _ = s.Budget().Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
 	require.Zero(t, wait)
 
 	breaker := s.Breaker()
@@ -200,7 +200,7 @@ func TestAStackIsTheBreakerAroundThePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		down := func(context.Context) error { attempts++; return errors.New("down") }
-		stack := parse(t, `{"maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"streak": 3}}`).Stack()
+		stack := parse(t, `{"maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"consecutiveFailures": 3}}`).Stack()
 		for range 3 {
 			require.ErrorIs(t, stack.Do(t.Context(), down), backoff.ErrExhausted)
 		}
@@ -224,12 +224,12 @@ func TestASpecMayBePartOfALargerFile(t *testing.T) {
 
 func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"maxAttempts": 0, "maxElapsed": "0s", "waitOpen": false}`:        `{}`,
-		`{"breaker": {}, "budget": {"retry": {}}, "schedule": "0s"}`:       `{"schedule":"0s","budget":{"retry":{}},"breaker":{}}`,
-		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:     `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
-		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:        `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,
-		`{"budget": {"all": [{"inFlight": {"max": 0}}, "aws-adaptive"]}}`:  `{"budget":{"all":[{"inFlight":{}},"aws-adaptive"]}}`,
-		`{"breaker": {"jitter": "none", "openFor": {"sequence": ["5s"]}}}`: `{"breaker":{"openFor":{"sequence":["5s"]},"jitter":"none"}}`,
+		`{"maxAttempts": 0, "maxElapsed": "0s", "waitOpen": false}`:          `{}`,
+		`{"breaker": {}, "budget": {"retry": {}}, "schedule": "0s"}`:         `{"schedule":"0s","budget":{"retry":{}},"breaker":{}}`,
+		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:       `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
+		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:          `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,
+		`{"budget": {"all": [{"concurrency": {"max": 0}}, "aws-adaptive"]}}`: `{"budget":{"all":[{"concurrency":{}},"aws-adaptive"]}}`,
+		`{"breaker": {"jitter": "none", "openFor": {"sequence": ["5s"]}}}`:   `{"breaker":{"openFor":{"sequence":["5s"]},"jitter":"none"}}`,
 	} {
 		got, err := json.Marshal(parse(t, text))
 		require.NoError(t, err)

@@ -34,7 +34,7 @@ const (
 	patient = 20 * time.Second // a loaded machine is no failure
 )
 
-var errDown = backoff.Mark(errors.New("down"), backoff.ClassRetryable)
+var errDown = backoff.WithClass(errors.New("down"), backoff.ClassRetryable)
 
 // A site is a program with a page: real policies, a breaker and a budget under traffic
 // that goes on until the test ends.

@@ -34,7 +34,7 @@ func TestAServiceConfigBecomesAPolicyFile(t *testing.T) {
 	preset := presets.GRPCRetry()
 	require.Equal(t, preset.Preview(5), p.Preview(5))
 	require.Equal(t, 5, p.MaxAttempts)
-	require.EqualValues(t, -1, p.MaxHint)
+	require.EqualValues(t, -1, p.MaxRetryAfter)
 	require.Equal(t, presets.NewGRPCThrottling(), p.Budget)
 	require.Nil(t, s.Breaker())
 	require.Equal(t, []string{

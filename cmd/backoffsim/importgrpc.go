@@ -16,7 +16,7 @@ type (
 		AttemptTimeout string         `json:"attemptTimeout,omitempty"`
 		Schedule       map[string]any `json:"schedule"`
 		Jitter         any            `json:"jitter"`
-		MaxHint        int            `json:"maxHint,omitempty"`
+		MaxRetryAfter  int            `json:"maxRetryAfter,omitempty"`
 		Budget         map[string]any `json:"budget,omitempty"`
 	}
 	growth struct {
@@ -141,11 +141,11 @@ func (i *imported) retryPolicy(retry *object) (*policyFile, error) {
 		return nil, retry.need("backoffMultiplier", "a number above 0")
 	}
 	file := &policyFile{
-		Name:        i.names[0],
-		MaxAttempts: min(int(attempts), mostGRPCAttempts),
-		Schedule:    grpcSchedule(min(initial, limit), limit, factor),
-		Jitter:      map[string]any{"uniform": map[string]float64{"low": 0.8, "high": 1.2}},
-		MaxHint:     -1,
+		Name:          i.names[0],
+		MaxAttempts:   min(int(attempts), mostGRPCAttempts),
+		Schedule:      grpcSchedule(min(initial, limit), limit, factor),
+		Jitter:        map[string]any{"uniform": map[string]float64{"low": 0.8, "high": 1.2}},
+		MaxRetryAfter: -1,
 	}
 	if attempts > mostGRPCAttempts {
 		i.warn("%s is %v, which gRPC takes as %d", retry.at("maxAttempts"), attempts, mostGRPCAttempts)

@@ -19,7 +19,7 @@ const (
 	attemptsKey = "grpc-previous-rpc-attempts"
 )
 
-// Classify sorts the errors of calls by their code. UNAVAILABLE is ClassRetryable, or ClassUnsent
+// Classify sorts the errors of calls by their code. UNAVAILABLE is ClassRetryable, or ClassNotSent
 // where a client of this package knows that no stream was opened. RESOURCE_EXHAUSTED is
 // ClassThrottled if the server said when to come back, by RetryInfo or pushback, and ClassPermanent else, as it
 // may mean a quota of the day. All others are ClassPermanent, and so is nil.
@@ -39,7 +39,7 @@ func Classify(err error) backoff.Class {
 	switch status.Code(err) {
 	case codes.Unavailable:
 		if known && failure.unsent {
-			return backoff.ClassUnsent
+			return backoff.ClassNotSent
 		}
 		return backoff.ClassRetryable
 	case codes.ResourceExhausted:

@@ -149,7 +149,7 @@ func codeOf(err error) codes.Code {
 // hintOf returns how long err asks to wait.
 func hintOf(err error) time.Duration {
 	if gave, ok := errors.AsType[*backoff.Error](err); ok {
-		return gave.Hint
+		return gave.RetryAfter()
 	}
 	hint, _ := asker.Decide(1, err)
 	return hint
@@ -157,8 +157,8 @@ func hintOf(err error) time.Duration {
 
 // asker waits exactly as long as an error asks for.
 var asker = backoff.Policy{
-	Schedule: backoff.Constant(0),
-	Jitter:   backoff.NoJitter,
-	MaxHint:  -1,
-	Rand:     func() float64 { return 0 },
+	Schedule:      backoff.Constant(0),
+	Jitter:        backoff.NoJitter,
+	MaxRetryAfter: -1,
+	Rand:          func() float64 { return 0 },
 }

@@ -159,13 +159,13 @@ func (p *retryPolicy) policy(name string, budget backoff.Budget) *backoff.Policy
 		return nil
 	}
 	return &backoff.Policy{
-		Name:        strings.TrimPrefix(name, "/"),
-		MaxAttempts: min(int(p.MaxAttempts), mostAttempts),
-		Schedule:    p.schedule(),
-		Jitter:      backoff.UniformJitter(0.8, 1.2),
-		MaxHint:     -1,
-		Classify:    backoff.OnCode(status.Code, plain(p.RetryableStatusCodes)...),
-		Budget:      budget,
+		Name:          strings.TrimPrefix(name, "/"),
+		MaxAttempts:   min(int(p.MaxAttempts), mostAttempts),
+		Schedule:      p.schedule(),
+		Jitter:        backoff.UniformJitter(0.8, 1.2),
+		MaxRetryAfter: -1,
+		Classify:      backoff.OnCode(status.Code, plain(p.RetryableStatusCodes)...),
+		Budget:        budget,
 	}
 }
 
@@ -208,14 +208,14 @@ func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge
 		return nil
 	}
 	h := &backoff.Hedge{
-		Name:         strings.TrimPrefix(name, "/"),
-		MaxAttempts:  min(int(p.MaxAttempts), mostAttempts),
-		Delay:        time.Duration(p.HedgingDelay),
-		MaxExtraLoad: -1,
-		MaxHint:      -1,
-		Classify:     backoff.OnCode(status.Code, plain(p.NonFatalStatusCodes)...),
-		Budget:       budget,
-		Detach:       true,
+		Name:          strings.TrimPrefix(name, "/"),
+		MaxAttempts:   min(int(p.MaxAttempts), mostAttempts),
+		Delay:         time.Duration(p.HedgingDelay),
+		MaxExtraLoad:  -1,
+		MaxRetryAfter: -1,
+		Classify:      backoff.OnCode(status.Code, plain(p.NonFatalStatusCodes)...),
+		Budget:        budget,
+		Detach:        true,
 	}
 	if h.Delay == 0 {
 		h.Delay = -1 // all at once

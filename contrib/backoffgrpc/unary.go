@@ -118,7 +118,7 @@ func classified(err error, classify backoff.Classifier) error {
 	if class := backoff.DefaultClassifier(err); class == backoff.ClassOverloaded || class == backoff.ClassPermanent {
 		return err
 	}
-	return backoff.Mark(err, classify(err))
+	return backoff.WithClass(err, classify(err))
 }
 
 // answer is what one of several attempts at the same time returns.

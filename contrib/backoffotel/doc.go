@@ -1,6 +1,6 @@
 // Package backoffotel tells OpenTelemetry what policies, hedges and breakers do.
 //
-//	policy := backoff.Policy{Name: "fetch", Observer: backoff.Observers(
+//	policy := backoff.Policy{Name: "fetch", Observer: backoff.JoinObservers(
 //		backoffotel.Metrics(nil),
 //		backoffotel.SpanEvents,
 //	)}

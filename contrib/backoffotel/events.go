@@ -81,8 +81,8 @@ func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue 
 	if e.Elapsed > 0 { // else nobody measured it
 		all = append(all, seconds(keyElapsed, e.Elapsed))
 	}
-	if e.Hint > 0 {
-		all = append(all, seconds(keyHint, e.Hint))
+	if e.RetryAfter > 0 {
+		all = append(all, seconds(keyHint, e.RetryAfter))
 	}
 	return all
 }

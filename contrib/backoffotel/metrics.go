@@ -29,7 +29,7 @@ const (
 //	                             calls, its sum the attempts. backoff.outcome: first_attempt,
 //	                             after_retries or failure, then with backoff.reason and error.type
 //	backoff.retries              counter, {retry}: when announced; error.type, backoff.class
-//	backoff.reconnects           counter, {reconnect}: the same of Policy.Keep
+//	backoff.reconnects           counter, {reconnect}: the same of Policy.Supervise
 //	backoff.retry.delay          histogram, s: before jitter
 //	backoff.retry.wait           histogram, s: with jitter, hint and budget
 //	backoff.retry.slept          histogram, s: what became of it

@@ -57,7 +57,7 @@ func TestABreakersStateAndTransitionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()
 		b := &backoff.Breaker{
-			Name: "search", Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter,
+			Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter,
 			Observer: backoffotel.Metrics(mp),
 		}
 		require.Error(t, b.Do(t.Context(), failing(errBoom)))
@@ -96,7 +96,7 @@ func TestHedgesAndReconnectsAreCounted(t *testing.T) {
 		}, nil)
 		require.NoError(t, err)
 		policy := backoff.Policy{Name: "watch", Observer: observer}
-		require.Error(t, policy.Keep(t.Context(), failing(errBoom, errBoom, backoff.Permanent(errBoom))))
+		require.Error(t, policy.Supervise(t.Context(), failing(errBoom, errBoom, backoff.Permanent(errBoom))))
 		sums, _ := collect(t, reader)
 		require.Equal(t, 1.0, sums[series{"backoff.hedges {hedge}", "backoff.operation=read,backoff.outcome=won"}])
 		require.Equal(t, 1.0, sums[series{"backoff.hedges {hedge}", "backoff.operation=read,backoff.outcome=lost"}])
@@ -214,7 +214,7 @@ func TestManyOperationsAreCountedAllTheSame(t *testing.T) {
 
 func TestASuccessAtOnceAllocatesNothing(t *testing.T) {
 	mp, _ := metering()
-	observe := backoff.Observers(backoffotel.Metrics(mp), backoffotel.SpanEvents)
+	observe := backoff.JoinObservers(backoffotel.Metrics(mp), backoffotel.SpanEvents)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		observe(context.Background(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
 	}))

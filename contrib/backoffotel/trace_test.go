@@ -24,7 +24,7 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 		tp, exporter := tracing()
 		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
-		hinted := backoff.RetryAfter(backoff.Mark(throttled{}, backoff.ClassThrottled), time.Minute)
+		hinted := backoff.RetryAfter(backoff.WithClass(throttled{}, backoff.ClassThrottled), time.Minute)
 		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, hinted, errBoom)), backoff.ErrExhausted)
 		require.NoError(t, policy.Do(ctx, failing(nil)), "a success at once is no event")
 		require.NoError(t, policy.Do(ctx, failing(errBoom, nil)))
@@ -69,7 +69,7 @@ func TestRefusalsTransitionsAndHedgesAreEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
 		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
-		b := &backoff.Breaker{Name: "search", Streak: 1, StreakSpan: -1, Observer: backoffotel.SpanEvents}
+		b := &backoff.Breaker{Name: "search", ConsecutiveFailures: 1, ConsecutiveSpan: -1, Observer: backoffotel.SpanEvents}
 		require.Error(t, b.Do(ctx, failing(throttled{}, errBoom)))
 		require.Error(t, b.Do(ctx, failing(errBoom)))
 		synctest.Wait()
@@ -80,7 +80,7 @@ func TestRefusalsTransitionsAndHedgesAreEvents(t *testing.T) {
 		events := exporter.GetSpans()[0].Events
 		require.Equal(t, "backoff.transition", events[0].Name)
 		require.Equal(t, map[string]any{
-			"backoff.operation": "search", "backoff.breaker.from": "closed", "backoff.breaker.to": "open", "backoff.breaker.trigger": "streak",
+			"backoff.operation": "search", "backoff.breaker.from": "closed", "backoff.breaker.to": "open", "backoff.breaker.trigger": "consecutive",
 			"error.type": "*errors.errorString", "exception.message": "boom",
 		}, values(events[0].Attributes))
 		require.Equal(t, "backoff.refused", events[1].Name)

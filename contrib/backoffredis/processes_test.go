@@ -105,7 +105,7 @@ func (t *task) hub() *fleet.Client {
 }
 
 func (t *task) breaker(hub *fleet.Client) *backoff.Breaker {
-	b := &backoff.Breaker{Name: "service", Streak: 3, StreakSpan: -1, OpenFor: backoff.Constant(t.Open), Lease: t.Lease}
+	b := &backoff.Breaker{Name: "service", ConsecutiveFailures: 3, ConsecutiveSpan: -1, OpenFor: backoff.Constant(t.Open), ProbeTimeout: t.Lease}
 	if hub != nil {
 		b.Shared = hub
 	}
@@ -230,7 +230,7 @@ type counting struct {
 }
 
 func (c *counting) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind != backoff.KindFirst {
+	if a.Kind != backoff.AttemptFirst {
 		c.asked.Add(1)
 	}
 	return c.Budget.Reserve(a)

@@ -36,7 +36,7 @@ func eventful(t *testing.T) *backoffmetrics.Metrics {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		budget := &backoff.RetryBudget{}
-		down := func(context.Context) error { return backoff.Mark(errors.New("down"), backoff.ClassRetryable) }
+		down := func(context.Context) error { return backoff.WithClass(errors.New("down"), backoff.ClassRetryable) }
 		for _, name := range []string{"search", hostile, ""} {
 			p := &backoff.Policy{Name: name, Observer: m.Observe, Budget: budget}
 			for range 30 {
@@ -52,7 +52,7 @@ func eventful(t *testing.T) *backoffmetrics.Metrics {
 			for range 20 { // until the budget is used up
 				require.Error(t, p.Do(ctx, down))
 			}
-			require.Error(t, (&backoff.Policy{Name: name, Observer: m.Observe, MaxAttempts: 2}).Keep(ctx, down))
+			require.Error(t, (&backoff.Policy{Name: name, Observer: m.Observe, MaxAttempts: 2}).Supervise(ctx, down))
 			hedged(t, ctx, m, name)
 			broken(ctx, m, name)
 		}

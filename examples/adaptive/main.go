@@ -106,7 +106,7 @@ func (c *client) ask(ctx context.Context) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusTooManyRequests {
-		return backoff.Mark(errTooMany, backoff.ClassThrottled)
+		return backoff.WithClass(errTooMany, backoff.ClassThrottled)
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err

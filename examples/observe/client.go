@@ -33,7 +33,7 @@ type client struct {
 func newClient(out io.Writer, url string, cycle time.Duration) *client {
 	c := &client{url: url + "/orders?token=hunter2"} // a secret, which the log must not have
 	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: load}
-	observer := backoff.Observers(
+	observer := backoff.JoinObservers(
 		backoffslog.New(slog.New(slog.NewTextHandler(out, nil)), &backoffslog.Options{PerSecond: 1}),
 		c.metrics.Observe,
 		c.tally.observe,
@@ -42,7 +42,7 @@ func newClient(out io.Writer, url string, cycle time.Duration) *client {
 	c.metrics.WatchBudget("orders", budget)
 	breaker := &backoff.Breaker{
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,
-		OpenFor: backoff.Exponential{Initial: cycle / 20, Max: cycle / 8}, StreakSpan: cycle / 40,
+		OpenFor: backoff.Exponential{Initial: cycle / 20, Max: cycle / 8}, ConsecutiveSpan: cycle / 40,
 	}
 	policy := &backoff.Policy{
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify, Budget: budget,

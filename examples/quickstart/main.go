@@ -87,7 +87,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 // statusError makes an error of a response, with what the policy should know of it:
 // whether to try again, and when.
 func statusError(resp *http.Response) error {
-	err := backoff.Mark(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
+	err := backoff.WithClass(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
 	if after, ok := backoff.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
 		err = backoff.RetryAfter(err, after)
 	}
@@ -117,10 +117,10 @@ func (j *journal) observe(_ context.Context, e backoff.Event) {
 }
 
 func hint(e backoff.Event) string {
-	if e.Hint == 0 {
+	if e.RetryAfter == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", server asks for %s", e.Hint)
+	return fmt.Sprintf(", server asks for %s", e.RetryAfter)
 }
 
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

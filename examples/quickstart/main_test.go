@@ -56,7 +56,7 @@ func TestAHintTooLongEndsTheCall(t *testing.T) {
 	server := start(t, faulty.Busy(503, "3600"))
 	err := fetch(t.Context(), io.Discard, server.URL)
 	gaveUp, ok := errors.AsType[*backoff.Error](err)
-	if !ok || gaveUp.Reason != backoff.ReasonHint || gaveUp.Hint != time.Hour {
+	if !ok || gaveUp.Reason != backoff.ReasonRetryAfter || gaveUp.RetryAfter() != time.Hour {
 		t.Errorf("got %v, want a hint of 1h", err)
 	}
 }

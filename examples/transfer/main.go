@@ -74,7 +74,7 @@ func resume(ctx context.Context, file *bytes.Buffer, url string, progress func()
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {
-		return backoff.Mark(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
+		return backoff.WithClass(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
 	}
 	_, err = io.Copy(reporter{file, progress}, resp.Body)
 	return err

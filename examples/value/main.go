@@ -67,7 +67,7 @@ func load(ctx context.Context, url string) (s settings, err error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return s, backoff.Mark(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
+		return s, backoff.WithClass(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
 	}
 	err = json.NewDecoder(resp.Body).Decode(&s)
 	return s, err

@@ -48,7 +48,7 @@ func BenchmarkBreakerSharedOpen(b *testing.B) {
 			_, err := store.Trip(ctx, "db", fleet.Trip{By: by, Voter: by, Open: time.Hour, Quorum: 2})
 			must(b, err)
 		}
-		breaker := backoff.Breaker{Name: "db", Shared: &fleet.Client{Store: store, Wait: time.Second, Trust: -1}, MaxHint: -1}
+		breaker := backoff.Breaker{Name: "db", Shared: &fleet.Client{Store: store, Wait: time.Second, Trust: -1}, MaxRetryAfter: -1}
 		mustNot(b, breaker.Do(ctx, succeed))
 		for b.Loop() {
 			mustNot(b, breaker.Do(ctx, succeed))

@@ -17,7 +17,7 @@ const tokens = 500
 var (
 	moment     = time.Now()
 	firstTry   = backoff.Attempt{Number: 1, Now: moment}
-	secondTry  = backoff.Attempt{Number: 2, Kind: backoff.KindRetry, Now: moment}
+	secondTry  = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: moment}
 	paidSingle = avast.FixedTokenBucketThrottleConfig{MaxCapacity: tokens, ThrottleCost: 1}
 	paidDouble = avast.FixedTokenBucketThrottleConfig{MaxCapacity: tokens, ThrottleCost: 1, FirstSuccessReleaseCost: 2}
 )

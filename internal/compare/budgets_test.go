@@ -248,7 +248,7 @@ func oursAdaptive(*testing.T) string {
 	b := presets.NewAWSAdaptive()
 	retries := func() (granted int) {
 		for granted < 1000 {
-			if _, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.KindRetry}); !ok {
+			if _, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}); !ok {
 				break
 			}
 			granted++

@@ -55,7 +55,7 @@ var httpClients = map[string]httpClient{
 	ours: func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
 		tr := &backoffhttp.Transport{Base: base, Unguarded: true}
 		tr.Policy.Schedule = backoff.Exponential{Initial: time.Second}
-		tr.Policy.MaxHint = 30 * time.Second
+		tr.Policy.MaxRetryAfter = 30 * time.Second
 		return (&http.Client{Transport: tr}).Do
 	},
 	"go-retryablehttp": func(base http.RoundTripper) func(*http.Request) (*http.Response, error) {

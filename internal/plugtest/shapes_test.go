@@ -177,7 +177,7 @@ func (s stopping) Next() (time.Duration, bool) { wait, ok := s.run.Retry(s.err);
 type throttle struct{ backoff.Budget }
 
 func (t throttle) AllowRetry(n uint, err error) bool {
-	_, _, ok := t.Reserve(backoff.Attempt{Number: int(n) + 2, Kind: backoff.KindRetry, Class: backoff.DefaultClassifier(err)})
+	_, _, ok := t.Reserve(backoff.Attempt{Number: int(n) + 2, Kind: backoff.AttemptRetry, Class: backoff.DefaultClassifier(err)})
 	return ok
 }
 

@@ -93,7 +93,7 @@ func TestABreakerStandsWhereItIsPut(t *testing.T) {
 	s := Scenario{Every: 10 * time.Millisecond, Horizon: 30 * time.Second, Server: Server{Errors: 1}}
 	policy := backoff.Policy{Schedule: backoff.Constant(0)}
 	open := func() *backoff.Breaker {
-		return &backoff.Breaker{OpenFor: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, Streak: -1}
+		return &backoff.Breaker{OpenFor: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, ConsecutiveFailures: -1}
 	}
 	at := func(g Guard) Result { return run(t, s, 1, guarding(Under("guarded", policy, nil, open), g))[0] }
 	require.Equal(t, 80, at(GuardCalls).Attempts, "20 calls of four attempts")

@@ -67,7 +67,7 @@ func TestAHedgeMindsTheDeadlineTheNetworkAndTheBreaker(t *testing.T) {
 
 	s = Scenario{Every: 10 * time.Millisecond, Horizon: 30 * time.Second, Server: Server{Errors: 1}}
 	c := Client{Name: "both", New: func(Place) Process {
-		return Process{Hedge: fixed(), Guard: GuardAttempts, Breaker: &backoff.Breaker{OpenFor: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, Streak: -1}}
+		return Process{Hedge: fixed(), Guard: GuardAttempts, Breaker: &backoff.Breaker{OpenFor: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, ConsecutiveFailures: -1}}
 	}}
 	require.Equal(t, 20, run(t, s, 1, c)[0].Attempts)
 }

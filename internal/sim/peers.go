@@ -26,7 +26,7 @@ type TokenBucket struct {
 
 // Reserve implements [backoff.Budget].
 func (b *TokenBucket) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind == backoff.KindFirst {
+	if a.Kind == backoff.AttemptFirst {
 		if !b.PaidBySuccess {
 			b.earn(b.Ratio)
 		}

@@ -91,7 +91,7 @@ func adaptive(mostReject float64) func() backoff.Budget {
 // since then count for some seconds.
 func halfOpen(open time.Duration) func() *backoff.Breaker {
 	return func() *backoff.Breaker {
-		return &backoff.Breaker{Streak: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter, Probes: 10, Successes: 1}
+		return &backoff.Breaker{ConsecutiveFailures: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter, MaxProbes: 10, ProbeSuccesses: 1}
 	}
 }
 

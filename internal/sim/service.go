@@ -19,7 +19,7 @@ var (
 	ErrFault   = errors.New("simulated fault")
 	ErrFull    = errors.New("simulated rejection: queue full")
 	ErrDown    = errors.New("simulated rejection: down")
-	ErrTimeout = backoff.Mark(timeout{}, backoff.ClassRetryable)
+	ErrTimeout = backoff.WithClass(timeout{}, backoff.ClassRetryable)
 )
 
 // timeout is what an attempt is ended with that took too long.

@@ -147,7 +147,7 @@ func (w *warner) breaker() {
 		return
 	}
 	otherwise := "; only failures in a row open it"
-	if b.Streak < 0 {
+	if b.ConsecutiveFailures < 0 {
 		otherwise = ", and there is no other rule: it never opens"
 	}
 	w.warn("its breaker: a process makes %s calls in %v, and the rate of failures wants %d%s", amount(calls), window, least, otherwise)

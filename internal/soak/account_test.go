@@ -31,7 +31,7 @@ func (r *rig) report(t *testing.T) {
 // call under the hedge may also meet its deadline.
 var (
 	usual = []outcome{
-		answered, backoff.ReasonPermanent, backoff.ReasonHint, backoff.ReasonNotIdempotent, backoff.ReasonOverloaded,
+		answered, backoff.ReasonPermanent, backoff.ReasonRetryAfter, backoff.ReasonNotIdempotent, backoff.ReasonOverloaded,
 	}
 	inOutages = []outcome{backoff.ReasonAttempts, backoff.ReasonBudget, backoff.ReasonOpen}
 )

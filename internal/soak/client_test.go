@@ -63,7 +63,7 @@ func newClient(url string, t *tally) *client {
 			Name:           "soak",
 			Schedule:       backoff.Exponential{Initial: time.Millisecond, Max: 4 * time.Millisecond},
 			AttemptTimeout: backoff.Constant(patience),
-			MaxHint:        time.Minute,
+			MaxRetryAfter:  time.Minute,
 			Observer:       t.observe,
 		},
 		Idempotency: repeatable,

@@ -110,8 +110,8 @@ func (t *tally) budget(string) backoff.Budget {
 // breaker opens within an outage.
 func (t *tally) breaker(host string) *backoff.Breaker {
 	return &backoff.Breaker{
-		Name: host, Window: 100 * time.Millisecond, Streak: 20, StreakSpan: -1,
-		OpenFor: backoff.Constant(3 * time.Millisecond), MaxHint: 3 * time.Millisecond, Observer: t.observe,
+		Name: host, Window: 100 * time.Millisecond, ConsecutiveFailures: 20, ConsecutiveSpan: -1,
+		OpenFor: backoff.Constant(3 * time.Millisecond), MaxRetryAfter: 3 * time.Millisecond, Observer: t.observe,
 	}
 }
 

@@ -3,7 +3,7 @@
 // the two cuts the connection, then refuses it for a while as a broker does that
 // restarts, then cuts it again.
 //
-// [backoff.Policy.Keep] is the reconnect loop. Healthy is how long a connection must have
+// [backoff.Policy.Supervise] is the reconnect loop. Healthy is how long a connection must have
 // lasted for the schedule to start again: a broker that accepts connections and drops them
 // is waited for ever longer, one that was lost after hours is tried again soon.
 //
@@ -32,9 +32,9 @@ import (
 const broker = "127.0.0.1:5672"
 
 var policy = backoff.Policy{
-	Name:     "amqp",
-	Schedule: backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
-	Healthy:  300 * time.Millisecond, // for a demonstration; the default of 2 min is for life
+	Name:       "amqp",
+	Schedule:   backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
+	ResetAfter: 300 * time.Millisecond, // for a demonstration; the default of 2 min is for life
 }
 
 func main() {
@@ -57,7 +57,7 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 
 	policy.Observer = d.Observe
 	service := service{drill: d, login: "guest:guest", queue: "backoff-" + rand.Text()[:8]}
-	err = policy.Keep(ctx, service.connect)
+	err = policy.Supervise(ctx, service.connect)
 	if report := d.Report(); report.Received == drill.Messages {
 		return report, nil
 	}
@@ -101,7 +101,7 @@ func (s *service) work(ctx context.Context, conn *amqp.Connection) error {
 	if err != nil {
 		return err
 	}
-	backoff.Established(ctx) // with a Budget: now another service may connect
+	backoff.ReportReady(ctx) // with a Budget: now another service may connect
 	s.drill.Say("subscribed")
 	go s.consume(deliveries) // ends with the connection
 	return s.publish(ctx, channel)

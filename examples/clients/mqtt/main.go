@@ -3,7 +3,7 @@
 // the two cuts the connection, then refuses it for a while as a broker does that
 // restarts, then cuts it again.
 //
-// paho's client ends with its connection, so [backoff.Policy.Keep] is the reconnect loop:
+// paho's client ends with its connection, so [backoff.Policy.Supervise] is the reconnect loop:
 // it dials, logs in and subscribes again, after a wait that is jittered also the first time, so that
 // a fleet that lost its broker does not come back as one. (autopaho has a loop of its own; its
 // ReconnectBackoff takes policy.Delay.)
@@ -34,9 +34,9 @@ import (
 const broker = "127.0.0.1:1883"
 
 var policy = backoff.Policy{
-	Name:     "mqtt",
-	Schedule: backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
-	Healthy:  300 * time.Millisecond, // for a demonstration; the default of 2 min is for life
+	Name:       "mqtt",
+	Schedule:   backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
+	ResetAfter: 300 * time.Millisecond, // for a demonstration; the default of 2 min is for life
 }
 
 func main() {
@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 
 	policy.Observer = d.Observe
 	device := device{drill: d, id: "backoff-" + rand.Text()[:8]}
-	err = policy.Keep(ctx, device.connect)
+	err = policy.Supervise(ctx, device.connect)
 	if report := d.Report(); report.Received == drill.Messages {
 		return report, nil
 	}
@@ -115,7 +115,7 @@ func (v *device) work(ctx context.Context, client *paho.Client) error {
 	if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{topic}}); err != nil {
 		return err
 	}
-	backoff.Established(ctx) // with a Budget: now another device may connect
+	backoff.ReportReady(ctx) // with a Budget: now another device may connect
 	v.drill.Say("subscribed")
 	for n := range v.drill.Numbers(ctx) {
 		message := paho.Publish{Topic: v.id, QoS: 1, Payload: []byte(strconv.Itoa(n))}

@@ -26,10 +26,10 @@ import (
 
 // A question costs money, but asked twice it does no harm: it may be repeated although it is a POST.
 var policy = backoff.Policy{
-	Name:        "ask",
-	Schedule:    backoff.Exponential{Initial: 50 * time.Millisecond, Max: 5 * time.Second},
-	MaxHint:     time.Minute,
-	Idempotency: backoff.Idempotent,
+	Name:          "ask",
+	Schedule:      backoff.Exponential{Initial: 50 * time.Millisecond, Max: 5 * time.Second},
+	MaxRetryAfter: time.Minute,
+	Idempotency:   backoff.Idempotent,
 }
 
 func main() {
@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer) error {
 	p := policy
 	p.Observer = func(_ context.Context, e backoff.Event) {
 		if e.Kind == backoff.EventRetry {
-			fmt.Fprintf(out, "attempt %d: %v; the server asks for %v\n", e.Attempt, e.Err, e.Hint)
+			fmt.Fprintf(out, "attempt %d: %v; the server asks for %v\n", e.Attempt, e.Err, e.RetryAfter)
 		}
 	}
 	transport := &backoffhttp.Transport{Policy: p}

@@ -11,13 +11,13 @@ import (
 
 func hereBreaker() (do func(context.Context, operation) error) {
 	breaker := &backoff.Breaker{
-		Name:        "search",
-		Streak:      6,
-		StreakSpan:  -1,
-		FailureRate: -1,
-		Successes:   1,
-		OpenFor:     backoff.Constant(time.Minute),
-		Jitter:      backoff.NoJitter,
+		Name:                "search",
+		ConsecutiveFailures: 6,
+		ConsecutiveSpan:     -1,
+		FailureRate:         -1,
+		ProbeSuccesses:      1,
+		OpenFor:             backoff.Constant(time.Minute),
+		Jitter:              backoff.NoJitter,
 		Observer: func(_ context.Context, e backoff.Event) {
 			if e.Kind == backoff.EventTransition {
 				log.Printf("%s: %v to %v", e.Name, e.Transition.From, e.Transition.To)

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	defaultHealthy = 2 * time.Minute
-	longestRefusal = 2 * time.Minute
+	defaultResetAfter = 2 * time.Minute
+	longestRefusal    = 2 * time.Minute
 )
 
 var errEnded = errors.New("run ended")
@@ -27,7 +27,7 @@ var errEnded = errors.New("run ended")
 // here a MaxAttempts of 0 means no limit.
 //
 // A Budget is asked when the wait before a run is over, so that a [RateLimit] shared by any
-// number of loops spaces their runs, and an [InFlight] bounds them; see [Established]. Where it
+// number of loops spaces their runs, and an [InFlight] bounds them; see [ReportReady]. Where it
 // refuses, the loop waits once more, as the schedule says, and asks again. It never asks without
 // a wait: where the schedule says 0, the zero Exponential stands in. After 2 minutes of
 // refusals it asks as for a first attempt: a budget that only success pays, such as
@@ -36,8 +36,8 @@ var errEnded = errors.New("run ended")
 // It returns when ctx ends, op returns a permanent error, one that says not to retry, or a
 // limit is reached, with the error that Do would return. What another policy in op gave up on
 // is permanent to this loop as to any other; where it shall not end it, mark its error:
-// Mark(err, ClassRetryable). For a [Breaker] in op there is WaitOpen. A panic in op passes through.
-func (p *Policy) Keep(ctx context.Context, op func(context.Context) error) error {
+// WithClass(err, ClassRetryable). For a [Breaker] in op there is WaitOpen. A panic in op passes through.
+func (p *Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
 	k := keeper{own: *p, seat: new(seat)}
 	if k.own.MaxAttempts == 0 {
 		k.own.MaxAttempts = -1
@@ -60,14 +60,14 @@ func (p *Policy) Keep(ctx context.Context, op func(context.Context) error) error
 	return k.err
 }
 
-// Established tells the [Policy.Keep] that ctx comes from that the run is beyond its
+// ReportReady tells the [Policy.Supervise] that ctx comes from that the run is beyond its
 // beginning: connected, logged in, subscribed. Its Budget then hears of a success, and has its
 // attempt back, instead of waiting for the run to end. By this an [InFlight] shared by many
 // loops bounds how many are connecting at once, and not how many are connected.
 //
 // It does not make a run healthy; only time does. Where ctx is not that of a Keep, after
 // the run, and when called again, it does nothing. It is safe for concurrent use.
-func Established(ctx context.Context) {
+func ReportReady(ctx context.Context) {
 	if s, ok := ctx.Value(seatKey{}).(*seat); ok {
 		s.leave(OutcomeSuccess)
 	}
@@ -76,7 +76,7 @@ func Established(ctx context.Context) {
 type seatKey struct{}
 
 // seat is what a run holds of a budget; the zero one is empty. Whoever leaves it first,
-// Established or the end of the run, settles with the budget.
+// ReportReady or the end of the run, settles with the budget.
 type seat struct {
 	budget Budget
 	ticket Ticket
@@ -125,7 +125,7 @@ func (k *keeper) rename(ctx context.Context, e Event) {
 func (k *keeper) run(op func(context.Context) error) error {
 	began := clock.Now()
 	err := op(context.WithValue(k.Context(), seatKey{}, k.seat))
-	if clock.Now().Sub(began) >= k.own.healthy() {
+	if clock.Now().Sub(began) >= k.own.resetAfter() {
 		k.Progress()
 		k.seat.leave(OutcomeSuccess)
 	}
@@ -154,7 +154,7 @@ func (k *keeper) ask() bool {
 	k.now = clock.Now()
 	k.due.Now = k.now
 	if !k.refused.IsZero() && k.now.Sub(k.refused) >= longestRefusal {
-		k.due.Kind = KindFirst
+		k.due.Kind = AttemptFirst
 	}
 	ticket, wait, ok := k.budget.Reserve(k.due)
 	if !ok {
@@ -164,7 +164,7 @@ func (k *keeper) ask() bool {
 	if !k.pause(wait) {
 		return false
 	}
-	if d, ok := k.budget.(Departures); ok && !d.Depart(ticket) {
+	if d, ok := k.budget.(Confirmer); ok && !d.Confirm(ticket) {
 		k.seat.leave(OutcomeNotSent)
 		return false
 	}
@@ -221,9 +221,9 @@ func (k *keeper) pause(wait time.Duration) bool {
 	return woken
 }
 
-func (p *Policy) healthy() time.Duration {
-	if p.Healthy == 0 {
-		return defaultHealthy
+func (p *Policy) resetAfter() time.Duration {
+	if p.ResetAfter == 0 {
+		return defaultResetAfter
 	}
-	return p.Healthy
+	return p.ResetAfter
 }

@@ -69,7 +69,7 @@ func TestKeepRunsForAsLongAsTheContextLives(t *testing.T) {
 		defer cancel()
 		p := rigid()
 		l := lineman{err: errCut}
-		err := p.Keep(ctx, l.run)
+		err := p.Supervise(ctx, l.run)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 9+(24*60*60*1000-51100)/30_000+1, l.runs, "51.1 s of growing waits, and one every 30 s")
@@ -81,7 +81,7 @@ func TestKeepWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 		p := rigid()
 		p.MaxAttempts = 5
 		var l lineman
-		err := p.Keep(t.Context(), l.run)
+		err := p.Supervise(t.Context(), l.run)
 		require.EqualError(t, err, "backoff: line: gave up after 5 attempts in 1.5s: run ended")
 		require.Equal(t, millis(100, 200, 400, 800), l.waits)
 	})
@@ -104,9 +104,9 @@ func TestKeepStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				p := rigid()
-				p.Healthy = c.healthy
+				p.ResetAfter = c.healthy
 				l := lineman{lasting: c.lasting, err: errCut}
-				p.Keep(ctx, func(ctx context.Context) error {
+				p.Supervise(ctx, func(ctx context.Context) error {
 					if l.runs == len(c.waits) {
 						defer cancel()
 					}
@@ -135,7 +135,7 @@ func TestKeepJittersTheFirstReconnectAfterALongRun(t *testing.T) {
 		for range loops {
 			all.Go(func() {
 				runs := 0
-				p.Keep(ctx, func(ctx context.Context) error {
+				p.Supervise(ctx, func(ctx context.Context) error {
 					if runs++; runs == 1 {
 						return hold(ctx, time.Hour)
 					}
@@ -164,7 +164,7 @@ func TestKeepCountsMaxAttemptsSinceTheLastHealthyRun(t *testing.T) {
 		p := rigid()
 		p.MaxAttempts = 3
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0, time.Hour, 0, 0, 0}, err: errCut}
-		err := p.Keep(t.Context(), l.run)
+		err := p.Supervise(t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 7, l.runs, "the third and the fifth began anew")
@@ -177,7 +177,7 @@ func TestKeepCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 		p := rigid()
 		p.MaxElapsed = time.Second
 		l := lineman{lasting: []time.Duration{0, 0, time.Hour, 0}, err: errCut}
-		err := p.Keep(t.Context(), l.run)
+		err := p.Supervise(t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.Equal(t, millis(100, 200, 100, 200, 400), l.waits, "and the next of 800 ms would pass it")
 	})
@@ -187,7 +187,7 @@ func TestKeepEndsOnAPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p backoff.Policy
 		runs := 0
-		err := p.Keep(t.Context(), func(context.Context) error {
+		err := p.Supervise(t.Context(), func(context.Context) error {
 			if runs++; runs < 10 {
 				return errCut
 			}
@@ -204,7 +204,7 @@ func TestKeepReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
 		p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
 		began := time.Now()
 		time.AfterFunc(time.Minute, func() { cancel(errors.New("shutdown")) })
-		err := p.Keep(ctx, func(context.Context) error { return errCut })
+		err := p.Supervise(ctx, func(context.Context) error { return errCut })
 		require.Equal(t, time.Minute, time.Since(began))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errCut)
@@ -218,7 +218,7 @@ func TestKeepReturnsWhenTheContextEndsInARun(t *testing.T) {
 		defer cancel()
 		var p backoff.Policy
 		l := lineman{lasting: []time.Duration{2 * time.Hour}} // an op that ends in good order
-		require.ErrorIs(t, p.Keep(ctx, l.run), context.DeadlineExceeded)
+		require.ErrorIs(t, p.Supervise(ctx, l.run), context.DeadlineExceeded)
 		require.Equal(t, 1, l.runs)
 	})
 }
@@ -230,7 +230,7 @@ func TestKeepBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
 		p := rigid()
 		l := lineman{err: errCut}
 		began := time.Now()
-		err := p.Keep(ctx, l.run)
+		err := p.Supervise(ctx, l.run)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 700*time.Millisecond, time.Since(began))
 		require.Equal(t, 4, l.runs)
@@ -244,7 +244,7 @@ func TestKeepUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	var clerk clerk
 	p := rigid()
 	for _, p.Budget = range []backoff.Budget{nil, &clerk} {
-		err := p.Keep(ctx, l.run)
+		err := p.Supervise(ctx, l.run)
 		require.EqualError(t, err, "backoff: line: not started: context canceled")
 	}
 	require.Zero(t, l.runs)
@@ -254,9 +254,9 @@ func TestKeepUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 func TestKeepRefusesAnInvalidPolicy(t *testing.T) {
 	var l lineman
 	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(backoff.InFlight)}
-	require.ErrorContains(t, p.Keep(t.Context(), l.run), "Policy.Schedule")
+	require.ErrorContains(t, p.Supervise(t.Context(), l.run), "Policy.Schedule")
 	p = backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}
-	require.ErrorContains(t, p.Keep(t.Context(), l.run), "RetryBudget.Ratio")
+	require.ErrorContains(t, p.Supervise(t.Context(), l.run), "RetryBudget.Ratio")
 	require.Zero(t, l.runs)
 }
 
@@ -265,7 +265,7 @@ func TestKeepIsAsDataAsThePolicyIs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var p backoff.Policy
-		p.Keep(ctx, func(context.Context) error { return errCut })
+		p.Supervise(ctx, func(context.Context) error { return errCut })
 		require.Zero(t, p.MaxAttempts)
 		runs := 0
 		p.Do(t.Context(), func(context.Context) error { runs++; return errCut })
@@ -282,7 +282,7 @@ func TestKeepGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 			p := rigid()
 			p.AttemptTimeout = backoff.Constant(10 * time.Minute)
 			runs := 0
-			err := p.Keep(ctx, func(ctx context.Context) error {
+			err := p.Supervise(ctx, func(ctx context.Context) error {
 				runs++
 				<-ctx.Done()
 				return told
@@ -302,10 +302,10 @@ func TestKeepEndsWithAPolicyInsideUnlessItsErrorIsMarked(t *testing.T) {
 		dial := func(ctx context.Context) error {
 			return dialing.Do(ctx, func(context.Context) error { dials++; return errCut })
 		}
-		require.ErrorIs(t, keeping.Keep(ctx, dial), backoff.ErrExhausted)
+		require.ErrorIs(t, keeping.Supervise(ctx, dial), backoff.ErrExhausted)
 		require.Equal(t, 4, dials)
-		err := keeping.Keep(ctx, func(ctx context.Context) error {
-			return backoff.Mark(dial(ctx), backoff.ClassRetryable)
+		err := keeping.Supervise(ctx, func(ctx context.Context) error {
+			return backoff.WithClass(dial(ctx), backoff.ClassRetryable)
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Greater(t, dials, 400)
@@ -317,12 +317,12 @@ func TestKeepEndsWithABreakerInsideUnlessItWaitsForIt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			breaker := backoff.Breaker{Streak: 1, StreakSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
 			var clerk clerk
 			p := rigid()
 			p.WaitOpen, p.Budget = waits, &clerk
 			l := lineman{err: errCut}
-			err := p.Keep(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+			err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
 			require.Empty(t, clerk.out)
 			require.ErrorIs(t, err, errCut)
 			if !waits {
@@ -383,7 +383,7 @@ func (c *clerk) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration
 	return backoff.Ticket{uint64(n)}, wait, ok
 }
 
-func (c *clerk) Depart(backoff.Ticket) bool {
+func (c *clerk) Confirm(backoff.Ticket) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.departed++
@@ -413,7 +413,7 @@ func TestKeepWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 		p.MaxAttempts = 2
 		began := time.Now()
 		l := lineman{err: errCut}
-		err := p.Keep(t.Context(), l.run)
+		err := p.Supervise(t.Context(), l.run)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.NotErrorIs(t, err, backoff.ErrBudget)
 		require.Equal(t, 2, l.runs)
@@ -434,16 +434,16 @@ func TestKeepTellsTheBudgetWhatItAsksFor(t *testing.T) {
 		p.Budget = &clerk
 		p.MaxAttempts = 3
 		p.AttemptTimeout = backoff.Sequence(time.Second, 0)
-		p.Keep(t.Context(), func(ctx context.Context) error {
+		p.Supervise(t.Context(), func(ctx context.Context) error {
 			if _, limited := ctx.Deadline(); limited {
 				<-ctx.Done()
 				return context.Canceled
 			}
-			return backoff.Mark(errCut, backoff.ClassThrottled)
+			return backoff.WithClass(errCut, backoff.ClassThrottled)
 		})
 		type question struct {
 			number int
-			kind   backoff.Kind
+			kind   backoff.AttemptKind
 			class  backoff.Class
 		}
 		var asked []question
@@ -451,7 +451,7 @@ func TestKeepTellsTheBudgetWhatItAsksFor(t *testing.T) {
 			require.False(t, a.Now.IsZero())
 			asked = append(asked, question{a.Number, a.Kind, a.Class})
 		}
-		const first, retry = backoff.KindFirst, backoff.KindRetry
+		const first, retry = backoff.AttemptFirst, backoff.AttemptRetry
 		require.Equal(t, []question{
 			{1, first, backoff.ClassUnknown}, {1, first, backoff.ClassUnknown}, {1, first, backoff.ClassUnknown},
 			{2, retry, backoff.ClassRetryable}, {2, retry, backoff.ClassRetryable}, // its time ran out
@@ -469,7 +469,7 @@ func TestKeepWaitsAndAsksAgainWhereADepartureIsRefused(t *testing.T) {
 		p.MaxAttempts = 2
 		began := time.Now()
 		l := lineman{err: errCut}
-		require.ErrorIs(t, p.Keep(t.Context(), l.run), backoff.ErrExhausted)
+		require.ErrorIs(t, p.Supervise(t.Context(), l.run), backoff.ErrExhausted)
 		require.Equal(t, 700*time.Millisecond, time.Since(began), "two waits before the first run, one after it")
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent, backoff.OutcomeNotSent, backoff.OutcomeTransient, backoff.OutcomeTransient}, clerk.told)
 	})
@@ -497,7 +497,7 @@ func TestKeepNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 					clerk.asked, clerk.departed = nil, 0
 					p.Budget = clerk
 					runs := 0
-					err := p.Keep(ctx, func(context.Context) error {
+					err := p.Supervise(ctx, func(context.Context) error {
 						runs++
 						return backoff.Pushback(errCut, 0)
 					})
@@ -520,7 +520,7 @@ func TestKeepBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
 		defer cancel()
 		clerk := clerk{reserve: no(2, 1<<30)}
 		p := backoff.Policy{Schedule: backoff.Constant(0), MaxDelay: time.Second, Budget: &clerk}
-		p.Keep(ctx, func(context.Context) error { return errCut })
+		p.Supervise(ctx, func(context.Context) error { return errCut })
 		require.InDelta(t, 3600, len(clerk.asked), 10)
 	})
 }
@@ -531,7 +531,7 @@ func TestKeepObeysAHintOnceAndNotAgainAtEveryRefusal(t *testing.T) {
 		clerk := clerk{reserve: no(2, 3)}
 		p.Budget, p.MaxAttempts, p.Rand = &clerk, 2, func() float64 { return 0 }
 		began := time.Now()
-		p.Keep(t.Context(), func(context.Context) error { return backoff.RetryAfter(errCut, time.Minute) })
+		p.Supervise(t.Context(), func(context.Context) error { return backoff.RetryAfter(errCut, time.Minute) })
 		require.Equal(t, time.Minute+700*time.Millisecond, time.Since(began), "of waits of 100, 200 and 400 ms")
 	})
 }
@@ -555,7 +555,7 @@ func TestKeepEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 				p := rigid()
 				p.Budget = &clerk
 				began := time.Now()
-				err := p.Keep(ctx, func(context.Context) error { return errCut })
+				err := p.Supervise(ctx, func(context.Context) error { return errCut })
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, c.ended, time.Since(began))
 				require.Empty(t, clerk.out)
@@ -572,7 +572,7 @@ func TestKeepTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
 		p := rigid()
 		p.Budget = &clerk
 		events := watch(&p)
-		require.ErrorIs(t, p.Keep(ctx, func(context.Context) error { panic("run") }), context.DeadlineExceeded)
+		require.ErrorIs(t, p.Supervise(ctx, func(context.Context) error { panic("run") }), context.DeadlineExceeded)
 		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, clerk.told)
 		require.Zero(t, clerk.departed)
 		require.Equal(t, []backoff.Event{{Kind: backoff.EventGiveUp, Name: "line", MaxAttempts: -1, Reason: backoff.ReasonDeadline}}, *events)
@@ -585,13 +585,13 @@ func TestKeepAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
 		p.Schedule = backoff.Constant(time.Minute)
 		clerk := clerk{reserve: no(2, 4)}
 		p.Budget, p.MaxAttempts = &clerk, 2
-		p.Keep(t.Context(), func(context.Context) error { return errCut })
-		var kinds []backoff.Kind
+		p.Supervise(t.Context(), func(context.Context) error { return errCut })
+		var kinds []backoff.AttemptKind
 		for _, a := range clerk.asked {
 			kinds = append(kinds, a.Kind)
 		}
-		const first, retry = backoff.KindFirst, backoff.KindRetry
-		require.Equal(t, []backoff.Kind{first, retry, retry, first, first}, kinds)
+		const first, retry = backoff.AttemptFirst, backoff.AttemptRetry
+		require.Equal(t, []backoff.AttemptKind{first, retry, retry, first, first}, kinds)
 	})
 }
 
@@ -603,7 +603,7 @@ func TestKeepTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
 			prevs = append(prevs, prev)
 			return prev + delay
 		}
-		p.Keep(t.Context(), func(context.Context) error { return errCut })
+		p.Supervise(t.Context(), func(context.Context) error { return errCut })
 		require.Equal(t, millis(0, 1000, 2000), prevs[len(prevs)-3:])
 	})
 }
@@ -621,7 +621,7 @@ func TestKeepReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) 
 				began := time.Now()
 				time.AfterFunc(10*time.Minute+time.Millisecond, cancel)
 				var l lineman
-				require.EqualError(t, p.Keep(ctx, l.run), "backoff: line: not started: context canceled")
+				require.EqualError(t, p.Supervise(ctx, l.run), "backoff: line: not started: context canceled")
 				require.Equal(t, 10*time.Minute+time.Millisecond, time.Since(began))
 				require.Zero(t, l.runs)
 				require.Zero(t, clerk.departed)
@@ -643,7 +643,7 @@ func TestKeepReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
 		}
 		p := rigid()
 		p.Budget = &clerk
-		require.ErrorIs(t, p.Keep(ctx, func(context.Context) error { return errCut }), context.Canceled)
+		require.ErrorIs(t, p.Supervise(ctx, func(context.Context) error { return errCut }), context.Canceled)
 		require.Len(t, clerk.asked, 3)
 	})
 }
@@ -660,9 +660,9 @@ func TestKeepSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 				var done sync.WaitGroup
 				done.Go(func() {
 					defer func() { recover() }()
-					p.Keep(t.Context(), func(ctx context.Context) error {
+					p.Supervise(t.Context(), func(ctx context.Context) error {
 						if established {
-							backoff.Established(ctx)
+							backoff.ReportReady(ctx)
 						}
 						leave()
 						return nil
@@ -683,7 +683,7 @@ func TestKeepPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 		p.Budget = &clerk
 		l := lineman{lasting: []time.Duration{0, time.Minute, 2 * time.Minute, 0}, err: errCut}
 		runs := 0
-		p.Keep(t.Context(), func(ctx context.Context) error {
+		p.Supervise(t.Context(), func(ctx context.Context) error {
 			if runs++; runs == 5 {
 				return backoff.Permanent(l.run(ctx))
 			}
@@ -699,7 +699,7 @@ func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 	const outage = 30 * time.Minute
 	for name, budget := range map[string]backoff.Budget{
 		"alone":        new(backoff.RetryBudget),
-		"among others": backoff.All(new(backoff.InFlight), new(backoff.RetryBudget), new(backoff.Pending)),
+		"among others": backoff.JoinBudgets(new(backoff.InFlight), new(backoff.RetryBudget), new(backoff.Pending)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -709,7 +709,7 @@ func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 				p := backoff.Policy{Budget: budget}
 				tries := 0
 				var back time.Duration
-				p.Keep(ctx, func(ctx context.Context) error {
+				p.Supervise(ctx, func(ctx context.Context) error {
 					up := time.Since(began)
 					switch {
 					case up == 0:
@@ -736,7 +736,7 @@ func TestObserverIsToldOfEveryRunThatEndsUnderKeepOnce(t *testing.T) {
 		p := rigid()
 		p.Budget, p.MaxAttempts = &clerk, 3
 		p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
-		p.Keep(t.Context(), func(context.Context) error { return backoff.Mark(errCut, backoff.ClassRetryable) })
+		p.Supervise(t.Context(), func(context.Context) error { return backoff.WithClass(errCut, backoff.ClassRetryable) })
 		var refused []time.Duration
 		seen = slices.DeleteFunc(seen, func(e backoff.Event) bool {
 			if e.Kind == backoff.EventRefused {
@@ -770,7 +770,7 @@ func TestTenThousandReconnectingLoopsNeverExceedTheirCap(t *testing.T) {
 		service := switchboard{down: true}
 		var all sync.WaitGroup
 		for range loops {
-			all.Go(func() { p.Keep(ctx, service.connect) })
+			all.Go(func() { p.Supervise(ctx, service.connect) })
 		}
 		time.Sleep(time.Minute)
 		service.change(func() { service.down = false })
@@ -813,7 +813,7 @@ func (s *switchboard) connect(ctx context.Context) error {
 		return err
 	}
 	s.change(func() { s.connected++ })
-	backoff.Established(ctx)
+	backoff.ReportReady(ctx)
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -834,7 +834,7 @@ func TestASharedRateLimitSpacesTheRunsOfAllLoops(t *testing.T) {
 		var all sync.WaitGroup
 		for range loops {
 			all.Go(func() {
-				p.Keep(ctx, func(ctx context.Context) error {
+				p.Supervise(ctx, func(ctx context.Context) error {
 					mu.Lock()
 					began = append(began, time.Now())
 					mu.Unlock()
@@ -860,17 +860,17 @@ func TestEstablishedSettlesTheRunWithItsBudgetOnce(t *testing.T) {
 		p.Budget, p.MaxAttempts = &clerk, 3
 		var first context.Context
 		runs := 0
-		p.Keep(t.Context(), func(ctx context.Context) error {
+		p.Supervise(t.Context(), func(ctx context.Context) error {
 			switch runs++; runs {
 			case 1:
 				first = ctx
 				return errCut
 			case 2:
-				backoff.Established(first)
+				backoff.ReportReady(first)
 				require.Len(t, clerk.out, 1, "a run that is over speaks for no other")
-				backoff.Established(ctx)
+				backoff.ReportReady(ctx)
 				require.Empty(t, clerk.out)
-				backoff.Established(ctx)
+				backoff.ReportReady(ctx)
 			}
 			return errCut
 		})
@@ -884,8 +884,8 @@ func TestEstablishedDoesNotMakeARunHealthy(t *testing.T) {
 		p := rigid()
 		p.Budget, p.MaxAttempts = new(backoff.InFlight), 4
 		l := lineman{err: errCut}
-		err := p.Keep(t.Context(), func(ctx context.Context) error {
-			backoff.Established(ctx)
+		err := p.Supervise(t.Context(), func(ctx context.Context) error {
+			backoff.ReportReady(ctx)
 			return l.run(ctx)
 		})
 		require.ErrorIs(t, err, backoff.ErrExhausted)
@@ -897,15 +897,15 @@ func TestEstablishedDoesNothingWhereItDoesNotBelong(t *testing.T) {
 	var clerk clerk
 	limited := backoff.Policy{Budget: &clerk}
 	unlimited := backoff.Policy{MaxAttempts: 1}
-	backoff.Established(t.Context())
+	backoff.ReportReady(t.Context())
 	require.NoError(t, limited.Do(t.Context(), func(ctx context.Context) error {
-		backoff.Established(ctx)
+		backoff.ReportReady(ctx)
 		require.Len(t, clerk.out, 1)
 		return nil
 	}))
-	limited.Keep(t.Context(), func(ctx context.Context) error {
-		unlimited.Keep(ctx, func(ctx context.Context) error {
-			backoff.Established(ctx)
+	limited.Supervise(t.Context(), func(ctx context.Context) error {
+		unlimited.Supervise(ctx, func(ctx context.Context) error {
+			backoff.ReportReady(ctx)
 			require.Len(t, clerk.out, 1, "the loop around it is another one")
 			return nil
 		})
@@ -917,9 +917,9 @@ func TestEstablishedMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 	var clerk clerk
 	p := backoff.Policy{Budget: &clerk, Schedule: backoff.Constant(0), MaxAttempts: 200}
 	var callers sync.WaitGroup
-	p.Keep(t.Context(), func(ctx context.Context) error {
+	p.Supervise(t.Context(), func(ctx context.Context) error {
 		for range 4 {
-			callers.Go(func() { backoff.Established(ctx) })
+			callers.Go(func() { backoff.ReportReady(ctx) })
 		}
 		return errCut
 	})
@@ -931,13 +931,13 @@ func TestEstablishedMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 func TestKeepLeavesNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	inFlight, pending := new(backoff.InFlight), new(backoff.Pending)
-	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: backoff.All(inFlight, pending)}
+	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: backoff.JoinBudgets(inFlight, pending)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all, failed sync.WaitGroup
 	for range 50 {
 		failed.Add(1)
 		all.Go(func() {
-			p.Keep(ctx, func(context.Context) error { defer failed.Done(); return errCut })
+			p.Supervise(ctx, func(context.Context) error { defer failed.Done(); return errCut })
 		})
 	}
 	failed.Wait()
@@ -953,13 +953,13 @@ func TestKeepLeavesNothingBehind(t *testing.T) {
 }
 
 // A client stays subscribed: whatever ends the subscription, it comes back.
-func ExamplePolicy_Keep() {
+func ExamplePolicy_Supervise() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
 	policy := backoff.Policy{Name: "subscribe", Schedule: backoff.Exponential{Initial: time.Millisecond}}
 	runs := 0
-	err := policy.Keep(ctx, func(ctx context.Context) error {
+	err := policy.Supervise(ctx, func(ctx context.Context) error {
 		runs++
 		switch runs {
 		case 1:
@@ -982,7 +982,7 @@ func ExamplePolicy_Keep() {
 }
 
 // Any number of clients may be connected, but only two of them connect at once.
-func ExampleEstablished() {
+func ExampleReportReady() {
 	ctx, cancel := context.WithCancel(context.Background())
 	connecting := backoff.InFlight{Max: 2}
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Budget: &connecting}
@@ -991,9 +991,9 @@ func ExampleEstablished() {
 	for range 50 {
 		connected.Add(1)
 		clients.Go(func() {
-			policy.Keep(ctx, func(ctx context.Context) error {
+			policy.Supervise(ctx, func(ctx context.Context) error {
 				// dial, log in, subscribe
-				backoff.Established(ctx)
+				backoff.ReportReady(ctx)
 				connected.Done()
 				<-ctx.Done() // receive
 				return ctx.Err()
