@@ -53,7 +53,7 @@ func BenchmarkBudgetBothSides(b *testing.B) {
 		b.ReportAllocs()
 		budget := &backoff.RetryBudget{Ratio: 2}
 		for b.Loop() {
-			budget.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+			budget.Done(backoff.Ticket{}, backoff.Result{})
 			if _, _, ok := budget.Reserve(secondTry); !ok {
 				b.Fatal("refused")
 			}
@@ -135,7 +135,7 @@ func BenchmarkBudgetBothSidesParallel(b *testing.B) {
 		budget := &backoff.RetryBudget{Ratio: 2}
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				budget.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+				budget.Done(backoff.Ticket{}, backoff.Result{})
 				if _, _, ok := budget.Reserve(secondTry); !ok {
 					b.Error("refused")
 				}

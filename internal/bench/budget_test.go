@@ -49,7 +49,7 @@ func BenchmarkBudgetSuccess(b *testing.B) {
 		var budget backoff.RetryBudget
 		for b.Loop() {
 			t, _, _ := budget.Reserve(firstTry)
-			budget.Done(t, backoff.OutcomeSuccess)
+			budget.Done(t, backoff.Result{})
 		}
 		heard(b, &budget)
 	})
@@ -136,7 +136,7 @@ func BenchmarkBudgetSuccessParallel(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				t, _, _ := budget.Reserve(firstTry)
-				budget.Done(t, backoff.OutcomeSuccess)
+				budget.Done(t, backoff.Result{})
 			}
 		})
 		heard(b, &budget)

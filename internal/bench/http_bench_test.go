@@ -56,7 +56,7 @@ func benchmarkHTTP(b *testing.B, method string, body []byte) {
 		{"backoff", func(m *inMemory) http.RoundTripper { return &backoffhttp.Transport{Base: m} }},
 		{"backoff-unguarded", func(m *inMemory) http.RoundTripper { return &backoffhttp.Transport{Base: m, Unguarded: true} }},
 		{"backoff-timeout", func(m *inMemory) http.RoundTripper {
-			return &backoffhttp.Transport{Base: m, Policy: backoff.Policy{AttemptTimeout: backoff.Constant(time.Minute)}}
+			return &backoffhttp.Transport{Base: m, Policy: backoff.Policy{AttemptTimeout: time.Minute}}
 		}},
 		{"retryablehttp-transport", func(m *inMemory) http.RoundTripper {
 			return &retryablehttp.RoundTripper{Client: retryable(m)}

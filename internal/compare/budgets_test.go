@@ -258,7 +258,7 @@ func oursAdaptive(*testing.T) string {
 	retries()
 	for range 1000 {
 		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		b.Done(ticket, backoff.OutcomeSuccess)
+		b.Done(ticket, backoff.Result{})
 	}
 	return fmt.Sprint(retries())
 }

@@ -181,7 +181,7 @@ func (t throttle) AllowRetry(n uint, err error) bool {
 	return ok
 }
 
-func (t throttle) OnSuccess(uint) { t.Done(backoff.Ticket{}, backoff.OutcomeSuccess) }
+func (t throttle) OnSuccess(uint) { t.Done(backoff.Ticket{}, backoff.Result{}) }
 
 // manager is a breaker's view of a host, in the shapes of client-go.
 type manager struct{ retry *plug.RateLimiter[string] }

@@ -62,7 +62,7 @@ func newClient(url string, t *tally) *client {
 		Policy: backoff.Policy{
 			Name:           "soak",
 			Schedule:       backoff.Exponential{Initial: time.Millisecond, Max: 4 * time.Millisecond},
-			AttemptTimeout: backoff.Constant(patience),
+			AttemptTimeout: patience,
 			MaxRetryAfter:  time.Minute,
 			Observer:       t.observe,
 		},

@@ -30,7 +30,7 @@ const server = "127.0.0.1:6379"
 var policy = backoff.Policy{
 	Name:           "count",
 	MaxAttempts:    6,
-	AttemptTimeout: backoff.Constant(2 * time.Second),
+	AttemptTimeout: 2 * time.Second,
 	Schedule:       backoff.Exponential{Initial: 20 * time.Millisecond, Max: time.Second},
 	Classify:       classify,
 }

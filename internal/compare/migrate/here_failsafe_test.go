@@ -30,7 +30,7 @@ func hereFailsafeStack(ctx context.Context, save operation) error {
 	service := backoff.Stack(
 		&backoff.Policy{
 			MaxAttempts:    3,
-			AttemptTimeout: backoff.Constant(2 * time.Second),
+			AttemptTimeout: 2 * time.Second,
 			Budget:         &backoff.RetryBudget{},
 		},
 		&backoff.Breaker{},

@@ -14,7 +14,7 @@ import (
 var policy = backoff.Policy{
 	Name:           "get",
 	MaxElapsed:     time.Minute,
-	AttemptTimeout: backoff.Constant(5 * time.Second),
+	AttemptTimeout: 5 * time.Second,
 	Schedule:       backoff.Truncate(backoff.Linear{}, time.Second),
 	Jitter:         backoff.DecorrelatedJitter(0, 0),
 	Idempotency:    backoff.Conditional(func(context.Context) bool { return true }),

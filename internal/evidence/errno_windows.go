@@ -1,10 +1,10 @@
-package backoff
+package evidence
 
 import "syscall"
 
-// errnoEvidence sorts what Winsock says of a connection. syscall.ECONNREFUSED and
-// its like are invented numbers on Windows: the sockets report these.
-func errnoEvidence(e syscall.Errno) evidence {
+// ofErrno reads what Winsock says of a connection. Its sockets report the numbers
+// below; syscall.ECONNREFUSED and the like are numbers that Go made up on Windows.
+func ofErrno(e syscall.Errno) finding {
 	const (
 		wsaENETDOWN     = 10050
 		wsaENETUNREACH  = 10051
@@ -17,14 +17,14 @@ func errnoEvidence(e syscall.Errno) evidence {
 	)
 	switch e {
 	case wsaECONNREFUSED, wsaEHOSTUNREACH, wsaENETUNREACH, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return evidence{ClassNotSent, circumstantial}
+		return finding{NotSent, circumstantial}
 	case wsaECONNRESET, wsaECONNABORTED, wsaETIMEDOUT, wsaENETDOWN, wsaENETRESET,
 		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT,
 		syscall.ERROR_BROKEN_PIPE, syscall.ERROR_NETNAME_DELETED:
-		return evidence{ClassRetryable, circumstantial}
+		return finding{Retryable, circumstantial}
 	}
 	if e.Temporary() || e.Timeout() {
-		return evidence{ClassRetryable, circumstantial}
+		return finding{Retryable, circumstantial}
 	}
-	return evidence{}
+	return finding{}
 }
