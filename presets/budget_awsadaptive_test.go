@@ -268,11 +268,12 @@ func TestAWSAdaptiveGivesTheQuotaBackWhereTheRateRefuses(t *testing.T) {
 		quota, rate := presets.NewAWSQuota(), presets.NewAWSRate()
 		p := backoff.Policy{Budget: backoff.JoinBudgets(quota, rate), Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter}
 		throttleOnce(t, rate, 20)
-		repeat(200, func() { begin(t, rate) })
 		p.MaxElapsed = time.Minute
+		start := time.Now()
 		r := p.Start(t.Context())
 		for range r.Attempts() {
-			p.MaxElapsed = time.Second // no time left for the wait
+			time.Sleep(59*time.Second - time.Since(start))
+			repeat(200, func() { begin(t, rate) }) // no time is left for the wait behind them
 			r.Fail(errTransient)
 		}
 		require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
