@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/stretchr/testify/require"
 )
 

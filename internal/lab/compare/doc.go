@@ -7,8 +7,8 @@
 // no question any more, a test fails. To run one row, and to write the tables anew after a peer
 // has changed:
 //
-//	go test -C internal/compare -run TestComparison/deadline .
-//	go test -C internal/compare -run TestComparison -update .
+//	go test -C internal/lab -run TestComparison/deadline ./compare
+//	go test -C internal/lab -run TestComparison ./compare -update
 //
 // Every block of Go in docs/migrating.md is compiled, and the behaviour it claims is
 // tested on both sides.

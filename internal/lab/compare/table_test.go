@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const document = "../../docs/comparison.md"
+const document = "../../../docs/comparison.md"
 
 var update = flag.Bool("update", false, "write what was observed into "+document)
 
@@ -138,7 +138,7 @@ func (r row) proof(t *testing.T) string {
 var ownTests = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for _, dir := range []string{"", "backoffhttp", "presets", "internal/sim"} {
-		files, _ := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		files, _ := filepath.Glob(filepath.Join("../../..", dir, "*_test.go"))
 		for _, file := range files {
 			text, _ := os.ReadFile(file)
 			for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
@@ -186,7 +186,7 @@ var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	for _, name := range []string{document} {
 		for _, match := range link.FindAllStringSubmatch(read(t, name), -1) {
-			_, err := os.Stat(filepath.Join("../../docs", match[1]))
+			_, err := os.Stat(filepath.Join("../../../docs", match[1]))
 			require.NoError(t, err, name)
 		}
 	}

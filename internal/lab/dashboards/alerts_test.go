@@ -18,7 +18,7 @@ import (
 )
 
 func alerts(t *testing.T) map[string]rulefmt.Rule {
-	text, err := os.ReadFile("alerts.yaml")
+	text, err := os.ReadFile(data + "alerts.yaml")
 	require.NoError(t, err)
 	groups, errs := rulefmt.Parse(bytes.TrimSpace(text), false, model.LegacyValidation, promQL, slog.Default())
 	require.Empty(t, errs)

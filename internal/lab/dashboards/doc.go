@@ -1,4 +1,4 @@
-// Package dashboards holds a dashboard for Grafana and alert rules for Prometheus, over
-// the series of backoffmetrics: grafana.json and alerts.yaml. Its tests parse, and run,
-// every query in them against what backoffmetrics really exposes.
+// Package dashboards tests the dashboard for Grafana and the alert rules for
+// Prometheus in contrib/dashboards. Its tests parse every query in them and run
+// it against the series that backoffmetrics exposes.
 package dashboards

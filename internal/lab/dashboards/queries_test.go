@@ -18,6 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// data is where the files lie that users take.
+const data = "../../../contrib/dashboards/"
+
 var promQL = parser.NewParser(parser.Options{})
 
 // requireKnown holds every selector of a query to series that are really exposed: the
@@ -83,7 +86,7 @@ func engine(t *testing.T) *promql.Engine {
 }
 
 func dashboard(t *testing.T) ([]byte, sdk.Board) {
-	text, err := os.ReadFile("grafana.json")
+	text, err := os.ReadFile(data + "grafana.json")
 	require.NoError(t, err)
 	var board sdk.Board
 	require.NoError(t, json.Unmarshal(text, &board))

@@ -1,7 +1,7 @@
 // Command release makes a release and proves that it can be used, without publishing
 // anything.
 //
-//	go run ./internal/release -version v0.1.0 -proxy dist/proxy
+//	go run -C internal/lab ./release -root ../.. -version v0.1.0 -proxy dist/proxy
 //
 // It takes the committed tree, gives every published module its release go.mod (no replace, the
 // other modules of this repository at the same version), packs each as a module zip into a

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
 )
 
 // part is as much of an answer as passes before it is cut: its header, and some of its body.

@@ -1,6 +1,6 @@
 //go:build integration
 
-package sqltest
+package sqlstoretest
 
 import (
 	"database/sql"

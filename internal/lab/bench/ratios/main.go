@@ -51,7 +51,7 @@ func run(in io.Reader, out io.Writer, page string) error {
 }
 
 func write(file string, r *results) error {
-	mod, err := os.ReadFile("go.mod")
+	mod, err := os.ReadFile("../go.mod") // it runs in the directory of the benchmarks
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ BenchmarkFail3/minimal-2     	 100	  800 ns/op	  0 B/op	  0 allocs/op
 BenchmarkPermanent/new/minimal  	 100	 20.0 ns/op	  16 B/op	  1 allocs/op
 BenchmarkPermanent/new/backoff  	 100	 25.0 ns/op	  64 B/op	  2 allocs/op
 PASS
-ok  	github.com/gobackoff/backoff/internal/bench	1.5s
+ok  	github.com/gobackoff/backoff/internal/lab/bench	1.5s
 `
 
 const tables = `

@@ -26,7 +26,7 @@ func (p *page) sorted() []*scenario {
 }
 
 func (p *page) intro() string {
-	return "<!-- Written by make bench-docs. Its words are those of internal/bench/ratios/notes.md. -->\n\n" +
+	return "<!-- Written by make bench-docs. Its words are those of internal/lab/bench/ratios/notes.md. -->\n\n" +
 		"What this library costs, beside code written by hand for the same work (the floor) and beside other\n" +
 		"libraries. A bar is what was promised when a part was built: at most so many times the floor.\n" +
 		"Behind is who costs more than " + fmt.Sprint(level) + " times the best peer. Where a bar is missed, or\n" +

@@ -45,7 +45,7 @@ func made(t *testing.T, output, text string) *page {
 	require.NoError(t, err)
 	n, err := parseNotes(text)
 	require.NoError(t, err)
-	mod, err := os.ReadFile("../go.mod")
+	mod, err := os.ReadFile("../../go.mod")
 	require.NoError(t, err)
 	old := bars
 	bars = map[string][]bar{"Fail3": old["Fail3"]}
@@ -139,7 +139,7 @@ func TestPeersAreKnown(t *testing.T) {
 
 func TestAPageThatIsRefusedIsNotWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.md")
-	t.Chdir("..") // where go.mod is
+	t.Chdir("..") // where the program runs
 	require.ErrorContains(t, run(strings.NewReader(some), &strings.Builder{}, file), "is left as it was")
 	require.NoFileExists(t, file)
 }
@@ -152,7 +152,7 @@ func TestThePageIsThatOfTheNotes(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(bars)) {
 		require.Contains(t, n.names, name)
 	}
-	text, err := os.ReadFile("../../../docs/benchmarks.md")
+	text, err := os.ReadFile("../../../../docs/benchmarks.md")
 	require.NoError(t, err)
 	for _, name := range n.names {
 		require.NotEmpty(t, n.of[name].what, name)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const document = "../../../docs/migrating.md"
+const document = "../../../../docs/migrating.md"
 
 // A block of the document, and where it must be found: the files are named after the
 // language, and for the blocks of this library all those that begin with here.
