@@ -7,26 +7,28 @@ import (
 	"time"
 )
 
-// link is one connection of a client with its counterpart to the target.
+// A link is a client's connection and the connection to the target that belongs
+// to it.
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
 
 	mu       sync.Mutex
 	target   *net.TCPConn
-	fault    Fault // of the exchange under way
-	begun    bool  // an exchange
+	fault    Fault // of the current exchange
+	begun    bool  // there is a current exchange
 	answered bool  // the target began to answer
-	asked    int64 // bytes of the request that were passed on
-	given    int64 // bytes of the answer that were
+	sent     int64 // bytes of the request that were read
+	received int64 // bytes of the answer that were read
 
-	left  chan struct{} // closed when the client has sent its last
-	end   sync.Once
-	ended chan struct{}
+	clientDone chan struct{} // closed when the client has sent all it will send
+	end        sync.Once
+	ended      chan struct{}
 }
 
+// run connects to the target and passes on both directions until the link ends.
 func (l *link) run() {
-	defer l.proxy.forget(l)
+	defer l.proxy.remove(l)
 	defer l.close()
 	if l.proxy.config.PerConnection && !l.begin(l.proxy.next()) {
 		return
@@ -40,21 +42,21 @@ func (l *link) run() {
 	l.target = target.(*net.TCPConn)
 	l.mu.Unlock()
 	select {
-	case <-l.ended: // cut before there was a target
+	case <-l.ended: // reset before there was a target
 		target.Close()
 		return
 	default:
 	}
 	var up sync.WaitGroup
 	up.Go(func() {
-		defer close(l.left)
+		defer close(l.clientDone)
 		l.copy(l.target, l.client, l.request)
 	})
 	l.copy(l.client, l.target, l.answer)
 	up.Wait()
 }
 
-// copy passes on what pass lets through, until src ends, or the link.
+// copy gives what it reads from src to pass, until src ends or pass returns false.
 func (l *link) copy(dst, src *net.TCPConn, pass func([]byte) bool) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -73,10 +75,10 @@ func (l *link) copy(dst, src *net.TCPConn, pass func([]byte) bool) {
 	}
 }
 
-// begin puts an exchange under its fault, and reports whether it goes on.
+// begin starts an exchange under f, and reports whether the link goes on.
 func (l *link) begin(f Fault) bool {
 	l.mu.Lock()
-	l.fault, l.begun, l.answered, l.asked, l.given = f, true, false, 0, 0
+	l.fault, l.begun, l.answered, l.sent, l.received = f, true, false, 0, 0
 	l.mu.Unlock()
 	switch f.kind {
 	case reset:
@@ -90,17 +92,17 @@ func (l *link) begin(f Fault) bool {
 	return true
 }
 
-// request passes a piece of a request on.
+// request passes on a piece of a request, and reports whether the link goes on.
 func (l *link) request(p []byte) bool {
 	l.mu.Lock()
-	turn := !l.begun || l.answered && !l.proxy.config.PerConnection
+	first := !l.begun || l.answered && !l.proxy.config.PerConnection
 	l.mu.Unlock()
-	if turn && !l.begin(l.proxy.next()) {
+	if first && !l.begin(l.proxy.next()) {
 		return false
 	}
 	l.mu.Lock()
-	f, left := l.fault, l.fault.bytes-l.asked
-	l.asked += int64(len(p))
+	f, left := l.fault, l.fault.bytes-l.sent
+	l.sent += int64(len(p))
 	l.mu.Unlock()
 	if f.kind == cutRequest {
 		return l.cut(l.target, p, max(0, left), true)
@@ -108,12 +110,12 @@ func (l *link) request(p []byte) bool {
 	return l.write(l.target, p)
 }
 
-// answer passes a piece of an answer on.
+// answer passes on a piece of an answer, and reports whether the link goes on.
 func (l *link) answer(p []byte) bool {
 	l.mu.Lock()
 	l.answered = true
-	f, left := l.fault, max(0, l.fault.bytes-l.given)
-	l.given += int64(len(p))
+	f, left := l.fault, max(0, l.fault.bytes-l.received)
+	l.received += int64(len(p))
 	l.mu.Unlock()
 	switch f.kind {
 	case dropAnswer:
@@ -129,13 +131,14 @@ func (l *link) answer(p []byte) bool {
 	return l.write(l.client, p)
 }
 
-// cut passes on what is left of a message that ends too soon.
-func (l *link) cut(dst *net.TCPConn, p []byte, left int64, hard bool) bool {
+// cut passes on at most left bytes of p, and ends the link after the last of them:
+// by a reset, or in good order.
+func (l *link) cut(dst *net.TCPConn, p []byte, left int64, byReset bool) bool {
 	if left > int64(len(p)) {
 		return l.write(dst, p)
 	}
 	dst.Write(p[:left])
-	if !hard {
+	if !byReset {
 		l.close()
 		return false
 	}
@@ -146,10 +149,11 @@ func (l *link) cut(dst *net.TCPConn, p []byte, left int64, hard bool) bool {
 	return false
 }
 
-// grace is for the other side to read what was sent: a reset would overtake it.
+// grace is the time that the other side gets to read what was sent, since a reset
+// would overtake it.
 const grace = 5 * time.Millisecond
 
-// stall holds back what comes after the first bytes.
+// stall passes on the first left bytes, waits for d, and passes on the rest.
 func (l *link) stall(p []byte, left int64, d time.Duration) bool {
 	if left >= int64(len(p)) {
 		return l.write(l.client, p)
@@ -163,6 +167,7 @@ func (l *link) stall(p []byte, left int64, d time.Duration) bool {
 	return l.write(l.client, p[left:])
 }
 
+// trickle passes on p in pieces, with a pause before each.
 func (l *link) trickle(p []byte, f Fault) bool {
 	for len(p) > 0 {
 		n := min(int64(len(p)), f.bytes)
@@ -174,6 +179,7 @@ func (l *link) trickle(p []byte, f Fault) bool {
 	return true
 }
 
+// write passes on p, and resets the link if it cannot.
 func (l *link) write(dst *net.TCPConn, p []byte) bool {
 	if _, err := dst.Write(p); err != nil {
 		l.reset()
@@ -182,12 +188,13 @@ func (l *link) write(dst *net.TCPConn, p []byte) bool {
 	return true
 }
 
-// pause reports whether the link outlived it. One without an end lasts until the client leaves:
-// of a client that closes in good order nothing more is heard.
+// pause waits for d and reports whether the link is still there. With a d of 0 or
+// less it waits until the client has closed its half of the connection, or the
+// link has ended: a client that closes in good order sends nothing more.
 func (l *link) pause(d time.Duration) bool {
 	if d <= 0 {
 		select {
-		case <-l.left:
+		case <-l.clientDone:
 		case <-l.ended:
 		}
 		return false
@@ -202,13 +209,14 @@ func (l *link) pause(d time.Duration) bool {
 	}
 }
 
-// reset ends the link by RST, on both sides.
+// reset ends the link by a reset (RST) on both sides.
 func (l *link) reset() { l.finish(true) }
 
 // close ends the link in good order, if it has not ended yet.
 func (l *link) close() { l.finish(false) }
 
-func (l *link) finish(hard bool) {
+// finish closes both connections, once.
+func (l *link) finish(byReset bool) {
 	l.end.Do(func() {
 		close(l.ended)
 		l.mu.Lock()
@@ -217,7 +225,7 @@ func (l *link) finish(hard bool) {
 			if conn == nil {
 				continue
 			}
-			if hard {
+			if byReset {
 				conn.SetLinger(0)
 			}
 			conn.Close()

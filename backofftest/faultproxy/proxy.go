@@ -1,15 +1,24 @@
-// Package faultproxy is a TCP proxy on loopback that does to connections what networks do:
-// it resets, truncates, stalls, trickles, refuses, and loses answers whose effect was made.
-// It is for tests and examples.
+// Package faultproxy is a TCP proxy for tests that fails as networks fail. It
+// resets connections, cuts requests and answers short, delays answers, refuses
+// connections, and loses the answer to a request that the server has carried
+// out.
+//
+// The proxy listens on a port of 127.0.0.1 and passes what it receives on to a
+// target, a server under test. A [Plan] chooses a [Fault] for each exchange of a
+// request and its answer:
 //
 //	proxy, err := faultproxy.Start(server.Listener.Addr().String(), faultproxy.Script(
-//		faultproxy.DropAnswer(), // the first request has its effect, and no answer
-//		faultproxy.Reset(),      // the second never arrives
-//	))                           // and all others pass
+//		faultproxy.DropAnswer(), // the server carries out the first request; its answer is lost
+//		faultproxy.Reset(),      // the second request never reaches the server
+//	))                           // all others pass
 //
-// It knows no protocol. What the client sends after it was answered begins a new exchange,
-// which is right for HTTP/1 without pipelining. Where the two sides do not take turns (TLS,
-// HTTP/2), have a [Config] count connections instead.
+// The proxy does not parse what it passes on. A new exchange begins when the
+// client sends something after the target began to answer. That suits protocols
+// in which the two sides take turns, such as HTTP/1 without pipelining. For
+// others, such as TLS and HTTP/2, set [Config.PerConnection].
+//
+// Its connections are real and so is its time: the package does not work in a
+// bubble of testing/synctest.
 package faultproxy
 
 import (
@@ -19,19 +28,26 @@ import (
 	"time"
 )
 
-// Config is for [Config.Start]. Of its fields only Target is needed.
+// Config holds the settings of a proxy; [Config.Start] starts it. Only Target is
+// required.
 type Config struct {
-	// Target is the address that connections are passed on to.
+	// Target is the TCP address, host:port, to which the proxy connects, once for
+	// each connection that it accepts. While nothing listens there, the proxy resets
+	// the client's connection.
 	Target string
-	// Plan says what becomes of each exchange. nil passes everything.
+
+	// Plan chooses the fault of each exchange. The default, nil, passes everything.
 	Plan Plan
-	// PerConnection makes one exchange of all that happens on a connection: bytes count
-	// from its beginning, and Plan is asked when it is accepted. Reset and Crash then do
-	// not wait for a request.
+
+	// PerConnection makes a whole connection one exchange. The proxy then asks Plan
+	// when it accepts a connection, the bytes of a fault count from the connection's
+	// beginning, and Reset and Crash do not wait for a request. The default, false,
+	// makes each request and its answer an exchange.
 	PerConnection bool
 }
 
-// A Proxy is a running proxy. It is safe for concurrent use.
+// A Proxy is a running proxy. [Start] and [Config.Start] make one; the zero value
+// is not usable. A Proxy is safe for concurrent use and must not be copied.
 type Proxy struct {
 	config Config
 	addr   string
@@ -40,24 +56,27 @@ type Proxy struct {
 	mu       sync.Mutex
 	listener net.Listener // nil while connections are refused
 	links    map[*link]struct{}
-	revival  *time.Timer // of Crash
+	restart  *time.Timer // after Crash
 	stats    Stats
 	closed   bool
 }
 
-// Stats counts what a proxy has done.
+// Stats counts what a proxy has done since it was started. The zero value is that
+// of a proxy without a client.
 type Stats struct {
 	Connections int // accepted
 	Exchanges   int // begun
-	Faults      int // of these, other than Pass
+	Faults      int // exchanges whose Fault was not Pass
 }
 
-// Start returns a proxy for target, with a plan for its exchanges.
+// Start returns a running proxy for the TCP address target, with the given plan;
+// a nil plan passes everything. It is short for [Config.Start].
 func Start(target string, plan Plan) (*Proxy, error) {
 	return Config{Target: target, Plan: plan}.Start()
 }
 
-// Start returns a proxy that listens on a free port of 127.0.0.1. Close it.
+// Start returns a running proxy that listens on a free port of 127.0.0.1. Its
+// error is that of [net.Listen]. The caller must call [Proxy.Close] when done.
 func (c Config) Start() (*Proxy, error) {
 	if c.Plan == nil {
 		c.Plan = Always(Pass())
@@ -69,25 +88,29 @@ func (c Config) Start() (*Proxy, error) {
 	return p, nil
 }
 
-// Addr returns the address that the proxy listens on, the same for its whole life.
+// Addr returns the address on which the proxy listens, such as
+// "127.0.0.1:40123". It does not change, and remains valid after Close.
 func (p *Proxy) Addr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addr
 }
 
-// URL returns http:// and the address.
+// URL returns the proxy's address as an HTTP URL, such as
+// "http://127.0.0.1:40123".
 func (p *Proxy) URL() string { return "http://" + p.Addr() }
 
-// Stats returns what was counted until now.
+// Stats returns what the proxy has counted so far.
 func (p *Proxy) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stats
 }
 
-// SetPlan changes what becomes of the exchanges that begin from now on. They go on being
-// counted where the old plan left.
+// SetPlan replaces the plan for the exchanges that begin from now on; a nil plan
+// passes everything. Exchanges that have begun keep their fault. The count of
+// exchanges goes on: a plan that is set after three of them is first asked about
+// the fourth.
 func (p *Proxy) SetPlan(plan Plan) {
 	if plan == nil {
 		plan = Always(Pass())
@@ -97,27 +120,29 @@ func (p *Proxy) SetPlan(plan Plan) {
 	p.config.Plan = plan
 }
 
-// Cut resets all connections. New ones are accepted.
+// Cut resets all connections (RST). The proxy goes on accepting new ones.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut()
 }
 
+// cut resets all connections; the caller holds mu.
 func (p *Proxy) cut() {
 	for l := range p.links {
 		l.reset()
 	}
 }
 
-// Refuse makes the system refuse new connections, until [Proxy.Restore]. Those that exist
-// stay.
+// Refuse closes the proxy's port, so that the system refuses new connections until
+// [Proxy.Restore]. Existing connections stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse()
 }
 
+// refuse closes the port; the caller holds mu.
 func (p *Proxy) refuse() {
 	if p.listener != nil {
 		p.listener.Close()
@@ -125,8 +150,10 @@ func (p *Proxy) refuse() {
 	}
 }
 
-// Restore accepts connections again, on the same port. It fails if somebody took the port
-// meanwhile, and after Close.
+// Restore accepts connections again, on the same port, after Refuse or
+// [Crash]. While the proxy is listening it does nothing. It returns the error of
+// [net.Listen] if another process has taken the port meanwhile, and
+// [net.ErrClosed] after Close.
 func (p *Proxy) Restore() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,13 +172,13 @@ func (p *Proxy) Restore() error {
 	return nil
 }
 
-// Close refuses new connections, resets those that exist, and waits for all goroutines of
-// the proxy to end.
+// Close refuses new connections, resets the existing ones, and waits until all
+// goroutines of the proxy have ended. It may be called more than once.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
-	if p.revival != nil {
-		p.revival.Stop()
+	if p.restart != nil {
+		p.restart.Stop()
 	}
 	p.refuse()
 	p.cut()
@@ -159,6 +186,7 @@ func (p *Proxy) Close() {
 	p.tasks.Wait()
 }
 
+// accept takes connections until the listener is closed.
 func (p *Proxy) accept(l net.Listener) {
 	for {
 		client, err := l.Accept()
@@ -169,12 +197,13 @@ func (p *Proxy) accept(l net.Listener) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		p.admit(client.(*net.TCPConn))
+		p.serve(client.(*net.TCPConn))
 	}
 }
 
-func (p *Proxy) admit(client *net.TCPConn) {
-	l := &link{proxy: p, client: client, left: make(chan struct{}), ended: make(chan struct{})}
+// serve starts a link for a client's connection.
+func (p *Proxy) serve(client *net.TCPConn) {
+	l := &link{proxy: p, client: client, clientDone: make(chan struct{}), ended: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -186,7 +215,7 @@ func (p *Proxy) admit(client *net.TCPConn) {
 	p.tasks.Go(l.run)
 }
 
-// next begins an exchange.
+// next counts an exchange and returns its fault.
 func (p *Proxy) next() Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,20 +227,21 @@ func (p *Proxy) next() Fault {
 	return f
 }
 
-func (p *Proxy) forget(l *link) {
+// remove drops a link that has ended.
+func (p *Proxy) remove(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)
 }
 
-// crash cuts and refuses everything, for d.
+// crash resets all connections and refuses new ones for d, or for good.
 func (p *Proxy) crash(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse()
 	p.cut()
 	if d > 0 && !p.closed {
-		// A port that was taken meanwhile goes on refusing, as it would in earnest.
-		p.revival = time.AfterFunc(d, func() { p.Restore() })
+		// If the port was taken meanwhile, it stays closed, as it would for a server.
+		p.restart = time.AfterFunc(d, func() { p.Restore() })
 	}
 }
