@@ -13,7 +13,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
 )
 
 // A real server behind a proxy that fails: what is sent, and how often it has its effect.
