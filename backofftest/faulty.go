@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/fleet"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // ErrStore is what a [Faulty] store fails with.
@@ -113,16 +114,11 @@ func (f *Faulty) pass(ctx context.Context, call func() error) error {
 	return wait(ctx, -f.Delay)
 }
 
+// wait waits for d if that is positive. It returns the error of ctx where ctx ends
+// before that.
 func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
+	if d <= 0 || clock.Sleep(ctx, d) {
 		return nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ctx.Err()
 }

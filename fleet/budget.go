@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Budget is a [backoff.Budget] that shares out a number of retries among all processes
@@ -261,23 +262,8 @@ func (b *Budget) leave(id string) {
 	}
 }
 
-func (b *Budget) allowance() int {
-	if b.Allowance == 0 {
-		return defaultAllowance
-	}
-	return b.Allowance
-}
+func (b *Budget) allowance() int { return limits.Or(b.Allowance, defaultAllowance) }
 
-func (b *Budget) window() time.Duration {
-	if b.Window <= 0 {
-		return defaultWindow
-	}
-	return b.Window
-}
+func (b *Budget) window() time.Duration { return limits.Or(max(0, b.Window), defaultWindow) }
 
-func (b *Budget) size() int {
-	if b.Block <= 0 {
-		return defaultBlock
-	}
-	return b.Block
-}
+func (b *Budget) size() int { return limits.Or(max(0, b.Block), defaultBlock) }

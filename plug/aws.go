@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // AWSRetryer is a policy in the shape of aws.RetryerV2, and so of aws.Retryer and of the
@@ -189,8 +190,8 @@ func (r *AWSRetryer) depart(ctx context.Context, t backoff.Ticket, wait time.Dur
 	if deadline, ok := ctx.Deadline(); ok && wait > 0 && wait >= time.Until(deadline) {
 		return r.saying("the budget's wait of "+wait.String()+" would pass the deadline", context.DeadlineExceeded)
 	}
-	if err := rest(ctx, wait); err != nil {
-		return err
+	if !clock.Sleep(ctx, wait) {
+		return ctx.Err()
 	}
 	if b, ok := r.policy.Budget.(backoff.Confirmer); ok && !b.Confirm(t) {
 		return r.overBudget()

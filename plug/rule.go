@@ -107,21 +107,6 @@ func (r *rule) outcome(ctx context.Context, err error) backoff.Outcome {
 	return backoff.OutcomeTransient
 }
 
-// rest sleeps, and returns what ended the sleep before its time.
-func rest(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // fromOne turns a number that counts retries from 0 into one that counts from 1.
 func fromOne(retry int) int {
 	if retry < 0 {
