@@ -69,7 +69,7 @@ func TestEveryScheduleCanBeWritten(t *testing.T) {
 		`{"truncated": {"schedule": {"truncated": {}}}}`:         backoff.Truncate(backoff.Truncate(nil, 0), 0),
 	} {
 		require.Equal(t, want, parse(t, `{"schedule":`+text+`}`).Policy().Schedule, text)
-		require.Equal(t, want, parse(t, `{"attemptTimeout":`+text+`}`).Policy().AttemptTimeout, text)
+		require.Equal(t, want, parse(t, `{"attemptTimeoutSchedule":`+text+`}`).Policy().AttemptTimeout, text)
 		require.Equal(t, want, parse(t, `{"breaker":{"openFor":`+text+`}}`).Breaker().OpenFor, text)
 	}
 }
