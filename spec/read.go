@@ -247,10 +247,11 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// field returns the field of a struct that has the given name in JSON.
+// field returns the field of a struct that has the given name in JSON. No field has
+// the name "-", which is the tag of those that are not in JSON.
 func field(of reflect.Value, name string) (reflect.Value, bool) {
 	for i := range of.NumField() {
-		if tag(of.Type().Field(i)) == name {
+		if name != "-" && tag(of.Type().Field(i)) == name {
 			return of.Field(i), true
 		}
 	}

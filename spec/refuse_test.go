@@ -71,6 +71,15 @@ func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
 	require.Less(t, len(err.Error()), 300)
 }
 
+// The tag "-" of a field that is not in JSON is not a name.
+func TestADashIsNoMember(t *testing.T) {
+	refuse(t,
+		`{"jitter": {"-": "unheard"}}`, `jitter.- is not known, want one of decorrelated, uniform, added, slotted`,
+		`{"schedule": {"-": "1s"}}`, `schedule.- is not known, want one of linear, exponential, sequence, truncated`,
+		`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
+	)
+}
+
 func TestAnOldNameIsRefusedWithTheNewOne(t *testing.T) {
 	refuse(t,
 		`{"maxHint": "1m"}`, `maxHint is now maxRetryAfter`,
