@@ -126,8 +126,8 @@ func (b *budget) check(path string) error {
 	return relocate(join(path, kind), name, probe.Validate())
 }
 
-// kind returns the member that is set, and the name that errors of the library give
-// it.
+// kind returns the member that is set, and the name that errors of the library
+// give it.
 func (b *budget) kind() (member, name string) {
 	switch {
 	case b.Retry != nil:
@@ -158,8 +158,8 @@ func (b *budget) checkAll(path string) error {
 	return relocate(path, "All", probe.Validate())
 }
 
-// check returns the problem of a rate limit. The limiter belongs to another library,
-// which would accept a limit of 0.
+// check returns the problem of a rate limit. The limiter belongs to another
+// library, which would accept a limit of 0.
 func (l *rateLimit) check(path string) error {
 	if !(l.Limit > 0) {
 		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")

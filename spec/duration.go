@@ -39,8 +39,8 @@ func (d duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.value().String())
 }
 
-// timeout is the duration of attemptTimeout. The member used to take a schedule,
-// which has a member of its own now.
+// timeout is the duration of attemptTimeout. The member used to take a
+// schedule, which has a member of its own now.
 type timeout duration
 
 // value returns the timeout as the library wants it.

@@ -7,8 +7,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// jitter is the name of a jitter without parameters, or an object with one member
-// for a jitter that has some.
+// jitter is the name of a jitter without parameters, or an object with one
+// member for a jitter that has some.
 type jitter struct {
 	Kind         string        `json:"-"`
 	Decorrelated *decorrelated `json:"decorrelated,omitzero"`

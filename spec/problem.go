@@ -9,8 +9,8 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 )
 
-// problem returns the error of the member at a path. The empty path is the whole
-// policy.
+// problem returns the error of the member at a path. The empty path is the
+// whole policy.
 func problem(path, text string) error {
 	if path == "" {
 		path = "the policy"
@@ -18,9 +18,9 @@ func problem(path, text string) error {
 	return errors.New("backoff: spec: " + path + " " + text)
 }
 
-// relocate turns an error of Validate into the error of the member at path. name is
-// what Validate calls that member. What follows name in the error's field are the
-// members below it.
+// relocate turns an error of Validate into the error of the member at path.
+// name is what Validate calls that member. What follows name in the error's
+// field are the members below it.
 func relocate(path, name string, err error) error {
 	if err == nil {
 		return nil

@@ -11,17 +11,19 @@ import (
 	"strings"
 )
 
-// A literal is a type that may be written as one token, such as a string or a number.
-// Pointers implement it.
+// A literal is a type that may be written as one token, such as a string or a
+// number. Pointers implement it.
 type literal interface {
-	// fromToken sets the value from a token. It reports whether the token is valid.
+	// fromToken sets the value from a token. It reports whether the token is
+	// valid.
 	fromToken(json.Token) bool
 	// wanted says what is valid, for the text of an error.
 	wanted() string
 }
 
-// A reader reads JSON into structs by the names in their tags. It is stricter than
-// encoding/json, and its errors name the path of the member that it refuses.
+// A reader reads JSON into structs by the names in their tags. It is stricter
+// than encoding/json, and its errors name the path of the member that it
+// refuses.
 type reader struct {
 	tokens *json.Decoder
 	depth  int
@@ -52,8 +54,8 @@ func syntaxError(text []byte, err error) error {
 	return errors.New("backoff: spec: line " + strconv.Itoa(line) + ", column " + strconv.Itoa(column) + ": " + err.Error())
 }
 
-// next returns the next token. There always is one: read has checked that the text
-// is JSON.
+// next returns the next token. There always is one: read has checked that the
+// text is JSON.
 func (r *reader) next() json.Token {
 	token, _ := r.tokens.Token()
 	return token
@@ -80,8 +82,8 @@ func (r *reader) value(path string, into reflect.Value) error {
 	return problem(path, "is "+show(token)+", want "+wanted(into))
 }
 
-// nested reads an object or a list. It refuses deep nesting, which could exhaust the
-// stack.
+// nested reads an object or a list. It refuses deep nesting, which could
+// exhaust the stack.
 func (r *reader) nested(path string, into reflect.Value, read func(string, reflect.Value) error) error {
 	if r.depth++; r.depth > maxDepth {
 		return problem(path, "is nested too deeply")
@@ -129,8 +131,8 @@ var renamed = map[string]string{
 	"pending":    "sleeping",
 }
 
-// unknown returns the error of a member that a struct does not have. If the struct
-// has the member under a newer name, the error says which.
+// unknown returns the error of a member that a struct does not have. If the
+// struct has the member under a newer name, the error says which.
 func unknown(path, name string, of reflect.Value) error {
 	if newer, ok := renamed[name]; ok {
 		if _, known := field(of, newer); known {
@@ -153,8 +155,8 @@ func (r *reader) list(path string, into reflect.Value) error {
 	return nil
 }
 
-// scalar sets a field that is a string, a bool or a number. It reports whether the
-// token fits.
+// scalar sets a field that is a string, a bool or a number. It reports whether
+// the token fits.
 func scalar(token json.Token, into reflect.Value) bool {
 	switch token := token.(type) {
 	case string:
@@ -247,8 +249,8 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// field returns the field of a struct that has the given name in JSON. No field has
-// the name "-", which is the tag of those that are not in JSON.
+// field returns the field of a struct that has the given name in JSON. No field
+// has the name "-", which is the tag of those that are not in JSON.
 func field(of reflect.Value, name string) (reflect.Value, bool) {
 	for i := range of.NumField() {
 		if name != "-" && tag(of.Type().Field(i)) == name {
@@ -258,7 +260,8 @@ func field(of reflect.Value, name string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// tag returns the name of a field in JSON, and "-" for a field that is not in JSON.
+// tag returns the name of a field in JSON, and "-" for a field that is not in
+// JSON.
 func tag(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name

@@ -9,7 +9,8 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-// refuse holds that each of the texts, in turn with its problem, is refused by it.
+// refuse holds that each of the texts, in turn with its problem, is refused by
+// it.
 func refuse(t *testing.T, cases ...string) {
 	t.Helper()
 	for ; len(cases) > 0; cases = cases[2:] {

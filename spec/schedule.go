@@ -7,8 +7,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// schedule is a duration, which makes a constant schedule, or an object with one
-// member.
+// schedule is a duration, which makes a constant schedule, or an object with
+// one member.
 type schedule struct {
 	Constant    *duration    `json:"-"`
 	Linear      *linear      `json:"linear,omitzero"`
