@@ -30,7 +30,8 @@
 //
 //	hcloud.WithRetryOpts(hcloud.RetryOpts{BackoffFunc: plug.FromZero(p.Delay), MaxRetries: 3})
 //	redis.Options{DialerRetryBackoff: plug.FromZero(p.Delay)}
-//	config.Metadata.Retry.BackoffFunc = func(n, _ int) time.Duration { // sarama, metadata and producer
+//	// sarama, metadata and producer
+//	config.Metadata.Retry.BackoffFunc = func(n, _ int) time.Duration {
 //		return plug.FromZero(p.Delay)(n)
 //	}
 //
