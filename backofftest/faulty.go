@@ -7,31 +7,35 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/fleet"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // ErrStore is what a [Faulty] store fails with.
 var ErrStore = errors.New("backofftest: the store is gone")
 
-// Faulty is a fleet.Store that is slow, fails, has a clock of its own or is cut off, in
-// front of one that is not. The zero values of all fields but Store are no fault. The
-// fields must not be changed after first use; Cut and Restore may be called at any time.
+// Faulty is a fleet.Store that is slow, fails, has a clock of its own or is cut
+// off, in front of one that is not. The zero values of all fields but Store are
+// no fault. The fields must not be changed after first use; Cut and Restore may
+// be called at any time.
 type Faulty struct {
 	Store fleet.Store
-	// Delay passes before each call, unless ctx ends first. A negative one passes after
-	// the call: the effect is made, and the answer late.
+	// Delay passes before each call, unless ctx ends first. A negative one
+	// passes after the call: the effect is made, and the answer late.
 	Delay time.Duration
-	// Fail says whether the nth call fails, counted from 1. nil means that none does.
+	// Fail says whether the nth call fails, counted from 1. nil means that none
+	// does.
 	Fail func(n int64) bool
-	// Skew is how far the store's clock jumps ahead between a call and its answer: the
-	// times that are left are shorter by it, and longer by a negative one.
+	// Skew is how far the store's clock jumps ahead between a call and its
+	// answer: the times that are left are shorter by it, and longer by a
+	// negative one.
 	Skew time.Duration
 
 	calls atomic.Int64
 	cut   atomic.Bool
 }
 
-// Cut lets all calls wait for the end of their context, as those into a network do that
-// drops what it is given.
+// Cut lets all calls wait for the end of their context, as those into a network
+// do that drops what it is given.
 func (f *Faulty) Cut() { f.cut.Store(true) }
 
 // Restore ends what Cut began.
@@ -113,16 +117,11 @@ func (f *Faulty) pass(ctx context.Context, call func() error) error {
 	return wait(ctx, -f.Delay)
 }
 
+// wait waits for d if that is positive. It returns the error of ctx where ctx
+// ends before that.
 func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
+	if d <= 0 || clock.Sleep(ctx, d) {
 		return nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ctx.Err()
 }

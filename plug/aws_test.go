@@ -57,8 +57,8 @@ func (b *books) Done(t backoff.Ticket, r backoff.Result) {
 
 func (b *books) Confirm(backoff.Ticket) bool { return !b.leave }
 
-// sdk makes a call as the middleware of aws-sdk-go-v2 does, attempt by attempt, with as
-// many of its tokens released as its two modes do.
+// sdk makes a call as the middleware of aws-sdk-go-v2 does, attempt by attempt,
+// with as many of its tokens released as its two modes do.
 func sdk(ctx context.Context, r *plug.AWSRetryer, era2026 bool, op func(attempt int) error) error {
 	release := func(error) error { return nil }
 	for n := 1; ; n++ {

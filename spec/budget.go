@@ -12,24 +12,27 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
+// budget is the name of a preset, or an object with one member.
 type budget struct {
 	Preset         string          `json:"-"`
 	Retry          *retryBudget    `json:"retry,omitzero"`
 	Throttle       *throttle       `json:"throttle,omitzero"`
 	Rate           *rateLimit      `json:"rate,omitzero"`
 	AdaptiveRate   *adaptiveRate   `json:"adaptiveRate,omitzero"`
-	Concurrency    *places         `json:"concurrency,omitzero"`
-	Sleeping       *places         `json:"sleeping,omitzero"`
+	Concurrency    *maxAtOnce      `json:"concurrency,omitzero"`
+	Sleeping       *maxAtOnce      `json:"sleeping,omitzero"`
 	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
 	All            []budget        `json:"all,omitzero"`
 }
 
+// retryBudget holds the fields of [backoff.RetryBudget].
 type retryBudget struct {
 	Ratio  float64  `json:"ratio,omitzero"`
 	Window duration `json:"window,omitzero"`
 	Floor  int      `json:"floor,omitzero"`
 }
 
+// throttle holds the fields of [backoff.Throttle].
 type throttle struct {
 	K         float64  `json:"k,omitzero"`
 	Window    duration `json:"window,omitzero"`
@@ -37,6 +40,7 @@ type throttle struct {
 	MaxReject float64  `json:"maxReject,omitzero"`
 }
 
+// rateLimit holds the fields of [backoff.RateLimit], and those of its limiter.
 type rateLimit struct {
 	Limit       float64 `json:"limit,omitzero"`
 	Burst       int     `json:"burst,omitzero"`
@@ -44,6 +48,7 @@ type rateLimit struct {
 	RetriesOnly bool    `json:"retriesOnly,omitzero"`
 }
 
+// adaptiveRate holds the fields of [backoff.AdaptiveRate].
 type adaptiveRate struct {
 	Max      float64   `json:"max,omitzero"`
 	Min      float64   `json:"min,omitzero"`
@@ -53,22 +58,24 @@ type adaptiveRate struct {
 	Recovery *schedule `json:"recovery,omitzero"`
 }
 
-type places struct {
+// maxAtOnce holds the field of [backoff.InFlight] and of [backoff.Pending].
+type maxAtOnce struct {
 	Max int `json:"max,omitzero"`
 }
 
+// grpcThrottling holds the fields of [presets.GRPCThrottling].
 type grpcThrottling struct {
 	MaxTokens  int     `json:"maxTokens,omitzero"`
 	TokenRatio float64 `json:"tokenRatio,omitzero"`
 }
 
-// take implements literal.
-func (b *budget) take(token json.Token) bool {
+// fromToken implements literal.
+func (b *budget) fromToken(token json.Token) bool {
 	b.Preset, _ = token.(string)
 	return b.preset() != nil
 }
 
-// preset returns the budget of the given name, a new one.
+// preset returns a new budget of the given name; nil if there is none.
 func (b *budget) preset() backoff.Budget {
 	for name, budget := range presets.Budgets() {
 		if name == b.Preset {
@@ -78,6 +85,7 @@ func (b *budget) preset() backoff.Budget {
 	return nil
 }
 
+// wanted implements literal.
 func (b *budget) wanted() string {
 	var known []string
 	for name := range presets.Budgets() {
@@ -95,6 +103,7 @@ func (b budget) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object(b))
 }
 
+// check returns the problem of a budget that the library would refuse.
 func (b *budget) check(path string) error {
 	if b == nil || b.Preset != "" {
 		return nil
@@ -114,10 +123,11 @@ func (b *budget) check(path string) error {
 	}
 	kind, name := b.kind()
 	probe := backoff.Policy{Budget: b.build()}
-	return at(join(path, kind), name, probe.Validate())
+	return relocate(join(path, kind), name, probe.Validate())
 }
 
-// kind returns the member that is set, and what the library calls it.
+// kind returns the member that is set, and the name that errors of the library
+// give it.
 func (b *budget) kind() (member, name string) {
 	switch {
 	case b.Retry != nil:
@@ -129,11 +139,12 @@ func (b *budget) kind() (member, name string) {
 	case b.Concurrency != nil:
 		return "concurrency", "InFlight"
 	case b.Sleeping != nil:
-		return "pending", "Pending"
+		return "sleeping", "Pending"
 	}
 	return "grpcThrottling", "presets.GRPCThrottling"
 }
 
+// checkAll checks the budgets that are joined.
 func (b *budget) checkAll(path string) error {
 	if len(b.All) == 0 {
 		return problem(path, "is empty, want at least one budget")
@@ -144,17 +155,20 @@ func (b *budget) checkAll(path string) error {
 		}
 	}
 	probe := backoff.Policy{Budget: b.build()}
-	return at(path, "All", probe.Validate())
+	return relocate(path, "All", probe.Validate())
 }
 
+// check returns the problem of a rate limit. The limiter belongs to another
+// library, which would accept a limit of 0.
 func (l *rateLimit) check(path string) error {
 	if !(l.Limit > 0) {
 		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
 	}
 	probe := backoff.Policy{Budget: l.build()}
-	return at(path, "RateLimit", probe.Validate())
+	return relocate(path, "RateLimit", probe.Validate())
 }
 
+// build returns a new rate limit.
 func (l *rateLimit) build() *backoff.RateLimit {
 	return &backoff.RateLimit{
 		Limiter:     rate.NewLimiter(rate.Limit(l.Limit), cmp.Or(l.Burst, l.Tokens, 1)),
@@ -163,6 +177,7 @@ func (l *rateLimit) build() *backoff.RateLimit {
 	}
 }
 
+// build returns a new budget; nil for nil.
 func (b *budget) build() backoff.Budget {
 	switch {
 	case b == nil:
@@ -191,10 +206,12 @@ func (b *budget) build() backoff.Budget {
 	return backoff.JoinBudgets(members...)
 }
 
+// build returns a new throttle.
 func (t *throttle) build() *backoff.Throttle {
 	return &backoff.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
 }
 
+// build returns a new adaptive rate.
 func (a *adaptiveRate) build() *backoff.AdaptiveRate {
 	return &backoff.AdaptiveRate{
 		Max:      rate.Limit(a.Max),

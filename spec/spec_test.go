@@ -69,7 +69,7 @@ func TestEveryScheduleCanBeWritten(t *testing.T) {
 		`{"truncated": {"schedule": {"truncated": {}}}}`:         backoff.Truncate(backoff.Truncate(nil, 0), 0),
 	} {
 		require.Equal(t, want, parse(t, `{"schedule":`+text+`}`).Policy().Schedule, text)
-		require.Equal(t, want, parse(t, `{"attemptTimeout":`+text+`}`).Policy().AttemptTimeout, text)
+		require.Equal(t, want, parse(t, `{"attemptTimeoutSchedule":`+text+`}`).Policy().AttemptTimeoutSchedule, text)
 		require.Equal(t, want, parse(t, `{"breaker":{"openFor":`+text+`}}`).Breaker().OpenFor, text)
 	}
 }
@@ -133,7 +133,8 @@ func TestEveryPresetBudgetCanBeNamed(t *testing.T) {
 	}
 }
 
-// Every field that is data has a member, so that a new field is not forgotten here.
+// Every field that is data has a member, so that a new field is not forgotten
+// here.
 func TestNoFieldIsForgotten(t *testing.T) {
 	for _, c := range []struct {
 		of    any
@@ -178,8 +179,8 @@ func TestEveryMemberOfABreakerReachesIt(t *testing.T) {
 	}, s.Breaker())
 }
 
-// A process that makes two policies of a file must not have one budget for both unless it
-// says so; and a simulated fleet must not share one at all.
+// A process that makes two policies of a file must not have one budget for both
+// unless it says so; and a simulated fleet must not share one at all.
 func TestWhatHasAStateIsNewEachTime(t *testing.T) {
 	s := parse(t, `{"budget": {"all": [{"retry": {"floor": 1}}, {"rate": {"limit": 0.001}}]}, "breaker": {}}`)
 	one, other := s.Policy(), s.Policy()
