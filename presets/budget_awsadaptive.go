@@ -51,7 +51,7 @@ func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(),
 // with the sequences of their tests; botocore, retries/adaptive.py, throttling.py.
 type AWSRate struct {
 	mu      sync.Mutex
-	watch   stopwatch
+	watch   clock.Stopwatch
 	start   time.Duration
 	ledger  ledger // of each attempt, when its turn is, and after how many cuts it was told
 	bucket  awsBucket
@@ -124,12 +124,12 @@ func (b *AWSRate) Rate() float64 {
 // advance goes on to a reading of the clock. The time begins at a whole second, as the
 // slots of the meters do.
 func (b *AWSRate) advance(read time.Time) time.Duration {
-	if b.watch.began.IsZero() {
-		b.watch.read(read.Add(-time.Duration(read.Nanosecond())))
-		b.start = b.watch.read(read)
+	if !b.watch.Started() {
+		b.watch.Elapsed(read.Add(-time.Duration(read.Nanosecond())))
+		b.start = b.watch.Elapsed(read)
 		b.cubic.throttled, b.bucket.filled = b.start, b.start
 	}
-	now := b.watch.read(read)
+	now := b.watch.Elapsed(read)
 	b.bucket.advance(now)
 	return now
 }

@@ -44,7 +44,7 @@ type FinagleBudget struct {
 
 	tower  bool // the ring of tower
 	mu     sync.Mutex
-	watch  stopwatch
+	watch  clock.Stopwatch
 	ledger ledger
 	ring   leakyRing
 }
@@ -191,7 +191,7 @@ func (b *FinagleBudget) size() int {
 }
 
 func (b *FinagleBudget) advance(now time.Time) {
-	b.ring.advance(b.watch.read(now), max(1, b.TTL/10), b.size(), b.tower)
+	b.ring.advance(b.watch.Elapsed(now), max(1, b.TTL/10), b.size(), b.tower)
 }
 
 // A leakyRing is the slots of a leaky bucket.

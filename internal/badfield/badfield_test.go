@@ -1,0 +1,30 @@
+package badfield_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/badfield"
+)
+
+func TestErrorsNameTheFieldAndWhatIsWrong(t *testing.T) {
+	for want, err := range map[string]error{
+		"backoff: Policy.Jitter is nil":                            badfield.New("Policy.Jitter", "is nil"),
+		"backoff: Breaker.Window is -1s, want 0 or more":           badfield.Negative("Breaker.Window", -time.Second),
+		"backoff: limit.Rate.Tokens is -1, want 0 (for 1) or more": badfield.Int("limit.Rate.Tokens", -1, "0 (for 1) or more"),
+		"backoff: limit.Throttle.K is 0.9, want 1 or more":         badfield.Float("limit.Throttle.K", 0.9, "1 or more"),
+		"backoff: limit.Throttle.Pad is NaN, want a finite number": badfield.Float("limit.Throttle.Pad", math.NaN(), "a finite number"),
+		"backoff: limit.Throttle.K is 1e-09, want 1 or more":       badfield.Float("limit.Throttle.K", 1e-9, "1 or more"),
+		"backoff: limit.Throttle.Pad is +Inf, want less than that": badfield.Float("limit.Throttle.Pad", math.Inf(1), "less than that"),
+	} {
+		require.EqualError(t, err, want)
+		bad, ok := errors.AsType[*badfield.Error](err)
+		require.True(t, ok)
+		require.NotEmpty(t, bad.Field)
+		require.NotEmpty(t, bad.Problem)
+	}
+}
