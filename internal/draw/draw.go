@@ -1,5 +1,5 @@
-// Package draw draws random numbers, from the generator that a user has set or from
-// the default one.
+// Package draw draws random numbers, from the generator that a user has set or
+// from the default one.
 package draw
 
 import mathrand "math/rand/v2"

@@ -1,4 +1,5 @@
-// Package clocktest is for tests of code that must not be moved by a clock that is set.
+// Package clocktest is for tests of code that must not be moved by a clock that
+// is set.
 package clocktest
 
 import (
@@ -6,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// Set returns what a clock that read t would read if it had been set by a step of
-// whole seconds: another time of day beside the same monotonic reading.
+// Set returns what a clock that read t would read if it had been set by a step
+// of whole seconds: another time of day beside the same monotonic reading.
 //
-// It relies on the layout of time.Time: the highest bit of the first word says that
-// there is a monotonic reading, and the 33 bits below it count seconds.
+// It relies on the layout of time.Time: the highest bit of the first word says
+// that there is a monotonic reading, and the 33 bits below it count seconds.
 func Set(t time.Time, step time.Duration) time.Time {
 	word := (*uint64)(unsafe.Pointer(&t))
 	if *word>>63 == 1 {

@@ -1,0 +1,86 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+)
+
+// A limitedService takes so many calls a second, and says so only by refusing
+// the others.
+type limitedService struct {
+	limiter         *rate.Limiter
+	served, refused int
+}
+
+func newLimitedService(perSecond float64, burst int) *limitedService {
+	return &limitedService{limiter: rate.NewLimiter(rate.Limit(perSecond), burst)}
+}
+
+func (s *limitedService) serve() backoff.Outcome {
+	if s.limiter.Allow() {
+		s.served++
+		return backoff.OutcomeSuccess
+	}
+	s.refused++
+	return backoff.OutcomeThrottled
+}
+
+// reserve asks a budget for attempts, one after the other and all of them now.
+func reserve(t *testing.T, b backoff.Budget, n int) (waits []time.Duration, tickets []backoff.Ticket) {
+	t.Helper()
+	for range n {
+		ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+		require.True(t, ok)
+		waits, tickets = append(waits, wait), append(tickets, ticket)
+	}
+	return waits, tickets
+}
+
+func seconds(all ...float64) []time.Duration {
+	var d []time.Duration
+	for _, s := range all {
+		d = append(d, time.Duration(math.Round(s*1e9)))
+	}
+	return d
+}
+
+func giveBack(b backoff.Budget, tickets ...backoff.Ticket) {
+	for _, ticket := range tickets {
+		b.Done(ticket, backoff.OutcomeNotSent)
+	}
+}
+
+// Sources of numbers for tests that must come out the same every time.
+func seeded(seed uint64) func() float64 {
+	return rand.New(rand.NewPCG(seed, 1)).Float64
+}
+
+func fixed(u float64) func() float64 { return func() float64 { return u } }
+
+var (
+	errCut = errors.New("connection cut")
+
+	firstOne  = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst}
+	secondOne = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
+)
+
+func failing(context.Context) error { return errCut }
+
+// hold waits for d, or for the end of ctx.
+func hold(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
