@@ -2,6 +2,7 @@ package backoff_test
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,21 @@ func TestThePackageIsLight(t *testing.T) {
 		require.False(t, bad, "the package now depends on %s: %s", dep, why)
 		if path, ok := strings.CutPrefix(dep, "!"); ok {
 			ours := path == "github.com/gobackoff/backoff" || strings.HasPrefix(path, "github.com/gobackoff/backoff/internal/")
-			require.True(t, ours || path == "golang.org/x/time/rate", "the package now depends on %s", path)
+			require.True(t, ours, "the package now depends on %s, want the standard library and internal/ only", path)
 		}
 	}
+}
+
+// A rate limiter is for those who limit a rate, and for those who read one from a file.
+func TestTheRateLimiterIsImportedByLimitAndSpecOnly(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var importers []string
+	for line := range strings.Lines(string(out)) {
+		imports := strings.Fields(line)
+		if slices.ContainsFunc(imports, func(path string) bool { return strings.HasPrefix(path, "golang.org/x/time") }) {
+			importers = append(importers, imports[0])
+		}
+	}
+	require.Equal(t, []string{"github.com/gobackoff/backoff/limit", "github.com/gobackoff/backoff/spec"}, importers)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 )
 
 // Contract row 84: an emergency call waits less under the same policy.
@@ -41,7 +42,7 @@ func TestNoPatienceShortensAServersHint(t *testing.T) {
 // Where a throttle must refuse some calls, it refuses those that can wait.
 func TestRow84AThrottleSparesTheUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{MaxAttempts: 1, Budget: &backoff.Throttle{}}
+		policy := backoff.Policy{MaxAttempts: 1, Budget: &limit.Throttle{}}
 		refused := map[float64]int{}
 		for i := range 6000 {
 			factor := []float64{0.1, 1, 10}[i%3]

@@ -26,8 +26,8 @@ var errEnded = errors.New("run ended")
 // MaxElapsed count since the last healthy run, which is itself the first of MaxAttempts;
 // here a MaxAttempts of 0 means no limit.
 //
-// A Budget is asked when the wait before a run is over, so that a [RateLimit] shared by any
-// number of loops spaces their runs, and an [InFlight] bounds them; see [ReportReady]. Where it
+// A Budget is asked when the wait before a run is over, so that a limit.Rate shared by any
+// number of loops spaces their runs, and a limit.Concurrency bounds them; see [ReportReady]. Where it
 // refuses, the loop waits once more, as the schedule says, and asks again. It never asks without
 // a wait: where the schedule says 0, the zero Exponential stands in. After 2 minutes of
 // refusals it asks as for a first attempt: a budget that only success pays, such as
@@ -62,7 +62,7 @@ func (p *Policy) Supervise(ctx context.Context, op func(context.Context) error) 
 
 // ReportReady tells the [Policy.Supervise] that ctx comes from that the run is beyond its
 // beginning: connected, logged in, subscribed. Its Budget then hears of a success, and has its
-// attempt back, instead of waiting for the run to end. By this an [InFlight] shared by many
+// attempt back, instead of waiting for the run to end. By this a limit.Concurrency shared by many
 // loops bounds how many are connecting at once, and not how many are connected.
 //
 // It does not make a run healthy; only time does. Where ctx is not that of a Keep, after

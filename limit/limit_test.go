@@ -12,7 +12,33 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/limit"
 )
+
+// What backofftest asks of every Budget.
+func TestLimitsKeepTheContractOfABudget(t *testing.T) {
+	for name, open := range map[string]func() backoff.Budget{
+		"Rate":         func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(10, 10)} },
+		"AdaptiveRate": func() backoff.Budget { return new(limit.AdaptiveRate) },
+		"Throttle":     func() backoff.Budget { return new(limit.Throttle) },
+		"Concurrency":  func() backoff.Budget { return new(limit.Concurrency) },
+		"Sleeping":     func() backoff.Budget { return new(limit.Sleeping) },
+	} {
+		t.Run(name, func(t *testing.T) { backofftest.Budget(t, open) })
+	}
+}
+
+// What is wrong with a limit is wrong for ever: no loop around the call tries again.
+func TestAnInvalidLimitIsAPermanentError(t *testing.T) {
+	for _, b := range []backoff.Budget{
+		new(limit.Rate), &limit.AdaptiveRate{Max: -1}, &limit.Throttle{K: -1}, &limit.AdaptiveRate{Recovery: backoff.Constant(-1)},
+	} {
+		err := (&backoff.Policy{Budget: b}).Validate()
+		require.Error(t, err)
+		require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err), "%v", err)
+	}
+}
 
 // A limitedService takes so many calls a second, and says so only by refusing
 // the others.

@@ -240,6 +240,35 @@ func TestRatePacesThePoliciesThatShareIt(t *testing.T) {
 	})
 }
 
+func TestRateSpacesTheRunsOfAllLoopsThatShareIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const loops = 1000
+		ctx, cancel := context.WithCancel(t.Context())
+		p := backoff.Policy{Budget: &limit.Rate{Limiter: rate.NewLimiter(100, 1)}}
+		var mu sync.Mutex
+		var began []time.Time
+		var all sync.WaitGroup
+		for range loops {
+			all.Go(func() {
+				p.Supervise(ctx, func(ctx context.Context) error {
+					mu.Lock()
+					began = append(began, time.Now())
+					mu.Unlock()
+					return hold(ctx, time.Hour) // cut off together
+				})
+			})
+		}
+		time.Sleep(90 * time.Minute)
+		cancel()
+		all.Wait()
+		require.Len(t, began, 2*loops)
+		for i := range began[1:] {
+			require.GreaterOrEqual(t, began[i+1].Sub(began[i]), 10*time.Millisecond-time.Microsecond)
+		}
+		require.Less(t, began[2*loops-1].Sub(began[loops]), 11*time.Second)
+	})
+}
+
 func TestRateDoneMayComeTwiceOrNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.Rate{Limiter: rate.NewLimiter(1, 3)}

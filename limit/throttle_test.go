@@ -429,3 +429,16 @@ func ExampleThrottle() {
 	// backoff: search: not started: budget refused
 	// sent: 9
 }
+
+func ExampleThrottleStats() {
+	throttle := new(limit.Throttle)
+	policy := backoff.Policy{Budget: throttle, MaxAttempts: 1}
+	for range 10 {
+		_ = policy.Do(context.Background(), func(context.Context) error {
+			return backoff.WithClass(errors.New("down"), backoff.ClassOverloaded)
+		})
+	}
+	stats := throttle.Stats()
+	fmt.Printf("%d of %d accepted, refuses %.0f %%\n", stats.Accepts, stats.Requests, 100*stats.Probability)
+	// Output: 0 of 10 accepted, refuses 56 %
+}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -18,8 +19,8 @@ type budget struct {
 	Throttle       *throttle       `json:"throttle,omitzero"`
 	Rate           *rateLimit      `json:"rate,omitzero"`
 	AdaptiveRate   *adaptiveRate   `json:"adaptiveRate,omitzero"`
-	Concurrency    *places         `json:"concurrency,omitzero"`
-	Sleeping       *places         `json:"sleeping,omitzero"`
+	Concurrency    *slots          `json:"concurrency,omitzero"`
+	Sleeping       *slots          `json:"sleeping,omitzero"`
 	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
 	All            []budget        `json:"all,omitzero"`
 }
@@ -53,7 +54,7 @@ type adaptiveRate struct {
 	Recovery *schedule `json:"recovery,omitzero"`
 }
 
-type places struct {
+type slots struct {
 	Max int `json:"max,omitzero"`
 }
 
@@ -123,13 +124,13 @@ func (b *budget) kind() (member, name string) {
 	case b.Retry != nil:
 		return "retry", "RetryBudget"
 	case b.Throttle != nil:
-		return "throttle", "Throttle"
+		return "throttle", "limit.Throttle"
 	case b.AdaptiveRate != nil:
-		return "adaptiveRate", "AdaptiveRate"
+		return "adaptiveRate", "limit.AdaptiveRate"
 	case b.Concurrency != nil:
-		return "concurrency", "InFlight"
+		return "concurrency", "limit.Concurrency"
 	case b.Sleeping != nil:
-		return "pending", "Pending"
+		return "sleeping", "limit.Sleeping"
 	}
 	return "grpcThrottling", "presets.GRPCThrottling"
 }
@@ -152,11 +153,11 @@ func (l *rateLimit) check(path string) error {
 		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
 	}
 	probe := backoff.Policy{Budget: l.build()}
-	return at(path, "RateLimit", probe.Validate())
+	return at(path, "limit.Rate", probe.Validate())
 }
 
-func (l *rateLimit) build() *backoff.RateLimit {
-	return &backoff.RateLimit{
+func (l *rateLimit) build() *limit.Rate {
+	return &limit.Rate{
 		Limiter:     rate.NewLimiter(rate.Limit(l.Limit), cmp.Or(l.Burst, l.Tokens, 1)),
 		Tokens:      l.Tokens,
 		RetriesOnly: l.RetriesOnly,
@@ -178,9 +179,9 @@ func (b *budget) build() backoff.Budget {
 	case b.AdaptiveRate != nil:
 		return b.AdaptiveRate.build()
 	case b.Concurrency != nil:
-		return &backoff.InFlight{Max: b.Concurrency.Max}
+		return &limit.Concurrency{Max: b.Concurrency.Max}
 	case b.Sleeping != nil:
-		return &backoff.Pending{Max: b.Sleeping.Max}
+		return &limit.Sleeping{Max: b.Sleeping.Max}
 	case b.GRPCThrottling != nil:
 		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}
 	}
@@ -191,12 +192,12 @@ func (b *budget) build() backoff.Budget {
 	return backoff.JoinBudgets(members...)
 }
 
-func (t *throttle) build() *backoff.Throttle {
-	return &backoff.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
+func (t *throttle) build() *limit.Throttle {
+	return &limit.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
 }
 
-func (a *adaptiveRate) build() *backoff.AdaptiveRate {
-	return &backoff.AdaptiveRate{
+func (a *adaptiveRate) build() *limit.AdaptiveRate {
+	return &limit.AdaptiveRate{
 		Max:      rate.Limit(a.Max),
 		Min:      rate.Limit(a.Min),
 		Burst:    a.Burst,

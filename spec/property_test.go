@@ -137,9 +137,9 @@ func (r maker) budget(depth int) *budget {
 	case 3:
 		return &budget{AdaptiveRate: &adaptiveRate{Max: 10 + r.Float64(), Min: maybe(r, r.Float64()), Burst: r.IntN(3), Decrease: r.Float64(), Steps: r.IntN(9), Recovery: maybe(r, r.schedule(0))}}
 	case 4:
-		return &budget{Concurrency: &places{Max: r.number()}}
+		return &budget{Concurrency: &slots{Max: r.number()}}
 	case 5:
-		return &budget{Sleeping: &places{Max: r.number()}}
+		return &budget{Sleeping: &slots{Max: r.number()}}
 	case 6:
 		return &budget{GRPCThrottling: &grpcThrottling{MaxTokens: 1 + r.IntN(1000), TokenRatio: 0.01 + r.Float64()}}
 	case 7:
