@@ -403,6 +403,14 @@ func TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage(t *testing.T) {
 	})
 }
 
+func TestTheTimeOfAnAttemptIsItsCallersOrThatOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := time.Now().Add(-time.Second)
+		require.Equal(t, read, backoff.Attempt{Now: read}.Time())
+		require.Equal(t, time.Now(), backoff.Attempt{}.Time())
+	})
+}
+
 func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	budgetPay(b, 100)
