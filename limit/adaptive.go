@@ -259,6 +259,9 @@ func (l *AdaptiveRate) check() error {
 
 // checkRecovery has a policy check the schedule.
 func (l *AdaptiveRate) checkRecovery() error {
+	if l.Recovery == nil {
+		return nil
+	}
 	probe := backoff.Policy{Schedule: l.Recovery}
 	return badfield.Rename(probe.Validate(), "Policy.Schedule", "limit.AdaptiveRate.Recovery")
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/gobackoff/backoff/limit"
 )
 
-// throttled makes n attempts, one after the other, that are refused by the
-// service.
+// throttled makes n attempts, one after the other, that the service refuses.
 func throttled(t *testing.T, b *limit.AdaptiveRate, n int) {
 	t.Helper()
 	for range n {
@@ -42,7 +41,8 @@ func TestRow78AdaptiveRateHalvesOnEachAdverseEvent(t *testing.T) {
 	})
 }
 
-// What was sent in the last full second, or in as much as there is.
+// The rate begins at half of what was sent in the last full second, or in the
+// time there has been.
 func TestAdaptiveRateBeginsWithHalfOfWhatWasSent(t *testing.T) {
 	for want, send := range map[rate.Limit]func(attempts func(int)){
 		5:   func(attempts func(int)) { attempts(10); time.Sleep(time.Second) },
@@ -254,8 +254,8 @@ func TestRow80AdaptiveRateRecoveryMayGrow(t *testing.T) {
 	}
 }
 
-// Contract row 81: a service may ask for less on a success, if the caller
-// listens.
+// Contract row 81: a service may ask for less in a success, if the caller reads
+// that.
 func TestRow81AdaptiveRateSlowsDownOnASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.AdaptiveRate{Max: 10}
@@ -282,8 +282,8 @@ func TestRow81AdaptiveRateSlowsDownOnASuccess(t *testing.T) {
 	})
 }
 
-// offer makes a call every millisecond, or as often as the budget lets, and
-// reports what was sent.
+// offer makes a call every millisecond, or as often as the budget allows, and
+// returns how many there were.
 func offer(t *testing.T, b backoff.Budget, s *limitedService, d time.Duration) (sent int) {
 	for begin := time.Now(); time.Since(begin) < d; sent++ {
 		ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
@@ -294,8 +294,8 @@ func offer(t *testing.T, b backoff.Budget, s *limitedService, d time.Duration) (
 	return sent
 }
 
-// Contract rows 79 and 83: it finds a limit that nobody told it, and swings
-// about it within bounds.
+// Contract rows 79 and 83: it finds a limit without being told, and stays
+// within bounds around it.
 func TestRow83AdaptiveRateFindsAHiddenLimit(t *testing.T) {
 	for _, hidden := range []float64{5, 40, 300} {
 		synctest.Test(t, func(t *testing.T) {
@@ -383,8 +383,8 @@ func TestAdaptiveRateIsFreeAgainWhenNothingNeedsALimit(t *testing.T) {
 	})
 }
 
-// A first burst is over before it can be measured: the rate must be found from
-// below, and the limit must not fall away before that.
+// A first burst is over before it can be measured. So the rate must be found
+// from below, and the limit must not go before that.
 func TestAdaptiveRateGrowsAsFarAsItIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(limit.AdaptiveRate)
@@ -412,8 +412,9 @@ func TestAdaptiveRateNeverFallsBelowMin(t *testing.T) {
 	}
 }
 
-// A service that refused all for a while has taken the rate to the bottom, and
-// those who wait were told so, minutes ahead. Others need not wait for them.
+// A service that refused everything for a while has taken the rate to the
+// bottom. The calls that waited then were told to wait for minutes. Later calls
+// need not wait for them.
 func TestAdaptiveRateRecoversWithALineOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(limit.AdaptiveRate)

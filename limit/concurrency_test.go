@@ -49,14 +49,14 @@ func TestConcurrencyLetsAtMostMaxAttemptsBeUnderWay(t *testing.T) {
 
 func TestConcurrencyReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	concurrency := limit.Concurrency{Max: 2}
-	first, _, _ := concurrency.Reserve(firstOne)
-	second, _, _ := concurrency.Reserve(firstOne)
+	first, _, _ := concurrency.Reserve(firstAttempt)
+	second, _, _ := concurrency.Reserve(firstAttempt)
 	concurrency.Done(first, backoff.OutcomeSuccess)
 	concurrency.Done(first, backoff.OutcomeSuccess)
 	require.Equal(t, 1, concurrency.Load())
-	_, _, ok := concurrency.Reserve(firstOne)
+	_, _, ok := concurrency.Reserve(firstAttempt)
 	require.True(t, ok)
-	_, _, ok = concurrency.Reserve(firstOne)
+	_, _, ok = concurrency.Reserve(firstAttempt)
 	require.False(t, ok, "the second is still under way")
 	concurrency.Done(second, backoff.OutcomeNotSent)
 	require.Equal(t, 1, concurrency.Load())
@@ -143,7 +143,7 @@ func TestConcurrencyGivesAHedgeItsSlotAtOnce(t *testing.T) {
 	require.Equal(t, 1, concurrency.Load())
 }
 
-// Whoever comes while two are at it is told at once, and nobody waits.
+// A call that comes while two attempts are under way is refused at once.
 func ExampleConcurrency() {
 	atOnce := limit.Concurrency{Max: 2}
 	policy := backoff.Policy{Name: "query", Budget: &atOnce}

@@ -16,7 +16,7 @@ import (
 	"github.com/gobackoff/backoff/limit"
 )
 
-// What backofftest asks of every Budget.
+// Every limit passes the tests that backofftest has for Budgets.
 func TestLimitsKeepTheContractOfABudget(t *testing.T) {
 	for name, open := range map[string]func() backoff.Budget{
 		"Rate":         func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(10, 10)} },
@@ -29,7 +29,7 @@ func TestLimitsKeepTheContractOfABudget(t *testing.T) {
 	}
 }
 
-// What is wrong with a limit is wrong for ever: no loop around the call tries again.
+// An invalid limit stays invalid: no loop around the call tries again.
 func TestAnInvalidLimitIsAPermanentError(t *testing.T) {
 	for _, b := range []backoff.Budget{
 		new(limit.Rate), &limit.AdaptiveRate{Max: -1}, &limit.Throttle{K: -1}, &limit.AdaptiveRate{Recovery: backoff.Constant(-1)},
@@ -40,8 +40,8 @@ func TestAnInvalidLimitIsAPermanentError(t *testing.T) {
 	}
 }
 
-// A limitedService takes so many calls a second, and says so only by refusing
-// the others.
+// A limitedService takes so many calls a second, and refuses the others without
+// saying how many that is.
 type limitedService struct {
 	limiter         *rate.Limiter
 	served, refused int
@@ -60,7 +60,8 @@ func (s *limitedService) serve() backoff.Outcome {
 	return backoff.OutcomeThrottled
 }
 
-// reserve asks a budget for attempts, one after the other and all of them now.
+// reserve asks a budget for n attempts, one after the other, at the present
+// time.
 func reserve(t *testing.T, b backoff.Budget, n int) (waits []time.Duration, tickets []backoff.Ticket) {
 	t.Helper()
 	for range n {
@@ -85,7 +86,7 @@ func giveBack(b backoff.Budget, tickets ...backoff.Ticket) {
 	}
 }
 
-// Sources of numbers for tests that must come out the same every time.
+// seeded draws the same numbers in every run.
 func seeded(seed uint64) func() float64 {
 	return rand.New(rand.NewPCG(seed, 1)).Float64
 }
@@ -95,8 +96,8 @@ func fixed(u float64) func() float64 { return func() float64 { return u } }
 var (
 	errCut = errors.New("connection cut")
 
-	firstOne  = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst}
-	secondOne = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
+	firstAttempt = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst}
+	aRetry       = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
 )
 
 func failing(context.Context) error { return errCut }

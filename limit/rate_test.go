@@ -133,7 +133,8 @@ func TestRateSavesATokenFromTheMiddleWhereTheBurstHasRoom(t *testing.T) {
 	}
 }
 
-// What could not be saved for those behind comes back once nobody is behind.
+// A token that could not be saved for the calls behind it comes back once no
+// call is behind it.
 func TestRateOwesNothingAfterAMassCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.Rate{Limiter: rate.NewLimiter(100, 1)}
@@ -314,8 +315,7 @@ func TestRateLetsTheMemoryOfALongLineGo(t *testing.T) {
 	})
 }
 
-// The bound and the order, under any sequence of asking, going, and leaving the
-// queue.
+// The bound and the order hold, however calls ask, go, and leave the queue.
 func TestRateHoldsItsBoundAndItsOrder(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestRateHoldsItsBoundAndItsOrder(t *testing.T) {
 	}
 }
 
-// And nothing is lost: where all who wait leave, it is as if they had never
+// No token is lost: where all calls that wait leave, it is as if they had never
 // asked.
 func TestRateLosesNoTokens(t *testing.T) {
 	for seed := range uint64(100) {
@@ -407,7 +407,8 @@ func TestRateIsNotMovedByAClockThatIsSet(t *testing.T) {
 	require.Equal(t, 3*time.Second, ask(now.Add(-time.Millisecond)), "a reading that comes late")
 	require.Equal(t, 4*time.Second, ask(now))
 
-	// Without a monotonic reading it stands still, and goes on from there.
+	// Without a monotonic reading the time stands still, and goes on from
+	// there.
 	back := now.Add(-time.Hour)
 	require.Equal(t, 5*time.Second, ask(back))
 	require.Equal(t, 5*time.Second, ask(back.Add(time.Second)))
@@ -487,7 +488,7 @@ func TestSlowDownAlwaysCountsBeforeTheFirstFall(t *testing.T) {
 }
 
 func ExampleRate() {
-	// Of all attempts of all calls, 3 at once, and then one a minute.
+	// At most 3 attempts of all calls at once, and then one a minute.
 	limiter := rate.NewLimiter(rate.Every(time.Minute), 3)
 	policy := backoff.Policy{Name: "fetch", Budget: &limit.Rate{Limiter: limiter}}
 
@@ -495,7 +496,7 @@ func ExampleRate() {
 		fmt.Println(policy.Do(context.Background(), func(context.Context) error { return nil }))
 	}
 
-	// A call that cannot wait does not.
+	// A call whose deadline is before its turn ends at once.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := policy.Do(ctx, func(context.Context) error { return nil })

@@ -53,7 +53,7 @@ func TestACallIsNotSleepingWhileItsAttemptRuns(t *testing.T) {
 	})
 }
 
-// 1000 calls a second, and an outage: with waits of 30 s there are 30,000
+// An outage at 1000 calls a second: with waits of 30 s there would be 30,000
 // goroutines asleep.
 func TestSleepingBoundsTheGoroutinesOfAnOutage(t *testing.T) {
 	asleep := func(budget backoff.Budget) (peak int64) {
@@ -98,8 +98,8 @@ func TestSleepingReleasesTheSlotsOfCancelledCalls(t *testing.T) {
 	})
 }
 
-// As gax does it: it asks the Run how long to pause, and never says that it
-// left.
+// gax abandons calls like this: it asks the Run how long to pause, and does not
+// tell when it gives up.
 func TestSleepingForgetsCallsThatWereAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sleeping := limit.Sleeping{Max: 2}
@@ -130,20 +130,20 @@ func TestSleepingForgetsCallsThatWereAbandoned(t *testing.T) {
 
 func TestSleepingReleasesASlotOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	sleeping := limit.Sleeping{Max: 2}
-	first, _, _ := sleeping.Reserve(secondOne)
-	sleeping.Reserve(secondOne)
+	first, _, _ := sleeping.Reserve(aRetry)
+	sleeping.Reserve(aRetry)
 	require.True(t, sleeping.Confirm(first))
 	sleeping.Done(first, backoff.OutcomeSuccess)
 	sleeping.Done(first, backoff.OutcomeSuccess)
 	require.Equal(t, 1, sleeping.Load())
-	none, _, ok := sleeping.Reserve(firstOne)
+	none, _, ok := sleeping.Reserve(firstAttempt)
 	require.True(t, ok, "a first attempt does not sleep")
 	sleeping.Done(none, backoff.OutcomeSuccess)
 	require.Equal(t, 1, sleeping.Load())
 }
 
-// In an outage calls pile up asleep. One that would be too many gets its error
-// at once.
+// In an outage many calls sleep. A call that would be one too many gets its
+// error at once.
 func ExampleSleeping() {
 	asleep := limit.Sleeping{Max: 10}
 	policy := backoff.Policy{

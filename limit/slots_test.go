@@ -18,7 +18,7 @@ func TestRefusalsForWantOfASlotAllocateNothing(t *testing.T) {
 	for _, c := range []struct {
 		full backoff.Budget
 		a    backoff.Attempt
-	}{{&limit.Concurrency{Max: 1}, firstOne}, {&limit.Sleeping{Max: 1}, secondOne}} {
+	}{{&limit.Concurrency{Max: 1}, firstAttempt}, {&limit.Sleeping{Max: 1}, aRetry}} {
 		_, _, ok := c.full.Reserve(c.a)
 		require.True(t, ok)
 		require.Zero(t, testing.AllocsPerRun(10_000, func() {
@@ -32,7 +32,7 @@ func TestSlotsThatAreTakenAndReleasedGrowNoMemory(t *testing.T) {
 	concurrency, sleeping := limit.Concurrency{Max: 64}, limit.Sleeping{Max: 64}
 	b := backoff.JoinBudgets(&concurrency, &sleeping)
 	churn := func() {
-		ticket, _, _ := b.Reserve(secondOne)
+		ticket, _, _ := b.Reserve(aRetry)
 		b.(backoff.Confirmer).Confirm(ticket)
 		b.Done(ticket, backoff.OutcomeTransient)
 	}
@@ -43,7 +43,7 @@ func TestSlotsThatAreTakenAndReleasedGrowNoMemory(t *testing.T) {
 
 func TestConcurrencyAndSleepingMakeNoCallWait(t *testing.T) {
 	for _, b := range []backoff.Budget{new(limit.Concurrency), new(limit.Sleeping)} {
-		for _, a := range []backoff.Attempt{firstOne, secondOne} {
+		for _, a := range []backoff.Attempt{firstAttempt, aRetry} {
 			_, wait, ok := b.Reserve(a)
 			require.True(t, ok)
 			require.Zero(t, wait)
@@ -60,12 +60,12 @@ func TestConcurrencyAndSleepingHaveDefaultsAndNegativeMeansNoLimit(t *testing.T)
 		}
 		return n
 	}
-	require.Equal(t, 100, granted(new(limit.Concurrency), firstOne))
-	require.Equal(t, 1000, granted(new(limit.Sleeping), secondOne))
-	require.Equal(t, 7, granted(&limit.Concurrency{Max: 7}, firstOne))
-	require.Equal(t, 7, granted(&limit.Sleeping{Max: 7}, secondOne))
-	require.Equal(t, 5000, granted(&limit.Concurrency{Max: -1}, firstOne))
-	require.Equal(t, 5000, granted(&limit.Sleeping{Max: -1}, secondOne))
+	require.Equal(t, 100, granted(new(limit.Concurrency), firstAttempt))
+	require.Equal(t, 1000, granted(new(limit.Sleeping), aRetry))
+	require.Equal(t, 7, granted(&limit.Concurrency{Max: 7}, firstAttempt))
+	require.Equal(t, 7, granted(&limit.Sleeping{Max: 7}, aRetry))
+	require.Equal(t, 5000, granted(&limit.Concurrency{Max: -1}, firstAttempt))
+	require.Equal(t, 5000, granted(&limit.Sleeping{Max: -1}, aRetry))
 }
 
 func TestConcurrencyAndSleepingJoinWithARetryBudgetAndLeakNothingIntoIt(t *testing.T) {

@@ -42,7 +42,8 @@ func TestThrottleDrawsNothingWhileTheServiceAccepts(t *testing.T) {
 	require.True(t, attempt(b, backoff.OutcomeSuccess))
 }
 
-// The newest tenth of the window, or as much more as has ten requests.
+// A Throttle uses the newest tenth of the window, or as much more as has ten
+// requests.
 func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 	for _, c := range []struct {
 		good, bad    int
@@ -138,8 +139,8 @@ func TestThrottleDoneThatNeverComesIsNotCounted(t *testing.T) {
 }
 
 // A client that offers a multiple of what the service can do sends about twice
-// what it accepts, of which the service must refuse the half (Google SRE book,
-// K = 2).
+// what the service accepts, and the service refuses half of that (Google SRE
+// book, K = 2).
 func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 	for _, offered := range []int{300, 1000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +164,8 @@ func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 	}
 }
 
-// reopening is the share of the attempts that go through, of those between from
-// and to after the end of an outage.
+// reopening returns the share of the attempts that go through, of those made
+// between from and to after the end of an outage.
 func reopening(try func(backoff.Outcome) bool, every, outage, from, to time.Duration) float64 {
 	const healthy = time.Minute
 	begin := time.Now()
@@ -195,8 +196,8 @@ func tries(seed uint64) func(backoff.Outcome) bool {
 	return func(o backoff.Outcome) bool { return attempt(b, o) }
 }
 
-// A throttle that has been shut for longer than its window, so that it
-// remembers nothing but refusals, is open within 30 s of the end of an outage.
+// A throttle that has refused for longer than its window remembers nothing but
+// refusals. It is open within 30 s of the end of the outage all the same.
 func TestThrottleReopensWithin30Seconds(t *testing.T) {
 	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 333 * time.Millisecond, time.Second, 3 * time.Second} {
 		for _, outage := range []time.Duration{31 * time.Second, 2 * time.Minute, 10 * time.Minute} {
@@ -212,7 +213,7 @@ func TestThrottleReopensWithin30Seconds(t *testing.T) {
 	}
 }
 
-// Why it does not go by the formula alone.
+// Why a Throttle does not use the formula alone.
 func TestThePlainFormulaIsStillShutAfter30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests, accepts [30]float64

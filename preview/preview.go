@@ -6,7 +6,7 @@
 //	for i, wait := range view.Waits {
 //		fmt.Println("retry", i+1, "after", wait.Min, "to", wait.Max)
 //	}
-//	fmt.Println("a call fails after", view.Worst, "at the latest")
+//	fmt.Println("all waits together:", view.Worst, "at most")
 package preview
 
 import (

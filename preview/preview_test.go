@@ -83,8 +83,8 @@ func TestTheWorstOfAPreviewKnowsTheLimitsOfTime(t *testing.T) {
 	}
 }
 
-// A jitter that looks back is followed through the retries, as a crowd of
-// calls.
+// A preview follows many calls, so that a jitter that uses the previous wait
+// has one.
 func TestPreviewFollowsDecorrelatedJitter(t *testing.T) {
 	const calls = 20_000
 	policy := backoff.Policy{MaxAttempts: 9, Jitter: backoff.DecorrelatedJitter(100*time.Millisecond, 10*time.Second)}
@@ -121,7 +121,7 @@ func TestPreviewBoundsAJitterThatIsNotMonotonic(t *testing.T) {
 	require.InEpsilon(t, 2*time.Second/3, w.Mean, 0.001)
 }
 
-// Nor need it grow with the wait before.
+// A jitter need not grow with the previous wait either.
 func TestPreviewBoundsAreThoseOfTheOutermostDraws(t *testing.T) {
 	const s = time.Second
 	for sign, want := range map[time.Duration][2]preview.Wait{
@@ -149,7 +149,7 @@ func TestThePreviewOfAnUnlimitedFirstAttemptIsOfTheWaits(t *testing.T) {
 	require.Equal(t, 2*time.Second, preview.Of(policy, 2).Worst)
 }
 
-// What is previewed is what happens: no call waits outside its preview.
+// No call waits outside its preview.
 func TestNoCallWaitsOutsideItsPreview(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for name, policy := range map[string]backoff.Policy{

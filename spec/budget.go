@@ -13,6 +13,7 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
+// A budget is the JSON of a backoff.Budget: the name of a preset, or one member.
 type budget struct {
 	Preset         string          `json:"-"`
 	Retry          *retryBudget    `json:"retry,omitzero"`
@@ -25,12 +26,14 @@ type budget struct {
 	All            []budget        `json:"all,omitzero"`
 }
 
+// A retryBudget is the JSON of a backoff.RetryBudget.
 type retryBudget struct {
 	Ratio  float64  `json:"ratio,omitzero"`
 	Window duration `json:"window,omitzero"`
 	Floor  int      `json:"floor,omitzero"`
 }
 
+// A throttle is the JSON of a limit.Throttle.
 type throttle struct {
 	K         float64  `json:"k,omitzero"`
 	Window    duration `json:"window,omitzero"`
@@ -38,6 +41,7 @@ type throttle struct {
 	MaxReject float64  `json:"maxReject,omitzero"`
 }
 
+// A rateLimit is the JSON of a limit.Rate, with its limiter.
 type rateLimit struct {
 	Limit       float64 `json:"limit,omitzero"`
 	Burst       int     `json:"burst,omitzero"`
@@ -45,6 +49,7 @@ type rateLimit struct {
 	RetriesOnly bool    `json:"retriesOnly,omitzero"`
 }
 
+// An adaptiveRate is the JSON of a limit.AdaptiveRate.
 type adaptiveRate struct {
 	Max      float64   `json:"max,omitzero"`
 	Min      float64   `json:"min,omitzero"`
@@ -54,10 +59,12 @@ type adaptiveRate struct {
 	Recovery *schedule `json:"recovery,omitzero"`
 }
 
+// slots is the JSON of a limit.Concurrency or a limit.Sleeping.
 type slots struct {
 	Max int `json:"max,omitzero"`
 }
 
+// A grpcThrottling is the JSON of a presets.GRPCThrottling.
 type grpcThrottling struct {
 	MaxTokens  int     `json:"maxTokens,omitzero"`
 	TokenRatio float64 `json:"tokenRatio,omitzero"`
