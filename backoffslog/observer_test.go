@@ -85,8 +85,8 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 			Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second},
 			Observer: backoffslog.New(j.logger(), nil),
 		}
-		hinted := backoff.RetryAfter(throttled{}, time.Minute)
-		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, hinted, errBoom)), backoff.ErrExhausted)
+		asked := backoff.RetryAfter(throttled{}, time.Minute)
+		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
 
 		const s = float64(time.Second)
 		require.Equal(t, []map[string]any{
@@ -98,7 +98,7 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 			{
 				"level": "INFO", "msg": "retry", "operation": "fetch", "attempt": 2.0, "max_attempts": 3.0,
 				"class": "throttled", "error": "throttled", "error_type": "429",
-				"delay": 4 * s, "wait": 63 * s, "slept": s, "hint": 60 * s, "elapsed": s,
+				"delay": 4 * s, "wait": 63 * s, "slept": s, "retry_after": 60 * s, "elapsed": s,
 				"header": map[string]any{"retry-after": "60", "x-amzn-requestid": "7f1c", "grpc-status": "8"},
 			},
 			{

@@ -79,7 +79,7 @@ func addTimes(r *slog.Record, e *backoff.Event) {
 		r.AddAttrs(slog.Duration("slept", e.Slept))
 	}
 	if e.RetryAfter > 0 {
-		r.AddAttrs(slog.Duration("hint", e.RetryAfter))
+		r.AddAttrs(slog.Duration("retry_after", e.RetryAfter))
 	}
 	if e.Elapsed > 0 {
 		r.AddAttrs(slog.Duration("elapsed", e.Elapsed))
