@@ -51,26 +51,16 @@ func (m *Metrics) operation(name string) *operation {
 		return &known.value
 	}
 	m.history.begin(m)
-	return &m.operations.find(name, m.maxNames()).value
+	return &m.operations.find(name, m.MaxNames).value
 }
 
 func (m *Metrics) observeRest(e *backoff.Event) {
 	if e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget {
-		m.breakers.find(e.Name, m.maxNames()).value.count(e)
+		m.breakers.find(e.Name, m.MaxNames).value.count(e)
 	} else {
 		m.operation(e.Name).count(e)
 	}
 	m.history.keep(m)
-}
-
-func (m *Metrics) maxNames() int {
-	switch {
-	case m.MaxNames == 0:
-		return defaultMaxNames
-	case m.MaxNames < 0:
-		return int(^uint(0) >> 1)
-	}
-	return m.MaxNames
 }
 
 // WatchBudget shows the state of b under a name, which is read when somebody looks. A

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
@@ -69,7 +71,8 @@ func (n *names[T]) find(name string, limit int) *named[T] {
 func (n *names[T]) add(name, label string, limit int) *named[T] {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if label != other && n.count >= limit {
+	limit = limits.Or(limit, defaultMaxNames)
+	if label != other && limit > 0 && n.count >= limit {
 		n.full.Store(true)
 		name, label = other, other
 	}

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // LevelOff is a level that no handler is asked for: what has it is not logged.
@@ -121,14 +122,10 @@ func endLevel(why backoff.Reason) slog.Level {
 // beyond these, operations share one limit. What the handler returns as an error is
 // ignored, as slog itself does.
 func New(l *slog.Logger, o *Options) backoff.Observer {
-	w := &writer{logger: l, limit: defaultPerSecond}
 	if o == nil {
 		o = new(Options)
 	}
-	if o.PerSecond != 0 {
-		w.limit = o.PerSecond
-	}
-	w.headers = headersOf(o.Headers)
+	w := &writer{logger: l, limit: limits.Or(o.PerSecond, defaultPerSecond), headers: headersOf(o.Headers)}
 	level := o.Level
 	if level == nil {
 		return func(ctx context.Context, e backoff.Event) {
