@@ -40,24 +40,26 @@ func Classify(err error) backoff.Class {
 // keeps the number of an error in a field, which only a function that imports
 // the driver can read:
 //
-//		policy.Classify = backoffsql.MySQL(func(err error) uint16 {
-//			if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-//				return e.Number
-//			}
-//			if errors.Is(err, mysql.ErrInvalidConn) {
-//				return 2013 // lost connection, as MySQL's own clients number it
-//			}
-//			return 0
-//		})
+//	policy.Classify = backoffsql.MySQL(func(err error) uint16 {
+//		if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+//			return e.Number
+//		}
+//		if errors.Is(err, mysql.ErrInvalidConn) {
+//			return 2013 // lost connection, as MySQL's own clients number it
+//		}
+//		return 0
+//	})
 //
-//	  - Not sent: 1213 (deadlock), 1205 (lock wait timeout), 1020 (record has
-//	    changed), 3101 (rolled back by replication). They say that the statement
-//	    was rolled back. In a policy's Classify, [Tx] trusts this class of a
-//	    COMMIT, too.
-//	  - Retryable: 1053, 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the
-//	    connection was lost), 2002 and 2003 (the connection was not made).
-//	  - Throttled: 1040 and 1203 (too many connections).
-//	  - Permanent: all others, except 0.
+// The numbers have these classes:
+//
+//   - Not sent: 1213 (deadlock), 1205 (lock wait timeout), 1020 (record has
+//     changed), 3101 (rolled back by replication). They say that the statement
+//     was rolled back. In a policy's Classify, [Tx] trusts this class of a
+//     COMMIT, too.
+//   - Retryable: 1053, 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the
+//     connection was lost), 2002 and 2003 (the connection was not made).
+//   - Throttled: 1040 and 1203 (too many connections).
+//   - Permanent: all others, except 0.
 //
 // For 0 the classifier has no opinion, and [Classify] follows. There is one
 // exception: the error "bad connection" of a handshake that broke off, for
