@@ -73,7 +73,7 @@ type refusing struct{ from int }
 func (r refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, a.Number < r.from
 }
-func (refusing) Done(backoff.Ticket, backoff.Outcome) {}
+func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
 // Contract row 53: the numbers that an error budget is tuned by. Contract row
 // 74: attempts, and success at once against success after retries.

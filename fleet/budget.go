@@ -182,7 +182,7 @@ func (b *Budget) Confirm(t backoff.Ticket) bool {
 
 // Done implements [backoff.Budget]. The token of a retry that was not made is there for
 // another one; and one that was made without having departed is paid now.
-func (b *Budget) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *Budget) Done(t backoff.Ticket, r backoff.Result) {
 	if t[0]&ofRetry == 0 {
 		return
 	}
@@ -192,7 +192,7 @@ func (b *Budget) Done(t backoff.Ticket, o backoff.Outcome) {
 		return
 	}
 	block, now := t[0]>>32%(1<<blockBits), time.Now()
-	switch made := o != backoff.OutcomeNotSent; {
+	switch made := r.Outcome != backoff.OutcomeNotSent; {
 	case t[0]&onCredit == 0 && !made && block == uint64(b.block)%(1<<blockBits):
 		b.tokens++
 	case t[0]&onCredit != 0 && made && !b.draw(now):

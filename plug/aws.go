@@ -141,7 +141,7 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 		return nil, r.overBudget()
 	}
 	if err := r.depart(ctx, ticket, wait); err != nil {
-		b.Done(ticket, backoff.OutcomeNotSent)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		return nil, err
 	}
 	return r.releaser(ctx, ticket), nil
@@ -178,7 +178,7 @@ func (r *AWSRetryer) releaser(ctx context.Context, t backoff.Ticket) func(error)
 	var told atomic.Bool
 	return func(err error) error {
 		if told.CompareAndSwap(false, true) {
-			r.policy.Budget.Done(t, r.outcome(ctx, err))
+			r.policy.Budget.Done(t, backoff.Result{Outcome: r.outcome(ctx, err), Class: r.class(err)})
 		}
 		return nil
 	}
@@ -285,7 +285,7 @@ func (r *AWSRetryer) settle(t *awsRetry, o backoff.Outcome) {
 		stop()
 	}
 	if !over && r.policy.Budget != nil {
-		r.policy.Budget.Done(t.ticket, o)
+		r.policy.Budget.Done(t.ticket, backoff.Result{Outcome: o})
 	}
 }
 

@@ -107,7 +107,7 @@ func (b *FinagleBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 }
 
 // Done implements [backoff.Budget].
-func (b *FinagleBudget) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *FinagleBudget) Done(t backoff.Ticket, r backoff.Result) {
 	now := clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,10 +117,10 @@ func (b *FinagleBudget) Done(t backoff.Ticket, o backoff.Outcome) {
 	}
 	b.advance(now)
 	switch {
-	case o == backoff.OutcomeNotSent:
+	case r.Outcome == backoff.OutcomeNotSent:
 		b.undo(note)
-	case b.Deposits != DepositAtStart && o == backoff.OutcomeSuccess,
-		b.Deposits == DepositOnAnswer && o == backoff.OutcomeDefinitive:
+	case b.Deposits != DepositAtStart && r.Outcome == backoff.OutcomeSuccess,
+		b.Deposits == DepositOnAnswer && r.Outcome == backoff.OutcomeDefinitive:
 		b.ring.written += b.deposit()
 	}
 }

@@ -117,18 +117,18 @@ func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form) }
 func (s Spec) Policy() backoff.Policy {
 	f := &s.form
 	return backoff.Policy{
-		Name:           f.Name,
-		MaxAttempts:    f.MaxAttempts,
-		MaxElapsed:     f.MaxElapsed.value(),
-		AttemptTimeout: f.AttemptTimeout.build(),
-		Schedule:       f.Schedule.build(),
-		Jitter:         f.Jitter.build(),
-		MaxDelay:       f.MaxDelay.value(),
-		MaxRetryAfter:  f.MaxRetryAfter.value(),
-		Idempotency:    f.Idempotency.build(),
-		Budget:         f.Budget.build(),
-		WaitOpen:       f.WaitOpen,
-		ResetAfter:     f.ResetAfter.value(),
+		Name:                   f.Name,
+		MaxAttempts:            f.MaxAttempts,
+		MaxElapsed:             f.MaxElapsed.value(),
+		AttemptTimeoutSchedule: f.AttemptTimeout.build(),
+		Schedule:               f.Schedule.build(),
+		Jitter:                 f.Jitter.build(),
+		MaxDelay:               f.MaxDelay.value(),
+		MaxRetryAfter:          f.MaxRetryAfter.value(),
+		Idempotency:            f.Idempotency.build(),
+		Budget:                 f.Budget.build(),
+		WaitOpen:               f.WaitOpen,
+		ResetAfter:             f.ResetAfter.value(),
 	}
 }
 
