@@ -6,19 +6,15 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-const (
-	states   = int(backoff.StateHalfOpen) + 1
-	triggers = int(backoff.TriggerManual) + 1
-)
-
-// breaker is what is known of a breaker by its events. It is closed until one says
-// otherwise.
+// breaker is what a breaker's events say of it. It counts as closed until one
+// of them says otherwise.
 type breaker struct {
-	last        atomic.Pointer[backoff.Transition] // nil if there was none
+	last        atomic.Pointer[backoff.Transition] // nil: none so far
 	refused     atomic.Uint64
 	transitions [states][states][triggers]atomic.Uint64
 }
 
+// count counts an event.
 func (b *breaker) count(e *backoff.Event) {
 	if e.Kind == backoff.EventRefused {
 		b.refused.Add(1)
@@ -26,13 +22,14 @@ func (b *breaker) count(e *backoff.Event) {
 	}
 	t := e.Transition
 	if t == nil || int(t.From) >= states || int(t.To) >= states || int(t.Trigger) >= triggers {
-		return // made by hand, or of a later version
+		return // unknown to this version
 	}
 	b.transitions[t.From][t.To][t.Trigger].Add(1)
-	// Without what it says of the error, which may be large.
+	// The error is left out, since it may be large.
 	b.last.Store(&backoff.Transition{To: t.To, Trigger: t.Trigger, At: t.At, RetryAfter: t.RetryAfter})
 }
 
+// state returns the state that the breaker is in.
 func (b *breaker) state() backoff.State {
 	if last := b.last.Load(); last != nil {
 		return last.To

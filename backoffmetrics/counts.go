@@ -6,27 +6,30 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// totals is what rates are made of: an operation's counters at one moment.
+// totals is an operation's counters at one moment, as far as rates and the
+// diagnosis need them.
 type totals struct {
 	first, retried, failed uint64 // calls
 	attempts, retries      uint64
 	hedges, refused        uint64
-	vain                   uint64 // calls that failed although they might have been retried further
+	unrescued              uint64 // failed calls whose error might have passed
 	reconnects             uint64
 }
 
+// calls returns the number of calls that ended.
 func (t totals) calls() uint64 { return t.first + t.retried + t.failed }
 
+// minus returns what was counted since old.
 func (t totals) minus(old totals) totals {
 	return totals{
 		first: t.first - old.first, retried: t.retried - old.retried, failed: t.failed - old.failed,
 		attempts: t.attempts - old.attempts, retries: t.retries - old.retries,
 		hedges: t.hedges - old.hedges, refused: t.refused - old.refused,
-		vain: t.vain - old.vain, reconnects: t.reconnects - old.reconnects,
+		unrescued: t.unrescued - old.unrescued, reconnects: t.reconnects - old.reconnects,
 	}
 }
 
-// counts is all there is of an operation at one moment.
+// counts is all counters of an operation at one moment.
 type counts struct {
 	name string
 	totals
@@ -35,32 +38,41 @@ type counts struct {
 	retriesBy          [classes]uint64
 	failedBy           [classes]uint64
 	failuresFor        [reasons]uint64
-	perCall            tally
-	delay, wait, slept tally
+	perCall            distribution
+	delay, wait, slept distribution
 }
 
-// read reads the counters. Of two readings one after the other, the later never has less.
-func (o *operation) read(name string) counts {
+const (
+	states   = int(backoff.StateHalfOpen) + 1
+	triggers = int(backoff.TriggerManual) + 1
+	reasons  = int(backoff.ReasonInvalid) + 1
+	classes  = int(backoff.ClassPermanent) + 1
+)
+
+// snapshot reads the counters. Of two snapshots, one after the other, the later
+// one never has less.
+func (o *operation) snapshot(name string) counts {
 	c := counts{name: name, won: o.won.Load(), lost: o.lost.Load()}
 	load(c.refusedOf[:], o.refused[:])
 	load(c.retriesBy[:], o.retries[:])
 	load(c.failedBy[:], o.failed[:])
 	load(c.failuresFor[:], o.failures[:])
-	c.perCall = o.perCall.tally(attemptBounds)
-	c.delay, c.wait, c.slept = o.delay.tally(delayBounds), o.wait.tally(delayBounds), o.slept.tally(delayBounds)
+	c.perCall = o.perCall.distribution(attemptBounds)
+	c.delay, c.wait, c.slept = o.delay.distribution(delayBounds), o.wait.distribution(delayBounds), o.slept.distribution(delayBounds)
 	c.totals = o.totals()
 	c.perCall.buckets[1] += c.first
 	c.perCall.sum += float64(c.first)
 	return c
 }
 
+// totals reads the counters that rates and the diagnosis need.
 func (o *operation) totals() totals {
 	t := totals{retried: o.retried.Load(), hedges: o.won.Load() + o.lost.Load(), reconnects: o.reconnects.Load()}
 	for reason := range o.failures {
 		n := o.failures[reason].Load()
 		t.failed += n
-		if inVain[reason] {
-			t.vain += n
+		if mightPass[reason] {
+			t.unrescued += n
 		}
 	}
 	t.retries, t.refused = sum(o.retries[:]), sum(o.refused[:])
@@ -69,12 +81,14 @@ func (o *operation) totals() totals {
 	return t
 }
 
+// load reads all counters of an array.
 func load(to []uint64, from []atomic.Uint64) {
 	for i := range from {
 		to[i] = from[i].Load()
 	}
 }
 
+// sum returns the sum of counters.
 func sum(counters []atomic.Uint64) (total uint64) {
 	for i := range counters {
 		total += counters[i].Load()
@@ -82,18 +96,19 @@ func sum(counters []atomic.Uint64) (total uint64) {
 	return total
 }
 
-// read reads all operations, by name.
-func (m *Metrics) read() []counts {
+// snapshots reads the counters of all operations, sorted by name.
+func (m *Metrics) snapshots() []counts {
 	all := m.operations.sorted()
 	list := make([]counts, len(all))
 	for i, o := range all {
-		list[i] = o.value.read(o.label)
+		list[i] = o.value.snapshot(o.label)
 	}
 	return list
 }
 
-// inVain are the reasons to give up on a failure that might have passed.
-var inVain = [reasons]bool{
+// mightPass says for which reasons a call is given up although the failure
+// might have passed.
+var mightPass = [reasons]bool{
 	backoff.ReasonAttempts: true, backoff.ReasonElapsed: true, backoff.ReasonRetryAfter: true,
 	backoff.ReasonDeadline: true, backoff.ReasonOverloaded: true, backoff.ReasonBudget: true,
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// What is in vain here and to the alerts of contrib/dashboards is the same.
-func TestCallsInVainAreThoseOfTheAlerts(t *testing.T) {
+// The diagnosis and the alerts of contrib/dashboards mean the same reasons.
+func TestUnrescuedCallsAreThoseOfTheAlerts(t *testing.T) {
 	var o operation
 	var names []string
 	for reason := range backoff.Reason(reasons) {
@@ -19,7 +19,7 @@ func TestCallsInVainAreThoseOfTheAlerts(t *testing.T) {
 		o.count(&backoff.Event{Kind: backoff.EventGiveUp, Reason: reason, Attempt: 1})
 		got := o.totals().minus(before)
 		require.EqualValues(t, 1, got.failed, reason)
-		if got.vain > 0 {
+		if got.unrescued > 0 {
 			names = append(names, reason.String())
 		}
 	}

@@ -9,75 +9,77 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A level says how urgent a diagnosis is.
+// level says how urgent a diagnosis is.
 type level string
 
 const (
-	quiet level = "quiet" // nothing to tell
+	quiet level = "quiet" // too little is known
 	good  level = "good"
-	watch level = "watch" // something to tune
+	watch level = "watch" // something needs tuning
 	bad   level = "bad"   // something is broken
 )
 
+// urgency returns a number by which levels are ordered.
 func (l level) urgency() int {
-	return map[level]int{watch: 1, bad: 2}[l] // the others alike
+	return map[level]int{watch: 1, bad: 2}[l]
 }
 
-// diagnosis is what the counters mean, in words.
+// diagnosis says in words what the counters mean.
 type diagnosis struct {
 	Level level  `json:"level"`
 	Text  string `json:"text"`
 }
 
 const (
-	fewCalls    = 10   // of which nothing can be said
-	manyRetries = 0.1  // per call
-	manyInVain  = 0.1  // of calls
-	hardlyAny   = 0.01 // of calls
+	fewCalls      = 10   // fewer tell nothing
+	manyRetries   = 0.1  // per call
+	manyUnrescued = 0.1  // of calls
+	hardlyAny     = 0.01 // of calls
 )
 
 // diagnose says what retries do for an operation.
 func diagnose(t totals) diagnosis {
 	calls := float64(t.calls())
-	vain, retries := float64(t.vain), float64(t.retries)
+	unrescued, retries := float64(t.unrescued), float64(t.retries)
 	switch {
 	case t.calls() == 0:
 		return idle(t)
 	case calls < fewCalls:
 		return diagnosis{quiet, "Too few calls to tell: " + count(t.calls(), "call", "calls") + " lately."}
-	case vain >= manyInVain*calls && t.vain > t.retried:
+	case unrescued >= manyUnrescued*calls && t.unrescued > t.retried:
 		return broken(t)
-	case retries >= manyRetries*calls && vain < hardlyAny*calls:
+	case retries >= manyRetries*calls && unrescued < hardlyAny*calls:
 		return diagnosis{watch, "Retries without errors: " + count(t.retries, "retry", "retries") + " in " +
 			count(t.calls(), "call", "calls") + ", and hardly any call fails. The retry budget or the thresholds of a breaker are wrong, or a fault is hidden."}
-	case vain >= hardlyAny*calls:
-		return diagnosis{watch, "Retries rescue " + share(t.retried, t.retried+t.vain) + " of the calls that need them; " +
-			share(t.vain, t.calls()) + " of all calls fail in the end."}
+	case unrescued >= hardlyAny*calls:
+		return diagnosis{watch, "Retries rescue " + share(t.retried, t.retried+t.unrescued) + " of the calls that need them; " +
+			share(t.unrescued, t.calls()) + " of all calls fail in the end."}
 	}
 	return well(t)
 }
 
-// examine diagnoses the last minutes, and the last one alone where that is worse: what
-// has just begun is drowned in an average.
-func (p past) examine(operation int) diagnosis {
-	now := p.now().of(operation)
-	d := diagnose(now.minus(p.lately().of(operation)))
-	if m := diagnose(now.minus(p.minute().of(operation))); m.Level.urgency() > d.Level.urgency() {
+// diagnoseRecent diagnoses the last minutes, and the last minute alone if that
+// is worse: an average hides what has just begun.
+func (t timeline) diagnoseRecent(operation int) diagnosis {
+	now := t.now().of(operation)
+	d := diagnose(now.minus(t.lately().of(operation)))
+	if m := diagnose(now.minus(t.minute().of(operation))); m.Level.urgency() > d.Level.urgency() {
 		return diagnosis{m.Level, "In the last minute: " + strings.ToLower(m.Text[:1]) + m.Text[1:]}
 	}
 	return d
 }
 
+// idle diagnoses an operation without calls.
 func idle(t totals) diagnosis {
 	if t.reconnects > 0 {
-		return diagnosis{good, "A connection that is kept: " + count(t.reconnects, "reconnect", "reconnects") + "."}
+		return diagnosis{good, "A supervised loop: " + count(t.reconnects, "reconnect", "reconnects") + "."}
 	}
 	return diagnosis{quiet, "No calls lately."}
 }
 
-// broken is a service that retries cannot help.
+// broken diagnoses a service that retries cannot help.
 func broken(t totals) diagnosis {
-	text := "Retries do not converge: " + share(t.vain, t.calls()) + " of calls fail all the same. The upstream is broken in a way that retries cannot fix."
+	text := "Retries do not converge: " + share(t.unrescued, t.calls()) + " of calls fail all the same. The upstream is broken in a way that retries cannot fix."
 	if t.refused > 0 {
 		text += " The budget holds the load at " + times(t) + " that of the calls."
 	} else if t.attempts > t.calls() {
@@ -86,17 +88,19 @@ func broken(t totals) diagnosis {
 	return diagnosis{bad, text}
 }
 
+// well diagnoses an operation that needs no attention.
 func well(t totals) diagnosis {
 	text := "No call needs a retry."
 	if t.retried > 0 {
-		text = "Retries rescue " + share(t.retried, t.retried+t.vain) + " of the calls that need them."
+		text = "Retries rescue " + share(t.retried, t.retried+t.unrescued) + " of the calls that need them."
 	}
-	if definitive := t.failed - t.vain; definitive > 0 {
+	if definitive := t.failed - t.unrescued; definitive > 0 {
 		text += " " + share(definitive, t.calls()) + " fail for reasons that no retry would change."
 	}
 	return diagnosis{good, text}
 }
 
+// count returns a number and its noun.
 func count(n uint64, one, many string) string {
 	if n == 1 {
 		many = one
@@ -104,11 +108,12 @@ func count(n uint64, one, many string) string {
 	return strconv.FormatUint(n, 10) + " " + many
 }
 
+// times returns the attempts per call.
 func times(t totals) string {
 	return strconv.FormatFloat(float64(t.attempts)/float64(t.calls()), 'f', 1, 64) + " times"
 }
 
-// share is a share in per cent; one that is not all never reads 100 %.
+// share returns a part in per cent. It says 100 % only by the word all.
 func share(part, whole uint64) string {
 	percent := 100 * float64(part) / math.Max(1, float64(whole))
 	switch {
@@ -120,12 +125,13 @@ func share(part, whole uint64) string {
 	return fmt.Sprintf("%.0f %%", min(percent, 99))
 }
 
-// conclusion is what there is to say of everything, the worst first.
+// conclusion says what matters of everything, the worst first.
 type conclusion struct {
 	Level     level    `json:"level"`
 	Sentences []string `json:"sentences"`
 }
 
+// conclude sums up the state of all operations and breakers.
 func conclude(operations []operationReport, breakers []breakerReport) *conclusion {
 	c := &conclusion{Level: good}
 	var open, probing, broken, tune []string
@@ -155,7 +161,7 @@ func conclude(operations []operationReport, breakers []breakerReport) *conclusio
 	return c
 }
 
-// add adds a sentence about what is named, if anything is.
+// add adds a sentence that lists names, if there are any.
 func (c *conclusion) add(l level, text string, names []string) {
 	if len(names) == 0 {
 		return

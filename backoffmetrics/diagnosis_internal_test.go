@@ -13,16 +13,16 @@ func TestTheDiagnosisIsThatOfTheNumbers(t *testing.T) {
 		text   string
 	}{
 		"idle":           {totals{}, quiet, "No calls lately."},
-		"a connection":   {totals{reconnects: 1}, good, "A connection that is kept: 1 reconnect."},
-		"too few":        {totals{first: 2, failed: 7, vain: 7, attempts: 30, retries: 21}, quiet, "Too few calls to tell: 9 calls lately."},
+		"a connection":   {totals{reconnects: 1}, good, "A supervised loop: 1 reconnect."},
+		"too few":        {totals{first: 2, failed: 7, unrescued: 7, attempts: 30, retries: 21}, quiet, "Too few calls to tell: 9 calls lately."},
 		"none needed":    {totals{first: 100, attempts: 100}, good, "No call needs a retry."},
 		"rescued":        {totals{first: 95, retried: 5, attempts: 105, retries: 5}, good, "Retries rescue all of the calls that need them."},
 		"definitive":     {totals{first: 90, failed: 10, attempts: 100}, good, "No call needs a retry. 10 % fail for reasons that no retry would change."},
 		"hidden":         {totals{first: 80, retried: 20, attempts: 130, retries: 30}, watch, "Retries without errors: 30 retries in 100 calls, and hardly any call fails. The retry budget or the thresholds of a breaker are wrong, or a fault is hidden."},
-		"some in vain":   {totals{first: 90, retried: 6, failed: 4, vain: 4, attempts: 120, retries: 20}, watch, "Retries rescue 60 % of the calls that need them; 4 % of all calls fail in the end."},
-		"broken, bare":   {totals{first: 20, failed: 80, vain: 80, attempts: 340, retries: 240}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix. They multiply its load by 3.4; no budget refused any."},
-		"broken, guard":  {totals{first: 20, failed: 80, vain: 80, attempts: 105, retries: 5, refused: 75}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix. The budget holds the load at 1.1 times that of the calls."},
-		"broken, single": {totals{first: 20, failed: 80, vain: 80, attempts: 100}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix."},
+		"some rescued":   {totals{first: 90, retried: 6, failed: 4, unrescued: 4, attempts: 120, retries: 20}, watch, "Retries rescue 60 % of the calls that need them; 4 % of all calls fail in the end."},
+		"broken, bare":   {totals{first: 20, failed: 80, unrescued: 80, attempts: 340, retries: 240}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix. They multiply its load by 3.4; no budget refused any."},
+		"broken, guard":  {totals{first: 20, failed: 80, unrescued: 80, attempts: 105, retries: 5, refused: 75}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix. The budget holds the load at 1.1 times that of the calls."},
+		"broken, single": {totals{first: 20, failed: 80, unrescued: 80, attempts: 100}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix."},
 	} {
 		d := diagnose(c.totals)
 		require.Equal(t, diagnosis{c.level, c.text}, d, name)

@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// Handler serves, whatever path it is mounted at: that path itself, which must end in a
-// slash, is a page for people; "metrics" below it is the text for Prometheus, in the
-// format 0.0.4 or, for those who ask for it, OpenMetrics 1.0.0; "data" is the JSON that
-// the page is made of, which may change.
+// Handler serves three things, whatever path it is mounted at. The path itself,
+// which must end in a slash, is a page for people. "metrics" below it is the
+// text for Prometheus, in the format 0.0.4, or OpenMetrics 1.0.0 if the request
+// asks for that. "data" below it is the JSON that the page is made of; its form
+// may change.
 //
 //	http.Handle("/debug/backoff/", metrics.Handler())
 //
-// The page needs nothing from elsewhere. It shows the names of operations to whoever may
-// open it; the handler asks nobody who they are.
+// The page loads nothing from elsewhere. The handler does not authenticate: the
+// names of operations are shown to everyone who may reach it.
 func (m *Metrics) Handler() http.Handler { return http.HandlerFunc(m.serve) }
 
+// serve is the handler.
 func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -38,8 +40,9 @@ func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// serveText serves the text for Prometheus.
 func (m *Metrics) serveText(w http.ResponseWriter, r *http.Request) {
-	m.history.keep(m)
+	m.history.record(m)
 	open := wantsOpenMetrics(r.Header.Values("Accept"))
 	contentType := textType
 	if open {
@@ -49,6 +52,7 @@ func (m *Metrics) serveText(w http.ResponseWriter, r *http.Request) {
 	reply(w, contentType, m.expose(open))
 }
 
+// reply writes a response.
 func reply(w http.ResponseWriter, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
@@ -58,7 +62,8 @@ func reply(w http.ResponseWriter, contentType string, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// wantsOpenMetrics reports whether an Accept header prefers OpenMetrics to plain text.
+// wantsOpenMetrics reports whether an Accept header prefers OpenMetrics to
+// plain text.
 func wantsOpenMetrics(accept []string) bool {
 	var open, text float64
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
@@ -76,6 +81,7 @@ func wantsOpenMetrics(accept []string) bool {
 	return open > 0 && open >= text
 }
 
+// quality returns the weight that an Accept header gives to a type.
 func quality(q string) float64 {
 	if q == "" {
 		return 1

@@ -68,7 +68,7 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// Whatever a name is, it is one label on one line, and comes back by the rules of the
+// Any name is one label on one line, and can be read back by the rules of the
 // format.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"", "fetch", "a\"b", "a\\", "a\nb", "\xff", "é\u2028", `\n`} {
@@ -124,7 +124,7 @@ func mount(pattern string, h http.Handler) *http.ServeMux {
 	return mux
 }
 
-// Without the slash the page would look for its data beside itself.
+// Without the slash the page would look for its data in the wrong place.
 func TestAMissingSlashIsAdded(t *testing.T) {
 	var m backoffmetrics.Metrics
 	server := httptest.NewServer(mount("/debug/backoff", http.StripPrefix("/debug/backoff", m.Handler())))
@@ -156,8 +156,8 @@ func TestWhatIsNotThereIsRefused(t *testing.T) {
 	}
 }
 
-// The policy allows what the page has in it, and nothing else; and the page has nothing
-// that would need more.
+// The policy allows what the page contains, and nothing else. The page contains
+// nothing that would need more.
 func TestThePageRunsOnlyWhatItBrought(t *testing.T) {
 	var m backoffmetrics.Metrics
 	w := httptest.NewRecorder()
@@ -181,7 +181,8 @@ func TestThePageRunsOnlyWhatItBrought(t *testing.T) {
 func ExampleMetrics_Handler() {
 	var metrics backoffmetrics.Metrics
 	mux := http.NewServeMux()
-	mux.Handle("/debug/backoff/", metrics.Handler()) // a page; Prometheus reads /debug/backoff/metrics
+	// This is a page. Prometheus reads /debug/backoff/metrics.
+	mux.Handle("/debug/backoff/", metrics.Handler())
 
 	server := httptest.NewServer(mux)
 	defer server.Close()

@@ -6,22 +6,24 @@ import (
 	"sync/atomic"
 )
 
-// The upper bounds of buckets. Those of delays contain the delays of the usual schedules, so
-// that what is not spread at all stands out as a single bucket.
+// The upper bounds of buckets. Those of delays contain the delays of the usual
+// schedules, so that delays without jitter stand out as a single bucket.
 var (
 	delayBounds = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4,
 		12.8, 30, 60, 120, 300}
 	attemptBounds = []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 20}
 )
 
-// mostBuckets is one more than there are bounds.
-const mostBuckets = 18
+// maxBuckets is one more than the longest list of bounds.
+const maxBuckets = 18
 
-// histogram counts values in buckets, the last of which has no bound.
+// histogram counts values in buckets. The last bucket has no bound.
 type histogram struct {
-	buckets [mostBuckets]atomic.Uint64
+	buckets [maxBuckets]atomic.Uint64
 	sum     atomic.Uint64 // the bits of a float, which does not overflow
 }
+
+// add counts a value.
 
 func (h *histogram) add(bounds []float64, v float64) {
 	i, _ := slices.BinarySearch(bounds, v)
@@ -34,15 +36,16 @@ func (h *histogram) add(bounds []float64, v float64) {
 	}
 }
 
-// tally is a histogram at one moment.
-type tally struct {
+// distribution is a histogram at one moment.
+type distribution struct {
 	bounds  []float64
 	buckets []uint64
 	sum     float64
 }
 
-func (h *histogram) tally(bounds []float64) tally {
-	t := tally{bounds: bounds, buckets: make([]uint64, len(bounds)+1)}
+// distribution reads the histogram.
+func (h *histogram) distribution(bounds []float64) distribution {
+	t := distribution{bounds: bounds, buckets: make([]uint64, len(bounds)+1)}
 	for i := range t.buckets {
 		t.buckets[i] = h.buckets[i].Load()
 	}

@@ -10,29 +10,30 @@ import (
 )
 
 const (
-	span    = 5 * time.Minute // that the page shows
-	step    = 5 * time.Second // between two points, at least, and the width of a column
-	columns = int(span / step)
-	reach   = columns + 2 // points that are kept
+	span      = 5 * time.Minute // the time that the page shows
+	step      = 5 * time.Second // between two points at least; the width of a column
+	columns   = int(span / step)
+	maxPoints = columns + 2 // points that are remembered
 )
 
-// history is what the counters were at moments of the last minutes. A point is added
-// when somebody looks and when a call is in trouble, never by a goroutine; what lies
-// between two points is known as an average.
+// history is what the counters were during the last minutes. A point is added
+// when somebody looks and when a call is in trouble, never by a goroutine.
+// Between two points only the average is known.
 type history struct {
-	due atomic.Int64 // when the next point is, in Unix nanoseconds; 0 before the first one
+	due atomic.Int64 // the Unix time of the next point, in ns; 0 at first
 
 	mu     sync.Mutex
 	points []point // the oldest first
 }
 
-// point has the totals of the operations in the order of their first use; who is missing
-// had none.
+// point has the totals of all operations, in the order of their first use. An
+// operation that is missing had none.
 type point struct {
 	at     time.Time
 	totals []totals
 }
 
+// of returns the totals of an operation.
 func (p point) of(operation int) totals {
 	if operation < len(p.totals) {
 		return p.totals[operation]
@@ -40,15 +41,16 @@ func (p point) of(operation int) totals {
 	return totals{}
 }
 
-// begin adds the first point, before anything was counted.
-func (h *history) begin(m *Metrics) {
+// recordFirst adds the first point, before anything was counted.
+func (h *history) recordFirst(m *Metrics) {
 	if h.due.Load() == 0 {
-		h.keep(m)
+		h.record(m)
 	}
 }
 
-// keep adds a point, unless there was one just now or somebody else is at it.
-func (h *history) keep(m *Metrics) {
+// record adds a point, unless one was added less than a step ago or another
+// goroutine is adding one.
+func (h *history) record(m *Metrics) {
 	now := clock.Now()
 	due := h.due.Load()
 	if now.UnixNano() < due || !h.due.CompareAndSwap(due, now.Add(step).UnixNano()) {
@@ -57,12 +59,13 @@ func (h *history) keep(m *Metrics) {
 	p := m.point(now)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.points) == reach {
+	if len(h.points) == maxPoints {
 		h.points = append(h.points[:0], h.points[1:]...)
 	}
 	h.points = append(h.points, p)
 }
 
+// point reads the totals of all operations.
 func (m *Metrics) point(now time.Time) point {
 	p := point{at: now}
 	for _, o := range m.operations.inOrder() {
@@ -71,88 +74,92 @@ func (m *Metrics) point(now time.Time) point {
 	return p
 }
 
-// past is the points up to now, the last of which is now.
-type past []point
+// timeline is the points of the history, and now as the last one.
+type timeline []point
 
-func (m *Metrics) past() past {
-	m.history.keep(m)
+// timeline returns the points up to now.
+func (m *Metrics) timeline() timeline {
+	m.history.record(m)
 	m.history.mu.Lock()
 	defer m.history.mu.Unlock()
-	all := append(past(nil), m.history.points...)
+	all := append(timeline(nil), m.history.points...)
 	return append(all, m.point(clock.Now()))
 }
 
-func (p past) now() point { return p[len(p)-1] }
+// now returns the last point.
+func (t timeline) now() point { return t[len(t)-1] }
 
-func (p past) age(i int) time.Duration { return p.now().at.Sub(p[i].at) }
+// age returns how long ago a point was.
+func (t timeline) age(i int) time.Duration { return t.now().at.Sub(t[i].at) }
 
-// recent returns the point since which the present is reckoned: a few seconds ago, if
-// anybody looked then.
-func (p past) recent() point {
-	found := p[0]
-	for i := range p {
-		age := p.age(i)
-		if age >= step || age >= time.Second && p.now().at.Sub(found.at) > 3*step {
-			found = p[i]
+// recent returns the point at which the present begins: a few seconds ago, if
+// there was a point then.
+func (t timeline) recent() point {
+	found := t[0]
+	for i := range t {
+		age := t.age(i)
+		if age >= step || age >= time.Second && t.now().at.Sub(found.at) > 3*step {
+			found = t[i]
 		}
 	}
 	return found
 }
 
-// lately returns the point since which the last minutes are reckoned: as long as it takes
-// to have a whole minute of them, an older one.
-func (p past) lately() point {
-	found := p[0]
-	for i := range p {
-		if p.age(i) > span+step {
-			found = p[i]
+// lately returns the point at which the last minutes begin. It is older than
+// that if there is no whole minute of points yet.
+func (t timeline) lately() point {
+	found := t[0]
+	for i := range t {
+		if t.age(i) > span+step {
+			found = t[i]
 			continue
 		}
-		if p.age(i) >= time.Minute && p.now().at.Sub(found.at) > span+step {
-			found = p[i]
+		if t.age(i) >= time.Minute && t.now().at.Sub(found.at) > span+step {
+			found = t[i]
 		}
 		break
 	}
 	return found
 }
 
-// minute returns the point since which the last minute is reckoned.
-func (p past) minute() point {
-	found := p[0]
-	for i := range p {
-		if p.age(i) >= time.Minute {
-			found = p[i]
+// minute returns the point at which the last minute begins.
+func (t timeline) minute() point {
+	found := t[0]
+	for i := range t {
+		if t.age(i) >= time.Minute {
+			found = t[i]
 		}
 	}
 	return found
 }
 
-// series returns what an operation counted per second, in columns that end with the last
-// full one; NaN where nothing is known.
-func (p past) series(operation int, of func(totals) uint64) []float64 {
-	end := p.now().at.Truncate(step)
+// rates returns what an operation counted per second, in columns that end with
+// the last full one. Where nothing is known, the rate is NaN.
+func (t timeline) rates(operation int, of func(totals) uint64) []float64 {
+	end := t.now().at.Truncate(step)
 	rates := make([]float64, columns)
-	before := p.level(operation, of, end.Add(-span))
+	before := t.valueAt(operation, of, end.Add(-span))
 	for i := range rates {
-		after := p.level(operation, of, end.Add(-span+time.Duration(i+1)*step))
+		after := t.valueAt(operation, of, end.Add(-span+time.Duration(i+1)*step))
 		rates[i] = (after - before) / step.Seconds()
 		before = after
 	}
 	return rates
 }
 
-// level is the value of a counter at a moment, between two points in proportion.
-func (p past) level(operation int, of func(totals) uint64, at time.Time) float64 {
-	for i := 1; i < len(p); i++ {
-		if p[i].at.Before(at) || p[i-1].at.After(at) {
+// valueAt returns the value of a counter at a moment. Between two points it
+// interpolates.
+func (t timeline) valueAt(operation int, of func(totals) uint64, at time.Time) float64 {
+	for i := 1; i < len(t); i++ {
+		if t[i].at.Before(at) || t[i-1].at.After(at) {
 			continue
 		}
-		from, to := float64(of(p[i-1].of(operation))), float64(of(p[i].of(operation)))
-		whole := p[i].at.Sub(p[i-1].at)
+		from, to := float64(of(t[i-1].of(operation))), float64(of(t[i].of(operation)))
+		whole := t[i].at.Sub(t[i-1].at)
 		if whole <= 0 {
 			return to
 		}
-		return from + (to-from)*float64(at.Sub(p[i-1].at))/float64(whole)
+		return from + (to-from)*float64(at.Sub(t[i-1].at))/float64(whole)
 	}
 	return math.NaN()
 }

@@ -23,9 +23,9 @@ func TestRatesAreThoseOfTheColumnsTheyStandIn(t *testing.T) {
 		for i := range 40 { // 5, 10, 15 ... calls, every 5 s
 			calls(t, &m, 5*(i+1))
 			time.Sleep(step)
-			m.past()
+			m.timeline()
 		}
-		rates := m.past().series(0, totals.calls)
+		rates := m.timeline().rates(0, totals.calls)
 		require.Len(t, rates, columns)
 		require.True(t, math.IsNaN(rates[columns-41]), "before the beginning")
 		for i := range 40 {
@@ -34,14 +34,14 @@ func TestRatesAreThoseOfTheColumnsTheyStandIn(t *testing.T) {
 	})
 }
 
-// While nobody looked, what was counted is spread over the time between.
+// What was counted while nobody looked is spread over the time between.
 func TestAGapIsAnAverage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics
 		calls(t, &m, 1)
 		time.Sleep(time.Minute)
 		calls(t, &m, 119)
-		rates := m.past().series(0, totals.calls)
+		rates := m.timeline().rates(0, totals.calls)
 		for _, r := range rates[columns-12:] {
 			require.InDelta(t, 2, r, 1e-9)
 		}
@@ -63,42 +63,43 @@ func TestACallInTroubleWritesHistory(t *testing.T) {
 func TestHistoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics
-		for range 10 * reach {
+		for range 10 * maxPoints {
 			calls(t, &m, 10)
-			m.history.keep(&m)
-			m.history.keep(&m)
+			m.history.record(&m)
+			m.history.record(&m)
 			time.Sleep(step)
 		}
-		require.Len(t, m.history.points, reach)
-		p := m.past()
+		require.Len(t, m.history.points, maxPoints)
+		p := m.timeline()
 		require.InDelta(t, span, p.now().at.Sub(p.lately().at), float64(step))
-		for _, r := range p.series(0, totals.calls)[:columns-1] { // the last calls came before the last column
+		// The last calls came before the last column.
+		for _, r := range p.rates(0, totals.calls)[:columns-1] {
 			require.InDelta(t, 2, r, 1e-9)
 		}
 	})
 }
 
-// Now is a few seconds, and lately some minutes, as soon as that can be known.
+// Now means a few seconds and lately some minutes, as soon as that is known.
 func TestThePresentIsReckonedFromWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics
 		calls(t, &m, 10)
 		time.Sleep(time.Hour)
 		calls(t, &m, 10)
-		r := m.whole()
+		r := m.pageReport()
 		require.Equal(t, 3600.0, r.Operations[0].Now.Seconds, "nobody looked before")
 		require.EqualValues(t, 20, r.Operations[0].Lately.Calls)
 
 		time.Sleep(2 * time.Second)
 		calls(t, &m, 6)
-		r = m.whole()
+		r = m.pageReport()
 		require.Equal(t, 2.0, r.Operations[0].Now.Seconds)
 		require.EqualValues(t, 6, r.Operations[0].Now.Calls)
 		require.Equal(t, 3602.0, r.Operations[0].Lately.Seconds, "two seconds are not lately")
 
 		for range 40 {
 			time.Sleep(2 * time.Second)
-			r = m.whole()
+			r = m.pageReport()
 		}
 		require.InDelta(t, 8, r.Operations[0].Now.Seconds, 2)
 		require.Equal(t, 82.0, r.Operations[0].Lately.Seconds, "more than a minute is")
@@ -116,18 +117,18 @@ func TestWhatHasJustBegunIsNotDrowned(t *testing.T) {
 					m.Observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 1, Reason: backoff.ReasonAttempts})
 				}
 			}
-			m.past()
+			m.timeline()
 			time.Sleep(step)
 		}
-		d := m.whole().Operations[0].Diagnosis
+		d := m.pageReport().Operations[0].Diagnosis
 		require.Equal(t, bad, d.Level)
 		require.Contains(t, d.Text, "In the last minute: retries do not converge: ")
 		for range 12 {
 			calls(t, &m, 50)
-			m.past()
+			m.timeline()
 			time.Sleep(step)
 		}
-		require.Equal(t, watch, m.whole().Operations[0].Diagnosis.Level, "still less than rosy")
+		require.Equal(t, watch, m.pageReport().Operations[0].Diagnosis.Level, "still less than rosy")
 	})
 }
 
@@ -136,12 +137,12 @@ func TestAnOperationThatCameLaterHasItsOwnHistory(t *testing.T) {
 		var m Metrics
 		calls(t, &m, 10)
 		time.Sleep(time.Minute)
-		m.past()
+		m.timeline()
 		for range 10 {
 			m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: "b", Attempt: 1})
 		}
 		time.Sleep(step)
-		rates := m.past().series(1, totals.calls)
+		rates := m.timeline().rates(1, totals.calls)
 		require.Zero(t, rates[columns-2])
 		require.InDelta(t, 2, rates[columns-1], 1e-9)
 	})

@@ -9,22 +9,25 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Metrics counts events. Its Observe is the Observer of any number of policies, hedges
-// and breakers.
+// Metrics counts events. Its Observe is the Observer of any number of policies,
+// hedges and breakers.
 //
-// The zero value is ready to use. A Metrics must not be copied, nor its field changed,
-// after first use. All its methods are safe for concurrent use. It has no goroutine. A
-// first attempt that succeeds costs a lookup of its name and one addition, and takes no
-// lock; other events take one for a new name, and every 5 seconds for the history of the
-// page. Nothing else allocates, but for a change of a breaker.
+// The zero value is ready for use. A Metrics must not be copied, nor its field
+// changed, after first use. All methods are safe for concurrent use. It starts
+// no goroutine. A call that succeeds at its first attempt costs a lookup of its
+// name and one addition, and takes no lock. Other events take a lock for a new
+// name, and every 5 seconds for the history of the page. A transition of a
+// breaker allocates; all other events allocate only then.
 type Metrics struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// MaxNames bounds the operations that are counted apart, and as well the breakers,
-	// because names may come from strangers. What comes later is counted together, under
-	// the name "other", and so are names beyond 200 bytes. Bytes that are not UTF-8 are
-	// replaced, and an empty name is "unnamed". An operation takes some 1 kB, and 4.5 kB
-	// more for the history of the page. 0 means 100, a negative number no limit.
+	// MaxNames bounds the number of operations that are counted separately,
+	// and that of breakers, since names may come from strangers. Later
+	// names are counted together under the name "other", and so are names
+	// of more than 200 bytes. Bytes that are not UTF-8 are replaced, and an
+	// empty name is shown as "unnamed". An operation takes about 1 kB, and
+	// 4.5 kB more for the history of the page. 0 means 100, and a negative
+	// number means no limit.
 	MaxNames int
 
 	operations names[operation]
@@ -38,6 +41,7 @@ type Metrics struct {
 // Observe counts e. It is a [backoff.Observer].
 func (m *Metrics) Observe(_ context.Context, e backoff.Event) { m.observe(&e) }
 
+// observe counts the most frequent event itself.
 func (m *Metrics) observe(e *backoff.Event) {
 	if e.Kind == backoff.EventSuccess && e.Attempt == 1 && e.Slept == 0 {
 		m.operation(e.Name).first.Add()
@@ -46,35 +50,28 @@ func (m *Metrics) observe(e *backoff.Event) {
 	m.observeRest(e)
 }
 
+// operation returns the counters of a name.
 func (m *Metrics) operation(name string) *operation {
-	if known := m.operations.met(name); known != nil {
+	if known := m.operations.lookup(name); known != nil {
 		return &known.value
 	}
-	m.history.begin(m)
-	return &m.operations.find(name, m.maxNames()).value
+	m.history.recordFirst(m)
+	return &m.operations.get(name, m.MaxNames).value
 }
 
+// observeRest counts all other events.
 func (m *Metrics) observeRest(e *backoff.Event) {
 	if e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget {
-		m.breakers.find(e.Name, m.maxNames()).value.count(e)
+		m.breakers.get(e.Name, m.MaxNames).value.count(e)
 	} else {
 		m.operation(e.Name).count(e)
 	}
-	m.history.keep(m)
+	m.history.record(m)
 }
 
-func (m *Metrics) maxNames() int {
-	switch {
-	case m.MaxNames == 0:
-		return defaultMaxNames
-	case m.MaxNames < 0:
-		return int(^uint(0) >> 1)
-	}
-	return m.MaxNames
-}
-
-// WatchBudget shows the state of b under a name, which is read when somebody looks. A
-// budget of the same name is replaced; a nil b shows nothing any more.
+// WatchBudget shows the state of b under a name. The state is read when
+// somebody looks. A budget of the same name is replaced. A nil b removes the
+// name.
 func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,19 +86,20 @@ func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
 	m.budgets[strings.Clone(label)] = b
 }
 
-type watched struct {
+// watchedBudget is the state of a budget and its name.
+type watchedBudget struct {
 	name  string
 	stats backoff.RetryBudgetStats
 }
 
-// watchedBudgets reads the budgets, by name.
-func (m *Metrics) watchedBudgets() []watched {
+// watchedBudgets reads all budgets, sorted by name.
+func (m *Metrics) watchedBudgets() []watchedBudget {
 	m.mu.Lock()
-	all := make([]watched, 0, len(m.budgets))
+	all := make([]watchedBudget, 0, len(m.budgets))
 	for name, b := range m.budgets {
-		all = append(all, watched{name, b.Stats()})
+		all = append(all, watchedBudget{name, b.Stats()})
 	}
 	m.mu.Unlock()
-	slices.SortFunc(all, func(a, b watched) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b watchedBudget) int { return strings.Compare(a.name, b.name) })
 	return all
 }

@@ -47,7 +47,7 @@ func scrape(t *testing.T, m *backoffmetrics.Metrics) map[string]float64 {
 	return series
 }
 
-// requireSeries holds some series to their values.
+// requireSeries compares some series with their expected values.
 func requireSeries(t *testing.T, m *backoffmetrics.Metrics, want map[string]float64) {
 	t.Helper()
 	got := scrape(t, m)
@@ -57,7 +57,8 @@ func requireSeries(t *testing.T, m *backoffmetrics.Metrics, want map[string]floa
 	}
 }
 
-// failing fails so many times, then succeeds.
+// failing returns an operation that fails the given number of times, then
+// succeeds.
 func failing(times int) func(context.Context) error {
 	return func(context.Context) error {
 		if times--; times >= 0 {
@@ -74,8 +75,8 @@ func (r refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, boo
 }
 func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
-// Contract row 53: what an error budget is tuned from, and contract row 74: attempts,
-// and success at once against success after retries.
+// Contract row 53: the numbers that an error budget is tuned by. Contract row
+// 74: attempts, and success at once against success after retries.
 func TestRow53CallsAreSplitByHowTheyEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -107,8 +108,8 @@ func TestRow53CallsAreSplitByHowTheyEnded(t *testing.T) {
 	})
 }
 
-// Contract row 73: the delay before jitter, after it, and what was really slept, each
-// as a distribution.
+// Contract row 73: the distributions of the delay before jitter, of the wait
+// after it, and of the time really slept.
 func TestRow73DelaysWaitsAndSleepsAreDistributions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -134,7 +135,8 @@ func TestRow73DelaysWaitsAndSleepsAreDistributions(t *testing.T) {
 	})
 }
 
-// Contract row 74: full jitter is seen to spread, and a schedule without it not to.
+// Contract row 74: full jitter can be seen to spread, and a schedule without
+// jitter not to.
 func TestRow74JitterIsSeenToSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -153,7 +155,7 @@ func TestRow74JitterIsSeenToSpread(t *testing.T) {
 	})
 }
 
-// Contract row 74: the state of a breaker, its changes by cause, and its refusals.
+// Contract row 74: a breaker's state, its changes by trigger, and its refusals.
 func TestRow74ABreakerIsKnownByItsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -294,7 +296,7 @@ func TestReconnectsAreNoAttempts(t *testing.T) {
 	})
 }
 
-// Contract row 75: both diagnoses of the article can be told from the series.
+// Contract row 75: both diagnoses of the article can be read from the series.
 func TestRow75BothDiagnosesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -316,7 +318,7 @@ func TestRow75BothDiagnosesAreMade(t *testing.T) {
 
 type said struct{ Level, Text string }
 
-// look returns what the page says, by operation, and of everything.
+// look returns what the page says, by operation and of everything.
 func look(t *testing.T, m *backoffmetrics.Metrics) map[string]said {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/data", nil))
@@ -338,9 +340,9 @@ func look(t *testing.T, m *backoffmetrics.Metrics) map[string]said {
 	return all
 }
 
-// Contract row 76: headers reach the hook, and stop there. What a server sends is no
-// label, or it would decide how many series there are, and errors would give away what
-// is in them.
+// Contract row 76: headers reach the hook and go no further. What a server
+// sends is never a label: the server would decide on the number of series, and
+// the secrets in errors would be shown.
 func TestRow76NothingOfAResponseBecomesASeries(t *testing.T) {
 	var m backoffmetrics.Metrics
 	header := map[string][]string{"X-Amzn-Requestid": {"secret-1"}}
@@ -378,7 +380,8 @@ func TestRow128EveryReasonIsASeries(t *testing.T) {
 	require.Len(t, want, 12)
 }
 
-// The rule of backoff.Event, held against the operation's own count.
+// The rule of backoff.Event for counting attempts agrees with the operation's
+// own count.
 func TestAttemptsAreThoseThatWereMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -412,8 +415,8 @@ func TestAttemptsAreThoseThatWereMade(t *testing.T) {
 	})
 }
 
-// After Run.Progress the count of attempts starts again; that there was a sleep does not
-// go away.
+// After Run.Progress the count of attempts starts again, but the sleep still
+// counts.
 func TestASuccessAfterASleepIsNoneAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -443,7 +446,7 @@ func TestNothingIsLostWhenManyCount(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for n := range each {
-				_ = p.Do(context.Background(), failing(n%4/2*2)) // half of them succeed at once
+				_ = p.Do(context.Background(), failing(n%4/2*2)) // half succeed at once
 			}
 		})
 	}
@@ -521,7 +524,7 @@ func TestNamesThatCannotBeShownAreReplaced(t *testing.T) {
 	})
 }
 
-// What this version does not know is left out, and harms nothing.
+// Values that this version does not know are left out, and do no harm.
 func TestEventsOfAnotherVersionDoNoHarm(t *testing.T) {
 	var m backoffmetrics.Metrics
 	for _, e := range []backoff.Event{

@@ -6,19 +6,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
 	defaultMaxNames = 100
-	longestName     = 200
+	maxName         = 200 // bytes
 	slots           = 64
 
 	unnamed = "unnamed"
 	other   = "other"
 )
 
-// names keeps one T for each name, as long as there are not too many of them. A lookup
-// takes no lock, and for a name met early not even a hash.
+// names keeps one T for each name, as long as there are not too many. A lookup
+// takes no lock. For a name that came early it needs no hash either.
 type names[T any] struct {
 	recent [slots]atomic.Pointer[named[T]]
 	byName sync.Map // of *named[T], by label
@@ -29,21 +31,23 @@ type names[T any] struct {
 	count int
 }
 
+// named is a T and its name.
 type named[T any] struct {
-	key   string // as it was asked for first
-	label string
+	key   string // the name that was first asked for
+	label string // the name that is shown
 	value T
 }
 
-// met returns the T of a name met early, else nil.
-func (n *names[T]) met(name string) *named[T] {
+// lookup returns the T of a name that came early, else nil.
+func (n *names[T]) lookup(name string) *named[T] {
 	if known := n.recent[slot(name)].Load(); known != nil && known.key == name {
 		return known
 	}
 	return nil
 }
 
-// slot tells the names apart that a program usually has, at hardly any cost.
+// slot returns the place of a name. It differs for most names of a program, and
+// costs hardly anything.
 func slot(name string) int {
 	if name == "" {
 		return 0
@@ -51,8 +55,8 @@ func slot(name string) int {
 	return (len(name)*7 + int(name[len(name)-1]) + 3*int(name[len(name)/2])) % slots
 }
 
-// find returns the T of name, or that of all names beyond the limit.
-func (n *names[T]) find(name string, limit int) *named[T] {
+// get returns the T of name. Beyond the limit all names share one T.
+func (n *names[T]) get(name string, limit int) *named[T] {
 	label := labelOf(name)
 	if known, ok := n.byName.Load(label); ok {
 		return known.(*named[T])
@@ -66,10 +70,12 @@ func (n *names[T]) find(name string, limit int) *named[T] {
 	return n.add(name, label, limit)
 }
 
+// add returns the T of a new name.
 func (n *names[T]) add(name, label string, limit int) *named[T] {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if label != other && n.count >= limit {
+	limit = limits.Or(limit, defaultMaxNames)
+	if label != other && limit > 0 && n.count >= limit {
 		n.full.Store(true)
 		name, label = other, other
 	}
@@ -88,13 +94,13 @@ func (n *names[T]) add(name, label string, limit int) *named[T] {
 	return added
 }
 
-// labelOf is what a name is shown as: Prometheus takes an empty label for none, and
-// refuses a whole scrape for a byte that is not UTF-8.
+// labelOf returns the name that is shown. Prometheus takes an empty label for a
+// missing one, and refuses a whole scrape for a byte that is not UTF-8.
 func labelOf(name string) string {
 	switch {
 	case name == "":
 		return unnamed
-	case len(name) > longestName:
+	case len(name) > maxName:
 		return other
 	case !utf8.ValidString(name):
 		return strings.ToValidUTF8(name, "\uFFFD")
@@ -109,7 +115,7 @@ func (n *names[T]) inOrder() []*named[T] {
 	return slices.Clone(n.all)
 }
 
-// sorted returns all that there are, by label.
+// sorted returns all that there are, sorted by label.
 func (n *names[T]) sorted() []*named[T] {
 	all := n.inOrder()
 	slices.SortFunc(all, func(a, b *named[T]) int { return strings.Compare(a.label, b.label) })

@@ -7,18 +7,13 @@ import (
 	"github.com/gobackoff/backoff/internal/window"
 )
 
-const (
-	reasons = int(backoff.ReasonInvalid) + 1
-	classes = int(backoff.ClassPermanent) + 1
-)
-
-// operation is what is counted of a policy or a hedge. Only what succeeds at once is
-// counted by many processors at the same time, often enough for it to matter.
+// operation holds the counters of a policy or a hedge. Only calls that succeed
+// at once are counted by many processors often enough that it matters.
 type operation struct {
 	first window.Counter // calls that succeeded with their first attempt
 
 	retried    atomic.Uint64 // calls that succeeded with a later one
-	attempts   atomic.Uint64 // of all other calls
+	attempts   atomic.Uint64 // of all calls but first
 	reconnects atomic.Uint64
 	won, lost  atomic.Uint64 // hedges
 	refused    [refusals]atomic.Uint64
@@ -26,11 +21,11 @@ type operation struct {
 	failed     [classes]atomic.Uint64 // attempts
 	failures   [reasons]atomic.Uint64 // calls
 
-	perCall            histogram // but for first
+	perCall            histogram // of all calls but first
 	delay, wait, slept histogram
 }
 
-// A refusal is what a budget refused.
+// refusal is what a budget refused.
 type refusal int
 
 const (
@@ -46,16 +41,17 @@ func (r refusal) String() string {
 	return [refusals]string{"call", "retry", "hedge", "run"}[r]
 }
 
+// count counts an event.
 func (o *operation) count(e *backoff.Event) {
 	switch e.Kind {
 	case backoff.EventRetry:
 		o.attempts.Add(1)
 		add(o.retries[:], int(e.Class))
 		add(o.failed[:], int(e.Class))
-		o.waits(e)
+		o.countWaits(e)
 	case backoff.EventReconnect:
 		o.reconnects.Add(1)
-		o.waits(e)
+		o.countWaits(e)
 	case backoff.EventHedgeWon:
 		o.attempts.Add(1)
 		o.won.Add(1)
@@ -63,36 +59,40 @@ func (o *operation) count(e *backoff.Event) {
 		o.attempts.Add(1)
 		o.lost.Add(1)
 	case backoff.EventRefused:
-		o.refuse(e)
+		o.countRefusal(e)
 	case backoff.EventSuccess:
 		o.attempts.Add(1)
-		o.succeed(e)
+		o.countSuccess(e)
 	case backoff.EventGiveUp:
-		o.giveUp(e)
+		o.countGiveUp(e)
 	}
 }
 
-// add counts one of those that are known; there may be more some day.
+// add counts one. A later version may have more reasons and classes; those are
+// not counted.
 func add(counters []atomic.Uint64, i int) {
 	if i < len(counters) {
 		counters[i].Add(1)
 	}
 }
 
-func (o *operation) waits(e *backoff.Event) {
+// countWaits counts the times around an announced retry.
+func (o *operation) countWaits(e *backoff.Event) {
 	o.delay.add(delayBounds, e.Delay.Seconds())
 	o.wait.add(delayBounds, e.Wait.Seconds())
-	o.sleep(e)
+	o.countSleep(e)
 }
 
-func (o *operation) sleep(e *backoff.Event) {
+// countSleep counts the time slept before the attempt.
+func (o *operation) countSleep(e *backoff.Event) {
 	if e.Slept > 0 {
 		o.slept.add(delayBounds, e.Slept.Seconds())
 	}
 }
 
-// refuse counts what a call goes on without: a hedge, or for a wait, a run.
-func (o *operation) refuse(e *backoff.Event) {
+// countRefusal counts a refusal that the call survives: a hedge, or, if there
+// is a wait, a run under Policy.Supervise.
+func (o *operation) countRefusal(e *backoff.Event) {
 	if e.Wait > 0 {
 		o.refused[ofRun].Add(1)
 		return
@@ -100,12 +100,14 @@ func (o *operation) refuse(e *backoff.Event) {
 	o.refused[ofHedge].Add(1)
 }
 
-func (o *operation) succeed(e *backoff.Event) {
+// countSuccess counts a call that succeeded, but not at once.
+func (o *operation) countSuccess(e *backoff.Event) {
 	o.retried.Add(1)
-	o.end(e)
+	o.countEnd(e)
 }
 
-func (o *operation) giveUp(e *backoff.Event) {
+// countGiveUp counts a call that failed.
+func (o *operation) countGiveUp(e *backoff.Event) {
 	add(o.failures[:], int(e.Reason))
 	if e.Attempt > 0 && !e.Waiting {
 		o.attempts.Add(1)
@@ -118,10 +120,11 @@ func (o *operation) giveUp(e *backoff.Event) {
 	default:
 		o.refused[ofRetry].Add(1)
 	}
-	o.end(e)
+	o.countEnd(e)
 }
 
-func (o *operation) end(e *backoff.Event) {
+// countEnd counts the end of a call.
+func (o *operation) countEnd(e *backoff.Event) {
 	o.perCall.add(attemptBounds, float64(e.Attempt))
-	o.sleep(e)
+	o.countSleep(e)
 }

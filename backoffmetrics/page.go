@@ -20,8 +20,8 @@ var (
 	pageScript string
 )
 
-// page is one document, whose only style and script are known by their hashes: whatever
-// else gets into it is not run.
+// page is a single document. Its style and its script are allowed by their
+// hashes, so that no other script runs, whatever gets into the page.
 var page = sync.OnceValues(func() (text []byte, policy string) {
 	html := strings.NewReplacer("{{style}}", pageStyle, "{{script}}", pageScript).Replace(pageHTML)
 	policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" +
@@ -29,11 +29,13 @@ var page = sync.OnceValues(func() (text []byte, policy string) {
 	return []byte(html), policy
 })
 
+// hashOf returns the hash of a text as a Content-Security-Policy names it.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
+// servePage serves the page.
 func servePage(w http.ResponseWriter) {
 	text, policy := page()
 	w.Header().Set("Content-Security-Policy", policy)
@@ -41,13 +43,14 @@ func servePage(w http.ResponseWriter) {
 	reply(w, "text/html; charset=utf-8", text)
 }
 
+// serveData serves the JSON of the page.
 func (m *Metrics) serveData(w http.ResponseWriter) {
-	text, _ := json.Marshal(m.whole()) // there is nothing in it that could fail
+	text, _ := json.Marshal(m.pageReport()) // none of its types can fail
 	reply(w, "application/json", text)
 }
 
-// addSlash sends those on who asked for the page by a path without its slash, relative to
-// which the page would look for its data in vain. It reports whether there was none.
+// addSlash redirects a request for the page without its final slash, since the
+// page finds its data relative to that. It reports whether it did.
 func addSlash(w http.ResponseWriter, r *http.Request) bool {
 	asked, _, _ := strings.Cut(r.RequestURI, "?")
 	if r.URL.Path != "" || strings.HasSuffix(asked, "/") {

@@ -8,24 +8,25 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The exposition formats of Prometheus: text 0.0.4, and OpenMetrics 1.0.0, where the family
-// of a counter is named without "_total", bounds are always floats, and the end is marked.
+// The exposition formats of Prometheus: text 0.0.4, and OpenMetrics 1.0.0. In
+// OpenMetrics the family of a counter is named without "_total", bounds are
+// always floats, and the end is marked.
 const (
 	textType = "text/plain; version=0.0.4; charset=utf-8"
 	openType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 )
 
-// exposition is a text being written.
+// exposition is a text that is being written.
 type exposition struct {
 	text []byte
-	open bool // OpenMetrics
-	name string
+	open bool   // OpenMetrics
+	name string // of the family
 }
 
 // expose returns all series as text.
 func (m *Metrics) expose(open bool) []byte {
 	x := &exposition{open: open}
-	x.operations(m.read())
+	x.operations(m.snapshots())
 	x.breakers(m.breakers.sorted())
 	x.budgets(m.watchedBudgets())
 	if open {
@@ -34,19 +35,21 @@ func (m *Metrics) expose(open bool) []byte {
 	return x.text
 }
 
+// operations writes the families of operations.
 func (x *exposition) operations(all []counts) {
 	x.calls(all)
 	x.byClass("backoff_retries_total", "Retries announced, by the class of the failure before.", all,
 		func(c *counts) []uint64 { return c.retriesBy[:] })
 	x.byClass("backoff_failed_attempts_total", "Attempts that failed, by the class of the failure.", all,
 		func(c *counts) []uint64 { return c.failedBy[:] })
-	x.ends(all)
-	x.histogram("backoff_attempts_per_call", "Attempts that a call took.", all, func(c *counts) tally { return c.perCall })
-	x.histogram("backoff_delay_seconds", "Delays before a retry as the schedule says, before jitter.", all, func(c *counts) tally { return c.delay })
-	x.histogram("backoff_wait_seconds", "Waits before a retry, after jitter and the server's hints.", all, func(c *counts) tally { return c.wait })
-	x.histogram("backoff_slept_seconds", "What was really slept before a retry.", all, func(c *counts) tally { return c.slept })
+	x.failures(all)
+	x.histogram("backoff_attempts_per_call", "Attempts that a call took.", all, func(c *counts) distribution { return c.perCall })
+	x.histogram("backoff_delay_seconds", "Delays before a retry as the schedule says, before jitter.", all, func(c *counts) distribution { return c.delay })
+	x.histogram("backoff_wait_seconds", "Waits before a retry, after jitter and Retry-After.", all, func(c *counts) distribution { return c.wait })
+	x.histogram("backoff_slept_seconds", "What was really slept before a retry.", all, func(c *counts) distribution { return c.slept })
 }
 
+// calls writes the families that count calls, attempts, runs and hedges.
 func (x *exposition) calls(all []counts) {
 	x.family("backoff_calls_total", "counter", "Calls that ended: at the first attempt, after retries, or failed.")
 	for _, c := range all {
@@ -64,25 +67,27 @@ func (x *exposition) calls(all []counts) {
 	}
 	x.family("backoff_hedges_total", "counter", "Hedges that were sent, by whether their result was the call's.")
 	for _, c := range all {
-		x.known(c.won, "operation", c.name, "result", "won")
-		x.known(c.lost, "operation", c.name, "result", "lost")
+		x.countIfAny(c.won, "operation", c.name, "result", "won")
+		x.countIfAny(c.lost, "operation", c.name, "result", "lost")
 	}
 }
 
+// byClass writes a family with a sample for each class.
 func (x *exposition) byClass(name, help string, all []counts, of func(*counts) []uint64) {
 	x.family(name, "counter", help)
 	for i := range all {
 		for class, n := range of(&all[i]) {
-			x.known(n, "operation", all[i].name, "class", backoff.Class(class).String())
+			x.countIfAny(n, "operation", all[i].name, "class", backoff.Class(class).String())
 		}
 	}
 }
 
-func (x *exposition) ends(all []counts) {
+// failures writes the families that count failures and refusals.
+func (x *exposition) failures(all []counts) {
 	x.family("backoff_failures_total", "counter", "Calls that failed in the end, by the reason to give up.")
 	for _, c := range all {
 		for reason, n := range c.failuresFor {
-			x.known(n, "operation", c.name, "reason", backoff.Reason(reason).String())
+			x.countIfAny(n, "operation", c.name, "reason", backoff.Reason(reason).String())
 		}
 	}
 	x.family("backoff_refusals_total", "counter", "What the budget refused.")
@@ -93,12 +98,13 @@ func (x *exposition) ends(all []counts) {
 	}
 }
 
+// breakers writes the families of breakers.
 func (x *exposition) breakers(all []*named[breaker]) {
 	x.family("backoff_breaker_state", "gauge", "1 for the state that the breaker is in.")
 	for _, b := range all {
 		is := b.value.state()
 		for s := range backoff.State(states) {
-			x.count(one(s == is), "breaker", b.label, "state", s.String())
+			x.count(boolValue(s == is), "breaker", b.label, "state", s.String())
 		}
 	}
 	x.family("backoff_breaker_transitions_total", "counter", "Changes of the breaker's state.")
@@ -111,25 +117,28 @@ func (x *exposition) breakers(all []*named[breaker]) {
 	}
 }
 
+// transitions writes the samples of a breaker's transitions.
 func (x *exposition) transitions(b *named[breaker]) {
 	for from := range b.value.transitions {
 		for to := range b.value.transitions[from] {
 			for trigger := range b.value.transitions[from][to] {
-				x.known(b.value.transitions[from][to][trigger].Load(), "breaker", b.label,
+				x.countIfAny(b.value.transitions[from][to][trigger].Load(), "breaker", b.label,
 					"from", backoff.State(from).String(), "to", backoff.State(to).String(), "trigger", backoff.Trigger(trigger).String())
 			}
 		}
 	}
 }
 
-func one(is bool) uint64 {
+// boolValue returns 1 for true.
+func boolValue(is bool) uint64 {
 	if is {
 		return 1
 	}
 	return 0
 }
 
-func (x *exposition) budgets(all []watched) {
+// budgets writes the families of budgets.
+func (x *exposition) budgets(all []watchedBudget) {
 	for _, g := range []struct {
 		name, help string
 		of         func(backoff.RetryBudgetStats) uint64
@@ -145,7 +154,7 @@ func (x *exposition) budgets(all []watched) {
 	}
 }
 
-// family begins the samples of one metric.
+// family begins the samples of a metric.
 func (x *exposition) family(name, kind, help string) {
 	x.name = name
 	if x.open {
@@ -154,14 +163,16 @@ func (x *exposition) family(name, kind, help string) {
 	x.text = append(x.text, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"...)
 }
 
-func (x *exposition) histogram(name, help string, all []counts, of func(*counts) tally) {
+// histogram writes the family of a histogram.
+func (x *exposition) histogram(name, help string, all []counts, of func(*counts) distribution) {
 	x.family(name, "histogram", help)
 	for i := range all {
 		x.buckets(of(&all[i]), all[i].name)
 	}
 }
 
-func (x *exposition) buckets(t tally, operation string) {
+// buckets writes the samples of a histogram.
+func (x *exposition) buckets(t distribution, operation string) {
 	var total uint64
 	for i, n := range t.buckets {
 		total += n
@@ -178,6 +189,7 @@ func (x *exposition) buckets(t tally, operation string) {
 	x.text = append(strconv.AppendUint(x.text, total, 10), '\n')
 }
 
+// float returns f in the exposition format.
 func (x *exposition) float(f float64) string {
 	if math.IsInf(f, 1) {
 		return "+Inf"
@@ -189,19 +201,21 @@ func (x *exposition) float(f float64) string {
 	return text
 }
 
-// known is count for a series that begins when there is something to count.
-func (x *exposition) known(n uint64, labels ...string) {
+// countIfAny is count for a series that begins when there is something to
+// count.
+func (x *exposition) countIfAny(n uint64, labels ...string) {
 	if n > 0 {
 		x.count(n, labels...)
 	}
 }
 
+// count writes a sample.
 func (x *exposition) count(n uint64, labels ...string) {
 	x.sample("", labels...)
 	x.text = append(strconv.AppendUint(x.text, n, 10), '\n')
 }
 
-// sample writes a line up to its value. Labels are names and values in turn.
+// sample writes a line up to its value. Labels are pairs of a name and a value.
 func (x *exposition) sample(suffix string, labels ...string) {
 	x.text = append(append(x.text, x.name...), suffix...)
 	for i := 0; i < len(labels); i += 2 {
@@ -212,4 +226,5 @@ func (x *exposition) sample(suffix string, labels ...string) {
 	x.text = append(x.text, "} "...)
 }
 
+// escape replaces what must not stand in the value of a label.
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

@@ -10,7 +10,8 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// report is everything, as JSON: for expvar without what only the page shows.
+// report is everything, as JSON. For expvar, the fields of the page are left
+// out.
 type report struct {
 	Conclusion *conclusion       `json:"conclusion,omitempty"` // for the page
 	Bounds     []float64         `json:"delay_bounds_seconds"`
@@ -19,6 +20,7 @@ type report struct {
 	Budgets    []budgetReport    `json:"budgets"`
 }
 
+// operationReport is what is reported of an operation.
 type operationReport struct {
 	Name string `json:"name"`
 	figures
@@ -40,9 +42,9 @@ type operationReport struct {
 	Diagnosis *diagnosis `json:"diagnosis,omitempty"`
 }
 
-// figures are what was counted in some time.
+// figures are what was counted during some time.
 type figures struct {
-	Seconds       float64 `json:"seconds,omitempty"` // 0 for all the time there was
+	Seconds       float64 `json:"seconds,omitempty"` // 0 means since the start
 	Calls         uint64  `json:"calls"`
 	First         uint64  `json:"first"`
 	Retried       uint64  `json:"retried"`
@@ -52,9 +54,10 @@ type figures struct {
 	Refused       uint64  `json:"refused"`
 	Hedges        uint64  `json:"hedges"`
 	Reconnects    uint64  `json:"reconnects"`
-	Amplification float64 `json:"amplification"` // attempts per call; 0 if there was none
+	Amplification float64 `json:"amplification"` // 0 without calls
 }
 
+// figuresOf returns what was counted during d.
 func figuresOf(t totals, d time.Duration) figures {
 	f := figures{Seconds: round(d.Seconds()), Calls: t.calls(), First: t.first, Retried: t.retried, Failed: t.failed,
 		Attempts: t.attempts, Retries: t.retries, Refused: t.refused, Hedges: t.hedges, Reconnects: t.reconnects}
@@ -64,7 +67,8 @@ func figuresOf(t totals, d time.Duration) figures {
 	return f
 }
 
-// curves are rates per second, in columns of some seconds; -1 where nothing is known.
+// curves are rates per second, in columns of Step seconds. -1 means that
+// nothing is known.
 type curves struct {
 	Step     float64   `json:"step"`
 	Calls    []float64 `json:"calls"`
@@ -72,6 +76,7 @@ type curves struct {
 	Failed   []float64 `json:"failed"`
 }
 
+// breakerReport is what is reported of a breaker.
 type breakerReport struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
@@ -81,6 +86,7 @@ type breakerReport struct {
 	Refused uint64  `json:"refused"`
 }
 
+// budgetReport is what is reported of a budget.
 type budgetReport struct {
 	Name      string `json:"name"`
 	Successes uint64 `json:"successes"`
@@ -88,17 +94,19 @@ type budgetReport struct {
 	Allowed   uint64 `json:"allowed"`
 }
 
-// String returns all counters as JSON, by which a Metrics is an expvar.Var. Histograms are
-// lists of counts, the delays' by the bounds beside them, the last one beyond all bounds.
+// String returns all counters as JSON, so that a Metrics is an expvar.Var. A
+// histogram is a list of counts. Those of delays belong to the bounds in the
+// report; the last count is that of all values beyond the last bound.
 func (m *Metrics) String() string {
-	m.history.keep(m)
-	text, _ := json.Marshal(m.totals()) // there is nothing in it that could fail
+	m.history.record(m)
+	text, _ := json.Marshal(m.report()) // none of its types can fail
 	return string(text)
 }
 
-func (m *Metrics) totals() *report {
+// report returns the report for expvar.
+func (m *Metrics) report() *report {
 	r := &report{Bounds: delayBounds, Operations: []operationReport{}, Breakers: []breakerReport{}, Budgets: []budgetReport{}}
-	for _, c := range m.read() {
+	for _, c := range m.snapshots() {
 		r.Operations = append(r.Operations, operationReportOf(c))
 	}
 	for _, b := range m.breakers.sorted() {
@@ -110,6 +118,8 @@ func (m *Metrics) totals() *report {
 	return r
 }
 
+// operationReportOf returns the report of an operation, without the part of the
+// page.
 func operationReportOf(c counts) operationReport {
 	return operationReport{
 		Name: c.name, figures: figuresOf(c.totals, 0), Won: c.won, Lost: c.lost,
@@ -122,7 +132,7 @@ func operationReportOf(c counts) operationReport {
 	}
 }
 
-// byName has those that are not 0 under their names.
+// byName returns the numbers that are not 0 under their names.
 func byName[K interface {
 	~int | ~uint8
 	String() string
@@ -136,6 +146,7 @@ func byName[K interface {
 	return named
 }
 
+// report returns the report of a breaker.
 func (b *breaker) report(name string) breakerReport {
 	r := breakerReport{Name: name, State: b.state().String(), Refused: b.refused.Load()}
 	for from := range b.transitions {
@@ -149,16 +160,16 @@ func (b *breaker) report(name string) breakerReport {
 	return r
 }
 
-// whole is totals with what the page shows besides.
-func (m *Metrics) whole() *report {
-	p := m.past()
-	r := m.totals()
+// pageReport is report with what only the page shows.
+func (m *Metrics) pageReport() *report {
+	t := m.timeline()
+	r := m.report()
 	numbers := make(map[string]int)
 	for i, o := range m.operations.inOrder() {
 		numbers[o.label] = i
 	}
 	for i := range r.Operations {
-		r.Operations[i].look(p, numbers[r.Operations[i].Name])
+		r.Operations[i].addRecent(t, numbers[r.Operations[i].Name])
 	}
 	r.Conclusion = conclude(r.Operations, r.Breakers)
 	slices.SortStableFunc(r.Operations, func(a, b operationReport) int {
@@ -167,28 +178,29 @@ func (m *Metrics) whole() *report {
 	return r
 }
 
-// look adds what the last minutes were like.
-func (o *operationReport) look(p past, number int) {
-	now, recent, lately := p.now(), p.recent(), p.lately()
+// addRecent adds what happened in the last minutes.
+func (o *operationReport) addRecent(t timeline, number int) {
+	now, recent, lately := t.now(), t.recent(), t.lately()
 	o.Now = since(recent, now, number)
 	o.Lately = since(lately, now, number)
-	d := p.examine(number)
+	d := t.diagnoseRecent(number)
 	o.Diagnosis = &d
 	o.History = &curves{
 		Step:     step.Seconds(),
-		Calls:    known(p.series(number, totals.calls)),
-		Attempts: known(p.series(number, func(t totals) uint64 { return t.attempts })),
-		Failed:   known(p.series(number, func(t totals) uint64 { return t.failed })),
+		Calls:    jsonRates(t.rates(number, totals.calls)),
+		Attempts: jsonRates(t.rates(number, func(t totals) uint64 { return t.attempts })),
+		Failed:   jsonRates(t.rates(number, func(t totals) uint64 { return t.failed })),
 	}
 }
 
+// since returns what an operation counted between two points.
 func since(then, now point, number int) *figures {
 	f := figuresOf(now.of(number).minus(then.of(number)), now.at.Sub(then.at))
 	return &f
 }
 
-// known rounds, for there is no NaN in JSON.
-func known(rates []float64) []float64 {
+// jsonRates rounds the rates. JSON has no NaN, so that becomes -1.
+func jsonRates(rates []float64) []float64 {
 	for i, r := range rates {
 		if math.IsNaN(r) {
 			rates[i] = -1
@@ -199,4 +211,5 @@ func known(rates []float64) []float64 {
 	return rates
 }
 
+// round rounds to two decimals.
 func round(f float64) float64 { return math.Round(f*100) / 100 }

@@ -9,16 +9,17 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// ErrorType is a short name for what kind of error err is, of which there are few:
-// fit for grouping and for the labels of metrics, where a text is not. It is what
-// OpenTelemetry calls error.type:
+// ErrorType returns a short name for the kind of err. There are few such names,
+// so they can be used for grouping and as labels of metrics, unlike an error's
+// text. OpenTelemetry calls it error.type:
 //
-//   - the status, such as "503", of an answer of HTTP: HTTPStatusCode() int, 100 to 599
-//   - the code, such as "Unavailable", of an error of gRPC: GRPCStatus()
-//   - the SQLSTATE, such as "40001": SQLState() string
-//   - otherwise the type, such as "*net.OpError", of the first error in the tree that is
-//     more than a wrapper of packages fmt and errors, a mark, or a [backoff.Error] around
-//     an operation's last
+//   - the status of an HTTP response, such as "503", from HTTPStatusCode() int
+//     if that is 100 to 599
+//   - the code of a gRPC error, such as "Unavailable", from GRPCStatus()
+//   - the SQLSTATE, such as "40001", from SQLState() string
+//   - otherwise the type, such as "*net.OpError", of the first error in the
+//     tree that is not just a wrapper: one of packages fmt and errors, a marker
+//     of package backoff, or a [backoff.Error] around an operation's last error
 //
 // ErrorType(nil) is "".
 func ErrorType(err error) string {
@@ -28,9 +29,10 @@ func ErrorType(err error) string {
 	if code := codeOf(err); code != "" {
 		return code
 	}
-	return reflect.TypeOf(substance(err)).String()
+	return reflect.TypeOf(unwrapped(err)).String()
 }
 
+// codeOf returns the code that err reports by a method, or "".
 func codeOf(err error) string {
 	if e, ok := errors.AsType[interface {
 		error
@@ -43,19 +45,20 @@ func codeOf(err error) string {
 	if e, ok := errors.AsType[interface {
 		error
 		SQLState() string
-	}](err); ok && isState(e.SQLState()) {
+	}](err); ok && isSQLState(e.SQLState()) {
 		return e.SQLState()
 	}
 	return grpcCode(err)
 }
 
-// isState keeps what a server may send as its code from becoming a label of any kind.
-func isState(s string) bool {
+// isSQLState reports whether s is formed like a SQLSTATE. A server may send any
+// text as its code, and not every text can be a label.
+func isSQLState(s string) bool {
 	return len(s) == 5 && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// grpcCode is the code of the first error in the tree with the method that package status
-// of gRPC looks for. That package is not imported for it.
+// grpcCode returns the code of the first error in the tree that has the method
+// that gRPC's package status looks for. That package is not imported for it.
 func grpcCode(err error) string {
 	if code := statusCode(err); code != "" {
 		return code
@@ -78,9 +81,10 @@ func grpcCode(err error) string {
 	return ""
 }
 
+// statusCode returns the name of err.GRPCStatus().Code(), or "".
 func statusCode(err error) (code string) {
 	defer func() {
-		if recover() != nil { // a nil status, or something else of the same name
+		if recover() != nil { // a nil status, or another method of that name
 			code = ""
 		}
 	}()
@@ -91,9 +95,9 @@ func statusCode(err error) (code string) {
 	return method.Call(nil)[0].MethodByName("Code").Call(nil)[0].Interface().(interface{ String() string }).String()
 }
 
-// substance is the first error that is more than a wrapper. Of errors joined side by
-// side the first stands for all.
-func substance(err error) error {
+// unwrapped returns the first error that is not just a wrapper. Of errors that
+// are joined, the first one stands for all.
+func unwrapped(err error) error {
 	for isWrapper(reflect.TypeOf(err)) {
 		var inner error
 		switch e := err.(type) {
@@ -114,7 +118,8 @@ func substance(err error) error {
 	return err
 }
 
-// isWrapper knows the types by their names, as these are not exported.
+// isWrapper reports whether errors of type t only wrap others. It goes by the
+// names of the types, since they are not exported.
 func isWrapper(t reflect.Type) bool {
 	switch t.String() {
 	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*backoff.marked", "*backoff.Error":

@@ -29,7 +29,7 @@ type status struct{}
 
 func (*status) Code() code { return 14 }
 
-// grpcError has the method that package status of gRPC looks for.
+// grpcError has the method that gRPC's package status looks for.
 type grpcError struct{ status *status }
 
 func (grpcError) Error() string         { return "rpc error" }

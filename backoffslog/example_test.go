@@ -11,7 +11,7 @@ import (
 	"github.com/gobackoff/backoff/backoffslog"
 )
 
-// timeless is a handler for examples, whose output is always the same.
+// timeless is a handler for examples, so that their output is always the same.
 func timeless() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
@@ -35,7 +35,8 @@ func ExampleNew() {
 	// level=WARN msg="give up" operation=fetch attempt=2 max_attempts=2 reason=attempts class=unknown error="no answer" error_type=*errors.errorString
 }
 
-// Retries are for those who debug, and a budget's refusal is for those on call.
+// Retries are of interest when debugging. A budget's refusal is of interest to
+// the operator on call.
 func ExampleOptions() {
 	observer := backoffslog.New(timeless(), &backoffslog.Options{
 		PerSecond: 1,
@@ -51,7 +52,8 @@ func ExampleOptions() {
 		},
 	})
 	observer(context.Background(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonBudget, Attempt: 1})
-	observer(context.Background(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonBudget, Attempt: 1}) // too many
+	// The next one is too many for the second.
+	observer(context.Background(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonBudget, Attempt: 1})
 	// Output:
 	// level=ERROR msg="give up" operation=fetch attempt=1 reason=budget
 }

@@ -1,35 +1,38 @@
-// Package backoffslog logs what policies, hedges and breakers do, by log/slog: every
-// retry with what led to it, every end with its reason, every change of a breaker.
+// Package backoffslog logs what policies, hedges and breakers do, by log/slog:
+// every retry with its cause, every end of a call with its reason, and every
+// transition of a breaker.
 //
 //	policy := backoff.Policy{Name: "fetch", Observer: backoffslog.New(nil, nil)}
 //
-// The message of a record is the kind of its event, such as "retry". The attributes are
-// those that apply among:
+// The message of a record is the kind of its event, such as "retry". A record
+// has those of the following attributes that apply:
 //
 //	operation     the name of the policy, hedge or breaker
-//	attempt       that has just ended, from 1
-//	max_attempts  left out where there is no limit
-//	hedge         the number of a hedge, from 1, as backoff.HedgeNumber tells it
+//	attempt       the attempt that has just ended, from 1
+//	max_attempts  the limit; left out if there is none
+//	hedge         the number of a hedge, from 1 (see backoff.HedgeNumber)
 //	class         of the error, such as "throttled"
-//	error         its text, without secrets (see Redact)
-//	error_type    see ErrorType
+//	error         the error's text, without secrets (see Redact)
+//	error_type    the kind of the error (see ErrorType)
 //	delay         before the next attempt, as the schedule says
-//	wait          the same with jitter, hint and budget: what will be slept
-//	slept         what was slept before this attempt
-//	hint          what the server asked for
-//	elapsed       since the call began, as in backoff.Error; left out where that is 0
+//	wait          before the next attempt, as it will be slept: with jitter,
+//	              retry_after and the budget's wait
+//	slept         before this attempt
+//	retry_after   what the server asked for; in a breaker's transition, how long
+//	              the circuit will be open
+//	elapsed       since the call began, as in backoff.Error; left out if 0
 //	reason        why the call ended or was refused
 //	waiting       true if the call ended between two attempts
-//	header        a group, of the response's headers that Options names
-//	from, to, trigger, generation, retry_after  of a breaker's transition
-//	suppressed    how many records like this one were left out since the last
+//	header        a group: the response headers that Options names
+//	from, to, trigger, generation  of a breaker's transition
+//	suppressed    how many records like this one were left out before it
 //
 // # Secrets
 //
-// An error's text may hold what must not be in a log, as that of a [*net/url.Error] does:
-// the whole URL. All texts go through [Redact]. Of the headers only those named are
-// logged. The request, its body and its idempotency key are not logged. The error that
-// the caller gets is not changed.
+// An error's text may hold secrets. That of a [*net/url.Error], for example,
+// holds the whole URL. All texts go through [Redact]. Of the headers only those
+// named in Options are logged. The request, its body and its idempotency key
+// are never logged. The error that the caller gets is not changed.
 package backoffslog
 
 import (
@@ -39,46 +42,56 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// LevelOff is a level that no handler is asked for: what has it is not logged.
+// LevelOff switches an event off: a record of this level is not logged, and no
+// handler is asked about it.
 const LevelOff = slog.Level(math.MinInt)
 
-// Options say what is logged. The zero value, and a nil pointer, are the defaults.
+// Options says what is logged. The zero value and a nil pointer mean the
+// defaults.
 type Options struct {
-	// Level gives each event its level; LevelOff switches its kind off. It is called for
-	// every event and should be quick. nil means DefaultLevel.
+	// Level returns the level of an event. LevelOff switches the event off.
+	// Level is called for every event and should be quick. nil means
+	// DefaultLevel.
 	Level func(backoff.Event) slog.Level
-	// Headers are the response headers that are logged, whatever their case. nil means
-	// DefaultHeaders, an empty slice none. What is a secret by its name, such as
-	// Set-Cookie, is logged as "xxxxx".
+	// Headers are the response headers that are logged; case does not
+	// matter. nil means DefaultHeaders, and an empty slice means none. A
+	// header whose name tells of a secret, such as Set-Cookie, is logged as
+	// "xxxxx".
 	Headers []string
-	// PerSecond is how many records there may be in a second for each operation, kind of
-	// event and reason, so that an outage does not flood the log. The first ones of a second
-	// are written, and the next one that is written says how many were not. Transitions are always
-	// written. 0 means 10, a negative number no limit.
+	// PerSecond limits the records of a second for each operation, kind of
+	// event and reason, so that an outage does not flood the log. The first
+	// records of a second are written; the next record that is written says
+	// how many were not. Transitions are always written. 0 means 10, and a
+	// negative number means no limit.
 	PerSecond int
 }
 
+// defaultPerSecond is the default of Options.PerSecond.
 const defaultPerSecond = 10
 
-// DefaultHeaders are the headers that say when to come back, and by which the operator
-// of a service finds a request again.
+// DefaultHeaders returns the headers that say when to come back, and those by
+// which the operator of a service finds a request.
 func DefaultHeaders() []string {
 	return []string{"Retry-After", "X-Amzn-Requestid", "X-Amz-Request-Id", "X-Request-Id", "Request-Id",
 		"X-Correlation-Id", "X-Ms-Request-Id", "Cf-Ray", "Grpc-Status", "Grpc-Retry-Pushback-Ms"}
 }
 
-// DefaultLevel is the level of an event unless Options say otherwise.
+// DefaultLevel returns the level of an event unless Options says otherwise.
 //
 //   - Debug: success at the first attempt, and hedges, won or lost.
-//   - Info: retries, reconnects, success after retries, the refusal of a budget that the
-//     call goes on without, a breaker that closes or probes; and calls given up for a
-//     reason that lies in the answer or the caller: permanent, canceled, abandoned.
-//   - Warn: all other calls given up, calls that a breaker refused, a breaker that opens.
-//   - Error: what cannot be obeyed (backoff.ReasonInvalid).
+//   - Info: retries, reconnects, success after retries, the refusal of a budget
+//     that the call goes on without, a breaker that closes or probes, and calls
+//     given up for a reason that lies with the response or the caller:
+//     permanent, canceled, abandoned.
+//   - Warn: all other calls given up, calls that a breaker refused, a breaker
+//     that opens.
+//   - Error: a policy that cannot be obeyed (backoff.ReasonInvalid).
 func DefaultLevel(e backoff.Event) slog.Level { return levelOf(&e) }
 
+// levelOf is DefaultLevel without a copy of the event.
 func levelOf(e *backoff.Event) slog.Level {
 	switch e.Kind {
 	case backoff.EventSuccess:
@@ -88,10 +101,10 @@ func levelOf(e *backoff.Event) slog.Level {
 	case backoff.EventHedgeWon, backoff.EventHedgeLost:
 		return slog.LevelDebug
 	case backoff.EventGiveUp:
-		return endLevel(e.Reason)
+		return levelOfReason(e.Reason)
 	case backoff.EventRefused:
 		if e.Reason != backoff.ReasonBudget {
-			return endLevel(e.Reason)
+			return levelOfReason(e.Reason)
 		}
 	case backoff.EventTransition:
 		if e.Transition != nil && e.Transition.To == backoff.StateOpen {
@@ -101,8 +114,9 @@ func levelOf(e *backoff.Event) slog.Level {
 	return slog.LevelInfo
 }
 
-func endLevel(why backoff.Reason) slog.Level {
-	switch why {
+// levelOfReason is the level of the end of a call.
+func levelOfReason(r backoff.Reason) slog.Level {
+	switch r {
 	case backoff.ReasonPermanent, backoff.ReasonCanceled, backoff.ReasonAbandoned:
 		return slog.LevelInfo
 	case backoff.ReasonInvalid:
@@ -111,24 +125,22 @@ func endLevel(why backoff.Reason) slog.Level {
 	return slog.LevelWarn
 }
 
-// New returns a [backoff.Observer] that writes to l, with the context of the call, so
-// that handlers which add a trace find it. A nil l means slog.Default at the time of each
-// event. It is safe for concurrent use; one may serve any number of policies, hedges and
-// breakers, and should, as PerSecond counts for each Observer by itself.
+// New returns a [backoff.Observer] that writes to l, with the context of the
+// call, so that handlers which add a trace find it. A nil l means slog.Default
+// at the time of each event. The Observer is safe for concurrent use. One
+// Observer can serve any number of policies, hedges and breakers, and should,
+// since each counts PerSecond by itself.
 //
-// Where the level is off, an event costs a few nanoseconds and no allocation. Where it is
-// on, sampling takes a lock. It remembers at most 4096 operations, kinds and reasons;
-// beyond these, operations share one limit. What the handler returns as an error is
-// ignored, as slog itself does.
+// If its level is off, an event costs a few nanoseconds and does not allocate.
+// If the level is on, sampling takes a lock. The Observer remembers at most
+// 4096 combinations of operation, kind and reason; beyond that, all operations
+// share one limit. An error that the handler returns is ignored, as slog itself
+// does.
 func New(l *slog.Logger, o *Options) backoff.Observer {
-	w := &writer{logger: l, limit: defaultPerSecond}
 	if o == nil {
 		o = new(Options)
 	}
-	if o.PerSecond != 0 {
-		w.limit = o.PerSecond
-	}
-	w.headers = headersOf(o.Headers)
+	w := &writer{logger: l, limit: limits.Or(o.PerSecond, defaultPerSecond), headers: headersOf(o.Headers)}
 	level := o.Level
 	if level == nil {
 		return func(ctx context.Context, e backoff.Event) {
@@ -144,18 +156,20 @@ func New(l *slog.Logger, o *Options) backoff.Observer {
 	}
 }
 
-// writer is what an Observer logs by.
+// writer writes the records of one Observer.
 type writer struct {
-	logger  *slog.Logger // nil for the default
-	limit   int
+	logger  *slog.Logger // nil means slog.Default
+	limit   int          // records in a second; negative means no limit
 	headers []header
 	sampler sampler
 }
 
+// enabled reports whether a record of this level is logged.
 func (w *writer) enabled(ctx context.Context, at slog.Level) bool {
 	return at != LevelOff && w.target().Enabled(ctx, at)
 }
 
+// target returns the logger to write to.
 func (w *writer) target() *slog.Logger {
 	if w.logger == nil {
 		return slog.Default()
@@ -163,7 +177,8 @@ func (w *writer) target() *slog.Logger {
 	return w.logger
 }
 
-// write is kept out of the Observer, whose event would else be on the heap.
+// write writes the record of an event, unless there were too many like it. It
+// is not inlined, so that the Observer's event stays off the heap.
 //
 //go:noinline
 func (w *writer) write(ctx context.Context, at slog.Level, e backoff.Event) {
@@ -171,11 +186,11 @@ func (w *writer) write(ctx context.Context, at slog.Level, e backoff.Event) {
 	var suppressed uint64
 	if w.limit > 0 && e.Kind != backoff.EventTransition {
 		var ok bool
-		if suppressed, ok = w.sampler.admit(sampleOf(&e), now, w.limit); !ok {
+		if suppressed, ok = w.sampler.allow(sampleKeyOf(&e), now, w.limit); !ok {
 			return
 		}
 	}
-	r := slog.NewRecord(now, at, e.Kind.String(), 0) // no line of the program is its source
+	r := slog.NewRecord(now, at, e.Kind.String(), 0) // without a source line
 	w.describe(&r, &e)
 	if suppressed > 0 {
 		r.AddAttrs(slog.Uint64("suppressed", suppressed))

@@ -23,7 +23,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// throttled is an answer of a service that has headers.
+// throttled is the answer of a service, with headers.
 type throttled struct{}
 
 func (throttled) Error() string       { return "throttled" }
@@ -35,7 +35,7 @@ func (throttled) ResponseHeader() map[string][]string {
 	}
 }
 
-// A journal keeps the records of a logger.
+// journal keeps the records of a logger.
 type journal struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -77,7 +77,8 @@ func failing(errs ...error) func(context.Context) error {
 
 func half() float64 { return 0.5 }
 
-// Contract rows 10, 73 and 76: every field of the documents, of a retry and of the end.
+// Contract rows 10, 73 and 76: every field that the documents want of a retry
+// and of the end.
 func TestEveryFieldIsInTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -85,8 +86,8 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 			Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second},
 			Observer: backoffslog.New(j.logger(), nil),
 		}
-		hinted := backoff.RetryAfter(throttled{}, time.Minute)
-		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, hinted, errBoom)), backoff.ErrExhausted)
+		asked := backoff.RetryAfter(throttled{}, time.Minute)
+		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
 
 		const s = float64(time.Second)
 		require.Equal(t, []map[string]any{
@@ -98,7 +99,7 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 			{
 				"level": "INFO", "msg": "retry", "operation": "fetch", "attempt": 2.0, "max_attempts": 3.0,
 				"class": "throttled", "error": "throttled", "error_type": "429",
-				"delay": 4 * s, "wait": 63 * s, "slept": s, "hint": 60 * s, "elapsed": s,
+				"delay": 4 * s, "wait": 63 * s, "slept": s, "retry_after": 60 * s, "elapsed": s,
 				"header": map[string]any{"retry-after": "60", "x-amzn-requestid": "7f1c", "grpc-status": "8"},
 			},
 			{
@@ -214,7 +215,7 @@ func TestAReconnectIsLogged(t *testing.T) {
 	})
 }
 
-// The level of every event by default, as the documentation of DefaultLevel has it.
+// The default level of every event, as the documentation of DefaultLevel says.
 func TestTheLevelsAreThoseOfTheDocumentation(t *testing.T) {
 	open := &backoff.Transition{To: backoff.StateOpen}
 	for _, c := range []struct {
@@ -268,7 +269,7 @@ func TestTheDefaultLoggerIsTheOneOfTheMoment(t *testing.T) {
 	require.Len(t, j.records(t), 1)
 }
 
-// A handler that adds a trace to every record finds it in the context of the call.
+// A handler that adds a trace to every record finds it in the call's context.
 func TestTheHandlerGetsTheContextOfTheCall(t *testing.T) {
 	type key struct{}
 	var j journal
@@ -339,7 +340,7 @@ func TestAnOutageDoesNotFlood(t *testing.T) {
 	})
 }
 
-// Whatever the traffic before it, the first of a kind is written.
+// The first record of a kind is written, whatever the traffic before it.
 func TestTheFirstOfEachReasonIsWritten(t *testing.T) {
 	var j journal
 	observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})
@@ -361,7 +362,8 @@ func TestNoLimitMeansEveryRecord(t *testing.T) {
 	require.Len(t, j.records(t), 1000)
 }
 
-// Names may come from strangers; what is remembered of them does not grow with them.
+// Names may come from strangers. The memory for them does not grow without
+// bound.
 func TestManyOperationsShareALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -376,7 +378,7 @@ func TestManyOperationsShareALimit(t *testing.T) {
 	})
 }
 
-// Written or counted as suppressed: no event is lost, on any number of goroutines.
+// Every event is written or counted as suppressed, on any number of goroutines.
 func TestNothingIsLostUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written, suppressed atomic.Int64
@@ -408,7 +410,7 @@ func TestNothingIsLostUnderLoad(t *testing.T) {
 	})
 }
 
-// errHostile is an error that wants to write to the log itself.
+// errHostile is an error that tries to write to the log itself.
 var errHostile = errors.New("get \"https://ann:hunter2@example.com/?key=hunter2\": \x1b[31m\nlevel=INFO msg=\"all is well\"\x00\xff")
 
 func TestAHostileTextStaysOneRecordWithoutTheSecret(t *testing.T) {

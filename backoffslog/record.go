@@ -8,7 +8,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// describe adds what is known of an event.
+// describe adds the attributes of an event to its record.
 func (w *writer) describe(r *slog.Record, e *backoff.Event) {
 	r.AddAttrs(slog.String("operation", Redact(e.Name)))
 	if e.Kind == backoff.EventTransition {
@@ -18,7 +18,7 @@ func (w *writer) describe(r *slog.Record, e *backoff.Event) {
 		return
 	}
 	addAttempt(r, e)
-	if stops(e.Kind) {
+	if hasReason(e.Kind) {
 		r.AddAttrs(slog.String("reason", e.Reason.String()))
 	}
 	if e.Waiting {
@@ -29,15 +29,17 @@ func (w *writer) describe(r *slog.Record, e *backoff.Event) {
 		addError(r, e.Err)
 	}
 	addTimes(r, e)
-	if group := w.pick(e.Header); len(group) > 0 {
+	if group := w.selectHeaders(e.Header); len(group) > 0 {
 		r.AddAttrs(slog.GroupAttrs("header", group...))
 	}
 }
 
-func stops(k backoff.EventKind) bool {
+// hasReason reports whether events of a kind have a Reason.
+func hasReason(k backoff.EventKind) bool {
 	return k == backoff.EventGiveUp || k == backoff.EventRefused
 }
 
+// addAttempt adds the number of the attempt and the limit.
 func addAttempt(r *slog.Record, e *backoff.Event) {
 	if e.Kind == backoff.EventRefused && e.Attempt == 0 {
 		return
@@ -51,11 +53,13 @@ func addAttempt(r *slog.Record, e *backoff.Event) {
 	}
 }
 
+// addError adds the error's text and type.
 func addError(r *slog.Record, err error) {
 	r.AddAttrs(slog.String("error", Redact(textOf(err))), slog.String("error_type", ErrorType(err)))
 }
 
-// textOf is the error's text, also if it panics, as that of a nil pointer in an error may.
+// textOf returns the error's text. The Error method may panic, as that of a nil
+// pointer in an error may.
 func textOf(err error) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -65,8 +69,8 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// addTimes adds those of the next attempt where there is one, and of the last where it
-// was waited for.
+// addTimes adds the times before the next attempt, if there is one, and before
+// the last one, if that was waited for.
 func addTimes(r *slog.Record, e *backoff.Event) {
 	again := e.Kind == backoff.EventRetry || e.Kind == backoff.EventReconnect
 	if again || e.Delay > 0 {
@@ -79,13 +83,14 @@ func addTimes(r *slog.Record, e *backoff.Event) {
 		r.AddAttrs(slog.Duration("slept", e.Slept))
 	}
 	if e.RetryAfter > 0 {
-		r.AddAttrs(slog.Duration("hint", e.RetryAfter))
+		r.AddAttrs(slog.Duration("retry_after", e.RetryAfter))
 	}
 	if e.Elapsed > 0 {
 		r.AddAttrs(slog.Duration("elapsed", e.Elapsed))
 	}
 }
 
+// addTransition adds what a breaker's transition says.
 func addTransition(r *slog.Record, t *backoff.Transition) {
 	r.AddAttrs(
 		slog.String("from", t.From.String()),
@@ -101,27 +106,29 @@ func addTransition(r *slog.Record, t *backoff.Transition) {
 	}
 }
 
-// header is one that is logged.
+// header is a header that is logged.
 type header struct {
 	name   string // in lower case
 	secret bool
 }
 
+// headersOf returns the headers that Options.Headers names.
 func headersOf(names []string) []header {
 	if names == nil {
 		names = DefaultHeaders()
 	}
 	all := make([]header, len(names))
 	for i, name := range names {
-		all[i] = header{strings.ToLower(name), sensitive(name)}
+		all[i] = header{strings.ToLower(name), isSecret(name)}
 	}
 	return all
 }
 
-const longestHeader = 256
+// maxHeader is how many bytes of a header are logged.
+const maxHeader = 256
 
-// pick returns the headers that are logged.
-func (w *writer) pick(h map[string][]string) []slog.Attr {
+// selectHeaders returns the headers that are logged.
+func (w *writer) selectHeaders(h map[string][]string) []slog.Attr {
 	if len(h) == 0 {
 		return nil
 	}
@@ -129,16 +136,17 @@ func (w *writer) pick(h map[string][]string) []slog.Attr {
 	for _, wanted := range w.headers {
 		for name, values := range h {
 			if strings.EqualFold(name, wanted.name) {
-				group = append(group, slog.String(wanted.name, wanted.show(values)))
+				group = append(group, slog.String(wanted.name, wanted.valueOf(values)))
 			}
 		}
 	}
 	return group
 }
 
-func (h header) show(values []string) string {
+// valueOf returns the text that is logged for a header's values.
+func (h header) valueOf(values []string) string {
 	if h.secret {
 		return mask
 	}
-	return clip(Redact(strings.Join(values, ", ")), longestHeader)
+	return clip(Redact(strings.Join(values, ", ")), maxHeader)
 }

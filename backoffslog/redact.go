@@ -6,73 +6,79 @@ import (
 )
 
 const (
-	mask        = "xxxxx" // as net/url writes it
-	longestText = 2048
-	longestRead = 4096
+	mask    = "xxxxx" // as net/url writes it
+	maxText = 2048    // bytes of a result
+	maxRead = 4096    // bytes of a text that are read
 )
 
-// Redact returns a text without what looks like a secret in it, each replaced by
-// "xxxxx", and cut to at most 2048 bytes. It is what this package does to texts of
-// errors, for those who log them elsewhere. In doubt it takes too much:
+// Redact returns a text in which everything that looks like a secret is
+// replaced by "xxxxx", cut to at most 2048 bytes. This package applies it to
+// the texts of errors. It is exported for programs that log errors elsewhere.
+// In doubt it replaces too much:
 //
-//   - of URLs, whoever stands before the host, the values of the query, and the fragment;
-//     also user:password@host without a scheme
-//   - after Authorization and Cookie in a name, before ":" or "=", the rest of the line
-//   - after other names that have password, secret, token, apikey, signature, session,
-//     credential or the like in them, or that are key, sig or auth, the word or the
-//     quoted string that follows ":" or "="; hyphens, underscores and case do not count
-//   - after Bearer, Basic and other schemes of Authorization, the next word
-//   - words that begin as the tokens of well-known services do, such as ghp_ or eyJ
+//   - in URLs: the user info before the host, the values of the query, and the
+//     fragment; also user:password@host without a scheme
+//   - after Authorization and Cookie in a name, before ":" or "=": the rest of
+//     the line
+//   - after other names that contain password, secret, token, apikey,
+//     signature, session, credential or the like, or that are key, sig or auth:
+//     the word or the quoted string after ":" or "="; hyphens, underscores and
+//     case do not count
+//   - after Bearer, Basic and other schemes of Authorization: the next word
+//   - words that begin like the tokens of well-known services, such as ghp_ or
+//     eyJ
 //
-// What it cannot know: the path of a URL stays, and so does a secret in running text
-// ("the password is ..."). The text is not made fit for a terminal: control characters
-// are left to the handler, and those of slog escape them.
+// Redact does not know a secret in the path of a URL, or in running text ("the
+// password is ..."). It does not make the text fit for a terminal: control
+// characters are left to the handler. The handlers of slog escape them.
 func Redact(text string) string {
-	text = readable(text)
+	text = cut(text)
 	r := redactor{text: text, secret: make([]bool, len(text)), query: make([]bool, len(text))}
-	r.urls()
-	r.logins()
-	r.pairs()
-	r.words()
-	return clip(r.result(), longestText)
+	r.hideURLs()
+	r.hideLogins()
+	r.hidePairs()
+	r.hideTokens()
+	return clip(r.result(), maxText)
 }
 
-// readable bounds the work. A word that is cut off is left out, as what makes it a
-// secret may stand at its end.
-func readable(text string) string {
-	if len(text) <= longestRead {
+// cut bounds the work. It leaves out a word that it would have to cut in two,
+// since the part that shows that it is a secret may stand at the word's end.
+func cut(text string) string {
+	if len(text) <= maxRead {
 		return text
 	}
-	text = text[:longestRead]
+	text = text[:maxRead]
 	return text[:strings.LastIndexAny(text, spaces)+1] + "..."
 }
 
-// clip shortens a text at the boundary of a character.
-func clip(text string, most int) string {
-	if len(text) <= most {
+// clip shortens a text to limit bytes, at the boundary of a character.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	end := most - len("...")
-	for end > most-8 && !utf8.RuneStart(text[end]) {
+	end := limit - len("...")
+	for end > limit-8 && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return text[:end] + "..."
 }
 
-// redactor marks the bytes of secrets. Its ways of finding them all read the text as it
-// was, so that none hides from one what another has found.
+// redactor marks the bytes of secrets. All its methods read the original text,
+// so that none of them hides from another what that one would have found.
 type redactor struct {
 	text   string
 	secret []bool
-	query  []bool // of URLs, where names and values are told apart already
+	query  []bool // the queries of URLs, whose values are hidden already
 }
 
+// hide marks a part of the text as secret.
 func (r *redactor) hide(from, to int) {
 	for i := max(0, from); i < min(to, len(r.secret)); i++ {
 		r.secret[i] = true
 	}
 }
 
+// result returns the text with each secret replaced.
 func (r *redactor) result() string {
 	var out strings.Builder
 	for i := range len(r.text) {
@@ -91,10 +97,11 @@ const (
 	quotes = "\"'`"
 )
 
+// in reports whether c is one of the bytes of set.
 func in(set string, c byte) bool { return strings.IndexByte(set, c) >= 0 }
 
-// urls hides what URLs hold.
-func (r *redactor) urls() {
+// hideURLs hides the secrets of all URLs.
+func (r *redactor) hideURLs() {
 	for i := 0; ; {
 		at := strings.Index(r.text[i:], "://")
 		if at < 0 {
@@ -105,15 +112,15 @@ func (r *redactor) urls() {
 		for begin > 0 && isName(r.text[begin-1]) {
 			begin--
 		}
-		r.url(i, r.end(begin, i))
+		r.hideURL(i, r.wordEnd(begin, i))
 	}
 }
 
-// end is where a word ends that began at begin: at its closing quote if it has an opening
-// one, and else at a space.
-func (r *redactor) end(begin, from int) int {
+// wordEnd returns where the word ends that began at begin: at its closing quote
+// if it has an opening one, else at a space. It looks from from on.
+func (r *redactor) wordEnd(begin, from int) int {
 	if begin > 0 && in(quotes, r.text[begin-1]) {
-		return r.closing(r.text[begin-1], from)
+		return r.quoteEnd(r.text[begin-1], from)
 	}
 	for i := from; i < len(r.text); i++ {
 		if in(spaces, r.text[i]) || r.text[i] == '"' && r.text[i-1] != '\\' {
@@ -123,8 +130,8 @@ func (r *redactor) end(begin, from int) int {
 	return len(r.text)
 }
 
-// closing is where a quotation ends, or the text.
-func (r *redactor) closing(quote byte, from int) int {
+// quoteEnd returns where a quotation ends, or the end of the text.
+func (r *redactor) quoteEnd(quote byte, from int) int {
 	for i := from; i < len(r.text); i++ {
 		switch r.text[i] {
 		case '\\':
@@ -136,8 +143,8 @@ func (r *redactor) closing(quote byte, from int) int {
 	return len(r.text)
 }
 
-// url hides the secrets of one whose authority begins at from.
-func (r *redactor) url(from, to int) {
+// hideURL hides the secrets of the URL whose authority begins at from.
+func (r *redactor) hideURL(from, to int) {
 	rest := r.text[from:to]
 	host := strings.IndexAny(rest, "/?#")
 	if host < 0 {
@@ -146,15 +153,15 @@ func (r *redactor) url(from, to int) {
 	r.hide(from, from+strings.LastIndexByte(rest[:host], '@'))
 	if query := strings.IndexAny(rest, "?#"); query >= 0 {
 		from += query + 1
-		r.values(from, to)
+		r.hideQuery(from, to)
 		for i := from; i < to; i++ {
 			r.query[i] = true
 		}
 	}
 }
 
-// values hides all of a query but the names.
-func (r *redactor) values(from, to int) {
+// hideQuery hides everything in a query except the names.
+func (r *redactor) hideQuery(from, to int) {
 	for from < to {
 		end := from
 		for end < to && !in("&;#", r.text[end]) {
@@ -172,9 +179,10 @@ func (r *redactor) values(from, to int) {
 	}
 }
 
-// logins hides the password in user:password@host, as the names of databases are
-// written, and in a URL whose password has a slash in it.
-func (r *redactor) logins() {
+// hideLogins hides the password in user:password@host, which is how the
+// addresses of databases are written, and in a URL whose password has a slash
+// in it.
+func (r *redactor) hideLogins() {
 	from := -1
 	for i := range len(r.text) {
 		switch c := r.text[i]; {
@@ -189,8 +197,8 @@ func (r *redactor) logins() {
 	}
 }
 
-// pairs hides the values of names that tell of a secret.
-func (r *redactor) pairs() {
+// hidePairs hides the values of names that tell of a secret.
+func (r *redactor) hidePairs() {
 	for i := range len(r.text) {
 		if r.query[i] || r.text[i] != ':' && r.text[i] != '=' {
 			continue
@@ -198,48 +206,52 @@ func (r *redactor) pairs() {
 		name := r.nameBefore(i)
 		switch {
 		case name == "":
-		case wholeLine(name):
-			r.hide(i+1, r.line(i))
-		case sensitive(name):
+		case isWholeLineSecret(name):
+			r.hide(i+1, r.lineEnd(i))
+		case isSecret(name):
 			from, to := r.value(i + 1)
 			r.hide(from, to)
 		}
 	}
-	r.ports()
+	r.hidePorts()
 }
 
-const longestKey = 64
+// maxKey is how many bytes of a name are read.
+const maxKey = 64
 
-// nameBefore is the name that a separator follows, without its quotes.
+// nameBefore returns the name before a separator, without its quotes.
 func (r *redactor) nameBefore(i int) string {
 	for i > 0 && (in(quotes, r.text[i-1]) || in(spaces+"\\]", r.text[i-1])) {
 		i--
 	}
 	begin := i
-	for begin > 0 && i-begin < longestKey && isName(r.text[begin-1]) {
+	for begin > 0 && i-begin < maxKey && isName(r.text[begin-1]) {
 		begin--
 	}
 	return r.text[begin:i]
 }
 
+// isName reports whether c may be part of a name.
 func isName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || in("_-.+%", c)
 }
 
-func (r *redactor) line(from int) int {
+// lineEnd returns where the line ends.
+func (r *redactor) lineEnd(from int) int {
 	if end := strings.IndexAny(r.text[from:], "\r\n"); end >= 0 {
 		return from + end
 	}
 	return len(r.text)
 }
 
-// value is the word or the quoted string that begins at i, or after what may stand there.
+// value returns the word or the quoted string that begins at i, or after the
+// separators that may stand there.
 func (r *redactor) value(i int) (from, to int) {
 	for i < len(r.text) && in(spaces+"\\=:>[({&*", r.text[i]) {
 		i++
 	}
 	if i < len(r.text) && in(quotes, r.text[i]) {
-		return i + 1, r.closing(r.text[i], i+1)
+		return i + 1, r.quoteEnd(r.text[i], i+1)
 	}
 	to = i
 	for to < len(r.text) && !in(spaces, r.text[to]) {
@@ -248,8 +260,9 @@ func (r *redactor) value(i int) (from, to int) {
 	return i, to
 }
 
-// ports hides what net/url complains of where a password has a slash in it.
-func (r *redactor) ports() {
+// hidePorts hides the part of a password that net/url reports as an invalid
+// port, which it does if the password has a slash in it.
+func (r *redactor) hidePorts() {
 	const complaint = "invalid port "
 	for i := 0; ; {
 		at := strings.Index(r.text[i:], complaint)
@@ -262,8 +275,9 @@ func (r *redactor) ports() {
 	}
 }
 
-// words hides tokens known by their shape, and those that follow the name of a scheme.
-func (r *redactor) words() {
+// hideTokens hides tokens that are known by their form, and those that follow
+// the name of a scheme.
+func (r *redactor) hideTokens() {
 	for i := 0; i < len(r.text); i++ {
 		if !isName(r.text[i]) {
 			continue
@@ -283,6 +297,7 @@ func (r *redactor) words() {
 	}
 }
 
+// isScheme reports whether a word is a scheme of Authorization.
 func isScheme(word string) bool {
 	switch strings.ToLower(word) {
 	case "bearer", "basic", "apikey", "dpop", "aws4-hmac-sha256":
@@ -291,15 +306,17 @@ func isScheme(word string) bool {
 	return false
 }
 
-// tokens are how those of well-known services begin: JSON web tokens, GitHub, GitLab,
-// Stripe, OpenAI, Slack, AWS, Google, npm, PyPI.
+// tokens are the beginnings of the tokens of well-known services: JSON web
+// tokens, GitHub, GitLab, Stripe, OpenAI, Slack, AWS, Google, npm, PyPI.
 var tokens = [...]string{"eyJ", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_", "rk_",
 	"pk_live_", "whsec_", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-"}
 
-const leastToken = 12
+// minToken is the length of the shortest token.
+const minToken = 12
 
+// isToken reports whether a word is formed like a token.
 func isToken(word string) bool {
-	if len(word) < leastToken {
+	if len(word) < minToken {
 		return false
 	}
 	for _, prefix := range tokens {
@@ -310,7 +327,7 @@ func isToken(word string) bool {
 	return false
 }
 
-// plainName is a name in lower case, without what joins its words.
+// plainName returns a name in lower case, without what joins its words.
 func plainName(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -323,14 +340,15 @@ func plainName(name string) string {
 	}, name)
 }
 
-// wholeLine reports whether a name is that of a header with more than one word.
-func wholeLine(name string) bool {
+// isWholeLineSecret reports whether a name is that of a header whose secret may
+// have several words.
+func isWholeLineSecret(name string) bool {
 	name = plainName(name)
 	return strings.Contains(name, "authorization") || strings.Contains(name, "cookie")
 }
 
-// sensitive reports whether a name is that of a secret.
-func sensitive(name string) bool {
+// isSecret reports whether a name is that of a secret.
+func isSecret(name string) bool {
 	name = plainName(name)
 	switch name {
 	case "key", "sig", "auth", "pass", "pw", "pin", "otp", "sid", "jwt":

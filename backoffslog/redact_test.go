@@ -40,7 +40,7 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	}
 }
 
-// A redactor that takes everything would pass the test above.
+// A redactor that hides everything would pass the test above.
 func TestOrdinaryTextsStay(t *testing.T) {
 	for _, text := range []string{
 		"",
@@ -81,19 +81,20 @@ func TestATextIsCut(t *testing.T) {
 	require.LessOrEqual(t, len(long), 2048)
 	require.True(t, utf8.ValidString(long))
 	require.True(t, strings.HasSuffix(long, "..."))
-	// The part that makes a login of it is beyond what is read.
+	// The "@" that makes a login of it is beyond what is read.
 	require.NotContains(t, backoffslog.Redact("dial https://ann:"+strings.Repeat("hunter2", 1000)+"@db"), "hunter2")
 }
 
-// FuzzRedact puts a secret where the documentation promises to find it, between texts
-// of any kind.
+// FuzzRedact puts a secret where the documentation promises to find one,
+// between texts of any kind.
 func FuzzRedact(f *testing.F) {
 	f.Add("", "", uint8(0))
 	f.Add("Get \"", "\": EOF", uint8(3))
 	f.Add("password=", " Bearer", uint8(5))
 	f.Add("\x00\xff\n", "\\\"", uint8(9))
 	f.Add(strings.Repeat("a:@", 2000), "", uint8(1))
-	const secret = "Qx7/pL9zvB2" // a user's name has no slash, or it would be a path
+	// The seed with a user's name has no slash, or it would be a path.
+	const secret = "Qx7/pL9zvB2"
 	places := []string{
 		"https://ann:%s@example.com/", "https://Qx7pL9zvB2@example.com/", "https://example.com/?a=b&c=%s&d=e", "https://example.com/?%s#f",
 		"https://example.com/#%s", "ann:%s@tcp(db:1)/x", "password=%s", "Password: '%s b'", `{"access_token": "%s"}`,

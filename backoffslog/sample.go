@@ -9,42 +9,44 @@ import (
 )
 
 const (
-	maxSamples  = 4096
-	longestName = 128
+	maxSamples = 4096 // limits that are remembered
+	maxName    = 128  // bytes of a name in a sampleKey
 )
 
-// sample names records that are alike.
-type sample struct {
+// sampleKey says which records share a limit.
+type sampleKey struct {
 	name   string
 	kind   backoff.EventKind
 	reason backoff.Reason
 	first  bool // a success without retries
 }
 
-func sampleOf(e *backoff.Event) sample {
-	s := sample{name: e.Name, kind: e.Kind, reason: e.Reason, first: e.Kind == backoff.EventSuccess && e.Attempt <= 1}
-	s.name = s.name[:min(len(s.name), longestName)]
-	return s
+func sampleKeyOf(e *backoff.Event) sampleKey {
+	k := sampleKey{name: e.Name, kind: e.Kind, reason: e.Reason, first: e.Kind == backoff.EventSuccess && e.Attempt <= 1}
+	k.name = k.name[:min(len(k.name), maxName)]
+	return k
 }
 
-// sampler lets so many records of a kind through in a second. The zero value is ready.
+// sampler limits how many records of a key are written in a second. The zero
+// value is ready for use.
 type sampler struct {
 	mu      sync.Mutex
-	seconds map[sample]*second
+	seconds map[sampleKey]*second
 }
 
-// second is the latest of one kind of record.
+// second is what happened to the records of one key in the latest second.
 type second struct {
 	began      time.Time
 	written    int
-	suppressed uint64 // since the last one that was written
+	suppressed uint64 // since the last record that was written
 }
 
-// admit reports whether a record may be written, and how many were not since the last.
-func (s *sampler) admit(what sample, now time.Time, limit int) (suppressed uint64, ok bool) {
+// allow reports whether a record may be written, and how many records of its
+// key were suppressed since the last one.
+func (s *sampler) allow(key sampleKey, now time.Time, limit int) (suppressed uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	latest := s.find(what)
+	latest := s.latest(key)
 	if since := now.Sub(latest.began); since >= time.Second || since < 0 {
 		latest.began, latest.written = now, 0
 	}
@@ -57,19 +59,21 @@ func (s *sampler) admit(what sample, now time.Time, limit int) (suppressed uint6
 	return suppressed, true
 }
 
-func (s *sampler) find(what sample) *second {
-	if latest, ok := s.seconds[what]; ok {
+// latest returns the latest second of key. Beyond maxSamples keys, all names
+// share one second.
+func (s *sampler) latest(key sampleKey) *second {
+	if latest, ok := s.seconds[key]; ok {
 		return latest
 	}
-	if len(s.seconds) >= maxSamples && what.name != "" {
-		what.name = ""
-		return s.find(what)
+	if len(s.seconds) >= maxSamples && key.name != "" {
+		key.name = ""
+		return s.latest(key)
 	}
 	if s.seconds == nil {
-		s.seconds = make(map[sample]*second)
+		s.seconds = make(map[sampleKey]*second)
 	}
-	what.name = strings.Clone(what.name)
+	key.name = strings.Clone(key.name)
 	latest := new(second)
-	s.seconds[what] = latest
+	s.seconds[key] = latest
 	return latest
 }

@@ -7,20 +7,24 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Classify sorts the errors of databases: as [backoff.DefaultClassifier] does, which knows lost
-// connections and SQLSTATEs, and driver.ErrBadConn as ClassRetryable. What neither knows is ClassPermanent, unlike there;
-// so is nil.
+// Classify sorts the errors of databases. It asks [backoff.DefaultClassifier],
+// which knows lost connections and SQLSTATEs, and takes driver.ErrBadConn for
+// ClassRetryable. An error that neither knows is ClassPermanent, unlike with
+// the DefaultClassifier. So is nil.
 //
-//   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock not
-//     available), 57P01, 57P02, 57P03, 57P05 (the server ends the connection, or starts), class 08, resets,
-//     broken pipes, timeouts.
+//   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
+//     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
+//     connection or is starting), class 08, resets, broken pipes, timeouts.
 //   - Throttled: class 53, such as 53300 (too many connections).
-//   - Unsent: refused connections, SafeToRetry() true (pgx).
-//   - Permanent: the rest, 57014 (canceled) and 25P02 (failed transaction) among it.
+//   - Not sent: refused connections, SafeToRetry() true (pgx).
+//   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed
+//     transaction).
 //
-// ErrBadConn ought to mean that nothing was sent, but lib/pq and pgx also return it for connections that end
-// while they wait for the answer. It is a [backoff.Classifier], [Tx] uses it by itself, and it is safe
-// for concurrent use. Source: PostgreSQL, appendix A.
+// ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
+// it when a connection ends while they wait for the answer.
+//
+// Classify is a [backoff.Classifier]. [Tx] uses it by itself. It is safe for
+// concurrent use. Source: PostgreSQL, appendix A.
 func Classify(err error) backoff.Class {
 	class := backoff.DefaultClassifier(err)
 	switch {
@@ -32,8 +36,9 @@ func Classify(err error) backoff.Class {
 	return backoff.ClassPermanent
 }
 
-// MySQL returns a [backoff.Classifier] for MySQL and MariaDB, whose driver keeps the number of an error in
-// a field, where only a function that imports the driver can read it:
+// MySQL returns a [backoff.Classifier] for MySQL and MariaDB. Their driver
+// keeps the number of an error in a field, which only a function that imports
+// the driver can read:
 //
 //	policy.Classify = backoffsql.MySQL(func(err error) uint16 {
 //		if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
@@ -45,15 +50,24 @@ func Classify(err error) backoff.Class {
 //		return 0
 //	})
 //
-// Numbers that say that the statement was rolled back are ClassNotSent, which [Tx] trusts of a COMMIT too, from a policy's Classify: 1213 (deadlock), 1205 (lock
-// wait timeout), 1020 (record has changed), 3101 (rolled back by replication). Retryable: 1053,
-// 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the connection is lost), 2002 and 2003 (it was not
-// made). Throttled: 1040 and 1203 (too many connections). All others are ClassPermanent. For 0 the
-// classifier has no opinion, and [Classify] follows; but for the "bad connection" of a handshake
-// that broke off, which is Retryable, as the driver has no other name for it.
+// The numbers have these classes:
 //
-// number must be safe for concurrent use; a nil one is 0 for all errors. The classifier says
-// ClassPermanent to nil. Source: MariaDB and MySQL, error code references.
+//   - Not sent: 1213 (deadlock), 1205 (lock wait timeout), 1020 (record has
+//     changed), 3101 (rolled back by replication). They say that the statement
+//     was rolled back. In a policy's Classify, [Tx] trusts this class of a
+//     COMMIT, too.
+//   - Retryable: 1053, 1158 to 1161, 1927, 4031, 2006, 2013 and 2055 (the
+//     connection was lost), 2002 and 2003 (the connection was not made).
+//   - Throttled: 1040 and 1203 (too many connections).
+//   - Permanent: all others, except 0.
+//
+// For 0 the classifier has no opinion, and [Classify] follows. There is one
+// exception: the error "bad connection" of a handshake that broke off, for
+// which the driver has no other name, is Retryable.
+//
+// number must be safe for concurrent use. A nil number means 0 for all errors.
+// The classifier returns ClassPermanent for nil. Source: MariaDB and MySQL,
+// error code references.
 func MySQL(number func(error) uint16) backoff.Classifier {
 	return func(err error) backoff.Class {
 		switch {
@@ -70,10 +84,11 @@ func MySQL(number func(error) uint16) backoff.Classifier {
 	}
 }
 
-// handshake is the text of an error that go-sql-driver keeps to itself, and lets out by mistake where a
-// connection breaks while it is made.
+// handshake is the text of an error that go-sql-driver does not export, but
+// returns by mistake when a connection breaks while it is made.
 const handshake = "bad connection"
 
+// numberClass returns the class of an error's number.
 func numberClass(number uint16) backoff.Class {
 	switch number {
 	case 0:
@@ -88,28 +103,35 @@ func numberClass(number uint16) backoff.Class {
 	return backoff.ClassPermanent
 }
 
-// refused reports whether err, of a COMMIT, proves that nothing was committed. Only the server's own
-// word does. ErrBadConn does not, see Classify; nor does SafeToRetry() of pgx 5.12, which
-// also says true to "conn closed" where the connection broke while it waited for the answer.
-func (c *call) refused(err error) bool {
-	if c.hook != nil && c.hook(err) == backoff.ClassNotSent {
+// provesRollback reports whether err, the error of a COMMIT, proves that
+// nothing was committed. Only the server's own word proves it. ErrBadConn does
+// not (see Classify). SafeToRetry() of pgx 5.12 does not either: it is also
+// true for "conn closed", when the connection broke while pgx waited for the
+// answer.
+func (c *call) provesRollback(err error) bool {
+	if c.custom != nil && c.custom(err) == backoff.ClassNotSent {
 		return true
 	}
 	e, ok := errors.AsType[interface {
 		error
 		SQLState() string
 	}](err)
-	return ok && refusal(e.SQLState()) || rolledBack(err)
+	return ok && stateProvesRollback(e.SQLState()) || isCommitRollback(err)
 }
 
-// rolledBack knows pgx.ErrTxCommitRollback, which has nothing but its text: PostgreSQL answers a COMMIT by
-// ROLLBACK where a statement failed and fn swallowed its error.
-func rolledBack(err error) bool { return err.Error() == "commit unexpectedly resulted in rollback" }
+// isCommitRollback reports whether err is pgx.ErrTxCommitRollback, which is
+// known by its text only. PostgreSQL answers a COMMIT by ROLLBACK if a
+// statement failed and fn dropped its error.
+func isCommitRollback(err error) bool {
+	return err.Error() == "commit unexpectedly resulted in rollback"
+}
 
-// refusal reports whether a SQLSTATE is the server's word that it did not commit. It is not where it says
-// so itself (40003, 08007), where the connection or the server goes down, when a commit may
-// have been written already (57, as in a wait for a replica that is cut short), or where the machine fails (53, 58, XX).
-func refusal(state string) bool {
+// stateProvesRollback reports whether a SQLSTATE is the server's word that it
+// did not commit. It is not if the state itself says that the outcome is
+// unknown (40003, 08007), if the connection or the server goes down, if the
+// commit may have been written already (57, as when waiting for a replica is
+// cut short), or if the machine fails (53, 58, XX).
+func stateProvesRollback(state string) bool {
 	if len(state) != 5 || state == "40003" {
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/gobackoff/backoff/backoffsql"
 )
 
-// A transfer that must not be lost, and not be made twice: its key is unique, so that it may be
-// repeated even if the connection broke while it committed.
+// A transfer that must be made exactly once. Its key is unique, so the
+// transaction may be repeated even if the connection broke during the COMMIT.
 func ExampleTx() {
 	db := sql.OpenDB(&fake{exec: times(1, state("40001"))})
 	defer db.Close()
@@ -25,7 +25,7 @@ func ExampleTx() {
 				return err
 			}
 			if n, err := inserted.RowsAffected(); n == 0 || err != nil {
-				return err // nil where an earlier attempt has committed
+				return err // nil if an earlier attempt has committed
 			}
 			_, err = tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
 			return err
@@ -34,7 +34,7 @@ func ExampleTx() {
 	// Output: <nil>
 }
 
-// The MySQL driver keeps the number in a field.
+// The MySQL driver keeps the number of an error in a field.
 func ExampleMySQL() {
 	policy := backoff.Policy{Classify: backoffsql.MySQL(func(err error) uint16 {
 		if e, ok := errors.AsType[numbered](err); ok { // *mysql.MySQLError
@@ -52,7 +52,8 @@ func ExampleClassify() {
 	// Output: true false
 }
 
-// A connection of its own, for what a session holds: an advisory lock, a temporary table.
+// A connection of its own keeps what belongs to a session: an advisory lock, a
+// temporary table.
 func ExampleBeginner() {
 	db := sql.OpenDB(&fake{})
 	defer db.Close()

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// fake is a database that does as its fields say, and keeps a log. A function gets the number of
-// the transaction, from 1.
+// fake is a database that behaves as its fields say, and keeps a log. The
+// functions get the number of the transaction, from 1.
 type fake struct {
 	begin, exec, commit func(n int) error
-	before              func(stage string) // is called without the lock
+	before              func(stage string) // called without the lock
 
 	mu  sync.Mutex
 	n   int
@@ -45,6 +45,7 @@ func (f *fake) note(stage string, answer func(int) error) error {
 func (f *fake) Connect(context.Context) (driver.Conn, error) { return &fakeConn{f}, nil }
 func (f *fake) Driver() driver.Driver                        { return nil }
 
+// fakeConn is a connection to a fake.
 type fakeConn struct{ f *fake }
 
 func (c *fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not here") }
@@ -64,18 +65,18 @@ func (c *fakeConn) ExecContext(ctx context.Context, query string, _ []driver.Nam
 	return driver.RowsAffected(1), c.f.note(query, c.f.exec)
 }
 
-// state is an error as pgx and lib/pq have them.
+// state is an error like those of pgx and lib/pq.
 type state string
 
 func (s state) Error() string    { return "SQLSTATE " + string(s) }
 func (s state) SQLState() string { return string(s) }
 
-// unsent is an error as pgx has them where nothing was written.
-type unsent struct{ error }
+// notSent is an error like those of pgx when nothing was written.
+type notSent struct{ error }
 
-func (unsent) SafeToRetry() bool { return true }
+func (notSent) SafeToRetry() bool { return true }
 
-// numbered is an error as the MySQL driver has them.
+// numbered is an error like those of the MySQL driver.
 type numbered struct{ Number uint16 }
 
 func (numbered) Error() string { return "a number" }
@@ -87,7 +88,7 @@ func number(err error) uint16 {
 	return 0
 }
 
-// times fails the first n transactions.
+// times returns a function that fails the first n transactions.
 func times(n int, err error) func(int) error {
 	return func(tx int) error {
 		if tx <= n {

@@ -1,6 +1,7 @@
-// Package backoffsql runs database transactions again that failed for a reason which may pass:
-// a serialization failure, a deadlock, a lost connection. It imports no driver: errors are known by
-// their SQLSTATE (pgx, lib/pq) or by a hook ([MySQL]).
+// Package backoffsql repeats database transactions that failed for a reason
+// that may pass: a serialization failure, a deadlock, a lost connection. It
+// imports no driver. It knows errors by their SQLSTATE (pgx, lib/pq) or by a
+// function of the program ([MySQL]).
 package backoffsql
 
 import (
@@ -12,15 +13,16 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A Beginner begins transactions. It is a *sql.DB, or a *sql.Conn where the session matters; a
-// *sql.Conn whose connection is lost does not come back, so that nothing is repeated then.
+// A Beginner begins transactions. It is a *sql.DB, or a *sql.Conn if the
+// session matters. If the connection of a *sql.Conn is lost, it does not come
+// back, and nothing is repeated.
 type Beginner interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
 
-// ErrCommitUnknown is matched when the answer to a COMMIT did not arrive, of the last attempt
-// or of an earlier one: the transaction may have been committed. The text of the error says
-// "commit state unknown".
+// ErrCommitUnknown is matched if the answer to a COMMIT did not arrive, at the
+// last attempt or at an earlier one: the transaction may have been committed.
+// The text of the error says "commit state unknown".
 var ErrCommitUnknown = errors.New("backoffsql: commit state unknown")
 
 var (
@@ -28,45 +30,55 @@ var (
 	errInput = errors.New("backoffsql: Tx wants a database and a function")
 )
 
-// Tx begins a transaction, calls fn in it, and commits; if that fails in a way that may pass, it
-// rolls back and begins again, as the policy says. It returns nil once the transaction is
-// committed. Between two attempts no connection is held.
+// Tx begins a transaction, calls fn in it, and commits. If that fails in a way
+// that may pass, Tx rolls back and begins again, as the policy says. It returns
+// nil once the transaction is committed. It holds no connection between two
+// attempts.
 //
-// What is tried again, whether the failure is of BEGIN, of a statement, or of COMMIT, is what [Classify] and the
-// policy's own Classify, which is asked first, know to be transient. Everything else is final: an error that
-// nobody knows rolls back and comes back as it is, marked [backoff.Permanent]. So does an error of
-// fn's own, unless it is marked otherwise ([backoff.WithClass]). When the policy gives up, the error is a
-// [*backoff.Error], which matches the last error.
+// A failure of BEGIN, of a statement or of COMMIT is repeated if the policy's
+// own Classify, which is asked first, or [Classify] knows it to be transient.
+// All other errors are final: the transaction is rolled back, and Tx returns
+// the error marked [backoff.Permanent]. The same holds for fn's own errors,
+// unless they are marked otherwise ([backoff.WithClass]). When the policy gives
+// up, Tx returns a [*backoff.Error], which matches the last error.
 //
-// Up to its COMMIT a transaction that fails has had no effect, and is repeated even under
-// [backoff.NonIdempotent]. But if the connection is lost while it commits, nobody knows whether it has. Then it is
-// repeated only if fn is declared idempotent: by a policy whose Idempotency is
-// [backoff.Idempotent], [backoff.Keyed], [backoff.AlwaysRetry], or one that says yes. nil does not say so here.
-// Otherwise, and whenever the call fails later on, the error matches [ErrCommitUnknown], and is
-// final to the policies around. To be idempotent, fn begins by inserting a key under a unique constraint
-// ([backoff.IdempotencyKey] under Keyed) with ON CONFLICT DO NOTHING or INSERT IGNORE, and returns nil if
-// no row was inserted. A SELECT will not do, as the first COMMIT may still be under way; nor will
-// an INSERT that fails, as PostgreSQL commits nothing after an error.
+// A transaction that fails before its COMMIT has had no effect. It is repeated
+// even under [backoff.NonIdempotent]. But if the connection is lost during the
+// COMMIT, nobody knows whether the transaction was committed. Then it is
+// repeated only if the policy declares fn idempotent: by an Idempotency of
+// [backoff.Idempotent], [backoff.Keyed] or [backoff.AlwaysRetry], or by one
+// that says yes. A nil Idempotency does not declare it here. Otherwise, and
+// whenever the call fails later on, the error matches [ErrCommitUnknown] and is
+// final to the policies around the call.
 //
-// fn gets the context of the attempt and must use it; it may be called several times, so what it
-// changes outside of the transaction must bear that. It must neither commit nor roll back. It
-// must return the errors of its statements, wrapped if it likes: an error it swallows cannot be known for
-// a deadlock, and leaves a transaction that commits nothing, as the COMMIT then tells (pgx). Savepoints are fn's own affair: Tx makes none and
-// knows none. A Tx within fn is another transaction, on another connection. If fn panics or
-// leaves its goroutine, the transaction is rolled back, and the panic goes on.
+// To be idempotent, fn begins by inserting a key under a unique constraint
+// ([backoff.IdempotencyKey] under Keyed), with ON CONFLICT DO NOTHING or INSERT
+// IGNORE, and returns nil if no row was inserted. A SELECT is not enough, since
+// the first COMMIT may still be under way. An INSERT that fails is not enough
+// either, since PostgreSQL commits nothing after an error.
 //
-// A nil policy means the zero one: 4 attempts, which suits transactions that seldom meet. Where many
-// want the same rows, allow more. nil opts are the default isolation level of the database;
-// PostgreSQL reports serialization failures from sql.LevelRepeatableRead on. A nil db or fn is an
-// error. Under the policy's AttemptTimeout an attempt ends with its rollback, and is
+// fn gets the context of the attempt and must use it. It may be called several
+// times, so its effects outside the transaction must allow for that. It must
+// neither commit nor roll back. It must return the errors of its statements,
+// which it may wrap: an error that it drops cannot be recognized as a deadlock,
+// and the transaction commits nothing (pgx reports that at the COMMIT).
+// Savepoints are left to fn: Tx makes none. A Tx within fn is another
+// transaction, on another connection. If fn panics or ends its goroutine, the
+// transaction is rolled back, and the panic goes on.
+//
+// A nil policy means the zero one: 4 attempts, which suits transactions that
+// seldom conflict. Allow more if many transactions want the same rows. Nil opts
+// mean the default isolation level of the database; PostgreSQL reports
+// serialization failures from sql.LevelRepeatableRead on. A nil db or fn is an
+// error. An attempt that exceeds the policy's AttemptTimeout is rolled back and
 // repeated, or is of unknown state if it was committing.
 //
-// Tx blocks until the transaction is over, as long as ctx, the policy, and the driver let it. It
-// is safe for concurrent use. It does not cover statements outside of a transaction, for which
-// [backoff.Policy.Do] with [Classify] is enough.
+// Tx blocks until the transaction is over, as long as ctx, the policy and the
+// driver allow. It is safe for concurrent use. For statements outside a
+// transaction, [backoff.Policy.Do] with [Classify] is enough.
 //
-// Sources: PostgreSQL, "Serialization Failure Handling"; MySQL, "Deadlocks in InnoDB"; package
-// database/sql/driver, ErrBadConn.
+// Sources: PostgreSQL, "Serialization Failure Handling"; MySQL, "Deadlocks in
+// InnoDB"; package database/sql/driver, ErrBadConn.
 func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
 	if none, ok := db.(*sql.DB); db == nil || ok && none == nil || fn == nil {
 		return backoff.Permanent(errInput)
@@ -74,7 +86,7 @@ func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts *sql.TxOp
 	if policy == nil {
 		policy = &backoff.Policy{}
 	}
-	c := &call{db: db, opts: opts, fn: fn, declared: policy.Idempotency, hook: policy.Classify}
+	c := &call{db: db, opts: opts, fn: fn, declared: policy.Idempotency, custom: policy.Classify}
 	if c.declared == backoff.Keyed && backoff.IdempotencyKey(ctx) == "" {
 		ctx = backoff.WithIdempotencyKey(ctx, "")
 	}
@@ -83,19 +95,20 @@ func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts *sql.TxOp
 	if c.declared != backoff.NeverRetry {
 		own.Idempotency = c
 	}
-	return c.conclude(ctx, own.Do(ctx, c.attempt))
+	return c.result(ctx, own.Do(ctx, c.attempt))
 }
 
-// call is one Tx. It is the Idempotency of its policy, as only it knows how the attempt ended.
+// call is one call of Tx. It is the Idempotency of its policy, since only it
+// knows how the attempt ended.
 type call struct {
 	db       Beginner
 	opts     *sql.TxOptions
 	fn       func(context.Context, *sql.Tx) error
 	declared backoff.Idempotency
-	hook     backoff.Classifier
+	custom   backoff.Classifier // the policy's own
 
-	unknown bool // whether the last attempt committed
-	doubt   bool // whether any did
+	unknown    bool // it is unknown whether the last attempt committed
+	anyUnknown bool // the same of any attempt
 }
 
 // Repeatable implements backoff.Idempotency.
@@ -106,15 +119,17 @@ func (c *call) Repeatable(ctx context.Context, class backoff.Class) bool {
 	return c.declared == nil || c.declared.Repeatable(ctx, backoff.ClassNotSent)
 }
 
+// classify is the Classifier of the call.
 func (c *call) classify(err error) backoff.Class {
-	if c.hook != nil {
-		if class := c.hook(err); class != backoff.ClassUnknown {
+	if c.custom != nil {
+		if class := c.custom(err); class != backoff.ClassUnknown {
 			return class
 		}
 	}
 	return Classify(err)
 }
 
+// attempt makes one attempt.
 func (c *call) attempt(ctx context.Context) error {
 	c.unknown = false
 	tx, err := c.db.BeginTx(ctx, c.opts)
@@ -135,70 +150,75 @@ func (c *call) attempt(ctx context.Context) error {
 	return c.rollback(ctx, tx, err)
 }
 
-// rollback ends an attempt that failed, or whose time is over.
+// rollback ends an attempt that failed, or whose context has ended.
 func (c *call) rollback(ctx context.Context, tx *sql.Tx, err error) error {
 	gone := tx.Rollback()
 	switch {
 	case ctx.Err() != nil && (err == nil || errors.Is(err, sql.ErrTxDone)):
-		return ended(ctx)
-	case gone == sql.ErrTxDone && ctx.Err() == nil && c.classify(err).Retryable() && !c.refused(err):
-		return c.lose(err) // fn has ended the transaction, perhaps by a COMMIT that failed
+		return contextError(ctx)
+	case gone == sql.ErrTxDone && ctx.Err() == nil && c.classify(err).Retryable() && !c.provesRollback(err):
+		// fn has ended the transaction, perhaps by a COMMIT that failed.
+		return c.markUnknown(err)
 	}
 	return err
 }
 
-// ended is what became of a transaction that package sql rolled back because of ctx, and of
-// which it says no more than that it is done.
-func ended(ctx context.Context) error {
+// contextError returns the error of a transaction that package sql rolled back
+// when ctx ended. Package sql itself only says that the transaction is done.
+func contextError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ctx.Err(), sql.ErrTxDone)
 }
 
+// commit commits, and tells what the result proves.
 func (c *call) commit(ctx context.Context, tx *sql.Tx) error {
 	err := tx.Commit()
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil:
-		return ended(ctx)
+		return contextError(ctx)
 	case errors.Is(err, sql.ErrTxDone):
 		return backoff.Permanent(fmt.Errorf("%w: %w", errEnded, err))
-	case c.refused(err):
+	case c.provesRollback(err):
 		return err
 	}
-	return c.lose(err)
+	return c.markUnknown(err)
 }
 
-// lose notes that nobody knows whether the attempt committed.
-func (c *call) lose(err error) error {
-	c.unknown, c.doubt = true, true
-	return &uncertain{err: err}
+// markUnknown notes that it is unknown whether the attempt committed.
+func (c *call) markUnknown(err error) error {
+	c.unknown, c.anyUnknown = true, true
+	return &commitUnknown{err: err}
 }
 
-// conclude returns the error of the call, with the doubts that are left.
-func (c *call) conclude(ctx context.Context, err error) error {
-	if err == nil || !c.doubt {
+// result returns the error of the call. It says so if the transaction may have
+// been committed.
+func (c *call) result(ctx context.Context, err error) error {
+	if err == nil || !c.anyUnknown {
 		return err
 	}
 	if !errors.Is(err, ErrCommitUnknown) {
-		err = &uncertain{err: err, earlier: true}
+		err = &commitUnknown{err: err, earlier: true}
 	}
 	if c.declared == nil || !c.declared.Repeatable(ctx, backoff.ClassRetryable) {
-		return backoff.Permanent(err) // also where the policy left retrying to others
+		return backoff.Permanent(err) // even if the policy leaves retrying to others
 	}
 	return err
 }
 
-// uncertain is an error by which a transaction may have been committed.
-type uncertain struct {
+// commitUnknown is an error after which a transaction may have been committed.
+type commitUnknown struct {
 	err     error
-	earlier bool // not this error, but one before it
+	earlier bool // an earlier attempt may have committed, not the one of err
 }
 
-func (u *uncertain) Error() string {
+// Error returns the text, beginning with that of ErrCommitUnknown.
+func (u *commitUnknown) Error() string {
 	if u.earlier {
 		return ErrCommitUnknown.Error() + " (of an earlier attempt): " + u.err.Error()
 	}
 	return ErrCommitUnknown.Error() + ": " + u.err.Error()
 }
 
-func (u *uncertain) Unwrap() []error { return []error{ErrCommitUnknown, u.err} }
+// Unwrap returns ErrCommitUnknown and the error itself.
+func (u *commitUnknown) Unwrap() []error { return []error{ErrCommitUnknown, u.err} }

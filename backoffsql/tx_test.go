@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// swift has no waits.
+// swift is a policy that does not wait.
 var swift = backoff.Policy{Name: "transfer", Jitter: func(time.Duration, time.Duration, float64) time.Duration { return 0 }}
 
 func exec(ctx context.Context, tx *sql.Tx) error {
@@ -42,7 +42,7 @@ func TestTxCommitsOnce(t *testing.T) {
 func TestTxBeginsAgainAfterAFailureThatMayPass(t *testing.T) {
 	for _, err := range []error{
 		state("40001"), state("40P01"), state("55P03"), state("57P01"), state("08006"), state("53300"),
-		driver.ErrBadConn, syscall.ECONNRESET, io.ErrUnexpectedEOF, unsent{errors.New("no connection")},
+		driver.ErrBadConn, syscall.ECONNRESET, io.ErrUnexpectedEOF, notSent{errors.New("no connection")},
 		fmt.Errorf("debit: %w", state("40001")),
 	} {
 		for _, i := range []backoff.Idempotency{nil, backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed} {
@@ -95,7 +95,7 @@ func TestTxUnderNeverRetryLeavesRetryingToOthers(t *testing.T) {
 func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
 	var conditional = backoff.Conditional(func(context.Context) bool { return false })
 	for _, err := range []error{
-		driver.ErrBadConn, unsent{errors.New("conn closed")}, io.ErrUnexpectedEOF, syscall.ECONNRESET, context.DeadlineExceeded, errors.New("whatever"),
+		driver.ErrBadConn, notSent{errors.New("conn closed")}, io.ErrUnexpectedEOF, syscall.ECONNRESET, context.DeadlineExceeded, errors.New("whatever"),
 		state("08006"), state("08007"), state("40003"), state("57P01"), state("57P02"), state("53100"), state("58030"), state("XX000"), state("HY000"), state(""),
 	} {
 		for _, i := range []backoff.Idempotency{nil, backoff.NonIdempotent, backoff.NeverRetry, conditional} {
@@ -144,7 +144,7 @@ func TestTxRepeatsACommitThatWasRefused(t *testing.T) {
 	require.EqualError(t, err, "SQLSTATE 23505")
 }
 
-// As pgx says it. There is no doubt, and nothing that a repetition would mend.
+// This is what pgx says. There is no doubt, and repeating would not help.
 func TestASwallowedErrorRollsBackAndIsNoDoubtfulCommit(t *testing.T) {
 	f := &fake{commit: times(9, errors.New("commit unexpectedly resulted in rollback"))}
 	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)

@@ -33,7 +33,7 @@ func TestSaveIsTriedUntilItSucceeds(t *testing.T) {
 	})
 }
 
-// The test above is what the package's documentation shows.
+// The test above is the one that the documentation of the package shows.
 func TestTheTestInTheDocumentationIsOneThatRuns(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
 	require.NoError(t, err)

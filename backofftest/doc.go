@@ -1,8 +1,8 @@
 // Package backofftest helps to test what plugs into package backoff. For each
 // interface a function checks that an implementation keeps the contract, and
 // [Faulty] gives a fleet's store the faults of a network. Package
-// backofftest/faultproxy gives them to TCP connections. This package is for tests
-// only, since it imports testing.
+// backofftest/faultproxy gives them to TCP connections. This package is for
+// tests only, since it imports testing.
 //
 // Code that uses a policy does not need this package. In a bubble of
 // testing/synctest its waits take no time and are exact, and [backoff.NoJitter]
@@ -26,6 +26,6 @@
 //	}
 //
 // A client that dials real connections does not work in a bubble: give it a
-// [net.Pipe], or a function instead of the connection. To test without any wait,
-// give the policy under test a Schedule of Constant(0).
+// [net.Pipe], or a function instead of the connection. To test without any
+// wait, give the policy under test a Schedule of Constant(0).
 package backofftest

@@ -11,7 +11,7 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// A store that loses every second call.
+// This store loses every second call.
 func ExampleFaulty() {
 	store := &backofftest.Faulty{Store: new(fleet.Memory), Fail: func(n int64) bool { return n%2 == 0 }}
 	for range 2 {
@@ -23,7 +23,7 @@ func ExampleFaulty() {
 	// backofftest: the store is gone
 }
 
-// In a test of one's own schedule.
+// This is the test of a Schedule.
 func ExampleSchedule() {
 	_ = func(t *testing.T) {
 		backofftest.Schedule(t, backoff.ScheduleFunc(func(retry int) time.Duration {

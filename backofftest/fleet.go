@@ -13,17 +13,18 @@ import (
 
 var errService = errors.New("backofftest: the service is down")
 
-// process is one of a fleet, with a service that all of them call.
+// process is one process of a fleet. All of them call the same service.
 type process struct {
 	probe
 	breaker *backoff.Breaker
 	client  *fleet.Client
-	down    *atomic.Bool
-	calls   *atomic.Int64
+	down    *atomic.Bool  // the service
+	calls   *atomic.Int64 // that reached the service
 }
 
-// member returns a process whose breaker opens at the third failure in a row, for short.
-func member(p probe, s fleet.Store) *process {
+// newProcess returns a process whose breaker opens at the third failure in a
+// row, for short.
+func newProcess(p probe, s fleet.Store) *process {
 	client := &fleet.Client{Store: s, Every: 50 * time.Millisecond, Quorum: -1, Trust: time.Second}
 	return &process{
 		probe:  p,
@@ -37,21 +38,22 @@ func member(p probe, s fleet.Store) *process {
 	}
 }
 
-// peer returns another one that calls the same service.
+// peer returns another process that calls the same service.
 func (m *process) peer(s fleet.Store) *process {
-	other := member(m.probe, s)
+	other := newProcess(m.probe, s)
 	other.down, other.calls = m.down, m.calls
 	return other
 }
 
-// end closes the client; a bubble cannot end before its goroutines.
-func (m *process) end() {
+// close closes the client. A bubble ends only after all its goroutines.
+func (m *process) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	m.want(m.client.Close(ctx) == nil, "Close did not end")
 }
 
-// call calls the service, which answers at once, and reports whether it was called.
+// call calls the service, which answers at once. It reports whether the service
+// was reached.
 func (m *process) call() (called bool, err error) {
 	err = m.breaker.Do(m.Context(), func(context.Context) error {
 		called = true
@@ -64,8 +66,8 @@ func (m *process) call() (called bool, err error) {
 	return called, err
 }
 
-// flow calls n times, and wants every call to reach the service.
-func (m *process) flow(n int) {
+// callMany calls n times. Every call must reach the service.
+func (m *process) callMany(n int) {
 	m.Helper()
 	began := time.Now()
 	for range n {
@@ -75,7 +77,7 @@ func (m *process) flow(n int) {
 	m.want(time.Since(began) < 5*time.Second, "%d calls that take no time took %v", n, time.Since(began))
 }
 
-// until calls now and then until the breaker is in a state.
+// until calls again and again until the breaker is in a state.
 func (m *process) until(s backoff.State) {
 	m.Helper()
 	for began := time.Now(); m.breaker.State() != s; time.Sleep(tick) {
@@ -84,7 +86,8 @@ func (m *process) until(s backoff.State) {
 	}
 }
 
-// cycle has the service fail and come back: the breaker must open, probe, and close.
+// cycle lets the service fail and recover. The breaker must open, probe and
+// close.
 func (m *process) cycle() {
 	m.Helper()
 	m.down.Store(true)
@@ -98,11 +101,12 @@ func (m *process) cycle() {
 	m.until(backoff.StateClosed)
 }
 
+// aFleetHears checks that the opening of one process reaches another.
 func aFleetHears(t testing.TB, s fleet.Store) {
-	a := member(on(t, s), s)
+	a := newProcess(newProbe(t, s), s)
 	b := a.peer(s)
-	b.breaker.MinCalls = 1_000_000 // with fewer it would trust its own eyes soon
-	b.flow(1)
+	b.breaker.MinCalls = 1_000_000 // with fewer it would soon go by its own calls
+	b.callMany(1)
 	a.down.Store(true)
 	a.until(backoff.StateOpen)
 	for began := time.Now(); b.breaker.State() == backoff.StateClosed; time.Sleep(tick) {
@@ -112,57 +116,63 @@ func aFleetHears(t testing.TB, s fleet.Store) {
 	a.down.Store(false)
 	a.until(backoff.StateClosed)
 	b.until(backoff.StateClosed)
-	a.end()
-	b.end()
+	a.close()
+	b.close()
 }
 
+// aSlowStore checks that calls do not wait for a store.
 func aSlowStore(t testing.TB, s fleet.Store) {
-	for _, delay := range []time.Duration{time.Hour, -time.Hour} { // before the effect, and after it
-		m := member(on(t, s), &Faulty{Store: s, Delay: delay})
-		m.flow(1000)
+	for _, delay := range []time.Duration{time.Hour, -time.Hour} { // before and after the effect
+		m := newProcess(newProbe(t, s), &Faulty{Store: s, Delay: delay})
+		m.callMany(1000)
 		m.cycle()
-		m.flow(1000)
-		m.end()
+		m.callMany(1000)
+		m.close()
 	}
 }
 
+// aFlappingStore checks that breakers work with a store that fails now and
+// then.
 func aFlappingStore(t testing.TB, s fleet.Store) {
 	flaps := &Faulty{Store: s, Fail: func(n int64) bool { return n/2%2 == 0 }}
-	a := member(on(t, s), flaps)
+	a := newProcess(newProbe(t, s), flaps)
 	b := a.peer(flaps)
 	for range 2 {
 		a.cycle()
 		b.until(backoff.StateClosed)
 	}
-	a.end()
-	b.end()
+	a.close()
+	b.close()
 }
 
+// aSkewedStore checks that breakers work with a store whose clock jumps.
 func aSkewedStore(t testing.TB, s fleet.Store) {
 	for _, skew := range []time.Duration{time.Hour, -time.Hour, -200 * 365 * 24 * time.Hour} {
 		skewed := &Faulty{Store: s, Skew: skew}
-		a := member(on(t, s), skewed)
+		a := newProcess(newProbe(t, s), skewed)
 		b := a.peer(skewed)
 		a.cycle()
 		b.until(backoff.StateClosed)
-		a.end()
-		b.end()
+		a.close()
+		b.close()
 	}
 }
 
+// aPartition checks that a process that is cut off from the store works alone,
+// and joins the fleet again.
 func aPartition(t testing.TB, s fleet.Store) {
 	cut := &Faulty{Store: s}
-	a := member(on(t, s), s)
+	a := newProcess(newProbe(t, s), s)
 	b := a.peer(cut)
-	a.flow(100)
-	b.flow(100)
+	a.callMany(100)
+	b.callMany(100)
 	cut.Cut()
 	a.cycle()
-	b.flow(100)
+	b.callMany(100)
 	b.cycle()
 	cut.Restore()
 	a.cycle()
 	b.until(backoff.StateClosed)
-	a.end()
-	b.end()
+	a.close()
+	b.close()
 }

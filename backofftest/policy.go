@@ -14,17 +14,19 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-const forever = time.Duration(math.MaxInt64)
+const maxDuration = time.Duration(math.MaxInt64)
 
+// The arguments that schedules and jitters are checked with.
 var (
 	retries = []int{1, 2, 3, 4, 5, 10, 31, 32, 33, 62, 63, 64, 65, 100, 1000, 1_000_000, math.MaxInt32, math.MaxInt}
-	delays  = []time.Duration{0, 1, 2, 3, time.Millisecond, 100 * time.Millisecond, 30 * time.Second, 1<<53 - 1, 1<<53 + 1, forever / 3, forever/2 + 1, forever - 1, forever}
+	delays  = []time.Duration{0, 1, 2, 3, time.Millisecond, 100 * time.Millisecond, 30 * time.Second, 1<<53 - 1, 1<<53 + 1, maxDuration / 3, maxDuration/2 + 1, maxDuration - 1, maxDuration}
 	draws   = []float64{0, math.SmallestNonzeroFloat64, 0x1p-53, 0.1, 1. / 3, 0.5, 0.75, 1 - 0x1p-53}
 )
 
-// Schedule checks that a backoff.Schedule keeps its contract: no delay before the first
-// attempt, none that is negative, also where the arithmetic would overflow, and the same
-// answer whenever it is asked, by however many at a time. Run it with -race.
+// Schedule checks that a backoff.Schedule keeps its contract. It has no delay
+// before the first attempt, and no negative delay, even where the arithmetic
+// could overflow. It always gives the same answer, to any number of callers at
+// the same time. Run the test with -race.
 func Schedule(t testing.TB, s backoff.Schedule) {
 	t.Helper()
 	for _, retry := range []int{0, -1, math.MinInt} {
@@ -38,7 +40,7 @@ func Schedule(t testing.TB, s backoff.Schedule) {
 			t.Fatalf("Delay(%d) is %v, want 0 or more: the arithmetic must saturate", retry, first[i])
 		}
 	}
-	err := crowd(16, func(int) error {
+	err := concurrently(16, func(int) error {
 		for i, retry := range retries {
 			if s.Delay(retry) != first[i] {
 				return errors.New("asked again, it answers otherwise: a Schedule has no state, and no random numbers")
@@ -51,9 +53,10 @@ func Schedule(t testing.TB, s backoff.Schedule) {
 	}
 }
 
-// Jitter checks that a backoff.Jitter keeps its contract: no wait is negative, whatever the
-// delay, the wait before and the draw, and the same three give the same wait, however many
-// ask at a time. Run it with -race.
+// Jitter checks that a backoff.Jitter keeps its contract. No wait is negative,
+// whatever the delay, the wait before and the draw. The same arguments give the
+// same wait, to any number of callers at the same time. Run the test with
+// -race.
 func Jitter(t testing.TB, j backoff.Jitter) {
 	t.Helper()
 	each := func(f func(delay, prev time.Duration, u float64)) {
@@ -77,7 +80,7 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = crowd(16, func(int) (err error) {
+	err = concurrently(16, func(int) (err error) {
 		i := 0
 		each(func(delay, prev time.Duration, u float64) {
 			if j(delay, prev, u) != first[i] {
@@ -92,28 +95,36 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 	}
 }
 
-// Budget checks that what open returns is a backoff.Budget that keeps its contract, as far
-// as that is the same for all: it does not block, asks for no negative wait, uses the
-// first word of its tickets only, gives nothing back twice, grants to a crowd no more than to
-// one caller, and stands a Done that never comes. open must return a new one each time.
-// Run it with -race.
+// Budget checks that open returns a backoff.Budget that keeps its contract, as
+// far as that is the same for all budgets. It does not block and asks for no
+// negative wait. It uses only the first word of its tickets. It gives nothing
+// back twice. It grants no more to many callers than to one. It stays right if
+// Done is never called. open must return a new budget each time. Run the test
+// with -race.
 func Budget(t testing.TB, open func() backoff.Budget) {
 	t.Helper()
+	within(t, func() error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")
+}
+
+// within fails the test if check fails, or has not returned after the limit.
+func within(t testing.TB, check func() error, late string) {
+	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- checkBudget(open) }()
+	go func() { done <- check() }()
 	select {
 	case err := <-done:
 		if err != nil {
 			t.Fatal(err)
 		}
 	case <-time.After(limit):
-		t.Fatalf("the Budget has not answered after %v: it must not block", limit)
+		t.Fatalf(late, limit)
 	}
 }
 
-// most is the number of retries that are asked for.
-const most = 500
+// askedRetries is how many retries are asked for.
+const askedRetries = 500
 
+// checkBudget returns what is wrong with a budget.
 func checkBudget(open func() backoff.Budget) error {
 	if v, ok := open().(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -121,17 +132,17 @@ func checkBudget(open func() backoff.Budget) error {
 		}
 	}
 	b := open()
-	if t, _, ok := b.Reserve(backoff.Attempt{Number: 1}); ok { // all zero but this
+	if t, _, ok := b.Reserve(backoff.Attempt{Number: 1}); ok { // all other fields zero
 		b.Done(t, backoff.Result{})
 	}
 	now := time.Now()
-	alone, err := draw(open(), now, 1)
+	alone, err := grantRetries(open(), now, 1)
 	if err != nil {
 		return err
 	}
-	crowded, err := draw(open(), now, 20)
+	crowded, err := grantRetries(open(), now, 20)
 	if err == nil && crowded > alone {
-		err = errors.New("20 callers at a time are granted more retries than one: it looks first and acts later")
+		err = errors.New("20 callers at a time are granted more retries than one: looking and granting must be one step")
 	}
 	if err != nil {
 		return err
@@ -142,22 +153,24 @@ func checkBudget(open func() backoff.Budget) error {
 			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		}
 	}
-	again, err := draw(b, now, 1)
+	again, err := grantRetries(b, now, 1)
 	if err == nil && again > alone {
 		err = errors.New("a second Done gives back what was given back before")
 	}
 	return err
 }
 
+// retry returns the Attempt of a retry.
 func retry(now time.Time) backoff.Attempt {
 	return backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable, Now: now}
 }
 
-// draw asks for retries, of which no end is ever told, and returns how many were granted.
-func draw(b backoff.Budget, now time.Time, callers int) (granted int, err error) {
+// grantRetries asks for retries, whose ends it never reports, and returns how
+// many were granted.
+func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, err error) {
 	var mu sync.Mutex
-	err = crowd(callers, func(int) error {
-		for range most / callers {
+	err = concurrently(callers, func(int) error {
+		for range askedRetries / callers {
 			t, wait, ok := b.Reserve(retry(now))
 			switch {
 			case !ok:
@@ -165,7 +178,7 @@ func draw(b backoff.Budget, now time.Time, callers int) (granted int, err error)
 			case wait < 0:
 				return errors.New("a Budget asks for a negative wait")
 			case t != (backoff.Ticket{t[0]}):
-				return errors.New("a ticket holds more than its first word: the others are lost within All")
+				return errors.New("a ticket holds more than its first word: JoinBudgets loses the others")
 			}
 			if d, ok := b.(backoff.Confirmer); ok && !d.Confirm(t) {
 				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
@@ -180,40 +193,36 @@ func draw(b backoff.Budget, now time.Time, callers int) (granted int, err error)
 	return granted, err
 }
 
-// Observer checks that a backoff.Observer keeps its contract: it stands every kind of event,
-// from many calls at a time and after their contexts have ended, does not panic, returns
-// soon, and leaves the event's header alone. Run it with -race.
+// Observer checks that a backoff.Observer keeps its contract. It accepts every
+// kind of event, from many calls at a time, and after their contexts have
+// ended. It does not panic and returns soon. It does not change the event's
+// header. Run the test with -race.
 func Observer(t testing.TB, o backoff.Observer) {
 	t.Helper()
 	header := map[string][]string{"Retry-After": {"1", "2"}}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	done := make(chan error, 1)
-	go func() {
-		done <- crowd(16, func(int) (err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					err = errors.New("the Observer panicked")
-				}
-			}()
-			for kind := range backoff.EventKind(32) { // a few more than there are
-				for _, ctx := range []context.Context{context.Background(), ended} {
-					o(ctx, backoff.Event{Kind: kind})
-					o(ctx, backoff.Event{Kind: kind, Err: errService, Attempt: math.MaxInt, Elapsed: forever, Wait: forever, Header: header})
-				}
-			}
-			return nil
-		})
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(limit):
-		t.Fatalf("the Observer has not returned after %v: the call waits for it", limit)
-	}
+	within(t, func() error {
+		return concurrently(16, func(int) error { return observeAll(o, header) })
+	}, "the Observer has not returned after %v: the call waits for it")
 	if !maps.EqualFunc(header, map[string][]string{"Retry-After": {"1", "2"}}, slices.Equal) {
 		t.Fatalf("the Observer changed the header of an event: %v", header)
 	}
+}
+
+// observeAll gives an Observer events of every kind, and of some that do not
+// exist.
+func observeAll(o backoff.Observer, header map[string][]string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("the Observer panicked")
+		}
+	}()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for kind := range backoff.EventKind(32) {
+		for _, ctx := range []context.Context{context.Background(), ended} {
+			o(ctx, backoff.Event{Kind: kind})
+			o(ctx, backoff.Event{Kind: kind, Err: errService, Attempt: math.MaxInt, Elapsed: maxDuration, Wait: maxDuration, Header: header})
+		}
+	}
+	return nil
 }

@@ -30,7 +30,7 @@ func (r *recorder) Fatal(args ...any) {
 
 func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
 
-// complaint returns what check has to say.
+// complaint returns the failure that check reports.
 func complaint(t *testing.T, check func(testing.TB)) string {
 	r := &recorder{TB: t}
 	done := make(chan struct{})
@@ -42,7 +42,7 @@ func complaint(t *testing.T, check func(testing.TB)) string {
 	return r.said
 }
 
-// requireCaught has check find out what is wrong.
+// requireCaught requires check to report a failure that contains want.
 func requireCaught(t *testing.T, want string, check func(testing.TB)) {
 	t.Helper()
 	require.Contains(t, complaint(t, check), want)
@@ -51,13 +51,13 @@ func requireCaught(t *testing.T, want string, check func(testing.TB)) {
 func TestSchedulesOfThePackagePass(t *testing.T) {
 	for _, s := range []backoff.Schedule{
 		backoff.Constant(time.Second), backoff.Linear{}, backoff.Exponential{}, backoff.Exponential{Max: -1},
-		backoff.Linear{Step: forever, Max: -1}, backoff.Truncate(backoff.Exponential{}, time.Second), backoff.Sequence(1, 2, 3),
+		backoff.Linear{Step: maxDuration, Max: -1}, backoff.Truncate(backoff.Exponential{}, time.Second), backoff.Sequence(1, 2, 3),
 	} {
 		Schedule(t, s)
 	}
 }
 
-// method is a Schedule without the care that ScheduleFunc takes.
+// method is a Schedule without the checks of ScheduleFunc.
 type method func(int) time.Duration
 
 func (m method) Delay(retry int) time.Duration { return m(retry) }
@@ -110,7 +110,7 @@ func TestBudgetsPass(t *testing.T) {
 	}
 }
 
-// tokens is a budget of ten, with a fault.
+// tokens is a budget of ten tokens, with a fault.
 type tokens struct {
 	used  atomic.Int64
 	fault string
@@ -156,7 +156,7 @@ func TestABudgetsFaultsAreFound(t *testing.T) {
 		"invalid":       "the service is down",
 		"negative wait": "negative wait",
 		"first word":    "more than its first word",
-		"looks first":   "looks first and acts later",
+		"looks first":   "looking and granting must be one step",
 		"gives twice":   "a second Done",
 	} {
 		requireCaught(t, want, func(t testing.TB) {

@@ -12,10 +12,11 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// Store checks that open returns a fleet.Store that keeps its contract, and that a fleet
-// stays on its feet when the store is slow, flaps, has a clock of its own or is cut off.
-// open is called for each check, and may return the same store each time: the keys are
-// random. The checks run in parallel, in real time, for a few seconds.
+// Store checks that open returns a fleet.Store that keeps its contract, and
+// that a fleet works when the store is slow, flaps, has a clock of its own or
+// is cut off. open is called for each check, and may return the same store each
+// time, since the keys are random. The checks run in parallel, in real time,
+// for a few seconds.
 func Store(t *testing.T, open func(testing.TB) fleet.Store) {
 	t.Helper()
 	for _, c := range storeChecks {
@@ -26,6 +27,7 @@ func Store(t *testing.T, open func(testing.TB) fleet.Store) {
 	}
 }
 
+// storeCheck is a check of a store and what it promises.
 type storeCheck struct {
 	name  string
 	check func(testing.TB, fleet.Store)
@@ -36,7 +38,7 @@ var storeChecks = []storeCheck{
 	{"a quorum opens the circuit", aQuorumOpens},
 	{"a voter has one vote", aVoterHasOneVote},
 	{"a vote ends with its time", aVoteEnds},
-	{"old news changes nothing", oldNewsChangesNothing},
+	{"an outdated trip changes nothing", outdatedTripsChangeNothing},
 	{"an open circuit becomes half-open", openBecomesHalfOpen},
 	{"many trips are one opening", manyTripsAreOneOpening},
 	{"a half-open circuit has one lease", oneLease},
@@ -50,7 +52,7 @@ var storeChecks = []storeCheck{
 	{"tokens come back when their time is over", tokensComeBack},
 	{"tokens can be given back", tokensCanBeGivenBack},
 	{"a repeated claim is one", aRepeatedClaimIsOne},
-	{"keys are strangers", keysAreStrangers},
+	{"keys are independent", keysAreIndependent},
 	{"a call ends with its context", callsEndWithTheirContext},
 	{"a fleet hears of an opening", aFleetHears},
 	{"a fleet survives a slow store", aSlowStore},
@@ -60,21 +62,23 @@ var storeChecks = []storeCheck{
 }
 
 const (
-	long  = time.Minute            // will not be over during a check
-	short = 300 * time.Millisecond // will
-	tick  = 5 * time.Millisecond   // is let pass between two looks
-	limit = 20 * time.Second       // for what must come about
+	long  = time.Minute            // does not end during a check
+	short = 300 * time.Millisecond // ends during a check
+	tick  = 5 * time.Millisecond   // between two looks
+	limit = 20 * time.Second       // until what is expected must have happened
 )
 
-// probe is a store, a key, and the test they are for.
+// probe is a store and a key, and the test that uses them.
 type probe struct {
 	testing.TB
 	store fleet.Store
 	key   string
 }
 
-func on(t testing.TB, s fleet.Store) probe { return probe{t, s, "test-" + rand.Text()} }
+// newProbe returns a probe with a new key.
+func newProbe(t testing.TB, s fleet.Store) probe { return probe{t, s, "test-" + rand.Text()} }
 
+// want fails the test unless ok.
 func (p probe) want(ok bool, format string, args ...any) {
 	p.Helper()
 	if !ok {
@@ -82,33 +86,38 @@ func (p probe) want(ok bool, format string, args ...any) {
 	}
 }
 
+// ok returns c, and fails the test if there is an error.
 func (p probe) ok(c fleet.Circuit, err error) fleet.Circuit {
 	p.Helper()
 	p.want(err == nil, "unexpected error: %v", err)
 	return c
 }
 
+// load loads the circuit.
 func (p probe) load() fleet.Circuit {
 	p.Helper()
 	return p.ok(p.store.Load(p.Context(), p.key))
 }
 
-// trip votes for opening, of two.
+// trip is one of two votes for opening.
 func (p probe) trip(by string, seen uint64, open time.Duration) fleet.Circuit {
 	p.Helper()
 	return p.ok(p.store.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Seen: seen, Open: open, Openings: 1, Quorum: 2}))
 }
 
+// lease asks for the lease.
 func (p probe) lease(by string, d time.Duration) fleet.Circuit {
 	p.Helper()
 	return p.ok(p.store.Lease(p.Context(), p.key, by, d))
 }
 
+// reset closes the circuit.
 func (p probe) reset(by string, generation uint64) fleet.Circuit {
 	p.Helper()
 	return p.ok(p.store.Reset(p.Context(), p.key, by, generation))
 }
 
+// take claims tokens.
 func (p probe) take(block string, n, allowance int, window time.Duration) int {
 	p.Helper()
 	got, err := p.store.Take(p.Context(), p.key, fleet.Claim{Block: block, Tokens: n, Allowance: allowance, Window: window})
@@ -116,7 +125,7 @@ func (p probe) take(block string, n, allowance int, window time.Duration) int {
 	return got
 }
 
-// opened has two processes open the circuit, and returns it.
+// opened lets two processes open the circuit, and returns it.
 func (p probe) opened(d time.Duration) fleet.Circuit {
 	p.Helper()
 	p.trip("a", 0, long)
@@ -125,14 +134,14 @@ func (p probe) opened(d time.Duration) fleet.Circuit {
 	return c
 }
 
-// halfOpened has it open, waits, and returns it half-open.
+// halfOpened opens the circuit, waits, and returns it half-open.
 func (p probe) halfOpened() fleet.Circuit {
 	p.Helper()
 	p.opened(short)
 	return p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
 }
 
-// until loads until what is loaded is as wanted.
+// until loads the circuit until it is as wanted.
 func (p probe) until(what string, is func(fleet.Circuit) bool) fleet.Circuit {
 	p.Helper()
 	for began := time.Now(); ; time.Sleep(tick) {
@@ -144,17 +153,17 @@ func (p probe) until(what string, is func(fleet.Circuit) bool) fleet.Circuit {
 	}
 }
 
-// near reports whether d is what is left of whole. A store may round up.
+// near reports whether d may be what is left of whole. A store may round up.
 func near(d, whole time.Duration) bool { return d > 0 && d <= whole+2*time.Millisecond }
 
 func nothingIsKnown(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	c := p.load()
 	p.want(c == fleet.Circuit{}, "want the zero Circuit, got %+v", c)
 }
 
 func aQuorumOpens(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	c := p.trip("a", 0, long)
 	p.want(!c.Tripped && c.Generation == 0, "one vote of two opened the circuit: %+v", c)
 	c = p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: "b", Voter: "b", Open: long, Openings: 7, Quorum: 2}))
@@ -163,13 +172,13 @@ func aQuorumOpens(t testing.TB, s fleet.Store) {
 		p.want(c.Generation == 1 && c.Openings == 7, "want generation 1 and 7 openings, got %+v", c)
 		p.want(c.Leased == 0 && !c.Mine, "an open circuit has no lease: %+v", c)
 	}
-	alone := on(t, s)
+	alone := newProbe(t, s)
 	c = alone.ok(s.Trip(p.Context(), alone.key, fleet.Trip{By: "a", Voter: "a", Open: long}))
 	p.want(c.Tripped, "a quorum below 1 is 1: %+v", c)
 }
 
 func aVoterHasOneVote(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	for i := range 3 {
 		by := strconv.Itoa(i)
 		c := p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: "host", Open: long, Quorum: 2}))
@@ -178,7 +187,7 @@ func aVoterHasOneVote(t testing.TB, s fleet.Store) {
 }
 
 func aVoteEnds(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.trip("a", 0, short)
 	time.Sleep(short + 50*time.Millisecond)
 	c := p.trip("b", 0, long)
@@ -187,15 +196,15 @@ func aVoteEnds(t testing.TB, s fleet.Store) {
 	p.want(c.Tripped, "two votes in time did not open the circuit: %+v", c)
 }
 
-func oldNewsChangesNothing(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+func outdatedTripsChangeNothing(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
 	open := p.opened(short)
 	c := p.trip("c", open.Generation, long)
 	p.want(c.Generation == open.Generation && near(c.Open, short) || c.Open == 0, "an open circuit was opened: %+v", c)
 	p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
 	for _, by := range []string{"c", "d", "e"} {
 		c = p.trip(by, open.Generation-1, long)
-		p.want(c.Generation == open.Generation && c.Open == 0, "who has not seen the generation opened the circuit: %+v", c)
+		p.want(c.Generation == open.Generation && c.Open == 0, "a process that has not seen the generation opened the circuit: %+v", c)
 	}
 	p.trip("c", open.Generation+5, long)
 	c = p.trip("d", open.Generation+5, long)
@@ -203,7 +212,7 @@ func oldNewsChangesNothing(t testing.TB, s fleet.Store) {
 }
 
 func openBecomesHalfOpen(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	began := time.Now()
 	p.opened(short)
 	c := p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
@@ -212,8 +221,8 @@ func openBecomesHalfOpen(t testing.TB, s fleet.Store) {
 }
 
 func manyTripsAreOneOpening(t testing.TB, s fleet.Store) {
-	p := on(t, s)
-	errs := crowd(50, func(i int) error {
+	p := newProbe(t, s)
+	errs := concurrently(50, func(i int) error {
 		by := strconv.Itoa(i)
 		_, err := s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Open: long, Openings: 1, Quorum: 3})
 		return err
@@ -224,11 +233,11 @@ func manyTripsAreOneOpening(t testing.TB, s fleet.Store) {
 }
 
 func oneLease(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.halfOpened()
 	var mu sync.Mutex
 	holder, holders := "", 0
-	err := crowd(50, func(i int) error {
+	err := concurrently(50, func(i int) error {
 		by := strconv.Itoa(i)
 		c, err := s.Lease(p.Context(), p.key, by, long)
 		mu.Lock()
@@ -244,13 +253,13 @@ func oneLease(t testing.TB, s fleet.Store) {
 	c := p.lease("another", long)
 	p.want(!c.Mine && near(c.Leased, long), "want to hear that it is held for nearly %v, got %+v", long, c)
 	c = p.lease(holder, long)
-	p.want(c.Mine && near(c.Leased, long), "who holds the lease may ask again, got %+v", c)
+	p.want(c.Mine && near(c.Leased, long), "the holder of the lease may ask again, got %+v", c)
 	c = p.load()
-	p.want(!c.Mine && near(c.Leased, long), "Load says that somebody holds it, got %+v", c)
+	p.want(!c.Mine && near(c.Leased, long), "Load must say that the lease is held, got %+v", c)
 }
 
 func aLeaseEnds(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.halfOpened()
 	began := time.Now()
 	p.want(p.lease("a", short).Mine, "a half-open circuit refused its lease")
@@ -264,18 +273,18 @@ func aLeaseEnds(t testing.TB, s fleet.Store) {
 }
 
 func aLeaseCanBeGivenBack(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.halfOpened()
 	p.lease("a", long)
 	c := p.lease("b", -1)
-	p.want(c.Leased > 0, "somebody gave back a lease that he did not hold: %+v", c)
+	p.want(c.Leased > 0, "a process gave back a lease that it did not hold: %+v", c)
 	c = p.lease("a", 0)
 	p.want(!c.Mine && c.Leased == 0, "it was not given back: %+v", c)
 	p.want(p.lease("b", long).Mine, "a lease that was given back is free")
 }
 
 func noLeaseElsewhere(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	c := p.lease("a", long)
 	p.want(c == fleet.Circuit{}, "a lease of nothing: %+v", c)
 	p.opened(long)
@@ -284,7 +293,7 @@ func noLeaseElsewhere(t testing.TB, s fleet.Store) {
 }
 
 func theHolderOpensAgain(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.halfOpened()
 	p.lease("a", long)
 	c := p.trip("b", 1, long)
@@ -295,36 +304,36 @@ func theHolderOpensAgain(t testing.TB, s fleet.Store) {
 }
 
 func theHolderCloses(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.halfOpened()
 	p.lease("a", long)
 	c := p.reset("a", 1)
 	p.want(c == fleet.Circuit{Generation: 2}, "want a closed circuit of generation 2, got %+v", c)
 	p.want(p.load() == c, "want it to be known, got %+v", p.load())
 	c = p.trip("b", 2, long)
-	p.want(!c.Tripped, "votes of before the opening count after it: %+v", c)
+	p.want(!c.Tripped, "votes from before the opening count after it: %+v", c)
 	c = p.trip("c", 2, long)
 	p.want(c.Tripped && c.Generation == 3, "want it open again, got %+v", c)
 }
 
 func nobodyElseCloses(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	c := p.reset("a", 0)
 	p.want(c == fleet.Circuit{}, "nothing was closed: %+v", c)
 	p.halfOpened()
 	p.want(p.reset("a", 1).Tripped, "closed without a lease")
 	p.lease("a", long)
-	p.want(p.reset("b", 1).Tripped, "closed by who does not hold the lease")
-	p.want(p.reset("a", 0).Tripped, "closed by who has not seen the generation")
-	p.want(p.reset("a", 2).Tripped, "closed by who has seen another generation")
+	p.want(p.reset("b", 1).Tripped, "closed by a process that does not hold the lease")
+	p.want(p.reset("a", 0).Tripped, "closed by a process that has not seen the generation")
+	p.want(p.reset("a", 2).Tripped, "closed by a process that has seen another generation")
 }
 
 func tokensAreBounded(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.want(p.take("x", 0, 100, long) == 0 && p.take("y", -5, 100, long) == 0, "granted what was not asked for")
 	var mu sync.Mutex
 	total := 0
-	err := crowd(50, func(i int) error {
+	err := concurrently(50, func(i int) error {
 		n, err := s.Take(p.Context(), p.key, fleet.Claim{Block: strconv.Itoa(i), Tokens: 7, Allowance: 100, Window: long})
 		mu.Lock()
 		defer mu.Unlock()
@@ -338,7 +347,7 @@ func tokensAreBounded(t testing.TB, s fleet.Store) {
 }
 
 func tokensComeBack(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	began := time.Now()
 	p.want(p.take("crashed", 10, 10, short) == 10, "all are to be had")
 	for i := 0; ; i++ {
@@ -353,7 +362,7 @@ func tokensComeBack(t testing.TB, s fleet.Store) {
 }
 
 func tokensCanBeGivenBack(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	give := func(block string, n int) {
 		p.want(s.Give(p.Context(), p.key, block, n) == nil, "unexpected error")
 	}
@@ -369,17 +378,17 @@ func tokensCanBeGivenBack(t testing.TB, s fleet.Store) {
 }
 
 func aRepeatedClaimIsOne(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	p.want(p.take("a", 10, 100, long) == 10, "all are to be had")
 	p.want(p.take("a", 10, 100, long) == 10, "want the same answer")
 	p.want(p.take("b", 100, 100, long) == 90, "a repeated claim was counted twice")
 	p.want(p.take("a", 10, 100, long) == 10, "want the same answer, though nothing is left")
 }
 
-func keysAreStrangers(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+func keysAreIndependent(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
 	p.opened(long)
-	p.want(p.take("a", 10, 10, long) == 10, "tokens have nothing to do with circuits")
+	p.want(p.take("a", 10, 10, long) == 10, "tokens do not depend on circuits")
 	for _, key := range []string{p.key + "x", p.key + "}", "{" + p.key + "}", p.key + ":c", p.key + "%", "ключ " + p.key, p.key + "\x00'\"\\ \n"} {
 		other := probe{t, s, key}
 		c := other.load()
@@ -390,7 +399,7 @@ func keysAreStrangers(t testing.TB, s fleet.Store) {
 }
 
 func callsEndWithTheirContext(t testing.TB, s fleet.Store) {
-	p := on(t, s)
+	p := newProbe(t, s)
 	ctx, cancel := context.WithCancel(p.Context())
 	cancel()
 	calls := map[string]func() error{
@@ -409,8 +418,8 @@ func callsEndWithTheirContext(t testing.TB, s fleet.Store) {
 	}
 }
 
-// crowd calls f for each of n at once, and returns one of the errors.
-func crowd(n int, f func(i int) error) (err error) {
+// concurrently calls f n times at once, and returns one of the errors.
+func concurrently(n int, f func(i int) error) (err error) {
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	for i := range n {

@@ -113,15 +113,15 @@ func (m *mutant) Give(ctx context.Context, key, block string, n int) error {
 	return m.Memory.Give(ctx, key, block, n)
 }
 
-// Each fault is found by the check that is there for it.
+// Each fault is found by the check that is meant for it.
 func TestAStoresFaultsAreFound(t *testing.T) {
 	for fault, check := range map[string]func(testing.TB, fleet.Store){
 		"no context":          callsEndWithTheirContext,
-		"one key":             keysAreStrangers,
+		"one key":             keysAreIndependent,
 		"no quorum":           aQuorumOpens,
 		"votes by process":    aVoterHasOneVote,
 		"votes for ever":      aVoteEnds,
-		"no generations":      oldNewsChangesNothing,
+		"no generations":      outdatedTripsChangeNothing,
 		"holder needs quorum": theHolderOpensAgain,
 		"lease for all":       oneLease,
 		"lease for ever":      aLeaseEnds,

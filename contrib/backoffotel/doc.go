@@ -45,7 +45,7 @@ const (
 	keyDelay       = attribute.Key("backoff.delay") // before jitter
 	keyWait        = attribute.Key("backoff.wait")  // that will be slept
 	keySlept       = attribute.Key("backoff.slept")
-	keyHint        = attribute.Key("backoff.hint")
+	keyRetryAfter  = attribute.Key("backoff.retry_after")
 	keyElapsed     = attribute.Key("backoff.elapsed")
 	keyWaiting     = attribute.Key("backoff.waiting")
 	keyHedge       = attribute.Key("backoff.hedge")

@@ -82,7 +82,7 @@ func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue 
 		all = append(all, seconds(keyElapsed, e.Elapsed))
 	}
 	if e.RetryAfter > 0 {
-		all = append(all, seconds(keyHint, e.RetryAfter))
+		all = append(all, seconds(keyRetryAfter, e.RetryAfter))
 	}
 	return all
 }

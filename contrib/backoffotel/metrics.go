@@ -13,9 +13,9 @@ import (
 
 // What became of a call, as backoff.outcome tells it.
 const (
-	outcomeFirst   = "first_attempt" // success at once
-	outcomeRetried = "after_retries" // success later, or of a hedged call
-	outcomeFailed  = "failure"
+	outcomeFirst   = "first"   // success at once
+	outcomeRetried = "retried" // success later, or of a hedged call
+	outcomeFailed  = "failed"
 	outcomeWon     = "won"
 	outcomeLost    = "lost"
 )

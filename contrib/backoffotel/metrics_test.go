@@ -24,21 +24,21 @@ func TestEverySeriesIsInTheMetrics(t *testing.T) {
 		mp, reader := metering()
 		observer := backoffotel.Metrics(mp)
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: observer}
-		hinted := backoff.RetryAfter(throttled{}, time.Minute)
+		asked := backoff.RetryAfter(throttled{}, time.Minute)
 		require.NoError(t, policy.Do(t.Context(), failing(nil)))
 		require.NoError(t, policy.Do(t.Context(), failing(errBoom, nil)))
-		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, hinted)), backoff.ErrExhausted)
+		require.ErrorIs(t, policy.Do(t.Context(), failing(errBoom, asked)), backoff.ErrExhausted)
 		require.Error(t, policy.Do(t.Context(), failing(backoff.Permanent(errBoom))))
 
 		sums, counts := collect(t, reader)
 		const boom, first = "error.type=*errors.errorString", "backoff.operation=fetch"
 		require.Equal(t, map[series]float64{
-			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=first_attempt"}:                                  1,
-			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=after_retries"}:                                  2,
-			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=failure,backoff.reason=attempts,error.type=429"}: 3,
-			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=failure,backoff.reason=permanent," + boom}:       1,
-			{"backoff.retries {retry}", "backoff.class=unknown," + first + "," + boom}:                                     2,
-			{"backoff.retries {retry}", "backoff.class=throttled," + first + ",error.type=429"}:                            1,
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=first"}:                                         1,
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=retried"}:                                       2,
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=failed,backoff.reason=attempts,error.type=429"}: 3,
+			{"backoff.call.attempts {attempt}", first + ",backoff.outcome=failed,backoff.reason=permanent," + boom}:       1,
+			{"backoff.retries {retry}", "backoff.class=unknown," + first + "," + boom}:                                    2,
+			{"backoff.retries {retry}", "backoff.class=throttled," + first + ",error.type=429"}:                           1,
 			{"backoff.retry.delay s", first}: 2 + 2 + 4,
 			{"backoff.retry.wait s", first}:  1 + 1 + 63,
 			{"backoff.retry.slept s", first}: 1 + 1 + 63,
@@ -65,11 +65,11 @@ func TestABreakersStateAndTransitionsAreCounted(t *testing.T) {
 		synctest.Wait()
 		sums, _ := collect(t, reader)
 		require.Equal(t, map[series]float64{
-			{"backoff.breaker.transitions {transition}", "backoff.breaker.from=closed,backoff.breaker.to=open,backoff.breaker.trigger=streak,backoff.operation=search"}: 1,
-			{"backoff.breaker.state 1", "backoff.breaker.state=closed,backoff.operation=search"}:                                                                        0,
-			{"backoff.breaker.state 1", "backoff.breaker.state=open,backoff.operation=search"}:                                                                          1,
-			{"backoff.breaker.state 1", "backoff.breaker.state=half-open,backoff.operation=search"}:                                                                     0,
-			{"backoff.refusals {refusal}", "backoff.operation=search,backoff.reason=open"}:                                                                              1,
+			{"backoff.breaker.transitions {transition}", "backoff.breaker.from=closed,backoff.breaker.to=open,backoff.breaker.trigger=consecutive,backoff.operation=search"}: 1,
+			{"backoff.breaker.state 1", "backoff.breaker.state=closed,backoff.operation=search"}:                                                                             0,
+			{"backoff.breaker.state 1", "backoff.breaker.state=open,backoff.operation=search"}:                                                                               1,
+			{"backoff.breaker.state 1", "backoff.breaker.state=half-open,backoff.operation=search"}:                                                                          0,
+			{"backoff.refusals {refusal}", "backoff.operation=search,backoff.reason=open"}:                                                                                   1,
 		}, sums)
 		time.Sleep(time.Minute)
 		require.NoError(t, b.Do(t.Context(), failing(nil)))
@@ -151,9 +151,9 @@ func load(t *testing.T, op func(call, attempt int) error) (retries, recovered, f
 		}
 		for s, n := range counts {
 			switch {
-			case strings.Contains(s.attributes, "outcome=after_retries"):
+			case strings.Contains(s.attributes, "outcome=retried"):
 				recovered += n
-			case strings.Contains(s.attributes, "outcome=failure"):
+			case strings.Contains(s.attributes, "outcome=failed"):
 				failed += n
 			}
 		}

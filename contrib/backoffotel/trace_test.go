@@ -24,8 +24,8 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 		tp, exporter := tracing()
 		ctx, span := tp.Tracer("test").Start(t.Context(), "caller")
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: 3, Rand: half, Schedule: backoff.Linear{Initial: 2 * time.Second}, Observer: backoffotel.SpanEvents}
-		hinted := backoff.RetryAfter(backoff.WithClass(throttled{}, backoff.ClassThrottled), time.Minute)
-		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, hinted, errBoom)), backoff.ErrExhausted)
+		asked := backoff.RetryAfter(backoff.WithClass(throttled{}, backoff.ClassThrottled), time.Minute)
+		require.ErrorIs(t, policy.Do(ctx, failing(errBoom, asked, errBoom)), backoff.ErrExhausted)
 		require.NoError(t, policy.Do(ctx, failing(nil)), "a success at once is no event")
 		require.NoError(t, policy.Do(ctx, failing(errBoom, nil)))
 		span.End()
@@ -37,7 +37,7 @@ func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 		require.Equal(t, map[string]any{
 			"backoff.operation": "fetch", "backoff.attempt": int64(2), "backoff.max_attempts": int64(3), "http.request.resend_count": int64(2),
 			"error.type": "429", "exception.message": "throttled by https://xxxxx@example.com/?key=xxxxx", "backoff.class": "throttled",
-			"backoff.delay": 4.0, "backoff.wait": 63.0, "backoff.slept": 1.0, "backoff.elapsed": 1.0, "backoff.hint": 60.0,
+			"backoff.delay": 4.0, "backoff.wait": 63.0, "backoff.slept": 1.0, "backoff.elapsed": 1.0, "backoff.retry_after": 60.0,
 			"http.response.header.retry-after": []string{"60"}, "http.response.header.x-amzn-requestid": []string{"7f1c"}, "http.response.header.grpc-status": []string{"8"},
 		}, values(events[1].Attributes))
 		require.Equal(t, "backoff.give_up", events[2].Name)

@@ -1,9 +1,10 @@
-// Package histogram estimates the quantiles of durations, of the recent ones only.
+// Package histogram estimates the quantiles of recent durations.
 //
-// Durations are counted in bins whose bounds grow by 10 %, so a quantile is known
-// to within that, however far the durations are spread, and one that lies far out
-// moves the quantiles below it no more than any other. To forget, it keeps two
-// generations of counts and drops the older when the younger is large and old enough.
+// It counts durations in bins whose bounds grow by 10 %, so that a quantile is
+// known to within 10 % however far the durations are spread. One extreme
+// duration moves the quantiles below it no more than any other. To forget, a
+// histogram keeps two generations of counts, and drops the old one when the
+// young one is large and old enough.
 package histogram
 
 import (
@@ -15,69 +16,76 @@ import (
 const (
 	bins   = 256
 	growth = 1.1
-	least  = time.Microsecond // shorter ones fall into the first bin; the last one begins short of ten hours
+	// Durations below shortest fall into the first bin. The last bin begins at
+	// almost ten hours.
+	shortest = time.Microsecond
 
-	// A generation ends when it has both: enough for a quantile of its own, and the
-	// time that a busy caller would otherwise not give it to be representative.
+	// A generation ends when it has both enough durations for a quantile of its
+	// own, and an age at which it is representative. A busy caller fills it in
+	// much less time.
 	fullCount = 500
 	fullAge   = 30 * time.Second
 )
 
 var logGrowth = math.Log(growth)
 
-// A Histogram counts durations. The zero value is empty and ready; all methods are
-// safe for concurrent use and take no lock. It must not be copied after first use.
-type Histogram struct{ kept atomic.Pointer[generations] }
+// A Histogram counts durations. The zero value is empty and ready for use. All
+// methods are safe for concurrent use and take no lock. A Histogram must not be
+// copied after first use.
+type Histogram struct{ both atomic.Pointer[generations] }
 
-// generations never change which they are, so that they are exchanged at once.
+// generations is a pair that never changes, so that both can be replaced at
+// once. The old one is nil at first.
 type generations struct{ young, old *generation }
 
+// generation is the counts of some time.
 type generation struct {
 	began time.Time
 	count atomic.Uint32
 	bins  [bins]atomic.Uint32
 }
 
-// Add counts d, which was measured at now, and returns how many the younger
-// generation has, d included. A negative d counts as 0.
+// Add counts d, which was measured at now, and returns the number of durations
+// in the young generation, d included. A negative d counts as 0.
 func (h *Histogram) Add(d time.Duration, now time.Time) int {
-	kept := h.kept.Load()
-	if kept == nil {
-		kept = h.turn(nil, now)
+	both := h.both.Load()
+	if both == nil {
+		both = h.replace(nil, now)
 	}
-	young := kept.young
+	young := both.young
 	young.bins[bin(d)].Add(1)
 	n := young.count.Add(1)
 	if n >= fullCount && now.Sub(young.began) >= fullAge {
-		h.turn(kept, now)
+		h.replace(both, now)
 	}
 	return int(n)
 }
 
-// turn begins a generation after those given, unless somebody else just did.
-func (h *Histogram) turn(kept *generations, now time.Time) *generations {
+// replace begins a new young generation, unless another goroutine just did.
+func (h *Histogram) replace(both *generations, now time.Time) *generations {
 	next := &generations{young: &generation{began: now}}
-	if kept != nil {
-		next.old = kept.young
+	if both != nil {
+		next.old = both.young
 	}
-	h.kept.CompareAndSwap(kept, next)
-	return h.kept.Load()
+	h.both.CompareAndSwap(both, next)
+	return h.both.Load()
 }
 
-// Count returns how many durations the quantiles are of.
+// Count returns the number of durations that Quantile takes into account.
 func (h *Histogram) Count() int {
-	kept := h.kept.Load()
+	both := h.both.Load()
 	switch {
-	case kept == nil:
+	case both == nil:
 		return 0
-	case kept.old == nil:
-		return int(kept.young.count.Load())
+	case both.old == nil:
+		return int(both.young.count.Load())
 	}
-	return int(kept.young.count.Load()) + int(kept.old.count.Load())
+	return int(both.young.count.Load()) + int(both.old.count.Load())
 }
 
-// Quantile returns a duration that the share q of those counted does not exceed; 0
-// if nothing was counted. A q outside [0,1] is taken as the nearer end, a NaN as 0.
+// Quantile returns a duration that the share q of the counted durations does
+// not exceed, or 0 if nothing was counted. A q outside [0,1] counts as the
+// nearer end, and NaN as 0.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	counts, total := h.counts()
 	rank := math.Min(math.Max(0, q), 1) * float64(total)
@@ -94,31 +102,33 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// counts returns what both generations hold, as of about now.
+// counts returns the sum of both generations. Counts that are added meanwhile
+// may be missing.
 func (h *Histogram) counts() (sum [bins]uint64, total uint64) {
-	kept := h.kept.Load()
-	if kept == nil {
+	both := h.both.Load()
+	if both == nil {
 		return sum, 0
 	}
 	for i := range sum {
-		sum[i] = uint64(kept.young.bins[i].Load())
-		if kept.old != nil {
-			sum[i] += uint64(kept.old.bins[i].Load())
+		sum[i] = uint64(both.young.bins[i].Load())
+		if both.old != nil {
+			sum[i] += uint64(both.old.bins[i].Load())
 		}
 		total += sum[i]
 	}
 	return sum, total
 }
 
-// bin returns the bin for d.
+// bin returns the number of the bin that d falls into.
 func bin(d time.Duration) int {
-	if d <= least {
+	if d <= shortest {
 		return 0
 	}
-	return min(int(math.Log(float64(d)/float64(least))/logGrowth), bins-1)
+	return min(int(math.Log(float64(d)/float64(shortest))/logGrowth), bins-1)
 }
 
-// edge returns the lower bound of bin i, and for fractions what lies between.
+// edge returns the lower bound of bin i. A fraction gives a duration within the
+// bin.
 func edge(i float64) time.Duration {
-	return time.Duration(math.Round(float64(least) * math.Exp(i*logGrowth)))
+	return time.Duration(math.Round(float64(shortest) * math.Exp(i*logGrowth)))
 }

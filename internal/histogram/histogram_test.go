@@ -22,7 +22,7 @@ func TestZeroValueIsEmpty(t *testing.T) {
 func TestBinsCoverMicrosecondsToHours(t *testing.T) {
 	require.Equal(t, 0, bin(math.MinInt64))
 	require.Equal(t, 0, bin(0))
-	require.Equal(t, 0, bin(least))
+	require.Equal(t, 0, bin(shortest))
 	require.Equal(t, bins-1, bin(11*time.Hour))
 	require.Equal(t, bins-1, bin(math.MaxInt64))
 	require.InDelta(t, 10, edge(bins-1).Hours(), .1)
@@ -32,7 +32,7 @@ func TestBinsCoverMicrosecondsToHours(t *testing.T) {
 	}
 }
 
-// The order statistics are known exactly; a bin is 10 % wide.
+// The exact quantiles are known. A bin is 10 % wide.
 func TestQuantileIsWithinABinOfTheTruth(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, shape := range []struct {
@@ -60,7 +60,8 @@ func TestQuantileIsWithinABinOfTheTruth(t *testing.T) {
 	}
 }
 
-// Interpolation within the bin: the p95 of many is met far closer than to 10 %.
+// The position within the bin is interpolated, so that the p95 of many
+// durations is much closer than 10 %.
 func TestQuantileOfASmoothDistributionIsWithinTwoPercent(t *testing.T) {
 	var h Histogram
 	random := rand.New(rand.NewPCG(3, 4))
@@ -85,7 +86,7 @@ func TestQuantileTakesAnyNumber(t *testing.T) {
 	require.Equal(t, h.Quantile(1), h.Quantile(math.Inf(1)))
 }
 
-// One call in a thousand takes 30 s: the p95 stays where it was.
+// One call in a thousand takes 30 s. The p95 stays where it was.
 func TestOutliersDoNotMoveTheQuantile(t *testing.T) {
 	var clean, dirty Histogram
 	random := rand.New(rand.NewPCG(5, 6))
@@ -141,8 +142,8 @@ func TestTwoGenerationsForgetTheThird(t *testing.T) {
 	require.InEpsilon(t, float64(time.Second), float64(h.Quantile(.01)), .1)
 }
 
-// While generations turn under them, adders lose nothing that Count would miss: each
-// generation holds what was added to it.
+// While other goroutines replace the generations, Count misses nothing that was
+// added: each generation holds its own counts.
 func TestConcurrentAddersAndReaders(t *testing.T) {
 	var h Histogram
 	var wg sync.WaitGroup
@@ -160,7 +161,7 @@ func TestConcurrentAddersAndReaders(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	kept := h.kept.Load()
+	kept := h.both.Load()
 	for _, g := range []*generation{kept.young, kept.old} {
 		sum := uint32(0)
 		for i := range g.bins {
@@ -211,9 +212,9 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// within requires an estimate to be in the bin of the truth, where it has one.
+// within requires an estimate to be in the bin of the true value.
 func within(t *testing.T, truth, got time.Duration) {
 	t.Helper()
-	truth = min(max(truth, least), edge(bins))
+	truth = min(max(truth, shortest), edge(bins))
 	require.InEpsilon(t, float64(truth), float64(got), growth-1+1e-9)
 }

@@ -1,5 +1,5 @@
-// Package registry keeps one value per key, for keys that a stranger may choose: their
-// number is bounded, and those out of use are forgotten.
+// Package registry keeps one value per key. It bounds the number of keys and
+// forgets those that are no longer used, since a stranger may choose the keys.
 package registry
 
 import (
@@ -10,22 +10,26 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// A Registry makes a value for each key at first use. Values live in two generations:
-// who is used moves to the younger one, and when that is full, or Idle old, the elder
-// one is dropped. So a lookup takes neither lock nor clock, a key is forgotten when it
-// was not used for Idle (at the latest, when twice that has passed and a new key
-// comes), and the number of keys is bounded.
+// A Registry makes a value for each key when the key is first used.
+//
+// Values live in two generations. A key that is used moves to the young
+// generation. When the young generation is full, or Idle old, the old
+// generation is dropped and the young one takes its place. So a lookup takes
+// neither a lock nor the time, and the number of keys is bounded. A key that
+// was not used for Idle may be forgotten; after twice Idle it is, when the next
+// new key comes.
 type Registry[V any] struct {
 	New  func(key string) V
-	Keep func(V) bool // whether a value must outlive its generation; nil: none must
-	Max  int          // keys held, besides up to twice as many to be kept
+	Keep func(V) bool // reports whether a value must stay; nil: none must
+	Max  int          // keys held; up to twice as many more for Keep
 	Idle time.Duration
 
 	young atomic.Pointer[sync.Map]
-	mu    sync.Mutex
-	old   *sync.Map
-	count int
-	born  time.Time
+
+	mu      sync.Mutex // guards the fields below
+	old     *sync.Map
+	count   int       // keys that were added to the young generation
+	started time.Time // the young generation
 }
 
 // Get returns the value of key.
@@ -35,13 +39,14 @@ func (r *Registry[V]) Get(key string) V {
 			return v.(V)
 		}
 	}
-	return r.get(key)
+	return r.getSlow(key)
 }
 
-func (r *Registry[V]) get(key string) V {
+// getSlow returns the value of a key that the young generation does not have.
+func (r *Registry[V]) getSlow(key string) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	young := r.turn()
+	young := r.current()
 	if v, ok := young.Load(key); ok {
 		return v.(V)
 	}
@@ -57,34 +62,36 @@ func (r *Registry[V]) get(key string) V {
 	return value
 }
 
-// turn starts a new generation when the young one has had its time.
-func (r *Registry[V]) turn() *sync.Map {
+// current returns the young generation. It starts a new one if the young
+// generation is full or too old.
+func (r *Registry[V]) current() *sync.Map {
 	young, now := r.young.Load(), clock.Now()
-	if young != nil && r.count < max(1, r.Max/2) && now.Sub(r.born) < r.Idle {
+	if young != nil && r.count < max(1, r.Max/2) && now.Sub(r.started) < r.Idle {
 		return young
 	}
 	if young == nil {
 		young = new(sync.Map)
 	}
 	next := new(sync.Map)
-	r.count, r.born = 0, now
+	r.count, r.started = 0, now
 	if r.Keep != nil && r.old != nil {
-		r.rescue(next)
+		r.carryOver(next)
 	}
 	r.old = young
 	r.young.Store(next)
 	return next
 }
 
-// rescue carries the values that must be kept over from the generation about to go: up
-// to Max of them, for their number may be a stranger's doing, too. They do not count as
-// used, or many of them would make every new key a new generation.
-func (r *Registry[V]) rescue(next *sync.Map) {
-	kept := 0
+// carryOver copies the values that Keep wants from the old generation, which is
+// about to be dropped, to the next one. It copies at most Max of them, since a
+// stranger may have made them, too. They do not count as used: otherwise many
+// of them would fill the next generation at once.
+func (r *Registry[V]) carryOver(next *sync.Map) {
+	copied := 0
 	for key, v := range r.old.Range {
-		if kept < r.Max && r.Keep(v.(V)) {
+		if copied < r.Max && r.Keep(v.(V)) {
 			next.Store(key, v)
-			kept++
+			copied++
 		}
 	}
 }

@@ -6,38 +6,42 @@ import (
 	"sync/atomic"
 )
 
-// A Counter is a number that many processors add to at once. It is one word until two
-// of them meet there, and then a cache line for each: a word of one's own costs a third
-// of what it costs to find out which one that is, and a shared one that is fought over
-// costs more than both. The zero value is ready; it must not be copied.
+// A Counter is a number that many processors add to at the same time. It is a
+// single word until two processors meet there. After that it is one cell per
+// processor, each in a cache line of its own. Finding the right cell costs three
+// times as much as adding to it, and fighting over one word costs more than
+// both. The zero value is ready for use. A Counter must not be copied.
 type Counter struct {
-	alone atomic.Uint64 // and whether it is alone no more
+	word  atomic.Uint64 // the count until the split, and the bit split
 	cells atomic.Pointer[[]cell]
 }
 
+// cell is the count of one processor.
 type cell struct {
 	n atomic.Uint64
 	_ [56]byte // to the end of the cache line
 }
 
-// split is the bit of a Counter's one word that says to leave it alone.
+// split is the bit of a Counter's word that is set once there are cells.
 const split = 1 << 63
 
-// Add counts one. It takes no lock, and allocates once, when it is first contended.
+// Add counts one. It takes no lock. It allocates once, when two processors meet
+// for the first time.
 func (c *Counter) Add() {
 	if !c.TryAdd() {
-		c.local()
+		c.addToCell()
 	}
 }
 
-// TryAdd counts one if there is nobody else, and reports whether it did. Where it did
-// not, Add does. It is the part of Add that is small enough to be inlined.
+// TryAdd counts one if no other processor counts at the same time, and reports
+// whether it did. If it did not, the caller calls Add. TryAdd is the part of
+// Add that is small enough to be inlined.
 func (c *Counter) TryAdd() bool {
-	n := c.alone.Load()
-	return n < split && c.alone.CompareAndSwap(n, n+1)
+	n := c.word.Load()
+	return n < split && c.word.CompareAndSwap(n, n+1)
 }
 
-// Split makes the cells, as it happens by itself when two processors meet.
+// Split makes the cells. Add does this itself when two processors meet.
 func (c *Counter) Split() *[]cell {
 	size := 1
 	for size < runtime.GOMAXPROCS(0) {
@@ -45,12 +49,12 @@ func (c *Counter) Split() *[]cell {
 	}
 	cells := make([]cell, size)
 	c.cells.CompareAndSwap(nil, &cells)
-	c.alone.Or(split)
+	c.word.Or(split)
 	return c.cells.Load()
 }
 
-// local counts one in the cell of the processor it runs on.
-func (c *Counter) local() {
+// addToCell counts one in the cell of the processor that runs it.
+func (c *Counter) addToCell() {
 	cells := c.cells.Load()
 	if cells == nil {
 		cells = c.Split()
@@ -60,12 +64,12 @@ func (c *Counter) local() {
 	places.Put(p)
 }
 
-// Total returns how many were counted so far. Of two calls one after the other, the
-// later is never smaller, and at some moment during the call it was exact: the sum of
-// what is read lies between the sums at its beginning and at its end, and on the way
-// from one to the other the number takes every value.
+// Total returns the count so far. Of two calls, one after the other, the later
+// one never returns less. Its result was exact at some moment during the call:
+// it lies between the counts at the beginning and at the end, and the count
+// takes every value in between.
 func (c *Counter) Total() uint64 {
-	sum := c.alone.Load() &^ split
+	sum := c.word.Load() &^ split
 	if cells := c.cells.Load(); cells != nil {
 		for i := range *cells {
 			sum += (*cells)[i].n.Load()
@@ -74,9 +78,9 @@ func (c *Counter) Total() uint64 {
 	return sum
 }
 
-// A place stands for a processor. A sync.Pool keeps what was put back where it was put,
-// so a goroutine gets the place of the processor it runs on; that it sometimes gets
-// another costs time, not correctness.
+// place stands for a processor. A sync.Pool returns what was put back on the
+// same processor, so a goroutine gets the place of the processor it runs on. If
+// it gets another one, that costs time, but the count stays right.
 type place struct{ number int }
 
 var (

@@ -31,14 +31,14 @@ func TestCounterKeepsCountWhenItSplits(t *testing.T) {
 	}
 	require.Nil(t, c.cells.Load(), "one word as long as nobody else is there")
 
-	c.local() // as after a compare-and-swap that failed
+	c.addToCell() // as after a compare-and-swap that failed
 	require.EqualValues(t, 11, c.Total())
 	require.GreaterOrEqual(t, len(*c.cells.Load()), runtime.GOMAXPROCS(0))
 
 	c.Split() // two at once
 	c.Add()
 	require.EqualValues(t, 12, c.Total())
-	require.EqualValues(t, 10, c.alone.Load()&^split, "left alone from then on")
+	require.EqualValues(t, 10, c.word.Load()&^split, "left alone from then on")
 }
 
 func TestCounterNeverRunsBackwards(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// takeAll takes what is left at that time.
+// takeAll takes all grants that are left at that time.
 func takeAll(g *Grants, place int, now time.Time) (taken []Grant) {
 	for {
 		one, ok := g.Take(place, now)
@@ -89,11 +89,11 @@ func TestGrantIsDoneOnceAndGivenBackWhereItWasCounted(t *testing.T) {
 	require.Zero(t, g.Most(Bad))
 }
 
-// TestGrantsAreKnownForAWhile compares with a list of those that are done, over the place
-// where the numbers begin again.
+// TestGrantsAreKnownForAWhile compares with a list of the grants that are done,
+// beyond the point where the numbers begin again.
 func TestGrantsAreKnownForAWhile(t *testing.T) {
 	var g Grants
-	g.alone.word.Store(1<<31 - 3000)
+	g.single.word.Store(1<<31 - 3000)
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []Grant
 	done := map[Grant]bool{}
@@ -120,7 +120,8 @@ func TestGrantsAreKnownForAWhile(t *testing.T) {
 	require.Greater(t, len(all), 5000, "beyond the end of the numbers")
 }
 
-// Whoever finds none looks for more; all that were given are taken, or are left at the end.
+// A goroutine that finds no grant asks for more. All grants that were given are
+// taken, or are left at the end.
 func TestGrantsAreNotOverdrawnByMany(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		var g Grants

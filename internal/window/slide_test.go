@@ -53,7 +53,7 @@ func TestSlideCountsWhatTheCurrentBucketGains(t *testing.T) {
 
 func TestSlideTellsHowManySuccessesMayBeOfLate(t *testing.T) {
 	var s Slide
-	s.Advance(time.Hour, span, 1000) // of an hour, or of its last second
+	s.Advance(time.Hour, span, 1000) // from the whole hour, or from its last second
 	require.Less(t, s.Least(Good), uint64(10))
 	require.EqualValues(t, 1000, s.Fresh())
 	s.Advance(time.Hour+time.Second, span, 1100)
@@ -112,7 +112,7 @@ func TestSlideAgreesWithAList(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		var s Slide
-		var events [kinds][]int64 // their buckets
+		var events [kinds][]int64 // the bucket of each
 		var now time.Duration
 		total := uint64(0)
 		for range 200 {

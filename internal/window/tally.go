@@ -1,5 +1,6 @@
-// Package window counts what happened lately: successes without a lock or a clock,
-// because they are nearly all there is to count, and the rest exactly.
+// Package window counts what happened lately: successes without a lock or a
+// look at the clock, because nearly all events are successes, and all others
+// exactly.
 package window
 
 import (
@@ -9,33 +10,33 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// A Tally is a [Counter] that knows when it began. The zero value is ready; it must not
-// be copied.
+// A Tally is a [Counter] that knows when its first count was made. The zero
+// value is ready for use. A Tally must not be copied.
 type Tally struct {
 	counter Counter
 	born    atomic.Pointer[time.Time]
 }
 
-// Add counts one. It takes no lock, and allocates only at first use and when it is
-// first contended.
+// Add counts one. It takes no lock. It allocates at first use, and when two
+// processors meet for the first time.
 func (t *Tally) Add() {
 	switch {
 	case t.TryAdd():
-	case t.counter.alone.Load() == 0:
+	case t.counter.word.Load() == 0:
 		t.begin()
 		t.counter.Add()
 	default:
-		t.counter.local()
+		t.counter.addToCell()
 	}
 }
 
-// TryAdd is Counter.TryAdd. The first one it leaves to Add.
+// TryAdd is Counter.TryAdd, but leaves the first count to Add.
 func (t *Tally) TryAdd() bool {
-	n := t.counter.alone.Load()
-	return n-1 < split-1 && t.counter.alone.CompareAndSwap(n, n+1)
+	n := t.counter.word.Load()
+	return n-1 < split-1 && t.counter.word.CompareAndSwap(n, n+1)
 }
 
-// begin is called before there is a count.
+// begin notes the time. It is called before the first count.
 func (t *Tally) begin() {
 	if t.born.Load() == nil {
 		now := clock.Now()
@@ -43,8 +44,8 @@ func (t *Tally) begin() {
 	}
 }
 
-// Born returns when the first count was made, the only one for which the clock is read;
-// zero if there was none.
+// Born returns when the first count was made, or the zero time if there was
+// none. It is the only count for which the clock is read.
 func (t *Tally) Born() time.Time {
 	if born := t.born.Load(); born != nil {
 		return *born
@@ -52,6 +53,6 @@ func (t *Tally) Born() time.Time {
 	return time.Time{}
 }
 
-// Total returns how many were counted so far. Of two calls one after the other, the
-// later is never smaller.
+// Total returns the count so far. Of two calls, one after the other, the later
+// one never returns less.
 func (t *Tally) Total() uint64 { return t.counter.Total() }
