@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/problem"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
 // defaultRest is what DoNotRetry tells those who know no other word than Retry-After:
@@ -28,7 +30,7 @@ func DoNotRetry(w http.ResponseWriter) { forbid(w.Header()) }
 
 func forbid(header http.Header) {
 	if header.Get(headerRetryAfter) == "" {
-		header.Set(headerRetryAfter, seconds(defaultRest))
+		header.Set(headerRetryAfter, retryafter.Format(defaultRest))
 	}
 	header.Set(headerPushback, "-1")
 	header.Set(headerEnvoyLoad, "true")
@@ -61,12 +63,12 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	status, final := outward(r, err)
 	if wait := hintOf(err); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
-		w.Header().Set(headerRetryAfter, seconds(wait))
+		w.Header().Set(headerRetryAfter, retryafter.Format(wait))
 	}
 	if final {
 		DoNotRetry(w)
 	}
-	writeProblem(w, problem{Title: http.StatusText(status), Status: status})
+	problem.Write(w, problem.Details{Title: http.StatusText(status), Status: status})
 }
 
 // outward returns the status for err, and whether its caller must not retry.

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
-
-// maxAWSHint is how much of x-amz-retry-after counts: with the tenth that the library
-// spreads a hint by, 5 s.
-const maxAWSHint = 5 * time.Second * 10 / 11
 
 // RetryAfter returns how long a server asks to be left alone: the longest valid one of
 // Retry-After, in seconds or any form of HTTP-date, and retry-after-ms and
@@ -30,34 +28,14 @@ const maxAWSHint = 5 * time.Second * 10 / 11
 // depending on who sends it. See [Transport.RateLimits].
 //
 // Source: RFC 9110, 10.2.3.
-func RetryAfter(resp *http.Response) (time.Duration, bool) { return hintIn(resp.Header) }
-
-func hintIn(h http.Header) (longest time.Duration, found bool) {
-	for _, name := range [...]string{headerRetryAfter, headerRetryMS, headerAzureRetryMS, headerAWSRetryMS} {
-		for _, value := range h[name] {
-			if d, ok := parseHint(name, value); ok {
-				longest, found = max(longest, d), true
-			}
-		}
-	}
-	return longest, found
-}
-
-func parseHint(name, value string) (time.Duration, bool) {
-	switch name {
-	case headerRetryAfter:
-		return backoff.ParseRetryAfter(value, time.Now())
-	case headerAWSRetryMS:
-		d, ok := backoff.ParseRetryAfterMS(value)
-		return min(d, maxAWSHint), ok
-	}
-	return backoff.ParseRetryAfterMS(value)
+func RetryAfter(resp *http.Response) (time.Duration, bool) {
+	return retryafter.From(resp.Header, time.Now())
 }
 
 // advised returns err, in whose tree e is, with what the header says of retrying, and
 // what the vendor's rate limits say.
 func (e *StatusError) advised(err error, limits []RateLimit) error {
-	wait, hinted := hintIn(e.Header)
+	wait, hinted := retryafter.From(e.Header, time.Now())
 	if reset, exhausted := exhaustion(e.Header, limits); exhausted {
 		if e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests {
 			e.class = backoff.ClassThrottled
@@ -79,7 +57,7 @@ func (e *StatusError) advised(err error, limits []RateLimit) error {
 // obeyed above any classifier: "no" is the server's own way to shed load, and "yes" is
 // sent by servers that know better than their status, as Stripe does.
 func signalled(err error, e *StatusError) error {
-	if pushback, ok := backoff.ParsePushback(e.Header[headerPushback]...); ok {
+	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok {
 		return backoff.Pushback(err, pushback)
 	}
 	switch verdict(e.Header) {
@@ -126,3 +104,27 @@ func verdict(h http.Header) advice {
 	}
 	return said
 }
+
+// StatusClass returns the class of an HTTP status. 408, 425 and 5xx are
+// [backoff.ClassRetryable], except 501, 505, 506, 507, 508, 510 and 511; 429 is
+// [backoff.ClassThrottled]; the other 4xx and 5xx are [backoff.ClassPermanent]. All
+// other numbers are [backoff.ClassUnknown].
+//
+// Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
+// strategy.
+func StatusClass(code int) backoff.Class { return backoff.Class(evidence.Status(code)) }
+
+// ParseRetryAfter reads the value of a Retry-After header (RFC 9110, 10.2.3): whole
+// seconds, or a date in any of the three forms of HTTP, which is compared with now. A
+// date in the past is 0. Seconds beyond the range of a duration saturate.
+//
+// ParseRetryAfter returns false for everything else, which a client ignores: signs,
+// fractions, digits that are not ASCII, a zone other than GMT.
+func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
+	return retryafter.Parse(value, now)
+}
+
+// ParseRetryAfterMS reads a number of milliseconds, as in the headers retry-after-ms
+// (OpenAI, Azure), x-ms-retry-after-ms (Azure) and x-amz-retry-after (AWS). Large
+// values saturate. ParseRetryAfterMS returns false for everything but ASCII digits.
+func ParseRetryAfterMS(value string) (time.Duration, bool) { return retryafter.ParseMS(value) }
