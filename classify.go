@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	codes "github.com/gobackoff/backoff/internal/evidence"
 )
 
 // A Class is what the library needs to know of a failure. The classes are ordered:
@@ -132,7 +134,7 @@ func (m *marked) Unwrap() error { return m.err }
 //   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE 53.
 //   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken pipes,
 //     io.ErrUnexpectedEOF and an io.EOF inside a *url.Error, net.ErrClosed, the
-//     statuses of [StatusClass], SQLSTATE 40001, 40P01, 55P03, 57P0x and 08,
+//     statuses 408, 425 and most 5xx, SQLSTATE 40001, 40P01, 55P03, 57P0x and 08,
 //     MongoDB's labels for errors that may be retried, SafeToRetry() true.
 //   - Unsent: refused connections, no route.
 //
@@ -392,10 +394,10 @@ func codeReport(err error) evidence {
 		found = found.or(evidence{awsCodes[e.ErrorCode()], specific}.unlessUnknown())
 	}
 	if e, ok := err.(speaker6); ok { // 0 where no answer came
-		found = found.or(evidence{StatusClass(e.HTTPStatusCode()), circumstantial}.unlessUnknown())
+		found = found.or(statusEvidence(e.HTTPStatusCode()))
 	}
 	if e, ok := err.(speaker7); ok { // -1 where the answer was not HTTP
-		found = found.or(evidence{StatusClass(e.HTTPCode()), circumstantial}.unlessUnknown())
+		found = found.or(statusEvidence(e.HTTPCode()))
 	}
 	if e, ok := err.(speaker8); ok {
 		if e.HasErrorLabel("TransientTransactionError") || e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("RetryableError") {
@@ -465,26 +467,10 @@ func isType(err error, pkg, name string) bool {
 	return t.Name() == name && t.PkgPath() == pkg
 }
 
-// StatusClass sorts an HTTP status. Retryable: 408, 425 and 5xx but for 501, 505,
-// 506, 507, 508, 510 and 511; throttled: 429; permanent: the other 4xx and 5xx. It
-// knows nothing of other numbers. Source: RFC 9110 and RFC 8470; Google Cloud
-// IoT Core and Cloud Storage, retry strategy.
-func StatusClass(code int) Class {
-	switch code {
-	case 408, 425:
-		return ClassRetryable
-	case 429:
-		return ClassThrottled
-	case 501, 505, 506, 507, 508, 510, 511:
-		return ClassPermanent
-	}
-	switch {
-	case code >= 400 && code < 500:
-		return ClassPermanent
-	case code >= 500 && code < 600:
-		return ClassRetryable
-	}
-	return ClassUnknown
+// statusEvidence tells what an HTTP status means. It knows nothing of those that are
+// no failure.
+func statusEvidence(code int) evidence {
+	return evidence{Class(codes.Status(code)), circumstantial}.unlessUnknown()
 }
 
 // stateEvidence sorts a SQLSTATE. Class 08 may have reached the server, so it is
