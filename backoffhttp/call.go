@@ -59,13 +59,18 @@ func (c *call) run(ctx context.Context) error {
 func (c *call) runPlain(ctx context.Context) error {
 	c.number = 1
 	resp, err := c.base.RoundTrip(c.req)
-	if err == nil && resp != nil && resp.Body != nil && resp.StatusCode < 400 {
-		c.resp = resp
-		if b := c.guards.policy.Budget; b != nil {
-			b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
-		}
-		return nil
+	if err != nil || resp == nil || resp.Body == nil || resp.StatusCode >= 400 {
+		return c.runFailed(ctx, resp, err)
 	}
+	c.resp = resp
+	if b := c.guards.policy.Budget; b != nil {
+		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+	}
+	return nil
+}
+
+// runFailed continues a plain call whose first attempt has failed.
+func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) error {
 	err = c.receive(resp, err)
 	if refused := c.read(); refused != nil {
 		return refused
