@@ -112,7 +112,6 @@ func TestThePartsOfAPolicyAllocateNothing(t *testing.T) {
 	requireAllocs(t, 0, "Decide", func() { policy.Decide(3, errBoom) })
 	requireAllocs(t, 0, "Retryable", func() { policy.Retryable(errBoom) })
 	requireAllocs(t, 0, "Validate", func() { _ = policy.Validate() })
-	requireAllocs(t, 0, "ParseRetryAfter", func() { backoff.ParseRetryAfter("120", noon) })
 }
 
 // The doc comment of DoValue: with the types of this package it costs what their Do

@@ -315,6 +315,3 @@ func (v *verdict) descend(err error, overruled bool) {
 		}
 	}
 }
-
-// StatusClass sorts an HTTP status.
-func StatusClass(code int) Class { return Class(evidence.Status(code)) }

@@ -260,7 +260,7 @@ func TestDefaultClassifierKnowsSQLStates(t *testing.T) {
 }
 
 // Contract rows 5, 31 and 101.
-func TestStatusClass(t *testing.T) {
+func TestStatusesAreClassified(t *testing.T) {
 	want := map[int]backoff.Class{408: backoff.ClassRetryable, 425: backoff.ClassRetryable, 429: backoff.ClassThrottled}
 	for code := 500; code < 600; code++ {
 		want[code] = backoff.ClassRetryable
@@ -274,7 +274,7 @@ func TestStatusClass(t *testing.T) {
 		}
 	}
 	for code := -1; code < 1000; code++ {
-		require.Equal(t, want[code], backoff.StatusClass(code), "%d", code) // others: unknown
+		require.Equal(t, want[code], backoff.DefaultClassifier(httpStatus{code, nil}), "%d", code) // others: unknown
 	}
 }
 

@@ -327,10 +327,7 @@ func ExampleClass() {
 	err := fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
 	class := backoff.DefaultClassifier(err)
 	fmt.Println(class, class.Retryable())
-	fmt.Println(backoff.StatusClass(429), backoff.StatusClass(404))
-	// Output:
-	// retryable true
-	// throttled permanent
+	// Output: retryable true
 }
 
 // What a classifier has no opinion on is left to the default one.
@@ -433,32 +430,13 @@ func ExampleRetryAfterOf() {
 // gRPC's form of a hint is exact, and may forbid the retry.
 func ExamplePushback() {
 	policy := backoff.Policy{}
-	for _, header := range []string{"250", "-1"} {
+	for _, pushback := range []time.Duration{250 * time.Millisecond, -1} {
 		err := errors.New("unavailable")
-		if d, ok := backoff.ParsePushback(header); ok {
-			err = backoff.Pushback(err, d)
-		}
-		fmt.Println(policy.Decide(1, err))
+		fmt.Println(policy.Decide(1, backoff.Pushback(err, pushback)))
 	}
 	// Output:
 	// 250ms true
 	// 0s false
-}
-
-func ExampleParseRetryAfter() {
-	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	fmt.Println(backoff.ParseRetryAfter("120", now))
-	fmt.Println(backoff.ParseRetryAfter("Sun, 01 Mar 2026 12:00:30 GMT", now))
-	fmt.Println(backoff.ParseRetryAfter("soon", now))
-	// Output:
-	// 2m0s true
-	// 30s true
-	// 0s false
-}
-
-func ExampleParseRetryAfterMS() {
-	fmt.Println(backoff.ParseRetryAfterMS("1500"))
-	// Output: 1.5s true
 }
 
 // readOnly allows what its context says is a read.

@@ -2,9 +2,6 @@ package backoff_test
 
 import (
 	"math"
-	"math/big"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -84,64 +81,6 @@ func FuzzJitters(f *testing.F) {
 			if equal := backoff.EqualJitter(time.Duration(delay), 0, u); equal < time.Duration(delay)/2 || equal > time.Duration(delay) {
 				t.Errorf("EqualJitter(%d, %v) = %d", delay, u, equal)
 			}
-		}
-	})
-}
-
-// Digits are read as arithmetic reads them, and dates as net/http does, but for the
-// two points in which it departs from the RFC: zones and two-digit years.
-func FuzzParseRetryAfter(f *testing.F) {
-	for _, value := range []string{
-		"", "0", "120", " 120\t", "+5", "-0", "1.5", "٠", "9223372036", "9223372037", "9223372036854775808", "1" + strings.Repeat("0", 30),
-		"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
-		"Sun, 06 Nov 1994 08:49:37 PST", "Tue, 29 Feb 2028 00:00:00 GMT", "Thursday, 29-Feb-24 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT",
-	} {
-		f.Add(value)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		got, ok := backoff.ParseRetryAfter(value, noon)
-		if got < 0 || !ok && got != 0 {
-			t.Fatalf("ParseRetryAfter(%q) = %v, %v", value, got, ok)
-		}
-		trimmed := strings.Trim(value, " \t")
-		if trimmed != "" && strings.Trim(trimmed, "0123456789") == "" {
-			exact, _ := new(big.Int).SetString(trimmed, 10)
-			exact.Mul(exact, big.NewInt(int64(time.Second)))
-			if want := atMost(exact, forever); !ok || got != want {
-				t.Fatalf("ParseRetryAfter(%q) = %v, %v, want %v", value, got, ok, want)
-			}
-			return
-		}
-		date, err := http.ParseTime(trimmed)
-		if ok && err != nil {
-			t.Fatalf("ParseRetryAfter(%q) = %v, not a date: %v", value, got, err)
-		}
-		if twoDigits := strings.Contains(trimmed, "-"); err == nil && !twoDigits && (!ok || got != max(0, date.Sub(noon))) {
-			t.Fatalf("ParseRetryAfter(%q) = %v, %v, want %v", value, got, ok, date.Sub(noon))
-		}
-		if ok && strings.Contains(trimmed, "-") && got > noon.AddDate(50, 0, 1).Sub(noon) {
-			t.Fatalf("ParseRetryAfter(%q) = %v, more than 50 years ahead", value, got)
-		}
-	})
-}
-
-// A pushback is a count of milliseconds, or it is a no.
-func FuzzParsePushback(f *testing.F) {
-	for _, value := range []string{"", "0", "25", "-1", " 25", "2147483648", "9223372036855", "1e3", "٠"} {
-		f.Add(value)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		got, given := backoff.ParsePushback(value)
-		digits := value != "" && strings.Trim(value, "0123456789") == ""
-		if !given || (got >= 0) != digits || !digits && got != -1 {
-			t.Fatalf("ParsePushback(%q) = %v, %v", value, got, given)
-		}
-		if twice, given := backoff.ParsePushback(value, value); !given || twice != -1 {
-			t.Fatalf("two values: %v, %v", twice, given)
-		}
-		ms, ok := backoff.ParseRetryAfterMS(value)
-		if digits && (!ok || ms != got) {
-			t.Fatalf("ParseRetryAfterMS(%q) = %v, %v, want %v", value, ms, ok, got)
 		}
 	})
 }

@@ -111,3 +111,9 @@ func TestWriteErrorIsAnErrorHandler(t *testing.T) {
 	proxy.ErrorHandler = backoffhttp.WriteError
 	require.Equal(t, http.StatusServiceUnavailable, request{}.to(proxy).Code)
 }
+
+// statusError is an error of another client, with a status.
+type statusError int
+
+func (e statusError) Error() string       { return "refused for secret reasons" }
+func (e statusError) HTTPStatusCode() int { return int(e) }

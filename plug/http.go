@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
 // HTTPRetry is a policy in the shapes that
@@ -179,6 +180,6 @@ func hintOf(resp *http.Response) time.Duration {
 	if resp == nil {
 		return 0
 	}
-	d, _ := hint(resp.Header)
+	d, _ := retryafter.From(resp.Header, time.Now())
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
 // What an adapter without a usable policy refuses its calls with.
@@ -153,37 +154,10 @@ func failure(resp *http.Response) error {
 	return hinted(&responseError{resp}, resp.Header)
 }
 
-// maxAWSHint is how much of x-amz-retry-after counts: with the tenth by which
-// the library spreads a hint, 5 s.
-const maxAWSHint = 5 * time.Second * 10 / 11
-
-// hinted marks err with the hint in a header.
+// hinted marks err with how long the server asks to wait.
 func hinted(err error, h http.Header) error {
-	if d, ok := hint(h); ok {
+	if d, ok := retryafter.From(h, time.Now()); ok {
 		return backoff.RetryAfter(err, d)
 	}
 	return err
-}
-
-// hint returns the longest valid hint in a header.
-func hint(h http.Header) (longest time.Duration, found bool) {
-	for _, name := range [...]string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
-		for _, value := range h[name] {
-			if d, ok := parseHint(name, value); ok {
-				longest, found = max(longest, d), true
-			}
-		}
-	}
-	return longest, found
-}
-
-func parseHint(name, value string) (time.Duration, bool) {
-	switch name {
-	case "Retry-After":
-		return backoff.ParseRetryAfter(value, time.Now())
-	case "X-Amz-Retry-After":
-		d, ok := backoff.ParseRetryAfterMS(value)
-		return min(d, maxAWSHint), ok
-	}
-	return backoff.ParseRetryAfterMS(value)
 }

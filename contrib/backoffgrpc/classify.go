@@ -99,7 +99,7 @@ func failed(ctx context.Context, err error, trailer metadata.MD, unsent bool) er
 	if status.Code(err) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
 	}
-	if d, ok := backoff.ParsePushback(trailer.Get(pushbackKey)...); ok {
+	if d, ok := parsePushback(trailer.Get(pushbackKey)); ok {
 		f.pushed = d >= 0
 		return pushed(f, d)
 	}

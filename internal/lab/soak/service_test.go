@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/idempotency"
 )
 
 // service carries calls out, and writes down which. It fails now and then itself, and says so in
@@ -35,8 +36,8 @@ func startService(calls int) (*service, error) {
 		return nil, err
 	}
 	s := &service{addr: l.Addr().String(), done: newLedger(calls), twice: newLedger(calls)}
-	store := &backoffhttp.MemoryStore{MaxRecords: records, Keep: time.Nanosecond}
-	once := backoffhttp.Dedup(backoffhttp.SingleTenant, backoffhttp.DedupOptions{Store: store})
+	store := &idempotency.MemoryStore{MaxRecords: records, Keep: time.Nanosecond}
+	once := idempotency.Middleware(idempotency.SingleTenant, idempotency.Options{Store: store})
 	fill(once)
 	mux := http.NewServeMux()
 	mux.Handle(keyed.path(), once(http.HandlerFunc(s.carryOut)))

@@ -56,8 +56,8 @@ func get(ctx context.Context, url string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if d, ok := backoff.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
-		err = backoff.RetryAfter(http.ErrServerClosed, d)
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		err = backoff.RetryAfter(http.ErrServerClosed, time.Second)
 	}
 	resp.Body.Close()
 	return resp.StatusCode, err

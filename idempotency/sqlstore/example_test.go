@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/backoffhttp/sqlstore"
+	"github.com/gobackoff/backoff/idempotency"
+	"github.com/gobackoff/backoff/idempotency/sqlstore"
 )
 
 func account(r *http.Request) (string, error) { return r.Header.Get("X-Account"), nil }
@@ -21,9 +22,9 @@ func Example() {
 		if err != nil {
 			return nil, err
 		}
-		keyed := backoffhttp.Dedup(account, backoffhttp.DedupOptions{Store: store})
+		keyed := idempotency.Middleware(account, idempotency.Options{Store: store})
 		return keyed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			response := backoffhttp.Record{Status: http.StatusCreated, Body: []byte("charged\n")}
+			response := idempotency.Record{Status: http.StatusCreated, Body: []byte("charged\n")}
 			if err := charge(r.Context(), db, store, response); err != nil {
 				backoffhttp.WriteError(w, r, err)
 				return
@@ -35,7 +36,7 @@ func Example() {
 	// Output:
 }
 
-func charge(ctx context.Context, db *sql.DB, store *sqlstore.Store, response backoffhttp.Record) error {
+func charge(ctx context.Context, db *sql.DB, store *sqlstore.Store, response idempotency.Record) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package storetest tests implementations of backoffhttp.Store.
+// Package storetest tests implementations of idempotency.Store.
 package storetest
 
 import (
@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/idempotency"
 )
 
-// Run tests that stores keep what backoffhttp.Store promises, each promise in a subtest
+// Run tests that stores keep what idempotency.Store promises, each promise in a subtest
 // with a store of its own that open returns. The stores may share a database: the keys
 // differ. It takes some tenths of a second.
-func Run(t *testing.T, open func(t *testing.T) backoffhttp.Store) {
+func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 	for name, test := range map[string]func(*kit){
 		"an unknown key is claimed":                (*kit).unknown,
 		"a key in flight is claimed once":          (*kit).inFlight,
@@ -48,7 +48,7 @@ const (
 
 type kit struct {
 	*testing.T
-	store backoffhttp.Store
+	store idempotency.Store
 	salt  string
 }
 
@@ -58,22 +58,22 @@ func (k *kit) hash(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (k *kit) begin(key string, lease time.Duration) backoffhttp.Entry {
+func (k *kit) begin(key string, lease time.Duration) idempotency.Entry {
 	k.Helper()
 	entry, err := k.store.Begin(context.Background(), key, k.hash("request"), lease)
 	k.check(err)
 	return entry
 }
 
-func (k *kit) claim(key string, lease time.Duration) backoffhttp.Claim {
+func (k *kit) claim(key string, lease time.Duration) idempotency.Claim {
 	k.Helper()
 	entry := k.begin(key, lease)
-	k.want(entry.State, backoffhttp.EntryClaimed)
+	k.want(entry.State, idempotency.EntryClaimed)
 	k.want(entry.Claim.Key, key)
 	return entry.Claim
 }
 
-func (k *kit) finish(c backoffhttp.Claim, r backoffhttp.Record) {
+func (k *kit) finish(c idempotency.Claim, r idempotency.Record) {
 	k.Helper()
 	k.check(k.store.Finish(context.Background(), c, r))
 }
@@ -93,16 +93,16 @@ func (k *kit) want(got, want any) {
 }
 
 // expired waits until the lease of a claim has ended, and claims anew.
-func (k *kit) expired(key string) backoffhttp.Claim {
+func (k *kit) expired(key string) idempotency.Claim {
 	k.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(short / 5) {
-		if entry := k.begin(key, long); entry.State != backoffhttp.EntryInFlight {
-			k.want(entry.State, backoffhttp.EntryClaimed)
+		if entry := k.begin(key, long); entry.State != idempotency.EntryInFlight {
+			k.want(entry.State, idempotency.EntryClaimed)
 			return entry.Claim
 		}
 	}
 	k.Fatal("the lease does not end")
-	return backoffhttp.Claim{}
+	return idempotency.Claim{}
 }
 
 func (k *kit) unknown() {
@@ -118,19 +118,19 @@ func (k *kit) inFlight() {
 	k.claim(key, long)
 	for range 3 {
 		entry := k.begin(key, long)
-		k.want(entry.State, backoffhttp.EntryInFlight)
+		k.want(entry.State, idempotency.EntryInFlight)
 		if entry.Left <= 0 || entry.Left > long {
 			k.Fatalf("%v of the lease are left, of %v", entry.Left, long)
 		}
 	}
 }
 
-func record() backoffhttp.Record {
+func record() idempotency.Record {
 	body := make([]byte, 3000)
 	for i := range body {
 		body[i] = byte(i)
 	}
-	return backoffhttp.Record{
+	return idempotency.Record{
 		Status: http.StatusCreated,
 		Header: http.Header{"Location": {"/charges/1"}, "Set-Cookie": {"a=1", "b=\"ü\xfc\""}},
 		Body:   body,
@@ -138,7 +138,7 @@ func record() backoffhttp.Record {
 }
 
 func (k *kit) done() {
-	for name, r := range map[string]backoffhttp.Record{
+	for name, r := range map[string]idempotency.Record{
 		"full":  record(),
 		"empty": {Status: http.StatusNoContent},
 	} {
@@ -146,14 +146,14 @@ func (k *kit) done() {
 		k.finish(k.claim(key, long), r)
 		for range 2 {
 			entry := k.begin(key, long)
-			k.want(entry.State, backoffhttp.EntryDone)
+			k.want(entry.State, idempotency.EntryDone)
 			k.same(entry.Record, r)
 		}
 	}
 }
 
 // same compares records, of which nil and empty parts are the same.
-func (k *kit) same(got, want backoffhttp.Record) {
+func (k *kit) same(got, want idempotency.Record) {
 	k.Helper()
 	k.want(got.Status, want.Status)
 	k.want(got.Omitted, want.Omitted)
@@ -166,26 +166,26 @@ func (k *kit) same(got, want backoffhttp.Record) {
 
 func (k *kit) omitted() {
 	key := k.hash("key")
-	r := backoffhttp.Record{Status: http.StatusCreated, Header: http.Header{"Location": {"/1"}}, Omitted: true}
+	r := idempotency.Record{Status: http.StatusCreated, Header: http.Header{"Location": {"/1"}}, Omitted: true}
 	k.finish(k.claim(key, long), r)
 	entry := k.begin(key, long)
-	k.want(entry.State, backoffhttp.EntryDone)
+	k.want(entry.State, idempotency.EntryDone)
 	k.same(entry.Record, r)
 }
 
 func (k *kit) mismatch() {
 	key, ctx := k.hash("key"), context.Background()
-	other := func() backoffhttp.EntryState {
+	other := func() idempotency.EntryState {
 		entry, err := k.store.Begin(ctx, key, k.hash("another request"), long)
 		k.check(err)
 		return entry.State
 	}
 	first := k.claim(key, long)
-	k.want(other(), backoffhttp.EntryMismatch) // in flight
+	k.want(other(), idempotency.EntryMismatch) // in flight
 	k.check(k.store.Release(ctx, first))
-	k.want(other(), backoffhttp.EntryMismatch) // released
+	k.want(other(), idempotency.EntryMismatch) // released
 	k.finish(k.claim(key, long), record())
-	k.want(other(), backoffhttp.EntryMismatch) // done
+	k.want(other(), idempotency.EntryMismatch) // done
 }
 
 func (k *kit) leaseEnds() {
@@ -196,24 +196,24 @@ func (k *kit) leaseEnds() {
 	if first.Token == second.Token {
 		k.Fatal("two claims have one token")
 	}
-	k.want(k.begin(key, long).State, backoffhttp.EntryInFlight)
+	k.want(k.begin(key, long).State, idempotency.EntryInFlight)
 }
 
 func (k *kit) lost() {
 	key, ctx := k.hash("key"), context.Background()
 	first := k.claim(key, short)
 	second := k.expired(key)
-	if err := k.store.Finish(ctx, first, record()); !errors.Is(err, backoffhttp.ErrLeaseLost) {
+	if err := k.store.Finish(ctx, first, record()); !errors.Is(err, idempotency.ErrLeaseLost) {
 		k.Fatalf("got %v, want ErrLeaseLost", err)
 	}
 	k.check(k.store.Release(ctx, first))
-	k.want(k.begin(key, long).State, backoffhttp.EntryInFlight)
+	k.want(k.begin(key, long).State, idempotency.EntryInFlight)
 	k.finish(second, record())
-	if err := k.store.Finish(ctx, first, record()); !errors.Is(err, backoffhttp.ErrLeaseLost) {
+	if err := k.store.Finish(ctx, first, record()); !errors.Is(err, idempotency.ErrLeaseLost) {
 		k.Fatalf("got %v, want ErrLeaseLost", err)
 	}
-	unknown := backoffhttp.Claim{Key: k.hash("unknown"), Token: first.Token, Run: 1}
-	if err := k.store.Finish(ctx, unknown, record()); !errors.Is(err, backoffhttp.ErrLeaseLost) {
+	unknown := idempotency.Claim{Key: k.hash("unknown"), Token: first.Token, Run: 1}
+	if err := k.store.Finish(ctx, unknown, record()); !errors.Is(err, idempotency.ErrLeaseLost) {
 		k.Fatalf("got %v, want ErrLeaseLost", err)
 	}
 }
@@ -223,13 +223,13 @@ func (k *kit) late() {
 	c := k.claim(key, short)
 	time.Sleep(2 * short)
 	k.finish(c, record())
-	k.want(k.begin(key, long).State, backoffhttp.EntryDone)
+	k.want(k.begin(key, long).State, idempotency.EntryDone)
 }
 
 func (k *kit) twice() {
 	key := k.hash("key")
 	c := k.claim(key, long)
-	k.finish(c, backoffhttp.Record{Omitted: true})
+	k.finish(c, idempotency.Record{Omitted: true})
 	k.finish(c, record())
 	k.finish(c, record())
 	k.same(k.begin(key, long).Record, record())
@@ -243,7 +243,7 @@ func (k *kit) release() {
 		k.check(k.store.Release(ctx, c))
 		k.check(k.store.Release(ctx, c))
 	}
-	k.check(k.store.Release(ctx, backoffhttp.Claim{Key: k.hash("unknown"), Token: "x", Run: 1}))
+	k.check(k.store.Release(ctx, idempotency.Claim{Key: k.hash("unknown"), Token: "x", Run: 1}))
 }
 
 func (k *kit) releaseDone() {
@@ -251,7 +251,7 @@ func (k *kit) releaseDone() {
 	c := k.claim(key, long)
 	k.finish(c, record())
 	k.check(k.store.Release(context.Background(), c))
-	k.want(k.begin(key, long).State, backoffhttp.EntryDone)
+	k.want(k.begin(key, long).State, idempotency.EntryDone)
 }
 
 // claims returns how many of a crowd claim key.
@@ -267,9 +267,9 @@ func (k *kit) claims(key string) int {
 			switch {
 			case err != nil:
 				k.Error(err)
-			case entry.State == backoffhttp.EntryClaimed:
+			case entry.State == idempotency.EntryClaimed:
 				claimed++
-			case entry.State != backoffhttp.EntryInFlight:
+			case entry.State != idempotency.EntryInFlight:
 				k.Errorf("got %v", entry.State)
 			}
 		})
@@ -294,7 +294,7 @@ func (k *kit) crowdTakesOver() {
 func (k *kit) apart() {
 	one, two := k.claim(k.hash("one"), long), k.claim(k.hash("two"), long)
 	k.finish(one, record())
-	k.want(k.begin(two.Key, long).State, backoffhttp.EntryInFlight)
+	k.want(k.begin(two.Key, long).State, idempotency.EntryInFlight)
 	k.check(k.store.Release(context.Background(), two))
-	k.want(k.begin(one.Key, long).State, backoffhttp.EntryDone)
+	k.want(k.begin(one.Key, long).State, idempotency.EntryDone)
 }

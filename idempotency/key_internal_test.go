@@ -1,4 +1,4 @@
-package backoffhttp
+package idempotency
 
 import (
 	"net/http"
@@ -15,7 +15,7 @@ func FuzzKeyOf(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		key, err := keyOf(http.Header{HeaderIdempotencyKey: {value}}, 255)
+		key, err := keyOf(http.Header{headerKey: {value}}, 255)
 		if err != nil {
 			require.ErrorIs(t, err, ErrKeyInvalid)
 			require.Empty(t, key)
@@ -27,7 +27,7 @@ func FuzzKeyOf(f *testing.F) {
 			require.True(t, key[i] >= ' ' && key[i] < 0x7f)
 		}
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
-		again, err := keyOf(http.Header{HeaderIdempotencyKey: {quoted}}, 255)
+		again, err := keyOf(http.Header{headerKey: {quoted}}, 255)
 		require.NoError(t, err)
 		require.Equal(t, key, again)
 	})

@@ -3,7 +3,7 @@
 //
 //	store, err := sqlstore.New(db, sqlstore.PostgreSQL, sqlstore.Options{})
 //	...
-//	keyed := backoffhttp.Dedup(account, backoffhttp.DedupOptions{Store: store})
+//	keyed := idempotency.Middleware(account, idempotency.Options{Store: store})
 //
 // A handler whose effect is in the same database closes the gap between the effect and its
 // record, by [Store.Record].
@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/idempotency"
 )
 
 const (
@@ -39,7 +39,7 @@ type Options struct {
 	TTL time.Duration
 }
 
-// Store is a backoffhttp.Store in a database, and holds no state of its own. It is safe for
+// Store is a idempotency.Store in a database, and holds no state of its own. It is safe for
 // concurrent use, by all processes that use the table.
 //
 // Each method is one to three statements, outside of a transaction, that are right at any
@@ -58,7 +58,7 @@ type Store struct {
 	insert, read, takeOver, remove, finish, release, sweep string
 }
 
-var _ backoffhttp.Store = (*Store)(nil)
+var _ idempotency.Store = (*Store)(nil)
 
 // New returns a Store in db. It does not touch the database; see [Store.Create]. The error
 // names the dialect or the table that cannot be.
@@ -123,10 +123,10 @@ func (s *Store) Sweep(ctx context.Context, most int) (int64, error) {
 	return n, wrap("sweep", err)
 }
 
-// Begin implements [backoffhttp.Store].
-func (s *Store) Begin(ctx context.Context, key, fingerprint string, lease time.Duration) (backoffhttp.Entry, error) {
+// Begin implements [idempotency.Store].
+func (s *Store) Begin(ctx context.Context, key, fingerprint string, lease time.Duration) (idempotency.Entry, error) {
 	if len(key) != hashLength || len(fingerprint) != hashLength {
-		return backoffhttp.Entry{}, errors.New("sqlstore: begin: a key or fingerprint is not 64 digits")
+		return idempotency.Entry{}, errors.New("sqlstore: begin: a key or fingerprint is not 64 digits")
 	}
 	for range 100 { // each time another process was faster
 		entry, ok, err := s.try(ctx, key, fingerprint, lease)
@@ -134,19 +134,19 @@ func (s *Store) Begin(ctx context.Context, key, fingerprint string, lease time.D
 			return entry, wrap("begin", err)
 		}
 	}
-	return backoffhttp.Entry{}, errors.New("sqlstore: begin: the key does not come to rest")
+	return idempotency.Entry{}, errors.New("sqlstore: begin: the key does not come to rest")
 }
 
 // try is Begin, unless the key changes meanwhile.
-func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Duration) (e backoffhttp.Entry, ok bool, err error) {
-	claim := backoffhttp.Claim{Key: key, Token: rand.Text(), Run: 1}
+func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Duration) (e idempotency.Entry, ok bool, err error) {
+	claim := idempotency.Claim{Key: key, Token: rand.Text(), Run: 1}
 	n, err := s.exec(ctx, s.db, s.insert, key, fingerprint, claim.Token, ms(lease), ms(s.ttl))
 	if err != nil {
 		s.retract(ctx, claim)
 		return e, false, err
 	}
 	if n == 1 {
-		return backoffhttp.Entry{State: backoffhttp.EntryClaimed, Claim: claim}, true, nil
+		return idempotency.Entry{State: idempotency.EntryClaimed, Claim: claim}, true, nil
 	}
 	r, err := s.find(ctx, key)
 	switch {
@@ -158,23 +158,23 @@ func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Dur
 		_, err = s.exec(ctx, s.db, s.remove, key, r.version)
 		return e, false, err
 	case r.fingerprint != fingerprint:
-		return backoffhttp.Entry{State: backoffhttp.EntryMismatch}, true, nil
+		return idempotency.Entry{State: idempotency.EntryMismatch}, true, nil
 	case r.done:
-		return backoffhttp.Entry{State: backoffhttp.EntryDone, Record: r.record}, true, nil
+		return idempotency.Entry{State: idempotency.EntryDone, Record: r.record}, true, nil
 	case r.left > 0:
-		return backoffhttp.Entry{State: backoffhttp.EntryInFlight, Left: r.left}, true, nil
+		return idempotency.Entry{State: idempotency.EntryInFlight, Left: r.left}, true, nil
 	}
 	claim.Run = r.run + 1
 	n, err = s.exec(ctx, s.db, s.takeOver, claim.Token, ms(lease), ms(s.ttl), key, r.version)
 	if err != nil {
 		s.retract(ctx, claim)
 	}
-	return backoffhttp.Entry{State: backoffhttp.EntryClaimed, Claim: claim}, n == 1, err
+	return idempotency.Entry{State: idempotency.EntryClaimed, Claim: claim}, n == 1, err
 }
 
 // retract gives up a claim that was perhaps made, the answer being lost, so that the next
 // attempt need not wait for the end of its lease.
-func (s *Store) retract(ctx context.Context, c backoffhttp.Claim) {
+func (s *Store) retract(ctx context.Context, c idempotency.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	s.Release(ctx, c)
@@ -188,7 +188,7 @@ type row struct {
 	done        bool
 	left        time.Duration // of the lease
 	remaining   time.Duration // until it expires
-	record      backoffhttp.Record
+	record      idempotency.Record
 }
 
 func (r row) expired() bool { return r.remaining <= 0 && (r.done || r.left <= 0) }
@@ -209,20 +209,20 @@ func (s *Store) find(ctx context.Context, key string) (row, error) {
 	return r, err
 }
 
-// Finish implements [backoffhttp.Store].
-func (s *Store) Finish(ctx context.Context, c backoffhttp.Claim, r backoffhttp.Record) error {
+// Finish implements [idempotency.Store].
+func (s *Store) Finish(ctx context.Context, c idempotency.Claim, r idempotency.Record) error {
 	return wrap("finish", s.complete(ctx, s.db, c, r))
 }
 
 // Record makes the key done within a transaction of the handler's own, so that effect and
 // record are committed together or not at all. ctx is the handler's, from which the claim
-// is taken; outside of backoffhttp.Dedup it fails. It returns backoffhttp.ErrLeaseLost
+// is taken; outside of idempotency.Middleware it fails. It returns idempotency.ErrLeaseLost
 // where another run has begun: then the transaction must be rolled back, and the effect
 // with it. A run that was begun meanwhile waits for the end of the transaction.
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	... the effect ...
-//	response := backoffhttp.Record{Status: 201, Header: header, Body: body}
+//	response := idempotency.Record{Status: 201, Header: header, Body: body}
 //	if err := store.Record(ctx, tx, response); err != nil {
 //		... roll back, answer 503 ...
 //	}
@@ -232,27 +232,27 @@ func (s *Store) Finish(ctx context.Context, c backoffhttp.Claim, r backoffhttp.R
 // What the handler sends is kept too, after it has returned, in place of r. A zero r stands
 // for a response that is not known yet: where the process dies before there is one, the
 // effect is remembered, and who asks again gets 410.
-func (s *Store) Record(ctx context.Context, tx *sql.Tx, r backoffhttp.Record) error {
-	c, ok := backoffhttp.ClaimFrom(ctx)
+func (s *Store) Record(ctx context.Context, tx *sql.Tx, r idempotency.Record) error {
+	c, ok := idempotency.ClaimFrom(ctx)
 	if !ok {
 		return errors.New("sqlstore: record: no claim in the context")
 	}
 	if r.Status == 0 {
-		r = backoffhttp.Record{Omitted: true}
+		r = idempotency.Record{Omitted: true}
 	}
 	return wrap("record", s.complete(ctx, tx, c, r))
 }
 
-func (s *Store) complete(ctx context.Context, on execer, c backoffhttp.Claim, r backoffhttp.Record) error {
+func (s *Store) complete(ctx context.Context, on execer, c idempotency.Claim, r idempotency.Record) error {
 	n, err := s.exec(ctx, on, s.finish, ms(s.ttl), r.Status, flag(r.Omitted), encode(r.Header), r.Body, c.Key, c.Token)
 	if err == nil && n == 0 {
-		return backoffhttp.ErrLeaseLost
+		return idempotency.ErrLeaseLost
 	}
 	return err
 }
 
-// Release implements [backoffhttp.Store].
-func (s *Store) Release(ctx context.Context, c backoffhttp.Claim) error {
+// Release implements [idempotency.Store].
+func (s *Store) Release(ctx context.Context, c idempotency.Claim) error {
 	_, err := s.exec(ctx, s.db, s.release, ms(s.ttl), c.Key, c.Token)
 	return wrap("release", err)
 }

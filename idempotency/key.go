@@ -1,4 +1,4 @@
-package backoffhttp
+package idempotency
 
 import (
 	"crypto/sha256"
@@ -8,12 +8,15 @@ import (
 	"strings"
 )
 
-// keyOf reads the idempotency key of a request: a string of structured fields ("..."), as
-// the draft has it, or bare, as deployed APIs have it. Both forms of one key are the same
-// key. A bare key is made of visible ASCII without the characters by which fields are
-// delimited or lists made: " , ; \.
-func keyOf(header http.Header, most int) (string, error) {
-	values := header[HeaderIdempotencyKey]
+// headerKey is the name of the header that carries a key.
+const headerKey = "Idempotency-Key"
+
+// keyOf returns the idempotency key of a request. The key is a string of
+// structured fields ("..."), as in the draft, or bare, as in most deployed APIs.
+// Both forms of a key are the same key. A bare key consists of visible ASCII
+// characters without those that delimit fields and lists: " , ; \.
+func keyOf(header http.Header, maxLength int) (string, error) {
+	values := header[headerKey]
 	if len(values) == 0 {
 		return "", ErrKeyMissing
 	}
@@ -21,17 +24,18 @@ func keyOf(header http.Header, most int) (string, error) {
 		return "", ErrKeyInvalid
 	}
 	value := strings.Trim(values[0], " \t")
-	key, ok := value, bare(value)
+	key, ok := value, isBare(value)
 	if strings.HasPrefix(value, `"`) {
 		key, ok = unquote(value)
 	}
-	if !ok || key == "" || most >= 0 && len(key) > most {
+	if !ok || key == "" || maxLength >= 0 && len(key) > maxLength {
 		return "", ErrKeyInvalid
 	}
 	return key, nil
 }
 
-func bare(value string) bool {
+// isBare reports whether a value can be a bare key.
+func isBare(value string) bool {
 	for i := range len(value) {
 		if c := value[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`",;\`, c) >= 0 {
 			return false
@@ -40,7 +44,7 @@ func bare(value string) bool {
 	return true
 }
 
-// unquote reads an sf-string (RFC 9651, 3.3.3 and 4.2.5), with nothing behind it.
+// unquote reads an sf-string (RFC 9651, 3.3.3 and 4.2.5). Nothing may follow it.
 func unquote(value string) (string, bool) {
 	key := make([]byte, 0, len(value))
 	for i := 1; i < len(value); i++ {
@@ -62,7 +66,7 @@ func unquote(value string) (string, bool) {
 	return "", false
 }
 
-// digest hashes parts, so that no two lists of parts have the same hash.
+// digest hashes a list of parts. Two different lists have different hashes.
 func digest(parts ...string) string {
 	hash := sha256.New()
 	var length [8]byte
@@ -74,7 +78,7 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// fingerprint is what a request under a key must have in common with the first one.
+// fingerprint returns what two requests under one key must have in common.
 func fingerprint(r *http.Request, body []byte) []byte {
 	return []byte(digest(r.Method, r.URL.EscapedPath(), r.URL.RawQuery, string(body)))
 }

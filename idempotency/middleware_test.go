@@ -1,4 +1,4 @@
-package backoffhttp_test
+package idempotency_test
 
 import (
 	"bufio"
@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/idempotency"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,8 +38,8 @@ func (c *charging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "charged %s as %d", body, n)
 }
 
-func dedup(h http.Handler, o backoffhttp.DedupOptions) http.Handler {
-	return backoffhttp.Dedup(backoffhttp.SingleTenant, o)(h)
+func once(h http.Handler, o idempotency.Options) http.Handler {
+	return idempotency.Middleware(idempotency.SingleTenant, o)(h)
 }
 
 // A request, for a handler or a server.
@@ -82,7 +82,7 @@ func TestRow66TheSecondRequestGetsTheFirstResponse(t *testing.T) {
 	for name, key := range map[string]string{"bare": "8e03978e-40d5", "quoted": `"8e03978e-40d5"`, "escaped": `"a\"b\\c d"`} {
 		t.Run(name, func(t *testing.T) {
 			c := new(charging)
-			h := dedup(c, backoffhttp.DedupOptions{})
+			h := once(c, idempotency.Options{})
 			first := request{key: key, body: "10"}.to(h)
 			require.Equal(t, http.StatusCreated, first.Code)
 			require.Equal(t, "charged 10 as 1", first.Body.String())
@@ -101,7 +101,7 @@ func TestRow66TheSecondRequestGetsTheFirstResponse(t *testing.T) {
 
 func TestRow67QuotedAndBareAreTheSameKey(t *testing.T) {
 	c := new(charging)
-	h := dedup(c, backoffhttp.DedupOptions{})
+	h := once(c, idempotency.Options{})
 	request{key: `abc`}.to(h)
 	request{key: `"abc"`}.to(h)
 	require.EqualValues(t, 1, c.charges.Load())
@@ -126,7 +126,7 @@ func TestRow66WithoutAKeyOrWithABadOneItIs400(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := new(charging)
-			w := request{header: header}.to(dedup(c, backoffhttp.DedupOptions{}))
+			w := request{header: header}.to(once(c, idempotency.Options{}))
 			require.Equal(t, http.StatusBadRequest, w.Code)
 			require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
 			require.Contains(t, w.Body.String(), `"title":"Idempotency-Key is `)
@@ -138,7 +138,7 @@ func TestRow66WithoutAKeyOrWithABadOneItIs400(t *testing.T) {
 func TestKeysAreAsLongAsMaxKey(t *testing.T) {
 	for most, length := range map[int]int{0: 255, 10: 10, -1: 5000} {
 		c := new(charging)
-		h := dedup(c, backoffhttp.DedupOptions{MaxKey: most})
+		h := once(c, idempotency.Options{MaxKey: most})
 		require.Equal(t, http.StatusCreated, request{key: strings.Repeat("k", length)}.to(h).Code)
 		if most >= 0 {
 			require.Equal(t, http.StatusBadRequest, request{key: strings.Repeat("k", length+1)}.to(h).Code)
@@ -155,7 +155,7 @@ func TestRow66AKeyOfAnotherRequestIs422(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := new(charging)
-			h := dedup(c, backoffhttp.DedupOptions{})
+			h := once(c, idempotency.Options{})
 			request{key: "k", body: "10", path: "a?b=c"}.to(h)
 			w := other.to(h)
 			require.Equal(t, http.StatusUnprocessableEntity, w.Code)
@@ -167,7 +167,7 @@ func TestRow66AKeyOfAnotherRequestIs422(t *testing.T) {
 
 func TestFingerprintSaysWhatIsTheSame(t *testing.T) {
 	c := new(charging)
-	h := dedup(c, backoffhttp.DedupOptions{Fingerprint: func(r *http.Request, body []byte) []byte {
+	h := once(c, idempotency.Options{Fingerprint: func(r *http.Request, body []byte) []byte {
 		return []byte(r.URL.Path)
 	}})
 	require.Equal(t, http.StatusCreated, request{key: "k", body: "at 12:00"}.to(h).Code)
@@ -179,10 +179,10 @@ func TestFingerprintSaysWhatIsTheSame(t *testing.T) {
 func TestRow66InFlightIs409WithRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(charging)
-		h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(10 * time.Second)
 			c.ServeHTTP(w, r)
-		}), backoffhttp.DedupOptions{RetryAfter: 1500 * time.Millisecond})
+		}), idempotency.Options{RetryAfter: 1500 * time.Millisecond})
 		go request{key: "k"}.to(h)
 		synctest.Wait()
 		w := request{key: "k"}.to(h)
@@ -198,7 +198,7 @@ func TestRow66InFlightIs409WithRetryAfter(t *testing.T) {
 }
 
 func TestA409OfTheHandlersOwnDoesNotLookLikeOneInFlight(t *testing.T) {
-	h := dedup(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusConflict) }), backoffhttp.DedupOptions{})
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusConflict) }), idempotency.Options{})
 	for range 2 {
 		w := request{key: "k"}.to(h)
 		require.Equal(t, http.StatusConflict, w.Code)
@@ -209,9 +209,9 @@ func TestA409OfTheHandlersOwnDoesNotLookLikeOneInFlight(t *testing.T) {
 
 func TestKeysBelongToTheirCaller(t *testing.T) {
 	c := new(charging)
-	h := backoffhttp.Dedup(func(r *http.Request) (string, error) {
+	h := idempotency.Middleware(func(r *http.Request) (string, error) {
 		return r.Header.Get("Account"), nil
-	}, backoffhttp.DedupOptions{})(c)
+	}, idempotency.Options{})(c)
 	as := func(account string) *httptest.ResponseRecorder {
 		return request{key: "k", header: http.Header{"Account": {account}}}.to(h)
 	}
@@ -225,9 +225,9 @@ func TestKeysBelongToTheirCaller(t *testing.T) {
 // No account name can be chosen so that it meets another account's keys.
 func TestScopeAndKeyDoNotRunIntoEachOther(t *testing.T) {
 	c := new(charging)
-	h := backoffhttp.Dedup(func(r *http.Request) (string, error) {
+	h := idempotency.Middleware(func(r *http.Request) (string, error) {
 		return r.Header.Get("Account"), nil
-	}, backoffhttp.DedupOptions{})(c)
+	}, idempotency.Options{})(c)
 	request{key: "bc", header: http.Header{"Account": {"a"}}}.to(h)
 	request{key: "c", header: http.Header{"Account": {"ab"}}}.to(h)
 	require.EqualValues(t, 2, c.charges.Load())
@@ -245,7 +245,7 @@ func TestAScopeThatFailsRefusesTheRequest(t *testing.T) {
 		statusError(200):              403,
 	} {
 		c := new(charging)
-		h := backoffhttp.Dedup(func(*http.Request) (string, error) { return "x", err }, backoffhttp.DedupOptions{})(c)
+		h := idempotency.Middleware(func(*http.Request) (string, error) { return "x", err }, idempotency.Options{})(c)
 		w := request{key: "k"}.to(h)
 		require.Equal(t, status, w.Code)
 		require.NotContains(t, w.Body.String(), "secret")
@@ -253,13 +253,13 @@ func TestAScopeThatFailsRefusesTheRequest(t *testing.T) {
 	}
 }
 
-func TestWithoutAScopeThereIsNoDedup(t *testing.T) {
-	require.Panics(t, func() { backoffhttp.Dedup(nil, backoffhttp.DedupOptions{}) })
+func TestMiddlewareWithoutAScopePanics(t *testing.T) {
+	require.Panics(t, func() { idempotency.Middleware(nil, idempotency.Options{}) })
 }
 
 func TestOptionalLetsRequestsWithoutAKeyThrough(t *testing.T) {
 	c := new(charging)
-	h := dedup(c, backoffhttp.DedupOptions{Optional: true})
+	h := once(c, idempotency.Options{Optional: true})
 	for range 2 {
 		require.Equal(t, http.StatusCreated, request{}.to(h).Code)
 	}
@@ -269,24 +269,24 @@ func TestOptionalLetsRequestsWithoutAKeyThrough(t *testing.T) {
 
 func TestMethodsThatAreIdempotentPass(t *testing.T) {
 	c := new(charging)
-	h := dedup(c, backoffhttp.DedupOptions{})
+	h := once(c, idempotency.Options{})
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS"} {
 		require.Equal(t, http.StatusCreated, request{method: method}.to(h).Code)
 	}
 	require.EqualValues(t, 5, c.charges.Load())
-	h = dedup(c, backoffhttp.DedupOptions{Methods: []string{"DELETE"}})
+	h = once(c, idempotency.Options{Methods: []string{"DELETE"}})
 	require.Equal(t, http.StatusBadRequest, request{method: "DELETE"}.to(h).Code)
 	require.Equal(t, http.StatusCreated, request{method: "POST"}.to(h).Code)
 }
 
 func TestTheBodyIsBounded(t *testing.T) {
 	c := new(charging)
-	h := dedup(c, backoffhttp.DedupOptions{MaxBody: 10})
+	h := once(c, idempotency.Options{MaxBody: 10})
 	require.Equal(t, http.StatusCreated, request{key: "a", body: "0123456789"}.to(h).Code)
 	require.Equal(t, http.StatusRequestEntityTooLarge, request{key: "b", body: "0123456789a"}.to(h).Code)
-	h = dedup(c, backoffhttp.DedupOptions{MaxBody: -1})
+	h = once(c, idempotency.Options{MaxBody: -1})
 	require.Equal(t, http.StatusCreated, request{key: "c", body: strings.Repeat("x", 2<<20)}.to(h).Code)
-	h = dedup(c, backoffhttp.DedupOptions{})
+	h = once(c, idempotency.Options{})
 	require.Equal(t, http.StatusRequestEntityTooLarge, request{key: "d", body: strings.Repeat("x", 1<<20+1)}.to(h).Code)
 	require.EqualValues(t, 2, c.charges.Load())
 }
@@ -301,14 +301,14 @@ func TestABodyThatBreaksOffIs400AndNobodyIsCharged(t *testing.T) {
 	r := request{key: "k"}.on(t.Context(), "http://x")
 	r.Body = cutBody{}
 	w := httptest.NewRecorder()
-	dedup(c, backoffhttp.DedupOptions{}).ServeHTTP(w, r)
+	once(c, idempotency.Options{}).ServeHTTP(w, r)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Zero(t, c.charges.Load())
 }
 
 func TestNoBodyIsABodyToo(t *testing.T) {
 	c := new(charging)
-	h := dedup(c, backoffhttp.DedupOptions{})
+	h := once(c, idempotency.Options{})
 	for range 2 {
 		r := request{key: "k"}.on(t.Context(), "http://x")
 		r.Body = nil
@@ -324,19 +324,19 @@ func TestWhatIsKeptIsChosenByStatus(t *testing.T) {
 		408: false, 425: false, 429: false, 500: false, 501: false, 503: false}
 	for status, want := range kept {
 		runs := 0
-		h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 			runs++
 			w.WriteHeader(status)
-		}), backoffhttp.DedupOptions{})
+		}), idempotency.Options{})
 		require.Equal(t, status, request{key: "k"}.to(h).Code)
 		require.Equal(t, status, request{key: "k"}.to(h).Code)
 		require.Equal(t, want, runs == 1, "status %d: %d runs", status, runs)
 	}
 	runs := 0
-	h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 		runs++
 		w.WriteHeader(500)
-	}), backoffhttp.DedupOptions{Keep: func(status int) bool { return true }})
+	}), idempotency.Options{Keep: func(status int) bool { return true }})
 	request{key: "k"}.to(h)
 	request{key: "k"}.to(h)
 	require.Equal(t, 1, runs)
@@ -359,11 +359,11 @@ func TestAResponseThatIsTooLargeIsSentOnceAndThen410(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs := 0
-			h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+			h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 				runs++
 				w.Header().Set("Location", "/1")
 				write(w)
-			}), backoffhttp.DedupOptions{MaxResponse: 500})
+			}), idempotency.Options{MaxResponse: 500})
 			first := request{key: "k"}.to(h)
 			require.Equal(t, http.StatusCreated, first.Code)
 			require.Equal(t, strings.Repeat("0123456789", 100), first.Body.String())
@@ -381,10 +381,10 @@ func TestAResponseThatIsTooLargeIsSentOnceAndThen410(t *testing.T) {
 func TestAResponseOfTheLimitIsKept(t *testing.T) {
 	for _, most := range []int64{1000, -1, 0} {
 		runs := 0
-		h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 			runs++
 			io.WriteString(w, strings.Repeat("x", 1000))
-		}), backoffhttp.DedupOptions{MaxResponse: most})
+		}), idempotency.Options{MaxResponse: most})
 		for range 2 {
 			w := request{key: "k"}.to(h)
 			require.Equal(t, http.StatusOK, w.Code)
@@ -398,15 +398,15 @@ func TestAResponseOfTheLimitIsKept(t *testing.T) {
 // the next run knows that it is not the first.
 func TestAPanicReleasesTheLease(t *testing.T) {
 	var runs []int
-	h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
-		c, ok := backoffhttp.ClaimFrom(r.Context())
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		c, ok := idempotency.ClaimFrom(r.Context())
 		require.True(t, ok)
 		if runs = append(runs, c.Run); c.Run == 1 {
 			io.WriteString(w, "half")
 			panic("broken")
 		}
 		io.WriteString(w, "whole")
-	}), backoffhttp.DedupOptions{})
+	}), idempotency.Options{})
 	require.PanicsWithValue(t, "broken", func() { request{key: "k"}.to(h) })
 	require.Equal(t, "whole", request{key: "k"}.to(h).Body.String())
 	require.Equal(t, "whole", request{key: "k"}.to(h).Body.String())
@@ -415,12 +415,12 @@ func TestAPanicReleasesTheLease(t *testing.T) {
 
 func TestAGoexitReleasesTheLease(t *testing.T) {
 	first := true
-	h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 		if first {
 			first = false
 			runtime.Goexit()
 		}
-	}), backoffhttp.DedupOptions{})
+	}), idempotency.Options{})
 	var one sync.WaitGroup
 	one.Go(func() { request{key: "k"}.to(h) })
 	one.Wait()
@@ -431,15 +431,15 @@ func TestTheLeaseEndsAndWithItTheHandlersContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed []error
 		var ended time.Duration
-		h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
-			if c, _ := backoffhttp.ClaimFrom(r.Context()); c.Run == 1 {
+			if c, _ := idempotency.ClaimFrom(r.Context()); c.Run == 1 {
 				<-r.Context().Done()
 				ended = time.Since(began)
 				time.Sleep(time.Hour) // heedless
 			}
 			io.WriteString(w, "done")
-		}), backoffhttp.DedupOptions{Lease: 30 * time.Second, Failed: func(_ context.Context, err error) { failed = append(failed, err) }})
+		}), idempotency.Options{Lease: 30 * time.Second, Failed: func(_ context.Context, err error) { failed = append(failed, err) }})
 		go request{key: "k"}.to(h)
 		time.Sleep(30*time.Second - 1)
 		require.Equal(t, http.StatusConflict, request{key: "k"}.to(h).Code)
@@ -450,16 +450,16 @@ func TestTheLeaseEndsAndWithItTheHandlersContext(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		require.Len(t, failed, 1)
-		require.ErrorIs(t, failed[0], backoffhttp.ErrLeaseLost)
+		require.ErrorIs(t, failed[0], idempotency.ErrLeaseLost)
 	})
 }
 
 func TestALeaseWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &backoffhttp.MemoryStore{TTL: -1}
+		store := &idempotency.MemoryStore{TTL: -1}
 		hang := make(chan bool)
-		h := dedup(handle(func(w http.ResponseWriter, r *http.Request) { <-hang }),
-			backoffhttp.DedupOptions{Lease: -1, Store: store})
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) { <-hang }),
+			idempotency.Options{Lease: -1, Store: store})
 		go request{key: "k"}.to(h)
 		time.Sleep(10000 * time.Hour)
 		require.Equal(t, http.StatusConflict, request{key: "k"}.to(h).Code)
@@ -472,14 +472,14 @@ type ctxKey struct{}
 func TestTheHandlerOutlivesItsClientButNotADeadlineAround(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
 			case <-time.After(10 * time.Second):
 			}
 			err = r.Context().Err()
 			require.Equal(t, "value", r.Context().Value(ctxKey{}))
-		}), backoffhttp.DedupOptions{})
+		}), idempotency.Options{})
 		ctx, cancel := context.WithCancel(context.WithValue(context.Background(), ctxKey{}, "value"))
 		go request{key: "gone"}.with(ctx, h)
 		time.Sleep(time.Second)
@@ -498,19 +498,19 @@ func TestTheHandlerOutlivesItsClientButNotADeadlineAround(t *testing.T) {
 
 // faulty is a store that fails as it is told.
 type faultyStore struct {
-	backoffhttp.MemoryStore
+	idempotency.MemoryStore
 	begin, finish, release error
 	failures               int // of finish and release
 }
 
-func (s *faultyStore) Begin(ctx context.Context, key, print string, lease time.Duration) (backoffhttp.Entry, error) {
+func (s *faultyStore) Begin(ctx context.Context, key, print string, lease time.Duration) (idempotency.Entry, error) {
 	if s.begin != nil {
-		return backoffhttp.Entry{}, s.begin
+		return idempotency.Entry{}, s.begin
 	}
 	return s.MemoryStore.Begin(ctx, key, print, lease)
 }
 
-func (s *faultyStore) Finish(ctx context.Context, c backoffhttp.Claim, r backoffhttp.Record) error {
+func (s *faultyStore) Finish(ctx context.Context, c idempotency.Claim, r idempotency.Record) error {
 	if s.failures > 0 {
 		s.failures--
 		return s.finish
@@ -518,7 +518,7 @@ func (s *faultyStore) Finish(ctx context.Context, c backoffhttp.Claim, r backoff
 	return s.MemoryStore.Finish(ctx, c, r)
 }
 
-func (s *faultyStore) Release(ctx context.Context, c backoffhttp.Claim) error {
+func (s *faultyStore) Release(ctx context.Context, c idempotency.Claim) error {
 	if s.failures > 0 {
 		s.failures--
 		return s.release
@@ -529,7 +529,7 @@ func (s *faultyStore) Release(ctx context.Context, c backoffhttp.Claim) error {
 func TestWhereTheStoreFailsFirstNothingIsCarriedOut(t *testing.T) {
 	c := new(charging)
 	store := &faultyStore{begin: errors.New("dial 10.0.0.1: refused")}
-	h := dedup(c, backoffhttp.DedupOptions{Store: store})
+	h := once(c, idempotency.Options{Store: store})
 	w := request{key: "k"}.to(h)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
@@ -542,7 +542,7 @@ func TestWhereTheStoreFailsFirstNothingIsCarriedOut(t *testing.T) {
 func TestARecordIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(charging)
-		h := dedup(c, backoffhttp.DedupOptions{Store: &faultyStore{finish: errors.New("deadlock"), failures: 3}})
+		h := once(c, idempotency.Options{Store: &faultyStore{finish: errors.New("deadlock"), failures: 3}})
 		require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
 		require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
 		require.EqualValues(t, 1, c.charges.Load())
@@ -555,7 +555,7 @@ func TestRow70ARecordThatFailsIsReportedAndTheResponseSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(charging)
 		var failed error
-		h := dedup(c, backoffhttp.DedupOptions{
+		h := once(c, idempotency.Options{
 			Store:  &faultyStore{finish: errors.New("disk full"), failures: 4},
 			Failed: func(_ context.Context, err error) { failed = err },
 		})
@@ -572,7 +572,7 @@ func TestRow70ARecordThatFailsIsReportedAndTheResponseSent(t *testing.T) {
 func TestAReleaseThatFailsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed error
-		h := dedup(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }), backoffhttp.DedupOptions{
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }), idempotency.Options{
 			Store:  &faultyStore{release: errors.New("down"), failures: 100},
 			Failed: func(_ context.Context, err error) { failed = err },
 		})
@@ -583,7 +583,7 @@ func TestAReleaseThatFailsIsReported(t *testing.T) {
 
 func TestRejectWritesItsOwnAnswer(t *testing.T) {
 	var got error
-	h := dedup(new(charging), backoffhttp.DedupOptions{
+	h := once(new(charging), idempotency.Options{
 		Docs: "https://api.example.com/docs/keys",
 		Reject: func(w http.ResponseWriter, r *http.Request, status int, err error) {
 			got = err
@@ -593,18 +593,18 @@ func TestRejectWritesItsOwnAnswer(t *testing.T) {
 	w := request{}.to(h)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Equal(t, "no\n", w.Body.String())
-	require.ErrorIs(t, got, backoffhttp.ErrKeyMissing)
+	require.ErrorIs(t, got, idempotency.ErrKeyMissing)
 	require.Equal(t, `<https://api.example.com/docs/keys>; rel="describedby"; type="text/html"`, w.Header().Get("Link"))
 }
 
 func TestTheProblemLinksToTheDocs(t *testing.T) {
-	w := request{}.to(dedup(new(charging), backoffhttp.DedupOptions{Docs: "https://x/y"}))
+	w := request{}.to(once(new(charging), idempotency.Options{Docs: "https://x/y"}))
 	require.JSONEq(t, `{"type":"https://x/y","title":"Idempotency-Key is missing","status":400}`, w.Body.String())
 }
 
 func TestHeadersFromAroundAreNotKept(t *testing.T) {
 	n := 0
-	inner := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	inner := once(handle(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Accept")
 		w.Header().Del("X-Removed")
 		w.Header().Set("Set-Cookie", "a=1")
@@ -612,7 +612,7 @@ func TestHeadersFromAroundAreNotKept(t *testing.T) {
 		w.WriteHeader(200)
 		w.Header().Set("X-Late", "1")
 		w.WriteHeader(500)
-	}), backoffhttp.DedupOptions{})
+	}), idempotency.Options{})
 	h := handle(func(w http.ResponseWriter, r *http.Request) {
 		n++
 		w.Header().Set("X-Request-Id", strconv.Itoa(n))
@@ -626,17 +626,17 @@ func TestHeadersFromAroundAreNotKept(t *testing.T) {
 }
 
 func TestStatusesWithoutABody(t *testing.T) {
-	h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		_, err := io.WriteString(w, "x")
 		require.ErrorIs(t, err, http.ErrBodyNotAllowed)
-	}), backoffhttp.DedupOptions{})
+	}), idempotency.Options{})
 	for range 2 {
 		w := request{key: "k"}.to(h)
 		require.Equal(t, http.StatusNoContent, w.Code)
 		require.Empty(t, w.Body.String())
 	}
-	h = dedup(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(1) }), backoffhttp.DedupOptions{})
+	h = once(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(1) }), idempotency.Options{})
 	require.Panics(t, func() { request{key: "k"}.to(h) })
 }
 
@@ -650,13 +650,13 @@ func service(t *testing.T, h http.Handler) *httptest.Server {
 
 func TestAHandlerThatFlushesStreamsAndIsKept(t *testing.T) {
 	seen := make(chan bool)
-	s := service(t, dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		io.WriteString(w, "one ")
 		require.NoError(t, http.NewResponseController(w).Flush())
 		<-seen
 		io.WriteString(w, "two")
-	}), backoffhttp.DedupOptions{}))
+	}), idempotency.Options{}))
 	resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
 	require.NoError(t, err)
 	piece := make([]byte, 4)
@@ -681,18 +681,18 @@ func ask(t *testing.T, s *httptest.Server, q request) string {
 }
 
 func TestAFlushedResponseMayStillBecomeTooLarge(t *testing.T) {
-	s := service(t, dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
 		for range 10 {
 			io.WriteString(w, "0123456789")
 			w.(http.Flusher).Flush()
 		}
-	}), backoffhttp.DedupOptions{MaxResponse: 50}))
+	}), idempotency.Options{MaxResponse: 50}))
 	require.Equal(t, strings.Repeat("0123456789", 10), ask(t, s, request{key: "k"}))
 	require.Contains(t, ask(t, s, request{key: "k"}), `"status":410`)
 }
 
 func TestHijackingIsRefusedAndDeadlinesPass(t *testing.T) {
-	s := service(t, dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_, _, err := control.Hijack()
 		require.ErrorIs(t, err, http.ErrNotSupported)
@@ -701,12 +701,12 @@ func TestHijackingIsRefusedAndDeadlinesPass(t *testing.T) {
 		require.NoError(t, control.SetReadDeadline(time.Now().Add(time.Minute)))
 		require.NoError(t, control.SetWriteDeadline(time.Now().Add(time.Minute)))
 		io.WriteString(w, "refused")
-	}), backoffhttp.DedupOptions{}))
+	}), idempotency.Options{}))
 	require.Equal(t, "refused", ask(t, s, request{key: "k"}))
 }
 
 func TestInformationAndTrailersPassAndAreNotKept(t *testing.T) {
-	s := service(t, dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
 		w.WriteHeader(http.StatusEarlyHints)
 		w.Header().Del("Link")
@@ -714,7 +714,7 @@ func TestInformationAndTrailersPassAndAreNotKept(t *testing.T) {
 		io.WriteString(w, "body")
 		w.Header().Set("X-Sum", "42")
 		w.Header().Set(http.TrailerPrefix+"X-Other", "43")
-	}), backoffhttp.DedupOptions{}))
+	}), idempotency.Options{}))
 	hints := 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(int, textproto.MIMEHeader) error { hints++; return nil },
@@ -733,10 +733,10 @@ func TestInformationAndTrailersPassAndAreNotKept(t *testing.T) {
 
 func TestOfManyRequestsAtOnceOneIsCarriedOut(t *testing.T) {
 	c := new(charging)
-	h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(20 * time.Millisecond)
 		c.ServeHTTP(w, r)
-	}), backoffhttp.DedupOptions{})
+	}), idempotency.Options{})
 	var all sync.WaitGroup
 	var answers [3]atomic.Int64
 	for i := range 64 {
@@ -758,15 +758,15 @@ func TestOfManyRequestsAtOnceOneIsCarriedOut(t *testing.T) {
 }
 
 func TestDerivedKeysAreStableAndApart(t *testing.T) {
-	require.Empty(t, backoffhttp.DeriveKey(t.Context(), "charge"))
-	_, ok := backoffhttp.ClaimFrom(t.Context())
+	require.Empty(t, idempotency.DeriveKey(t.Context(), "charge"))
+	_, ok := idempotency.ClaimFrom(t.Context())
 	require.False(t, ok)
 	var charge, mail []string
-	h := dedup(handle(func(w http.ResponseWriter, r *http.Request) {
-		charge = append(charge, backoffhttp.DeriveKey(r.Context(), "charge"))
-		mail = append(mail, backoffhttp.DeriveKey(r.Context(), "mail"))
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		charge = append(charge, idempotency.DeriveKey(r.Context(), "charge"))
+		mail = append(mail, idempotency.DeriveKey(r.Context(), "mail"))
 		w.WriteHeader(503)
-	}), backoffhttp.DedupOptions{})
+	}), idempotency.Options{})
 	request{key: "k"}.to(h)
 	request{key: "k"}.to(h)
 	request{key: "l"}.to(h)
@@ -779,7 +779,7 @@ func TestDerivedKeysAreStableAndApart(t *testing.T) {
 // Row 70: the effect is made, the answer lost, and the policy sends the charge again.
 func TestRow70NoAnswerIsLostAndNoChargeDoubled(t *testing.T) {
 	c := new(charging)
-	s := service(t, dedup(c, backoffhttp.DedupOptions{}))
+	s := service(t, once(c, idempotency.Options{}))
 	proxy, err := faultproxy.Start(s.Listener.Addr().String(), faultproxy.Randomly(1,
 		faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.2},
 		faultproxy.Share{Fault: faultproxy.ResetAfter(20), Probability: 0.1},
@@ -815,9 +815,9 @@ func TestRow70NoAnswerIsLostAndNoChargeDoubled(t *testing.T) {
 	require.Greater(t, proxy.Stats().Faults, n/10)
 }
 
-func TestDedupLeavesNoGoroutine(t *testing.T) {
+func TestMiddlewareLeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
-	h := dedup(new(charging), backoffhttp.DedupOptions{})
+	h := once(new(charging), idempotency.Options{})
 	for i := range 1000 {
 		request{key: strconv.Itoa(i)}.to(h)
 	}

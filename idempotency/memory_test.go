@@ -1,4 +1,4 @@
-package backoffhttp_test
+package idempotency_test
 
 import (
 	"context"
@@ -9,22 +9,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/backoffhttp/storetest"
+	"github.com/gobackoff/backoff/idempotency"
+	"github.com/gobackoff/backoff/idempotency/storetest"
 	"github.com/stretchr/testify/require"
 )
 
 func TestMemoryStoreKeepsTheContract(t *testing.T) {
-	storetest.Run(t, func(*testing.T) backoffhttp.Store { return new(backoffhttp.MemoryStore) })
+	storetest.Run(t, func(*testing.T) idempotency.Store { return new(idempotency.MemoryStore) })
 }
 
 // memory has shorthands for a MemoryStore.
 type memory struct {
 	*testing.T
-	backoffhttp.MemoryStore
+	idempotency.MemoryStore
 }
 
-func (m *memory) begin(key string) backoffhttp.Entry {
+func (m *memory) begin(key string) idempotency.Entry {
 	m.Helper()
 	entry, err := m.Begin(context.Background(), key, "print", time.Minute)
 	require.NoError(m, err)
@@ -34,8 +34,8 @@ func (m *memory) begin(key string) backoffhttp.Entry {
 func (m *memory) done(key, body string) {
 	m.Helper()
 	entry := m.begin(key)
-	require.Equal(m, backoffhttp.EntryClaimed, entry.State)
-	require.NoError(m, m.Finish(context.Background(), entry.Claim, backoffhttp.Record{Status: 200, Body: []byte(body)}))
+	require.Equal(m, idempotency.EntryClaimed, entry.State)
+	require.NoError(m, m.Finish(context.Background(), entry.Claim, idempotency.Record{Status: 200, Body: []byte(body)}))
 }
 
 func TestMemoryStoreForgetsAfterTTL(t *testing.T) {
@@ -45,10 +45,10 @@ func TestMemoryStoreForgetsAfterTTL(t *testing.T) {
 			m.TTL = ttl
 			m.done("a", "x")
 			time.Sleep(want - 1)
-			require.Equal(t, backoffhttp.EntryDone, m.begin("a").State)
+			require.Equal(t, idempotency.EntryDone, m.begin("a").State)
 			time.Sleep(time.Nanosecond)
 			again := m.begin("a")
-			require.Equal(t, backoffhttp.EntryClaimed, again.State)
+			require.Equal(t, idempotency.EntryClaimed, again.State)
 			require.Equal(t, 1, again.Claim.Run)
 		})
 	}
@@ -60,7 +60,7 @@ func TestMemoryStoreRemembersForEverIfTold(t *testing.T) {
 		m.TTL = -1
 		m.done("a", "x")
 		time.Sleep(10000 * time.Hour)
-		require.Equal(t, backoffhttp.EntryDone, m.begin("a").State)
+		require.Equal(t, idempotency.EntryDone, m.begin("a").State)
 	})
 }
 
@@ -74,10 +74,10 @@ func TestMemoryStoreDoesNotForgetWhatIsInFlight(t *testing.T) {
 		m.done("done", "x")
 		time.Sleep(30 * time.Second)
 		m.begin("another")
-		require.Equal(t, backoffhttp.EntryInFlight, m.begin("in flight").State)
+		require.Equal(t, idempotency.EntryInFlight, m.begin("in flight").State)
 		require.Equal(t, 2, m.Len())
 		_, err := m.Begin(context.Background(), "one more", "print", time.Minute)
-		require.ErrorIs(t, err, backoffhttp.ErrStoreFull)
+		require.ErrorIs(t, err, idempotency.ErrStoreFull)
 		time.Sleep(30 * time.Second)
 		m.begin("one more")
 		require.Equal(t, 2, m.Len(), "the lease has ended")
@@ -95,13 +95,13 @@ func TestMemoryStoreIsBounded(t *testing.T) {
 		}
 		time.Sleep(7*time.Minute - 1)
 		_, err := m.Begin(context.Background(), "3", "print", time.Minute)
-		require.ErrorIs(t, err, backoffhttp.ErrStoreFull)
+		require.ErrorIs(t, err, idempotency.ErrStoreFull)
 		time.Sleep(time.Nanosecond)
 		m.done("3", "x")
-		require.Equal(t, backoffhttp.EntryDone, m.begin("1").State)
+		require.Equal(t, idempotency.EntryDone, m.begin("1").State)
 		require.Equal(t, 3, m.Len())
 		time.Sleep(20 * time.Minute)
-		require.Equal(t, backoffhttp.EntryClaimed, m.begin("0").State)
+		require.Equal(t, idempotency.EntryClaimed, m.begin("0").State)
 	})
 }
 
@@ -112,7 +112,7 @@ func TestMemoryStoreKeepsAllForTTLIfTold(t *testing.T) {
 		m.done("0", "x")
 		time.Sleep(24*time.Hour - 1)
 		_, err := m.Begin(context.Background(), "1", "print", time.Minute)
-		require.ErrorIs(t, err, backoffhttp.ErrStoreFull)
+		require.ErrorIs(t, err, idempotency.ErrStoreFull)
 		time.Sleep(time.Nanosecond)
 		m.done("1", "x")
 	})
@@ -135,14 +135,14 @@ func TestMemoryStoreOmitsWhatFindsNoRoom(t *testing.T) {
 		m.MaxBytes = 100
 		m.done("a", strings.Repeat("a", 60))
 		m.done("b", strings.Repeat("b", 60))
-		require.Equal(t, backoffhttp.Record{Status: 200, Omitted: true}, m.begin("b").Record)
+		require.Equal(t, idempotency.Record{Status: 200, Omitted: true}, m.begin("b").Record)
 		require.Len(t, m.begin("a").Record.Body, 60)
 		m.done("c", strings.Repeat("c", 101))
 		require.True(t, m.begin("c").Record.Omitted, "larger than all there is")
 		time.Sleep(10 * time.Minute)
 		m.done("d", strings.Repeat("d", 60))
 		require.Len(t, m.begin("d").Record.Body, 60)
-		require.Equal(t, backoffhttp.EntryClaimed, m.begin("a").State, "which made room")
+		require.Equal(t, idempotency.EntryClaimed, m.begin("a").State, "which made room")
 	})
 }
 
@@ -159,9 +159,9 @@ func TestMemoryStoreFreesTheBytesOfWhatItForgets(t *testing.T) {
 }
 
 func TestAFullStoreIsAnswered503(t *testing.T) {
-	store := &backoffhttp.MemoryStore{MaxRecords: 1}
+	store := &idempotency.MemoryStore{MaxRecords: 1}
 	c := new(charging)
-	h := dedup(c, backoffhttp.DedupOptions{Store: store})
+	h := once(c, idempotency.Options{Store: store})
 	require.Equal(t, http.StatusCreated, request{key: "a"}.to(h).Code)
 	require.Equal(t, http.StatusServiceUnavailable, request{key: "b"}.to(h).Code)
 	require.Equal(t, http.StatusCreated, request{key: "a"}.to(h).Code)
@@ -169,15 +169,15 @@ func TestAFullStoreIsAnswered503(t *testing.T) {
 }
 
 func TestEntryStatesHaveNames(t *testing.T) {
-	for s, want := range map[backoffhttp.EntryState]string{
-		0: "invalid", backoffhttp.EntryClaimed: "claimed", backoffhttp.EntryInFlight: "in flight",
-		backoffhttp.EntryDone: "done", backoffhttp.EntryMismatch: "mismatch", 5: "invalid",
+	for s, want := range map[idempotency.EntryState]string{
+		0: "invalid", idempotency.EntryClaimed: "claimed", idempotency.EntryInFlight: "in flight",
+		idempotency.EntryDone: "done", idempotency.EntryMismatch: "mismatch", 5: "invalid",
 	} {
 		require.Equal(t, want, s.String())
 	}
 }
 
 func TestAnOmittedRecordSendsNothing(t *testing.T) {
-	h := handle(func(w http.ResponseWriter, r *http.Request) { backoffhttp.Record{Status: 500, Omitted: true}.Send(w) })
+	h := handle(func(w http.ResponseWriter, r *http.Request) { idempotency.Record{Status: 500, Omitted: true}.Send(w) })
 	require.Equal(t, http.StatusOK, request{}.to(h).Code)
 }
