@@ -106,7 +106,7 @@ func TestAnOpeningIsKnownUntilItsEnd(t *testing.T) {
 	})
 }
 
-// lookouts records when each store is first asked after a minute.
+// lookouts is a store that records when it is asked.
 type lookouts struct {
 	fleet.Memory
 	mu    sync.Mutex
