@@ -28,23 +28,25 @@ export GOWORK := off
 # find, from here down, without testdata and hidden directories.
 FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 
-# Every module: ". examples internal/bench ...".
+# Every module: ". examples internal/lab ...".
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
-# Modules that build half of the cloud, every client there is, or Prometheus. Under the race
-# detector that takes longer than everything else together: make race SLOW= does it all the
-# same. (In internal/compare it also finds a data race of another library, which a row there is
-# about. And a run of cmd/backoffsim is one goroutine.)
-SLOW ?= cmd/backoffsim contrib/dashboards examples/clients internal/bench internal/compare internal/plugtest
+# Modules that build a large part of the cloud SDKs, every client there is, or
+# Prometheus. Under the race detector that takes longer than everything else
+# together, and so of internal/lab only the packages of RACED_LAB run. make race
+# SLOW= runs all. (In internal/lab/compare the detector also finds a data race
+# of another library, which one row is about. And a run of cmd/backoffsim is one
+# goroutine.)
+SLOW      ?= cmd/backoffsim examples/clients internal/lab
+RACED_LAB := ./release ./soak ./sqlstoretest
 
-# The files whose tests need servers, and the modules they belong to.
+# The files whose tests need servers, and their directories.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
-INTEGRATION := $(sort $(patsubst ./%,%,$(shell for f in $(TAGGED); do \
-	d=$${f%/*}; until [ -f "$$d/go.mod" ]; do d=$${d%/*}; done; echo "$$d"; done)))
+INTEGRATION := $(sort $(patsubst ./%/,%,$(dir $(TAGGED))))
 
 # What lint vets, with all its tags, test, race and the like need not vet again: -vet=off.
 
-# $(call each,modules,command) runs a command in each of the modules.
+# $(call each,directories,command) runs a command in each of the directories.
 define each
 @set -e; for m in $(1); do echo "== $$m: $(2)"; (cd "$$m" && $(2)); done
 endef
@@ -62,11 +64,14 @@ fetch: ## Download what all modules are built from, at once
 .PHONY: test
 test: ## Run the tests that need no server, in every module
 	$(call each,$(MODULES),$(GO) test -vet=off ./...)
-	@echo "left out: integration tests that need servers ($(or $(INTEGRATION),no module has any)): run make integration"
+	@echo "left out: integration tests that need servers ($(or $(INTEGRATION),there are none)): run make integration"
+
+RACE = CGO_ENABLED=1 $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
 
 .PHONY: race
 race: ## Run the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
-	$(call each,$(filter-out $(SLOW),$(MODULES)),CGO_ENABLED=1 $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h ./...)
+	$(call each,$(filter-out $(SLOW),$(MODULES)),$(RACE) ./...)
+	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),$(RACE) $(RACED_LAB))
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
@@ -93,7 +98,7 @@ lint: ## Check formatting, go vet and staticcheck, in every module
 # The modules that programs import. Of each the API directory keeps what it exported at the last
 # release, in the form of apidiff; changes.txt tells, for reviews, what it does otherwise since.
 IMPORTED := . $(filter contrib/backoff%,$(MODULES))
-API      := internal/release/api
+API      := internal/lab/release/api
 
 # $(call apidiff,arguments) runs it in each of these modules; $$path is the module's, $$kept the file.
 define apidiff
@@ -158,28 +163,28 @@ ROUNDS = $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=1x ./size && \
 
 .PHONY: bench
 bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with the floor
-	@cd internal/bench && { $(ROUNDS); } | $(GO) run ./ratios
+	@cd internal/lab/bench && { $(ROUNDS); } | $(GO) run ./ratios
 
 # The output stays in bench.out. After a change of notes.md alone, bench-page writes the page anew.
 .PHONY: bench-docs bench-page
 bench-docs: COUNT := 3
 bench-docs: BENCHTIME := 200ms
 bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTIME=200ms
-	@cd internal/bench && { \
+	@cd internal/lab/bench && { \
 		echo "date: $$(date -u +%Y-%m-%d)"; \
 		echo "toolchain: $$($(GO) env GOVERSION)"; \
 		echo "load: $$(uptime | sed 's/.*load averages*: //; s/,* .*//')"; \
 		echo "how: COUNT=$(COUNT) BENCHTIME=$(BENCHTIME)"; \
-		$(ROUNDS); } | tee bench.out | $(GO) run ./ratios -write ../../docs/benchmarks.md
+		$(ROUNDS); } | tee bench.out | $(GO) run ./ratios -write ../../../docs/benchmarks.md
 
 bench-page: ## Write docs/benchmarks.md again, from the output of the last bench-docs
-	@cd internal/bench && $(GO) run ./ratios -write ../../docs/benchmarks.md <bench.out >/dev/null
+	@cd internal/lab/bench && $(GO) run ./ratios -write ../../../docs/benchmarks.md <bench.out >/dev/null
 
 # make test makes 20,000 of them. Ten million take a quarter of an hour of processor time. With a heap so
 # small a collector left to itself would run every millisecond.
 .PHONY: soak
 soak: ## Make CALLS calls (ten million) through a network that fails, and hold that nothing is left of them
-	CALLS=$(CALLS) GOGC=400 $(GO) test -C internal/soak -count=1 -timeout=6h -v .
+	CALLS=$(CALLS) GOGC=400 $(GO) test -C internal/lab -count=1 -timeout=6h -v ./soak
 
 # With SIM=full the tests of the simulator run the tables at the size they were published, and
 # print them. It takes a quarter of an hour or so, on one core.
@@ -205,8 +210,8 @@ examples: ## Vet and build every example, and run the quickstart
 integration: ## Run the tests that need servers; fails without them (see compose.yaml)
 	@if grep -nE '\.Skip(f|Now)?\(' /dev/null $(TAGGED); then \
 		echo "an integration test fails without its server, it does not skip"; exit 1; fi
-	$(call each,$(INTEGRATION),$(GO) test -vet=off -count=1 -parallel=8 -tags=integration ./...)
-	@echo "integration tests run in: $(or $(INTEGRATION),no module has any)"
+	$(call each,$(INTEGRATION),$(GO) test -vet=off -count=1 -parallel=8 -tags=integration .)
+	@echo "integration tests run in: $(or $(INTEGRATION),there are none)"
 
 .PHONY: tidy-check
 tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
@@ -235,4 +240,4 @@ version-given:
 	@[ -n '$(VERSION)' ] || { echo 'which version? make release VERSION=v0.1.0'; exit 1; }
 
 release: version-given ci ## Check everything, pack VERSION (v0.1.0) into dist/proxy, and prove that it can be used from there
-	@$(GO) run -C internal/release . -root ../.. -version '$(VERSION)' -proxy $(CURDIR)/dist/proxy
+	@$(GO) run -C internal/lab ./release -root ../.. -version '$(VERSION)' -proxy $(CURDIR)/dist/proxy

@@ -128,7 +128,7 @@ func TestMaxElapsedAllowsTheAttemptThatBeginsExactlyThen(t *testing.T) {
 func TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.AttemptTimeout = backoff.Constant(2 * time.Second)
+		policy.AttemptTimeout = 2 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		var began []time.Duration
@@ -329,7 +329,7 @@ func TestDoValueIsDoWithAValue(t *testing.T) {
 	require.NoError(t, value(&backoff.Policy{Budget: budget}))
 	require.EqualValues(t, 1, budget.Stats().Successes, "and pays")
 	require.ErrorContains(t, value(&backoff.Policy{Schedule: backoff.Constant(-1)}), "Policy.Schedule")
-	limited := &backoff.Policy{AttemptTimeout: backoff.Constant(time.Hour)}
+	limited := &backoff.Policy{AttemptTimeout: time.Hour}
 	_, err := backoff.DoValue(t.Context(), limited, func(ctx context.Context) (int, error) {
 		_, ok := ctx.Deadline()
 		require.True(t, ok, "its time is limited")

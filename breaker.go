@@ -303,7 +303,7 @@ func (b *Breaker) around(ctx context.Context, p *Policy, op func(context.Context
 		return b.apart(ctx, p, op)
 	}
 	a := admitted{b, phase, ctx}
-	if p.guarded() || p.demanding() || p.unsound() || a.ctx.Err() != nil {
+	if p.needsRun() || a.ctx.Err() != nil {
 		return a.breaker.apart(a.ctx, p, op)
 	}
 	defer a.leave()
@@ -311,12 +311,7 @@ func (b *Breaker) around(ctx context.Context, p *Policy, op func(context.Context
 	if err != nil {
 		err = p.redo(a.ctx, op, err)
 	} else {
-		if !p.tryPay() {
-			p.pay()
-		}
-		if p.Observer != nil {
-			p.notifyFirst(a.ctx)
-		}
+		p.tellSuccess(a.ctx)
 	}
 	if err != nil || !a.phase.good.TryAdd() {
 		return a.settle(err)
@@ -500,7 +495,7 @@ func (b *Breaker) Validate() error {
 		return invalid("Breaker.Successes", "is "+strconv.Itoa(b.ProbeSuccesses)+", want 0 (for 2) or more")
 	case b.Shared != nil && b.Name == "":
 		return invalid("Breaker.Name", "is empty, want the name that the processes of Shared know the service by")
-	case isImpossible(b.Jitter):
+	case isInvalidJitter(b.Jitter):
 		return invalid("Breaker.Jitter", "waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 	}
 	if v, ok := b.Shared.(interface{ Validate() error }); ok {

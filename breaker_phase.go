@@ -2,12 +2,12 @@ package backoff
 
 import (
 	"context"
-	mathrand "math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/window"
 )
 
@@ -534,10 +534,7 @@ func (b *Breaker) stats(p *phase) BreakerStats {
 }
 
 func (b *Breaker) draw() float64 {
-	if b.Rand == nil {
-		return mathrand.Float64()
-	}
-	return unit(b.Rand())
+	return draw.Unit(b.Rand)
 }
 
 // limited resolves a limit: 0 means the default, a negative one none, which is

@@ -95,7 +95,7 @@ type firstOnly struct{}
 func (firstOnly) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
 	return t, 0, a.Kind == backoff.AttemptFirst
 }
-func (firstOnly) Done(backoff.Ticket, backoff.Outcome) {}
+func (firstOnly) Done(backoff.Ticket, backoff.Result) {}
 
 // errorTree is a tree that somebody made with a nil in it.
 type errorTree []error
@@ -287,7 +287,7 @@ func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
 		var states []backoff.State
 		b := &backoff.Breaker{OpenFor: backoff.Constant(3 * time.Second), Observer: onTransition(func(tr backoff.Transition) { states = append(states, tr.To) })}
 		p := &backoff.Policy{
-			AttemptTimeout: backoff.Constant(100 * time.Millisecond),
+			AttemptTimeout: 100 * time.Millisecond,
 			Budget:         new(backoff.RetryBudget),
 			Observer: func(_ context.Context, e backoff.Event) {
 				if e.Kind == backoff.EventRetry {

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/window"
 )
 
-// A Kind says which of the attempts of a call an [Attempt] is.
+// An AttemptKind says which of the attempts of a call an [Attempt] is.
 type AttemptKind uint8
 
 const (
@@ -22,17 +23,19 @@ const (
 	AttemptHedge
 )
 
-// An Attempt is what a [Budget] is asked to pay for.
+// An Attempt is what a [Budget] is asked to grant.
 type Attempt struct {
-	Number   int         // from 1
-	Kind     AttemptKind // first, retry or hedge
-	Class    Class       // of the failure before it
-	TimedOut bool        // the attempt before it was ended by its own timeout
-	Now      time.Time   // the caller's reading of the clock; zero if it has none
-	Patience float64     // of the call, by [WithPatience]; 0 counts as 1
+	Number      int         // from 1
+	Kind        AttemptKind // first, retry or hedge
+	Class       Class       // of the failure before the attempt
+	Priority    Priority    // of the call; see WithPriority
+	TimedOut    bool        // the attempt before this one ended by its own timeout
+	MaxAttempts int         // what the call may make in all; negative if there is no limit
+	Cost        int         // in the budget's own unit, for callers that know it; 0 counts as 1
+	Now         time.Time   // the caller's reading of the clock; zero if it has none
 }
 
-// Time returns Now, or reads the clock where the caller has not.
+// Time returns Now, or reads the clock if the caller has not.
 func (a Attempt) Time() time.Time {
 	if a.Now.IsZero() {
 		return clock.Now()
@@ -44,51 +47,144 @@ func (a Attempt) Time() time.Time {
 type Outcome uint8
 
 const (
-	// OutcomeSuccess: it returned nil.
+	// OutcomeSuccess: the attempt returned nil.
 	OutcomeSuccess Outcome = iota
-	// OutcomeDefinitive: the server answered, with an error that retrying will not change.
+	// OutcomeDefinitive: the server answered with an error that a retry would get
+	// again.
 	OutcomeDefinitive
-	// OutcomeTransient: it failed in a way that may pass.
+	// OutcomeTransient: the attempt failed in a way that may pass.
 	OutcomeTransient
 	// OutcomeThrottled: the server said "too much".
 	OutcomeThrottled
 	// OutcomeTimeout: the attempt's own timeout ended it.
 	OutcomeTimeout
-	// OutcomeCanceled: the caller ended it.
+	// OutcomeCanceled: the caller ended the attempt.
 	OutcomeCanceled
-	// OutcomeNotSent: it was granted and not made.
+	// OutcomeNotSent: the attempt was granted but never started.
 	OutcomeNotSent
 )
 
-// A Ticket is a budget's note to itself between Reserve and Done, so that it need
-// not remember who is out. The first word is the budget's, to use as it likes; the
-// others are for [JoinBudgets].
-type Ticket [maxBudgets]uint64
-
-// A Budget bounds what calls, and above all their retries, may cost a service. It is
-// shared by all the policies, hedges and goroutines that call that service.
-//
-// Reserve is asked before every attempt, the first included, and for a retry
-// before the sleep that leads to it. It answers whether the attempt may be made,
-// and after how long at the earliest. A refusal ends the call at once, with an error that
-// matches [ErrBudget] and the operation's own last error. Done tells, once, what became of
-// an attempt that was granted, OutcomeNotSent if it was not made.
-//
-// Both must be safe for concurrent use and must not block. A budget must stay right
-// if Done never comes, because an operation may hang for ever, and if it comes twice.
-// A budget with a Validate() error method is asked by [Policy.Validate].
-type Budget interface {
-	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
-	Done(t Ticket, o Outcome)
+// A Result tells a [Budget] how an attempt ended. The zero Result is success.
+type Result struct {
+	Outcome    Outcome
+	Class      Class         // of the attempt's error
+	RetryAfter time.Duration // what the server asked for; 0 if it did not
+	Cost       int           // what the attempt has cost, if that is known only now; 0 means Attempt.Cost
 }
 
-// Confirmer is a [Budget] that is also asked when an attempt it granted is really
-// about to be made: for a retry, after the sleep. By this a budget tells calls that
-// are asleep from attempts that are under way. If Depart refuses, the call ends as if Reserve had, and
-// Done is told OutcomeNotSent. It must not block.
+// A Ticket is a budget's note to itself between Reserve and Done, so that the
+// budget need not remember the attempts under way. The first word is the budget's
+// own; the others are for [JoinBudgets].
+type Ticket [maxBudgets]uint64
+
+// A Budget bounds what calls, and above all their retries, may cost a service.
+// &[RetryBudget]{} is the usual one. All policies, hedges and goroutines that call
+// the service share it.
+//
+// The loop calls Reserve before every attempt, the first included; for a retry, it
+// does so before the sleep that leads to the attempt. Reserve answers whether the
+// attempt may be made, and after how long at the earliest. A refusal ends the call
+// at once, with an error that matches [ErrBudget] and the operation's own last
+// error. Done is called once for every attempt that Reserve granted, and says how
+// the attempt ended.
+//
+// Both must be safe for concurrent use and must not block. A budget must stay right
+// if Done never comes, because an operation may hang for ever, and if Done comes
+// twice. If a budget has a method Validate() error, [Policy.Validate] calls it.
+type Budget interface {
+	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
+	Done(t Ticket, r Result)
+}
+
+// A Confirmer is a [Budget] that is also asked when an attempt it granted is about
+// to be made: for a retry, after the sleep. By Confirm a budget tells calls that are
+// asleep from attempts that are under way. If Confirm returns false, the call ends
+// as if Reserve had refused, and Done gets OutcomeNotSent. Confirm must not block.
 type Confirmer interface {
 	Budget
 	Confirm(t Ticket) bool
+}
+
+// maxBudgets is how many budgets JoinBudgets can join. A Ticket has a word for each,
+// so that nothing need be kept in memory.
+const maxBudgets = 4
+
+// JoinBudgets returns a [Budget] that grants what every one of budgets grants; there
+// may be four. It asks them in order. If one refuses, those that granted before get
+// OutcomeNotSent, in reverse order. The wait is the longest of their waits. A nil
+// budget is left out, and a joined budget counts as its members. [Policy.Validate]
+// refuses more than four.
+func JoinBudgets(budgets ...Budget) Budget {
+	var members joined
+	for _, b := range budgets {
+		switch b := b.(type) {
+		case nil:
+		case joined:
+			members = append(members, b...)
+		default:
+			members = append(members, b)
+		}
+	}
+	return members
+}
+
+// joined is what JoinBudgets returns.
+type joined []Budget
+
+func (s joined) Reserve(a Attempt) (Ticket, time.Duration, bool) {
+	var tickets Ticket
+	var longest time.Duration
+	for i, b := range s {
+		t, wait, ok := b.Reserve(a)
+		if !ok {
+			s[:i].Done(tickets, Result{Outcome: OutcomeNotSent})
+			return Ticket{}, 0, false
+		}
+		tickets[i] = t[0]
+		longest = max(longest, wait)
+	}
+	return tickets, longest, true
+}
+
+func (s joined) Done(t Ticket, r Result) {
+	for i := len(s) - 1; i >= 0; i-- {
+		s[i].Done(Ticket{t[i]}, r)
+	}
+}
+
+func (s joined) Confirm(t Ticket) bool {
+	for i, b := range s {
+		if !confirm(b, Ticket{t[i]}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s joined) Validate() error {
+	if len(s) > maxBudgets {
+		return invalid("JoinBudgets", "joins "+strconv.Itoa(len(s))+" budgets, want at most "+strconv.Itoa(maxBudgets))
+	}
+	for _, b := range s {
+		if err := validate(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirm asks a budget that is a [Confirmer] whether the attempt may be made now.
+func confirm(b Budget, t Ticket) bool {
+	c, ok := b.(Confirmer)
+	return !ok || c.Confirm(t)
+}
+
+// validate asks a budget that can tell whether it is valid.
+func validate(b Budget) error {
+	if v, ok := b.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
 }
 
 const (
@@ -98,64 +194,60 @@ const (
 	maxRatio      = 1e6
 )
 
-// RetryBudget is the default [Budget]: retries are paid by success. Within a Window
+// RetryBudget is the usual [Budget]: successes pay for retries. Within a Window
 // there may be Ratio retries per call that succeeded or was answered definitively. A
-// client with few calls gets one more per three of these, up to Floor. First attempts are never refused.
+// client with few calls gets one more per three of them, up to Floor. First attempts
+// are never refused.
 //
-// Where all this comes to nothing, because the client has had no success to speak of
-// lately, it has a spare retry, once after each success, and not within two
-// windows of the last time it asked for a retry. A client that has just
-// started, with fewer than three successes in its life, has two, at any time.
+// A client that has had no success within the Window still has a spare retry: one
+// after each success, and not within two Windows of the last time it asked for a
+// retry. A client that has just started, with fewer than three successes in its
+// life, has two, at any time.
 //
-// The bound, exactly: in any interval of length T there are at most
-// Ratio*n + Floor*(2 + T/(0.9 Window)) retries paid by the window, n being the calls that
-// paid in the interval, and before it since a tenth of a Window before the last retry that asked
-// at least a Window before it; and as many spare ones as there were successes, plus two, or twice as many for the first three.
-// (A success is not dated when it is reported, as that would cost a clock reading
-// per call. When a retry looks what there is to pay for it, the successes since the last
-// look count as spread evenly over the time between. The first retry of each tenth of a
-// Window looks; those after it use what it has found, up to 256, and look when that is gone.
-// Where processors meet, each of a few groups of goroutines looks for itself.)
+// In any interval of length T there are at most
 //
-// Why it is this one. A budget paid by requests feeds an outage with 10 to 20 % for as
-// long as it lasts; one paid by successes ends with them. A bucket of saved tokens and a
-// floor per second multiply by the processes of a fleet: ten tokens in each of 4000
-// clients are 40,000 calls on a service that is down. Here nothing is saved; what the
-// clients may spend is justified by their success of the last seconds, so that the reserve of a fleet is a
-// matter of its traffic, not of its size. That alone would starve the client that
-// calls once a minute, and the one that has just started: the spare retry is for them.
-// Being renewed by success only, it costs a fleet about one retry per process and
-// outage, and callers that meet their window never use it. Ratio is 0.12 because
-// 0.111 is what it takes to carry 10 % of random errors whole. The tests of
-// internal/sim hold the numbers: an outage costs less than 1.02 times the load after
-// its first second, and fleets of up to 4000 processes recover from a dip at 90 % load.
+//	Ratio*paid + Floor*(2 + T/(0.9*Window)) + spare
+//
+// retries, where
+//
+//	paid   counts the calls that succeeded or were answered definitively, from
+//	       asked - Window/10 to the end of the interval
+//	asked  is the time of the last request for a retry that came at least a Window
+//	       before the interval
+//	spare  is the number of successes in the interval, plus two; the first three
+//	       successes of a budget count twice
+//
+// docs/retrybudget.md derives the bound and the defaults, and shows what a fleet
+// makes of them.
 //
 // The zero value is ready to use. A RetryBudget must not be copied, nor its fields
-// changed, after first use. It is safe for concurrent use. A success costs one addition
-// to a counter of the processor's own: no lock, no clock, no allocation. A retry costs
-// about twice as much, with a clock reading if the caller has none; one that looks, or
-// is refused, takes a lock for some 50 ns. A Done that never comes costs a success that is not counted; a
-// second Done for a retry changes nothing, and for a first attempt counts twice.
+// changed, after first use. It is safe for concurrent use. A success costs one
+// addition to a counter of the processor's own: no lock, no clock, no allocation. A
+// retry costs about twice as much, and reads the clock if the caller has not. The
+// first retry in each tenth of a Window, and one that is refused, take a lock for
+// some 50 ns. A Done that never comes is a success that is not counted. A second
+// Done changes nothing for a retry, and counts twice for a first attempt.
 //
 // Sources: Google SRE book, "Handling Overload"; Brooker, "Fixing retries with token
 // buckets and circuit breakers", 2022; Finagle's RetryBudget.
 type RetryBudget struct {
-	// Ratio is the retries per success. 0 means 0.12; negative ones are invalid.
-	// Finagle, Linkerd and Envoy use 0.2.
+	// Ratio is the number of retries per success. 0 means 0.12. A negative Ratio
+	// is invalid. Finagle, Linkerd and Envoy use 0.2.
 	Ratio float64
-	// Window is the time that counts. 0 means 10 s; negative ones are invalid.
+	// Window is the time over which successes and retries count. 0 means 10 s. A
+	// negative Window is invalid.
 	Window time.Duration
-	// Floor is what a client with few calls may retry beyond Ratio: one per three
-	// successes, up to this. 0 means 3; negative ones are invalid.
+	// Floor is how many retries beyond Ratio a client with few calls may make: one
+	// per three successes, up to Floor. 0 means 3. A negative Floor is invalid.
 	Floor int
 
-	earned window.Tally
-	grants window.Grants // of retries
+	earned window.Tally  // successes
+	grants window.Grants // retries
 
-	mu      sync.Mutex
-	asked   int64  // the number of the bucket after that in which a retry last looked; 0 before the first
-	settled uint64 // the successes when a spare retry was last asked for
-	spent   int    // spare retries since
+	mu          sync.Mutex
+	lookedUntil int64  // the number of the bucket after the one in which a retry last looked; 0 before the first
+	spareAt     uint64 // the number of successes when a spare retry was last asked for
+	spares      int    // spare retries taken since
 }
 
 // Reserve implements [Budget].
@@ -163,30 +255,31 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	if a.Kind == AttemptFirst {
 		return Ticket{}, 0, true
 	}
-	now := a.Now // and not Time, which copies the attempt: a third of the cost
+	now := a.Now // Time would copy the attempt, a third of the cost
 	if now.IsZero() {
 		now = clock.Now()
 	}
 	place := b.grants.Place()
 	g, ok := b.grants.Take(place, now)
 	if !ok {
-		g, ok = b.look(place, now)
+		g, ok = b.refill(place, now)
 	}
 	return Ticket{uint64(g)}, 0, ok
 }
 
-// look dates the successes since the last look, and grants one more retry, if the window
-// or the spare ones have it. What else the window has is there for those who ask next.
-func (b *RetryBudget) look(place int, now time.Time) (window.Grant, bool) {
+// refill dates the successes since the last look, and grants one retry if the window
+// or the spare ones allow it. The rest of what the window allows waits for the next
+// retries.
+func (b *RetryBudget) refill(place int, now time.Time) (window.Grant, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	earned := b.earned.Total()
 	b.grants.Start(b.earned.Born())
 	b.grants.Advance(now, b.window(), earned)
 	bucket := b.grants.Bucket()
-	calm := b.asked == 0 || bucket-b.asked >= 2*window.Buckets
-	b.asked = bucket + 1
-	limit, used := b.limit(b.grants.Least(window.Good)), b.grants.Least(window.Bad)
+	calm := b.lookedUntil == 0 || bucket-b.lookedUntil >= 2*window.Buckets
+	b.lookedUntil = bucket + 1
+	limit, used := b.allowed(b.grants.Least(window.Good)), b.grants.Least(window.Bad)
 	if used >= limit {
 		b.grants.Reclaim()
 		used = b.grants.Least(window.Bad)
@@ -200,36 +293,30 @@ func (b *RetryBudget) look(place int, now time.Time) (window.Grant, bool) {
 	return b.grants.Spare() | window.Own, true
 }
 
-// spare takes one of the retries that a client without recent success has.
+// spare takes one of the retries of a client without recent success. calm means that
+// no retry was asked for within two Windows.
 func (b *RetryBudget) spare(calm bool, earned uint64) bool {
-	if earned != b.settled {
-		b.settled, b.spent = earned, 0
+	if earned != b.spareAt {
+		b.spareAt, b.spares = earned, 0
 	}
 	most := 1
 	if earned < 3 { // a client that has just started
 		most, calm = 2, true
 	}
-	if !calm || b.spent >= most {
+	if !calm || b.spares >= most {
 		return false
 	}
-	b.spent++
+	b.spares++
 	return true
 }
 
-// limit is how many retries so many successes allow. It counts in millionths, for
-// in floats 100 * 0.29 is less than 29.
-func (b *RetryBudget) limit(paid uint64) uint64 {
+// allowed is how many retries so many successes allow. It counts in millionths,
+// because in floats 100 * 0.29 is less than 29.
+func (b *RetryBudget) allowed(paid uint64) uint64 {
 	const unit = 1_000_000
-	ratio := b.Ratio
-	if ratio == 0 {
-		ratio = defaultRatio
-	}
-	floor := b.Floor
-	if floor == 0 {
-		floor = defaultFloor
-	}
-	share := uint64(max(0, math.Round(ratio*unit)))
-	return (paid*share + min(paid*unit/3, uint64(max(0, floor))*unit)) / unit
+	share := uint64(max(0, math.Round(limits.Or(b.Ratio, defaultRatio)*unit)))
+	floor := uint64(max(0, limits.Or(b.Floor, defaultFloor)))
+	return (paid*share + min(paid*unit/3, floor*unit)) / unit
 }
 
 func (b *RetryBudget) window() time.Duration {
@@ -240,18 +327,18 @@ func (b *RetryBudget) window() time.Duration {
 }
 
 // Done implements [Budget].
-func (b *RetryBudget) Done(t Ticket, o Outcome) {
-	if t[0] != 0 && !b.settle(window.Grant(t[0]), o == OutcomeNotSent) {
+func (b *RetryBudget) Done(t Ticket, r Result) {
+	if t[0] != 0 && !b.settleGrant(window.Grant(t[0]), r.Outcome == OutcomeNotSent) {
 		return
 	}
-	if o == OutcomeSuccess || o == OutcomeDefinitive {
+	if r.Outcome == OutcomeSuccess || r.Outcome == OutcomeDefinitive {
 		b.earned.Add()
 	}
 }
 
-// settle gives back a retry that was not made, and reports whether its end may count: not
-// if that was told before.
-func (b *RetryBudget) settle(g window.Grant, unused bool) bool {
+// settleGrant ends a retry, and gives it back if it was not made. It reports whether
+// its result counts: a second one does not.
+func (b *RetryBudget) settleGrant(g window.Grant, unused bool) bool {
 	first, known := b.grants.Done(g)
 	if first && unused {
 		b.giveBack(g)
@@ -263,7 +350,7 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g&window.Own != 0 {
-		b.spent = max(0, b.spent-1)
+		b.spares = max(0, b.spares-1)
 		return
 	}
 	b.grants.GiveBack(g)
@@ -284,7 +371,7 @@ func (b *RetryBudget) Stats() RetryBudgetStats {
 	b.grants.Advance(clock.Now(), b.window(), b.earned.Total())
 	b.grants.Reclaim()
 	paid := b.grants.Least(window.Good)
-	return RetryBudgetStats{Successes: paid, Retries: b.grants.Most(window.Bad), Allowed: b.limit(paid)}
+	return RetryBudgetStats{Successes: paid, Retries: b.grants.Most(window.Bad), Allowed: b.allowed(paid)}
 }
 
 // Validate names the field that is negative, or a Ratio that is NaN or beyond a million.

@@ -24,7 +24,7 @@ import (
 func budgetPay(b backoff.Budget, n int) {
 	for range n {
 		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		b.Done(ticket, backoff.OutcomeSuccess)
+		b.Done(ticket, backoff.Result{})
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
 	} {
 		b := new(backoff.RetryBudget)
 		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		b.Done(ticket, o)
+		b.Done(ticket, backoff.Result{Outcome: o})
 		require.Equal(t, paid, b.Stats().Successes, "outcome %d", o)
 	}
 }
@@ -179,12 +179,12 @@ func TestRetryBudgetHasASpareRetryForACallOnceAMinute(t *testing.T) {
 			require.True(t, ok)
 			_, again := budgetRetry(b)
 			require.False(t, again, "one at a time")
-			b.Done(ticket, backoff.OutcomeSuccess)
+			b.Done(ticket, backoff.Result{})
 		}
 		time.Sleep(time.Minute)
 		ticket, ok := budgetRetry(b)
 		require.True(t, ok)
-		b.Done(ticket, backoff.OutcomeTransient)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 		for range 100 {
 			time.Sleep(time.Minute)
 			_, ok = budgetRetry(b)
@@ -222,16 +222,16 @@ func TestRetryBudgetGetsARetryBackThatWasNotMade(t *testing.T) {
 	tickets := budgetDrain(b, 1000)
 	require.Len(t, tickets, 15)
 	for _, ticket := range tickets[:5] {
-		b.Done(ticket, backoff.OutcomeNotSent)
-		b.Done(ticket, backoff.OutcomeNotSent) // a second Done changes nothing
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent}) // a second Done changes nothing
 	}
 	require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 10, Allowed: 15}, b.Stats())
 	require.Len(t, budgetDrain(b, 1000), 5)
 
 	spare := new(backoff.RetryBudget)
 	tickets = budgetDrain(spare, 10)
-	spare.Done(tickets[0], backoff.OutcomeNotSent)
-	spare.Done(tickets[0], backoff.OutcomeNotSent)
+	spare.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeNotSent})
+	spare.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeNotSent})
 	require.Len(t, budgetDrain(spare, 10), 1, "a spare one, too")
 }
 
@@ -241,13 +241,13 @@ func TestRetryBudgetGetsBothSpareRetriesBack(t *testing.T) {
 	budgetPay(b, 1)
 	require.Len(t, budgetDrain(b, 10), 1, "paid by the window")
 	for _, ticket := range tickets {
-		b.Done(ticket, backoff.OutcomeNotSent)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	}
 	require.EqualValues(t, 1, b.Stats().Retries, "they were not")
 
 	b = new(backoff.RetryBudget)
 	for _, ticket := range budgetDrain(b, 10) {
-		b.Done(ticket, backoff.OutcomeNotSent)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	}
 	require.Len(t, budgetDrain(b, 10), 2)
 }
@@ -261,7 +261,7 @@ func TestRetryBudgetMakesNoSpareRetryOfOneThatCameBackLate(t *testing.T) {
 		require.Len(t, late, 1)
 		budgetPay(b, 1)
 		require.Empty(t, budgetDrain(b, 1), "too soon, but the success has been seen")
-		b.Done(late[0], backoff.OutcomeNotSent)
+		b.Done(late[0], backoff.Result{Outcome: backoff.OutcomeNotSent})
 		for _, want := range []int{1, 0} {
 			time.Sleep(time.Minute)
 			require.Len(t, budgetDrain(b, 1), want)
@@ -287,11 +287,11 @@ func TestRetryBudgetGetsARetryBackWhereItWasCounted(t *testing.T) {
 		first, _ := budgetRetry(b)
 		time.Sleep(5 * time.Second)
 		second, _ := budgetRetry(b)
-		b.Done(first, backoff.OutcomeNotSent)
+		b.Done(first, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		time.Sleep(5 * time.Second)
 		require.Equal(t, uint64(1), b.Stats().Retries, "the second one is younger than a window")
 		time.Sleep(time.Minute)
-		b.Done(second, backoff.OutcomeNotSent) // long forgotten
+		b.Done(second, backoff.Result{Outcome: backoff.OutcomeNotSent}) // long forgotten
 		require.Zero(t, b.Stats().Retries)
 	})
 }
@@ -300,21 +300,21 @@ func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
 	b := &backoff.RetryBudget{Ratio: 30}
 	budgetPay(b, 100)
 	ticket, _ := budgetRetry(b)
-	b.Done(ticket, backoff.OutcomeSuccess)
-	b.Done(ticket, backoff.OutcomeSuccess)
-	b.Done(ticket, backoff.OutcomeNotSent)
+	b.Done(ticket, backoff.Result{})
+	b.Done(ticket, backoff.Result{})
+	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	require.Equal(t, backoff.RetryBudgetStats{Successes: 101, Retries: 1, Allowed: 3033}, b.Stats())
 
 	first, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-	b.Done(first, backoff.OutcomeSuccess)
-	b.Done(first, backoff.OutcomeSuccess)
+	b.Done(first, backoff.Result{})
+	b.Done(first, backoff.Result{})
 	require.Equal(t, uint64(103), b.Stats().Successes, "a first attempt counts twice")
 
 	old, _ := budgetRetry(b)
 	require.Len(t, budgetDrain(b, 1200), 1200) // their Done never comes
-	b.Done(old, backoff.OutcomeNotSent)
+	b.Done(old, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	require.Equal(t, uint64(1202), b.Stats().Retries, "too long ago to be given back")
-	b.Done(old, backoff.OutcomeSuccess)
+	b.Done(old, backoff.Result{})
 	require.Equal(t, uint64(104), b.Stats().Successes, "but it was paid for")
 }
 
@@ -462,10 +462,10 @@ func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 						switch {
 						case !ok:
 						case random.IntN(4) == 0:
-							b.Done(ticket, backoff.OutcomeNotSent)
+							b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 						case random.IntN(4) == 0:
 							log.granted = append(log.granted, now)
-							b.Done(ticket, backoff.OutcomeSuccess)
+							b.Done(ticket, backoff.Result{})
 							log.paid = append(log.paid, now)
 						default:
 							log.granted = append(log.granted, now)
@@ -536,8 +536,8 @@ func TestRetryBudgetDoesNotOverdrawUnder64Goroutines(t *testing.T) {
 				case !ok:
 				case (worker+i)%5 == 0:
 					unused.Add(1)
-					b.Done(ticket, backoff.OutcomeNotSent)
-					b.Done(ticket, backoff.OutcomeNotSent)
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				default:
 					made.Add(1)
 				}
@@ -561,7 +561,7 @@ func TestRetryBudgetAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		budgetPay(b, 1)
 		ticket, _ := budgetRetry(b)
-		b.Done(ticket, backoff.OutcomeNotSent)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		budgetRetry(b)
 	}))
 	p := backoff.Policy{Budget: b}
@@ -774,13 +774,13 @@ func (p *budgetPair) step(t *testing.T, i int, step byte) {
 func (p *budgetPair) end(now time.Duration, unsent bool) {
 	last := len(p.tickets) - 1
 	if unsent {
-		p.budget.Done(p.tickets[last], backoff.OutcomeNotSent)
+		p.budget.Done(p.tickets[last], backoff.Result{Outcome: backoff.OutcomeNotSent})
 		p.backs[last]()
 	} else {
-		p.budget.Done(p.tickets[last], backoff.OutcomeSuccess)
+		p.budget.Done(p.tickets[last], backoff.Result{})
 		p.model.pay(now)
 	}
-	p.budget.Done(p.tickets[last], backoff.OutcomeNotSent)
+	p.budget.Done(p.tickets[last], backoff.Result{Outcome: backoff.OutcomeNotSent})
 	p.tickets, p.backs = p.tickets[:last], p.backs[:last]
 }
 
@@ -798,8 +798,8 @@ func (b *recordingBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durat
 	return backoff.Ticket{uint64(b.name[0])}, b.wait, !b.refuse
 }
 
-func (b *recordingBudget) Done(t backoff.Ticket, o backoff.Outcome) {
-	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t[0]-uint64(b.name[0]), o))
+func (b *recordingBudget) Done(t backoff.Ticket, r backoff.Result) {
+	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t[0]-uint64(b.name[0]), r.Outcome))
 }
 
 func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
@@ -816,7 +816,7 @@ func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, time.Minute, wait, "the longest")
 	require.True(t, all.(backoff.Confirmer).Confirm(ticket))
-	all.Done(ticket, backoff.OutcomeTimeout)
+	all.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "depart a 0", "depart b 0", "depart c 0",
 		"done c 0 4", "done b 0 4", "done a 0 4"}, log)
 
@@ -836,19 +836,19 @@ func TestAllOfNothingGrantsEverything(t *testing.T) {
 		ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
 		require.True(t, ok)
 		require.Zero(t, wait)
-		all.Done(ticket, backoff.OutcomeSuccess)
+		all.Done(ticket, backoff.Result{})
 		require.NoError(t, (&backoff.Policy{Budget: all}).Validate())
 	}
 }
 
-func TestAllJoinsFourAndValidatesEachOfThem(t *testing.T) {
+func TestJoinBudgetsJoinsFourAndValidatesEachOfThem(t *testing.T) {
 	b := func() backoff.Budget { return new(backoff.RetryBudget) }
 	four := backoff.JoinBudgets(backoff.JoinBudgets(b(), b()), backoff.JoinBudgets(b(), b()))
 	require.NoError(t, (&backoff.Policy{Budget: four}).Validate())
 
 	p := backoff.Policy{Budget: backoff.JoinBudgets(four, b())}
-	require.EqualError(t, p.Validate(), "backoff: All joins 5 budgets, want at most 4")
-	require.EqualError(t, p.Do(t.Context(), func(context.Context) error { panic("called") }), "backoff: All joins 5 budgets, want at most 4")
+	require.EqualError(t, p.Validate(), "backoff: JoinBudgets joins 5 budgets, want at most 4")
+	require.EqualError(t, p.Do(t.Context(), func(context.Context) error { panic("called") }), "backoff: JoinBudgets joins 5 budgets, want at most 4")
 
 	p.Budget = backoff.JoinBudgets(b(), &backoff.RetryBudget{Floor: -1})
 	require.ErrorContains(t, p.Validate(), "RetryBudget.Floor is -1")

@@ -1,87 +1,11 @@
 package backoff
 
 import (
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/registry"
 )
-
-// maxBudgets is how many budgets All can join: a Ticket has a word for each, so that
-// none must be kept in memory.
-const maxBudgets = 4
-
-// All returns a [Budget] that wants the consent of every one of budgets, at most
-// four. It asks them in order; when one refuses, those that granted before it get
-// their attempt back, in reverse, as OutcomeNotSent. The wait is the longest of theirs. A nil
-// budget is left out; an All inside an All counts as its members. [Policy.Validate]
-// refuses more than four.
-func JoinBudgets(budgets ...Budget) Budget {
-	var members all
-	for _, b := range budgets {
-		switch b := b.(type) {
-		case nil:
-		case all:
-			members = append(members, b...)
-		default:
-			members = append(members, b)
-		}
-	}
-	return members
-}
-
-type all []Budget
-
-func (s all) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	var tickets Ticket
-	var longest time.Duration
-	for i, b := range s {
-		t, wait, ok := b.Reserve(a)
-		if !ok {
-			s[:i].Done(tickets, OutcomeNotSent)
-			return Ticket{}, 0, false
-		}
-		tickets[i] = t[0]
-		longest = max(longest, wait)
-	}
-	return tickets, longest, true
-}
-
-func (s all) Done(t Ticket, o Outcome) {
-	for i := len(s) - 1; i >= 0; i-- {
-		s[i].Done(Ticket{t[i]}, o)
-	}
-}
-
-func (s all) Confirm(t Ticket) bool {
-	for i, b := range s {
-		if d, ok := b.(Confirmer); ok && !d.Confirm(Ticket{t[i]}) {
-			return false
-		}
-	}
-	return true
-}
-
-func (s all) Validate() error {
-	if len(s) > maxBudgets {
-		return invalid("All", "joins "+strconv.Itoa(len(s))+" budgets, want at most "+strconv.Itoa(maxBudgets))
-	}
-	for _, b := range s {
-		if err := validate(b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// validate asks whatever can be asked.
-func validate(b Budget) error {
-	if v, ok := b.(interface{ Validate() error }); ok {
-		return v.Validate()
-	}
-	return nil
-}
 
 // Budgets keeps one [Budget] per key, such as a host, a table or a tenant, so that a
 // hot one does not starve the others:

@@ -37,7 +37,7 @@ func (f *InFlight) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 func (f *InFlight) Confirm(t Ticket) bool { return f.places.take(t, f.limit()) }
 
 // Done implements [Budget].
-func (f *InFlight) Done(t Ticket, _ Outcome) { f.places.free(t) }
+func (f *InFlight) Done(t Ticket, _ Result) { f.places.free(t) }
 
 // Load returns how many attempts are under way.
 func (f *InFlight) Load() int { return f.places.taken() }
@@ -82,7 +82,7 @@ func (p *Pending) Confirm(t Ticket) bool {
 }
 
 // Done implements [Budget].
-func (p *Pending) Done(t Ticket, _ Outcome) { p.places.free(t) }
+func (p *Pending) Done(t Ticket, _ Result) { p.places.free(t) }
 
 // Load returns how many calls are asleep.
 func (p *Pending) Load() int {

@@ -57,14 +57,14 @@ func TestInFlightFreesAPlaceOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	inFlight := backoff.InFlight{Max: 2}
 	first, _, _ := inFlight.Reserve(firstOne)
 	second, _, _ := inFlight.Reserve(firstOne)
-	inFlight.Done(first, backoff.OutcomeSuccess)
-	inFlight.Done(first, backoff.OutcomeSuccess)
+	inFlight.Done(first, backoff.Result{})
+	inFlight.Done(first, backoff.Result{})
 	require.Equal(t, 1, inFlight.Load())
 	_, _, ok := inFlight.Reserve(firstOne)
 	require.True(t, ok)
 	_, _, ok = inFlight.Reserve(firstOne)
 	require.False(t, ok, "the second is still under way")
-	inFlight.Done(second, backoff.OutcomeNotSent)
+	inFlight.Done(second, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	require.Equal(t, 1, inFlight.Load())
 }
 
@@ -161,7 +161,7 @@ func TestACapUnderChurnGrowsNoMemory(t *testing.T) {
 	churn := func() {
 		ticket, _, _ := b.Reserve(secondOne)
 		b.(backoff.Confirmer).Confirm(ticket)
-		b.Done(ticket, backoff.OutcomeTransient)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 	}
 	churn()
 	require.Zero(t, testing.AllocsPerRun(100_000, churn))
@@ -291,12 +291,12 @@ func TestPendingFreesAPlaceOnceHoweverOftenDoneIsCalled(t *testing.T) {
 	first, _, _ := pending.Reserve(secondOne)
 	pending.Reserve(secondOne)
 	require.True(t, pending.Confirm(first))
-	pending.Done(first, backoff.OutcomeSuccess)
-	pending.Done(first, backoff.OutcomeSuccess)
+	pending.Done(first, backoff.Result{})
+	pending.Done(first, backoff.Result{})
 	require.Equal(t, 1, pending.Load())
 	none, _, ok := pending.Reserve(firstOne)
 	require.True(t, ok, "a first attempt does not sleep")
-	pending.Done(none, backoff.OutcomeSuccess)
+	pending.Done(none, backoff.Result{})
 	require.Equal(t, 1, pending.Load())
 }
 
@@ -442,8 +442,8 @@ func (w *window) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 
 func (w *window) Confirm(backoff.Ticket) bool { return w.open }
 
-func (w *window) Done(_ backoff.Ticket, o backoff.Outcome) {
-	if o == backoff.OutcomeNotSent {
+func (w *window) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.Outcome == backoff.OutcomeNotSent {
 		fmt.Println("not sent")
 	}
 }

@@ -4,32 +4,31 @@ import (
 	"context"
 	"io"
 	"reflect"
-	"strings"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
 // A Class is what the library needs to know of a failure. The classes are ordered:
-// where parts of an error tree disagree, the later one stands.
+// where parts of an error tree disagree, the greater class counts.
 type Class uint8
 
 const (
-	// ClassUnknown says that nothing is known. [Policy.Do] retries it, because
-	// calling Do is the statement that the operation may fail transiently; the
-	// HTTP, gRPC and SQL layers do not.
+	// ClassUnknown says nothing. [Policy.Do] retries it, because to call Do is to
+	// say that the operation may fail transiently. The HTTP, gRPC and SQL layers
+	// do not retry it.
 	ClassUnknown Class = iota
 	// ClassNotSent is a failure that provably never reached the server, such as a
-	// refused connection. It may be repeated even where the operation is not
+	// refused connection. The operation may be repeated even if it is not
 	// idempotent.
 	ClassNotSent
 	// ClassRetryable is a transient failure.
 	ClassRetryable
 	// ClassThrottled is a server saying "too much", such as HTTP 429.
 	ClassThrottled
-	// ClassOverloaded is a server, or something on the way, saying "do not retry".
+	// ClassOverloaded is a server, or a proxy, saying "do not retry".
 	ClassOverloaded
-	// ClassPermanent is a definitive answer: repeating the call repeats it.
+	// ClassPermanent is a definitive answer: a repeated call would get it again.
 	ClassPermanent
 )
 
@@ -43,20 +42,21 @@ func (c Class) String() string {
 	return "invalid"
 }
 
-// Retryable reports whether a failure of this class may be tried again: all but
+// Retryable reports whether a failure of this class may be retried: all but
 // ClassOverloaded and ClassPermanent.
 func (c Class) Retryable() bool { return c < ClassOverloaded }
 
-// A Classifier sorts an error. ClassUnknown means "no opinion" and leaves the
-// error to [DefaultClassifier]. It must be safe for concurrent use.
+// A Classifier sorts an error into a [Class]. [RetryIf] makes one of a
+// func(error) bool. A Classifier that returns ClassUnknown leaves the error to
+// [DefaultClassifier]. It must be safe for concurrent use.
 //
-// Markers come first: an error marked by [Permanent] or [WithClass] is not shown to the
-// classifier, and neither is what a policy of this package gave up on.
+// Marks come first: a policy does not show the classifier an error that is marked by
+// [Permanent] or [WithClass], nor one that an inner policy gave up on.
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
-// accepts. Any func(error) bool that a client library offers fits, such as
-// storage.ShouldRetry or pgconn.SafeToRetry. A nil one is no opinion, as a nil Classifier is.
+// accepts. Any func(error) bool of a client library fits, such as
+// storage.ShouldRetry or pgconn.SafeToRetry. RetryIf(nil) is nil.
 func RetryIf(retryable func(error) bool) Classifier {
 	if retryable == nil {
 		return nil
@@ -69,8 +69,9 @@ func RetryIf(retryable func(error) bool) Classifier {
 	}
 }
 
-// OnCode returns a [Classifier] that retries exactly the errors whose code, as told
-// by of, is among codes. It fits any code without importing its package:
+// OnCode returns a [Classifier] that retries exactly the errors whose code is among
+// codes; of returns the code of an error. OnCode fits any kind of code without
+// importing its package:
 //
 //	backoff.OnCode(status.Code, codes.Unavailable, codes.Aborted)
 func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
@@ -85,18 +86,19 @@ func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
 	})
 }
 
-// Permanent marks err as final: no policy of this package tries again, however
-// deep the mark is wrapped or joined, and however policies are nested. The mark
-// shows neither in the text nor to errors.Is and errors.As, but to ==. Permanent(nil) is nil.
+// Permanent marks err as final: no policy of this package tries again, however deep
+// the mark is wrapped or joined, and however policies are nested. errors.Is,
+// errors.As and the text see through the mark; == does not. Permanent(nil) is nil.
 //
-// A sentinel may be marked once, where it is declared, and then costs nothing.
+// A sentinel error may be marked once, where it is declared, and then costs nothing.
 func Permanent(err error) error { return WithClass(err, ClassPermanent) }
 
-// Mark says of which class err is, above whatever a classifier would say. Of marks
-// around one another the outermost stands: it was made by who knew most. So
-// WithClass(err, ClassRetryable) lets an outer policy retry what an inner one gave up
-// on, the one way to make retries multiply. Of marked errors joined side by side
-// the greatest [Class] stands. WithClass(err, ClassUnknown) says nothing. WithClass(nil, c) is nil.
+// WithClass marks err as of class c, whatever a classifier would say. Of marks
+// around one another the outermost counts: its author knew most. So
+// WithClass(err, ClassRetryable) lets an outer policy retry what an inner one gave
+// up on, which is the one way to make retries multiply. Of marked errors that are
+// joined side by side the greatest [Class] counts. WithClass(err, ClassUnknown)
+// says nothing. WithClass(nil, c) is nil.
 func WithClass(err error, c Class) error {
 	if err == nil {
 		return nil
@@ -104,16 +106,41 @@ func WithClass(err error, c Class) error {
 	return &marked{err: err, class: c}
 }
 
-// marked is an error with what its operation says about it.
-type marked struct {
-	err   error
-	hint  hint // where class is ClassUnknown there is nothing else
-	class Class
-
-	inferred bool // from a classifier, by a policy: the operation did not say so
+// Cause returns the error of the operation, without the marks and the [*Error] that
+// this package has put around it: for ==, for type switches, and for libraries whose
+// callers expect their own errors. An Error whose operation was never called gives
+// its context's error, or itself if the context has not ended. Any other error comes
+// back as it is, and nil as nil.
+func Cause(err error) error {
+	for {
+		switch e := err.(type) {
+		case *marked:
+			err = e.err
+		case *Error:
+			switch {
+			case e.Last != nil:
+				err = e.Last
+			case e.ctx != nil && e.ctx.Err() != nil:
+				return e.ctx.Err()
+			default:
+				return err
+			}
+		default:
+			return err
+		}
+	}
 }
 
-// inferred marks err as permanent on a policy's word.
+// marked is an error with what its operation says of it.
+type marked struct {
+	err   error
+	hint  hint // all there is, if class is ClassUnknown
+	class Class
+
+	inferred bool // a policy set the mark, after asking a classifier
+}
+
+// inferred marks err as permanent in the name of a policy.
 func inferred(err error) error {
 	return &marked{err: err, class: ClassPermanent, inferred: true}
 }
@@ -121,9 +148,9 @@ func inferred(err error) error {
 func (m *marked) Error() string { return m.err.Error() }
 func (m *marked) Unwrap() error { return m.err }
 
-// DefaultClassifier sorts what the standard library, and the clients that let
-// their errors speak by a method, report. Everything it does not know is
-// ClassUnknown; nil is ClassPermanent, as success needs no retry.
+// DefaultClassifier sorts the errors of the standard library, and of clients whose
+// errors say by a method what they mean. What it does not know is ClassUnknown. nil
+// is ClassPermanent, because success needs no retry.
 //
 //   - Permanent: an operation's own context.Canceled, certificate errors
 //     (crypto/x509), names that do not exist, NonRetriable(), RetryableError() and
@@ -131,25 +158,26 @@ func (m *marked) Unwrap() error { return m.err }
 //     HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and 42.
 //   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE 53.
 //   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken pipes,
-//     io.ErrUnexpectedEOF and an io.EOF inside a *url.Error, net.ErrClosed, the
-//     statuses of [StatusClass], SQLSTATE 40001, 40P01, 55P03, 57P0x and 08,
-//     MongoDB's labels for errors that may be retried, SafeToRetry() true.
-//   - Unsent: refused connections, no route.
+//     io.ErrUnexpectedEOF and an io.EOF inside a *url.Error, net.ErrClosed, HTTP
+//     408, 425 and 5xx but for 501, 505, 506, 507, 508, 510 and 511, SQLSTATE
+//     40001, 40P01, 55P03, 57P0x and 08, MongoDB's labels for errors that may be
+//     retried, SafeToRetry() true.
+//   - Not sent: refused connections, no route.
 //
-// In a tree of errors, as errors.Join makes them, the more specific evidence
-// stands, and among equals the greater [Class]; but it is unsent only where every branch is.
+// In a tree of errors, as errors.Join makes, the more specific evidence counts, and
+// among equals the greater [Class]. The tree is "not sent" only if every branch is.
 func DefaultClassifier(err error) Class {
 	return judge(nil, err).class
 }
 
-// verdict is all that the loop wants to know of an error.
+// verdict is what the loop needs to know of an error.
 type verdict struct {
-	class  Class
-	marked bool // by its operation, or by a policy that gave up
-	gaveUp bool // by a policy
-	ended  bool // of these, because it had no time left
-	open   *OpenError
-	hint   hint
+	class     Class
+	marked    bool       // the operation, or a policy that gave up, set the class
+	gaveUp    bool       // a policy inside gave up
+	outOfTime bool       // it did so because no time was left
+	open      *OpenError // a breaker refused
+	hint      hint       // what the server asked for
 }
 
 func judge(classify Classifier, err error) (v verdict) {
@@ -157,15 +185,16 @@ func judge(classify Classifier, err error) (v verdict) {
 	return v
 }
 
-// judge asks the marks, then the classifier, then the evidence. It fills in a verdict that
-// is zero; to return one to a loop that keeps it costs more than to come to it.
+// judge reads the marks, then asks the classifier, then looks for evidence. It fills
+// in a verdict that is zero: to return a verdict to a loop that keeps it would cost
+// more than to find it.
 func (v *verdict) judge(classify Classifier, err error) {
 	if err == nil {
 		v.class = ClassPermanent
 		return
 	}
-	mute := silent(err)
-	if !mute {
+	plain := isPlain(err)
+	if !plain {
 		v.read(err, false)
 		if v.marked {
 			return
@@ -174,35 +203,66 @@ func (v *verdict) judge(classify Classifier, err error) {
 	if classify != nil {
 		v.class = classify(err)
 	}
-	if v.class == ClassUnknown && !mute {
-		v.class = examine(err).class
+	if v.class == ClassUnknown && !plain {
+		v.class = Class(evidence.Of(err, lastOf))
 	}
 }
 
-// silent reports whether there is nothing to be read from err. Most errors are
-// silent, and this costs one look where everything below costs a dozen.
-func silent(err error) bool {
-	if w := wordsOf(err); w.kind == wordsOf(io.EOF).kind { // as most sentinels: what errors.New makes
-		return w.value != wordsOf(context.Canceled).value && w.value != wordsOf(io.ErrUnexpectedEOF).value
+// lastOf returns the last error of an [*Error]. What an Error says of itself by its
+// methods is for the loops of other libraries.
+func lastOf(err error) (error, bool) {
+	e, ok := err.(*Error)
+	if !ok || e.Last == nil {
+		return nil, false
+	}
+	return e.Last, true
+}
+
+// typeOfNew is the type of most sentinel errors, which errors.New makes.
+var typeOfNew = reflect.TypeOf(io.EOF)
+
+// isPlain reports whether err carries nothing that could be read from it. Most
+// errors are plain, and to know that saves a dozen questions.
+func isPlain(err error) bool {
+	if reflect.TypeOf(err) == typeOfNew {
+		return err != context.Canceled && err != io.ErrUnexpectedEOF
 	}
 	switch err.(type) {
-	case *marked, *Error, syscall.Errno,
-		interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ RetryAfter() time.Duration },
-		speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10, speaker11:
+	case *marked, *Error, interface{ RetryAfter() time.Duration }:
 		return false
 	}
-	return err != context.Canceled && err != io.ErrUnexpectedEOF && reflect.TypeOf(err).Kind() == reflect.Pointer
+	return evidence.None(err)
 }
 
-// words are what an error is made of. To compare them takes a call less than to compare
-// the errors, for each of those that are compared. Where one type has two kinds, silent
-// goes the long way to the same answer.
-type words struct{ kind, value unsafe.Pointer }
+// result is what a budget hears of an attempt that failed with this verdict.
+func (v *verdict) result(timedOut, ended bool) Result {
+	return Result{Outcome: v.outcome(timedOut, ended), Class: v.class, RetryAfter: v.hint.after}
+}
 
-func wordsOf(err error) words { return *(*words)(unsafe.Pointer(&err)) }
+// outcome says how an attempt ended. ended means that the caller's context has.
+func (v *verdict) outcome(timedOut, ended bool) Outcome {
+	switch {
+	case v.open != nil:
+		return OutcomeNotSent
+	case ended:
+		return OutcomeCanceled
+	case timedOut:
+		return OutcomeTimeout
+	}
+	switch v.class {
+	case ClassPermanent:
+		if v.gaveUp {
+			return OutcomeTransient
+		}
+		return OutcomeDefinitive
+	case ClassThrottled, ClassOverloaded:
+		return OutcomeThrottled
+	}
+	return OutcomeTransient
+}
 
-// read collects the marks and hints of err's tree. Below a mark, other marks are
-// overruled, but their hints still count.
+// read collects the marks in err's tree, and what servers asked for. Below a mark,
+// other marks are overruled; what a server asked for still counts.
 func (v *verdict) read(err error, overruled bool) {
 	switch e := err.(type) {
 	case *marked:
@@ -216,7 +276,7 @@ func (v *verdict) read(err error, overruled bool) {
 		if e.final() && !overruled {
 			v.mark(ClassPermanent)
 			v.gaveUp = true
-			v.ended = e.Reason == ReasonDeadline
+			v.outOfTime = e.Reason == ReasonDeadline
 		} else if e.Last != nil {
 			v.read(e.Last, overruled)
 		}
@@ -234,11 +294,13 @@ func (v *verdict) read(err error, overruled bool) {
 	}
 }
 
+// mark takes note of a mark. Of marks side by side the greatest class counts.
 func (v *verdict) mark(c Class) {
 	v.class = max(v.class, c)
 	v.marked = true
 }
 
+// descend reads what err wraps.
 func (v *verdict) descend(err error, overruled bool) {
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
@@ -254,274 +316,5 @@ func (v *verdict) descend(err error, overruled bool) {
 	}
 }
 
-// evidence is a class and how much it proves.
-type evidence struct {
-	class    Class
-	strength int
-}
-
-const (
-	circumstantial = 1 + iota // a timeout, a reset, a status
-	specific                  // a code that names the very failure
-	conclusive                // the error says so itself
-)
-
-func (a evidence) or(b evidence) evidence {
-	if b.strength > a.strength || b.strength == a.strength && b.class > a.class {
-		return b
-	}
-	return a
-}
-
-// examine walks err's tree for evidence.
-func examine(err error) evidence {
-	switch e := err.(type) {
-	case *Error: // what it says of itself is for the loops of others
-		if e.Last != nil {
-			return examine(e.Last)
-		}
-	case interface{ Unwrap() error }:
-		found := testify(err)
-		inner := e.Unwrap()
-		if inner == nil {
-			return found
-		}
-		if inner == io.EOF && isType(err, "net/url", "Error") {
-			found = found.or(evidence{ClassRetryable, circumstantial})
-		}
-		found = found.or(examine(inner))
-		if found.class == ClassNotSent && connected(err) {
-			found.class = ClassRetryable
-		}
-		return found
-	case interface{ Unwrap() []error }:
-		return examineAll(testify(err), e.Unwrap())
-	}
-	return testify(err)
-}
-
-// examineAll takes the strongest evidence of a tree's branches. That nothing was sent is
-// proved only where every branch says so.
-func examineAll(found evidence, branches []error) evidence {
-	unsent := true
-	for _, inner := range branches {
-		if inner != nil {
-			e := examine(inner)
-			unsent = unsent && e.class == ClassNotSent
-			found = found.or(e)
-		}
-	}
-	if found.class == ClassNotSent && !unsent {
-		found.class = ClassRetryable
-	}
-	return found
-}
-
-// testify reads one error, without what it wraps.
-func testify(err error) evidence {
-	switch err {
-	case context.Canceled:
-		return evidence{ClassPermanent, conclusive}
-	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
-		return evidence{ClassRetryable, circumstantial}
-	}
-	switch e := err.(type) {
-	case syscall.Errno:
-		return errnoEvidence(e)
-	case speaker0, speaker1, speaker2, speaker3, speaker4, speaker5, speaker6, speaker7, speaker8, speaker9, speaker10, speaker11:
-		return interview(err)
-	}
-	if reflect.TypeOf(err).PkgPath() == "crypto/x509" {
-		return evidence{ClassPermanent, conclusive}
-	}
-	return evidence{}
-}
-
-// The methods by which errors of other libraries speak for themselves. They are
-// asked for all at once, because most errors have none of them.
-type (
-	speaker0  interface{ NonRetriable() }             // azcore
-	speaker1  interface{ RetryableError() bool }      // AWS SDK
-	speaker2  interface{ CanceledError() bool }       // AWS SDK
-	speaker3  interface{ SafeToRetry() bool }         // pgx
-	speaker4  interface{ SQLState() string }          // pgx, lib/pq
-	speaker5  interface{ ErrorCode() string }         // AWS SDK
-	speaker6  interface{ HTTPStatusCode() int }       // AWS SDK
-	speaker7  interface{ HTTPCode() int }             // gax
-	speaker8  interface{ HasErrorLabel(string) bool } // MongoDB
-	speaker9  interface{ Timeout() bool }             // net.Error
-	speaker10 interface{ Is(error) bool }             // "I am context.Canceled"
-	speaker11 interface{ Temporary() bool }           // net.Error, once
-)
-
-// interview asks an error that has at least one of the methods.
-func interview(err error) evidence {
-	return selfReport(err).or(codeReport(err)).or(networkReport(err))
-}
-
-func selfReport(err error) evidence {
-	var found evidence
-	if _, ok := err.(speaker0); ok {
-		found = evidence{ClassPermanent, conclusive}
-	}
-	if e, ok := err.(speaker1); ok {
-		if e.RetryableError() {
-			found = found.or(evidence{ClassRetryable, specific})
-		} else {
-			found = evidence{ClassPermanent, conclusive}
-		}
-	}
-	if e, ok := err.(speaker2); ok && e.CanceledError() {
-		found = evidence{ClassPermanent, conclusive}
-	}
-	if e, ok := err.(speaker3); ok && e.SafeToRetry() {
-		found = found.or(evidence{ClassRetryable, conclusive}) // not unsent: pgx says so of statements that ran
-	}
-	if e, ok := err.(speaker10); ok && e.Is(context.Canceled) {
-		found = evidence{ClassPermanent, conclusive}
-	}
-	return found
-}
-
-func codeReport(err error) evidence {
-	var found evidence
-	if e, ok := err.(speaker4); ok {
-		found = found.or(stateEvidence(e.SQLState()))
-	}
-	if e, ok := err.(speaker5); ok {
-		found = found.or(evidence{awsCodes[e.ErrorCode()], specific}.unlessUnknown())
-	}
-	if e, ok := err.(speaker6); ok { // 0 where no answer came
-		found = found.or(evidence{StatusClass(e.HTTPStatusCode()), circumstantial}.unlessUnknown())
-	}
-	if e, ok := err.(speaker7); ok { // -1 where the answer was not HTTP
-		found = found.or(evidence{StatusClass(e.HTTPCode()), circumstantial}.unlessUnknown())
-	}
-	if e, ok := err.(speaker8); ok {
-		if e.HasErrorLabel("TransientTransactionError") || e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("RetryableError") {
-			found = found.or(evidence{ClassRetryable, specific})
-		}
-	}
-	return found
-}
-
-func (a evidence) unlessUnknown() evidence {
-	if a.class == ClassUnknown {
-		return evidence{}
-	}
-	return a
-}
-
-// networkReport reads errors shaped like net.Error. Temporary is deprecated, but
-// part of the contract of the Cloud Storage clients: true counts, false does not.
-func networkReport(err error) evidence {
-	timeout, ok := err.(speaker9)
-	temporary, ok2 := err.(speaker11)
-	switch {
-	case ok && timeout.Timeout(), ok2 && temporary.Temporary():
-		return evidence{ClassRetryable, circumstantial}
-	case isType(err, "net", "DNSError"):
-		if missing := field(err, "IsNotFound"); missing.Kind() == reflect.Bool && missing.Bool() {
-			return evidence{ClassPermanent, specific}
-		}
-	case isType(err, "internal/poll", "errNetClosing"): // net.ErrClosed
-		return evidence{ClassRetryable, circumstantial}
-	}
-	return evidence{}
-}
-
-// connected reports whether err is of a connection that was up. A router's word that
-// its peer cannot be reached may then come after the request was sent.
-func connected(err error) bool {
-	if !isType(err, "net", "OpError") {
-		return false
-	}
-	op := field(err, "Op")
-	return op.Kind() == reflect.String && op.String() != "dial" && op.String() != "proxyconnect"
-}
-
-// field returns a field of the struct that err points to. It is FieldByName, which would
-// add 8 KiB to every program.
-func field(err error, name string) reflect.Value {
-	s := reflect.ValueOf(err).Elem()
-	for i := range s.NumField() {
-		if s.Type().Field(i).Name == name {
-			return s.Field(i)
-		}
-	}
-	return reflect.Value{}
-}
-
-// isType knows a type of a package that is not imported here, because its weight
-// would be carried by every program that retries anything.
-func isType(err error, pkg, name string) bool {
-	t := reflect.TypeOf(err)
-	if t.Kind() == reflect.Pointer {
-		if reflect.ValueOf(err).IsNil() {
-			return false
-		}
-		t = t.Elem()
-	}
-	return t.Name() == name && t.PkgPath() == pkg
-}
-
-// StatusClass sorts an HTTP status. Retryable: 408, 425 and 5xx but for 501, 505,
-// 506, 507, 508, 510 and 511; throttled: 429; permanent: the other 4xx and 5xx. It
-// knows nothing of other numbers. Source: RFC 9110 and RFC 8470; Google Cloud
-// IoT Core and Cloud Storage, retry strategy.
-func StatusClass(code int) Class {
-	switch code {
-	case 408, 425:
-		return ClassRetryable
-	case 429:
-		return ClassThrottled
-	case 501, 505, 506, 507, 508, 510, 511:
-		return ClassPermanent
-	}
-	switch {
-	case code >= 400 && code < 500:
-		return ClassPermanent
-	case code >= 500 && code < 600:
-		return ClassRetryable
-	}
-	return ClassUnknown
-}
-
-// stateEvidence sorts a SQLSTATE. Class 08 may have reached the server, so it is
-// retryable only, not unsent. Source: PostgreSQL, appendix A.
-func stateEvidence(state string) evidence {
-	switch state {
-	case "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05":
-		return evidence{ClassRetryable, specific}
-	}
-	if len(state) != 5 {
-		return evidence{}
-	}
-	switch state[:2] {
-	case "08":
-		return evidence{ClassRetryable, specific}
-	case "53":
-		return evidence{ClassThrottled, specific}
-	case "0A", "21", "22", "23", "25", "26", "28", "2D", "3D", "3F", "42", "44":
-		return evidence{ClassPermanent, specific}
-	}
-	return evidence{}
-}
-
-// awsCodes are the error codes the AWS SDKs retry. Source: AWS SDKs and Tools
-// Reference Guide, "Retry behavior".
-var awsCodes = func() map[string]Class {
-	codes := map[string]Class{
-		"RequestTimeout":          ClassRetryable,
-		"RequestTimeoutException": ClassRetryable,
-	}
-	for code := range strings.FieldsSeq(`
-		Throttling ThrottlingException ThrottledException RequestThrottledException
-		TooManyRequestsException ProvisionedThroughputExceededException
-		TransactionInProgressException RequestLimitExceeded BandwidthLimitExceeded
-		LimitExceededException RequestThrottled SlowDown PriorRequestNotComplete
-		EC2ThrottledException`) {
-		codes[code] = ClassThrottled
-	}
-	return codes
-}()
+// StatusClass sorts an HTTP status.
+func StatusClass(code int) Class { return Class(evidence.Status(code)) }

@@ -170,14 +170,14 @@ type slow time.Duration
 func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, time.Duration(s), true
 }
-func (slow) Done(backoff.Ticket, backoff.Outcome) {}
+func (slow) Done(backoff.Ticket, backoff.Result) {}
 
 // An attempt timeout that ends a call of an inner policy is the outer policy's, which
 // goes on: it was its own doing.
 func TestAnOuterAttemptTimeoutAroundAPolicyIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		outer := &backoff.Policy{MaxAttempts: 3, AttemptTimeout: backoff.Constant(time.Second), Schedule: backoff.Constant(0)}
+		outer := &backoff.Policy{MaxAttempts: 3, AttemptTimeout: time.Second, Schedule: backoff.Constant(0)}
 		inner := &backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
 		err := backoff.Stack(outer, inner).Do(t.Context(), downFor(time.Hour, &calls))
 		require.ErrorIs(t, err, backoff.ErrExhausted)
@@ -193,7 +193,7 @@ func TestAnInnerPolicyThatRunsIntoTheCallersDeadlineEndsTheCall(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		inner := &backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(400 * time.Millisecond), Jitter: backoff.NoJitter}
-		for _, outer := range []*backoff.Policy{{}, {AttemptTimeout: backoff.Constant(time.Hour)}} {
+		for _, outer := range []*backoff.Policy{{}, {AttemptTimeout: time.Hour}} {
 			calls = 0
 			require.ErrorIs(t, backoff.Stack(outer, inner).Do(ctx, downFor(time.Hour, &calls)), context.DeadlineExceeded)
 			require.LessOrEqual(t, calls, 3)
@@ -216,7 +216,7 @@ type hears func(backoff.Outcome)
 func (hears) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (h hears) Done(_ backoff.Ticket, o backoff.Outcome) { h(o) }
+func (h hears) Done(_ backoff.Ticket, r backoff.Result) { h(r.Outcome) }
 
 // Half-open, with its one probe out, a breaker cannot say when to come back.
 func TestWaitOpenDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
@@ -244,7 +244,7 @@ func TestBudgetBreakerAndRetriesWorkTogether(t *testing.T) {
 		op := downFor(30*time.Second, &calls)
 		service := backoff.Stack(
 			&backoff.Breaker{OpenFor: backoff.Constant(5 * time.Second), Jitter: backoff.NoJitter},
-			&backoff.Policy{Budget: &backoff.RetryBudget{}, AttemptTimeout: backoff.Constant(time.Second)},
+			&backoff.Policy{Budget: &backoff.RetryBudget{}, AttemptTimeout: time.Second},
 		)
 		const seconds = 60
 		refused, lost := 0, 0
@@ -272,8 +272,8 @@ func (s *tokenCount) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	return backoff.Ticket{}, 0, true
 }
 
-func (s *tokenCount) Done(_ backoff.Ticket, o backoff.Outcome) {
-	if o == backoff.OutcomeNotSent {
+func (s *tokenCount) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.Outcome == backoff.OutcomeNotSent {
 		s.unsent++
 	}
 }

@@ -8,29 +8,14 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// fail decides after a failure. The order of its questions is the library's
-// behaviour; there is no other place that asks them.
+// fail decides what follows a failed attempt: another one after a wait, or the end
+// of the call.
 func (r *Run) fail(err error) (time.Duration, bool) {
-	r.cut = r.timedOut(err)
-	ended := r.ctx.Err()
 	var v verdict
-	if r.held() {
-		r.guardedJudge(&v, err)
-	} else {
-		v.judge(r.policy.Classify, err)
-	}
-	r.cut = r.cut || v.ended && ended == nil && r.shortened()
-	r.late = r.cut || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
-	r.hint = v.hint
-	if r.barred = v.open; v.open == nil || r.number == 1 {
-		r.last = err // else the last answer of the service stands
-	}
-	if r.cut && (!v.marked || v.ended) { // also where a classifier lists what it retries
-		v.class = ClassRetryable
-	}
+	ended := r.assess(&v, err)
 	r.running = false
-	if r.attempt != nil || r.booked {
-		r.release(outcomeOf(v, r.late, ended != nil))
+	if r.attempt != nil || r.reserved {
+		r.release(v.result(r.timedOutForBudget, ended != nil))
 	}
 	wait, why := r.next(&v, ended)
 	if why != ReasonSuccess {
@@ -40,7 +25,29 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 	return wait, true
 }
 
-// guardedJudge asks for the verdict, and gives back what the attempt holds also if the
+// assess judges the error of an attempt, and keeps what the decision and the error
+// of the call need of it. It returns the error of the call's context.
+func (r *Run) assess(v *verdict, err error) (ended error) {
+	r.timedOut = r.attemptTimedOut(err)
+	ended = r.ctx.Err()
+	if r.held() {
+		r.guardedJudge(v, err)
+	} else {
+		v.judge(r.policy.Classify, err)
+	}
+	r.timedOut = r.timedOut || v.outOfTime && ended == nil && r.shortened()
+	r.timedOutForBudget = r.timedOut || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
+	r.hint = v.hint
+	if r.refused = v.open; v.open == nil || r.number == 1 {
+		r.last = err // after a refusal, the service's last answer stays
+	}
+	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
+		v.class = ClassRetryable
+	}
+	return ended
+}
+
+// guardedJudge asks for the verdict, and gives back what the attempt holds if the
 // user's classifier panics.
 func (r *Run) guardedJudge(v *verdict, err error) {
 	returned := false
@@ -53,9 +60,9 @@ func (r *Run) guardedJudge(v *verdict, err error) {
 	returned = true
 }
 
-// timedOut reports whether it was the attempt's own time that ended it. The error
-// alone does not tell: whoever waits under a context reports its end in his own way.
-func (r *Run) timedOut(err error) bool {
+// attemptTimedOut reports whether AttemptTimeout ended the attempt. The error alone
+// does not tell, because operations report the end of their context in many ways.
+func (r *Run) attemptTimedOut(err error) bool {
 	if r.attempt == nil || context.Cause(r.attempt) != ErrAttemptTimeout {
 		return false
 	}
@@ -69,8 +76,9 @@ func (r *Run) timedOut(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// shortened reports whether the attempt has less time than the call. A policy inside may
-// then have given up before the attempt's time was over, for it had no use for the rest.
+// shortened reports whether the attempt has less time than the call. A policy
+// inside may then have given up before the attempt's time was over, because it had
+// no use for the rest.
 func (r *Run) shortened() bool {
 	if r.cancel == nil {
 		return false
@@ -80,90 +88,115 @@ func (r *Run) shortened() bool {
 	return !bounded || own.Before(outer)
 }
 
-// next returns the wait before the next attempt, or why there is none.
+// next returns the wait before the next attempt, or why there is none. This is the
+// only place that decides, and the order of its questions is the library's
+// behaviour: first final, then the wait, then room for it.
 func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
-	p := r.policy
-	switch {
-	case ended != nil:
-		return 0, endOf(ended)
-	case v.open != nil:
+	p := &r.policy
+	why := r.final(v, ended)
+	if why == ReasonOpen {
 		return r.meetOpen(v.hint)
-	case v.class == ClassPermanent:
-		return 0, ReasonPermanent
-	case v.class == ClassOverloaded:
-		return 0, ReasonOverloaded
-	case p.spent(r.number - r.paid):
-		return 0, ReasonAttempts
-	case p.Idempotency != nil && !p.Idempotency.Repeatable(r.ctx, v.class):
-		return 0, ReasonNotIdempotent
-	case p.overlong(v.hint):
-		return v.hint.after, ReasonRetryAfter
 	}
-	r.step++
-	delay := delayOf(p.Schedule, r.step)
-	wait := p.jittered(delay, r.prev)
-	r.prev = wait
-	if wait > 0 && !r.usual {
-		wait = r.impatient(wait)
+	if why != ReasonSuccess {
+		return 0, why
 	}
-	if v.hint.given {
-		wait = p.hinted(wait, v.hint)
-		if v.hint.exact {
-			r.step, r.prev = 0, 0
-		}
-	}
-	if (r.endless || wait == 0) && !p.watched() && !p.guarded() {
+	delay, wait := r.wait(v.hint)
+	if (r.unbounded || wait == 0) && !p.hearsSuccess() && !p.limitsAttempts() {
 		return wait, ReasonSuccess // neither time nor budget matter
 	}
-	wait, why := r.room(wait, v.class)
+	wait, why = r.room(wait, v.class)
 	if why == ReasonSuccess && p.Observer != nil {
 		r.notifyRetry(v, delay, wait)
 	}
 	return wait, why
 }
 
-// impatient is the wait of a call that is more or less urgent than others.
-func (r *Run) impatient(wait time.Duration) time.Duration {
-	factor := patience(r.ctx)
-	if r.usual = factor == 1; r.usual {
+// final returns why the call must end here, whatever the wait, or ReasonSuccess.
+func (r *Run) final(v *verdict, ended error) Reason {
+	p := &r.policy
+	switch {
+	case ended != nil:
+		return endOf(ended)
+	case v.open != nil:
+		return ReasonOpen
+	case v.class == ClassPermanent:
+		return ReasonPermanent
+	case v.class == ClassOverloaded:
+		return ReasonOverloaded
+	case p.used(r.number - r.base):
+		return ReasonAttempts
+	case !p.repeatable(r.ctx, v.class):
+		return ReasonNotIdempotent
+	case p.tooLong(v.hint):
+		return ReasonRetryAfter
+	}
+	return ReasonSuccess
+}
+
+// wait returns the schedule's delay before the next retry, and the wait that
+// follows from it: the delay under the jitter, scaled by the call's priority, and
+// at least what the server asked for.
+func (r *Run) wait(h hint) (delay, wait time.Duration) {
+	p := &r.policy
+	r.retries++
+	delay = delayOf(p.Schedule, r.retries)
+	wait = p.jittered(delay, r.prev)
+	r.prev = wait
+	if wait > 0 && !r.normal {
+		wait = r.prioritized(wait)
+	}
+	if h.given {
+		wait = p.hinted(wait, h)
+		if h.exact {
+			r.retries, r.prev = 0, 0
+		}
+	}
+	return delay, wait
+}
+
+// prioritized scales a wait by the priority of the call.
+func (r *Run) prioritized(wait time.Duration) time.Duration {
+	priority := priorityOf(r.ctx)
+	if r.normal = priority == Normal; r.normal {
 		return wait
 	}
-	wait = scale(wait, factor)
+	wait = scale(wait, priority.waitFactor())
 	if r.policy.MaxDelay > 0 {
 		wait = min(wait, r.policy.MaxDelay)
 	}
 	return wait
 }
 
-// notifyRetry is kept out of next, and notifyGiveUp out of end, because an Event is
-// large, and a call that waits or is cancelled has no room for one on its stack.
+// notifyRetry tells the observer of a failure and the retry to come. It is not
+// inlined into next, nor notifyGiveUp into end, because an Event is large, and the
+// stack of a call that waits or is cancelled has no room for one.
 //
 //go:noinline
 func (r *Run) notifyRetry(v *verdict, delay, wait time.Duration) {
-	r.told = r.number
+	r.announced = r.number
 	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, RetryAfter: v.hint.after})
 }
 
-// meetOpen is next where a breaker refused. The refusal was no attempt.
+// meetOpen is next where a breaker refused. The refusal was not an attempt.
 func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
-	p := r.policy
+	p := &r.policy
 	r.number--
 	switch {
 	case !p.WaitOpen:
 		return h.after, ReasonOpen
-	case p.overlong(h):
+	case p.tooLong(h):
 		return h.after, ReasonRetryAfter
 	}
 	wait := h.after
-	if wait == 0 { // half-open, with all probes out; asking without a pause would be a busy loop
-		wait = max(p.jittered(delayOf(p.Schedule, r.step+1), r.prev), 10*time.Millisecond)
+	if wait == 0 { // half-open, and all probes are out: to ask without a pause would be a busy loop
+		wait = max(p.jittered(delayOf(p.Schedule, r.retries+1), r.prev), 10*time.Millisecond)
 	}
-	r.read()
+	r.readClock()
 	why := r.fits(wait)
 	if why != ReasonSuccess || p.Budget == nil {
 		return wait, why
 	}
-	a := Attempt{Number: r.number + 1, Kind: AttemptRetry, Now: r.now}
+	a := Attempt{Number: r.number + 1, Kind: AttemptRetry, MaxAttempts: p.maxAttempts(), Now: r.now}
 	if r.number == 0 {
 		a.Kind = AttemptFirst
 	}
@@ -171,76 +204,83 @@ func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
 }
 
 // room reports whether time and budget allow a retry after wait, which the budget
-// may stretch.
+// may lengthen.
 func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
 	if wait > 0 && r.began.IsZero() || r.timed() {
-		r.read()
+		r.readClock()
 	}
 	if why := r.fits(wait); why != ReasonSuccess || r.policy.Budget == nil {
 		return wait, why
 	}
-	return r.reserve(Attempt{Number: r.number + 1, Kind: AttemptRetry, Class: c, TimedOut: r.late, Now: r.now}, wait)
+	return r.reserve(Attempt{
+		Number:      r.number + 1,
+		Kind:        AttemptRetry,
+		MaxAttempts: r.policy.maxAttempts(),
+		Class:       c,
+		TimedOut:    r.timedOutForBudget,
+		Now:         r.now,
+	}, wait)
 }
 
-// timed reports whether anybody needs the time of each retry. Else one reading, at the
-// first wait, serves the whole call.
+// timed reports whether the time of each retry is needed. Otherwise one reading of
+// the clock, at the first wait, serves the whole call.
 func (r *Run) timed() bool {
-	p := r.policy
+	p := &r.policy
 	if p.MaxElapsed > 0 || p.Budget != nil || p.Observer != nil {
 		return true
 	}
-	if r.endless {
+	if r.unbounded {
 		return false
 	}
 	_, bounded := r.ctx.Deadline()
 	return bounded
 }
 
-// read reads the clock.
-func (r *Run) read() {
+func (r *Run) readClock() {
 	r.now = clock.Now()
 	if r.began.IsZero() {
 		r.began = r.now
-		r.real = monotonic(&r.now)
+		r.monotonic = clock.Monotonic(&r.now)
 		_, bounded := r.ctx.Deadline()
-		r.endless = !bounded
+		r.unbounded = !bounded
 	}
 }
 
-// reserve asks the budget for an attempt after at least wait, which it may stretch.
+// reserve asks the budget for an attempt after at least wait, which the budget may
+// lengthen.
 func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
-	if a.Patience = 1; !r.usual {
-		a.Patience = patience(r.ctx)
+	if !r.normal {
+		a.Priority = priorityOf(r.ctx)
 	}
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
 		return wait, ReasonBudget
 	}
 	wait = max(wait, longer)
-	r.ticket, r.booked = ticket, true
+	r.ticket, r.reserved = ticket, true
 	why := r.fits(wait)
 	if why != ReasonSuccess {
-		r.settle(OutcomeNotSent)
+		r.settle(Result{Outcome: OutcomeNotSent})
 	}
 	return wait, why
 }
 
-// measured reports whether the time since began tells anything. What was read when the first
-// attempt had failed, for what to do next, tells nothing of that attempt.
+// measured reports whether the time since began means anything. A reading that was
+// taken after the first attempt had failed does not tell how long that attempt took.
 func (r *Run) measured() bool {
-	return !r.began.IsZero() && (r.number > 1 || r.began != r.now || r.policy.elaborate())
+	return !r.began.IsZero() && (r.number > 1 || r.began != r.now || r.policy.needsRun())
 }
 
-// fits reports whether an attempt after wait would still be within the call's time.
+// fits reports whether an attempt after wait would start within the call's time.
 func (r *Run) fits(wait time.Duration) Reason {
-	p := r.policy
+	p := &r.policy
 	if p.MaxElapsed > 0 {
 		left := p.MaxElapsed - r.now.Sub(r.began)
-		if wait > left || wait == left && p.AttemptTimeout != nil {
+		if wait > left || wait == left && p.limitsTime() {
 			return ReasonElapsed
 		}
 	}
-	if wait > 0 && !r.endless {
+	if wait > 0 && !r.unbounded {
 		if deadline, ok := r.ctx.Deadline(); ok && wait >= deadline.Sub(r.now) {
 			return ReasonDeadline
 		}
@@ -248,6 +288,7 @@ func (r *Run) fits(wait time.Duration) Reason {
 	return ReasonSuccess
 }
 
+// endOf returns the reason of a context's error.
 func endOf(err error) Reason {
 	if err == context.DeadlineExceeded {
 		return ReasonDeadline
@@ -257,7 +298,7 @@ func endOf(err error) Reason {
 
 // stop ends the call after a failure.
 func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
-	if why == ReasonOpen && r.number == 0 { // nothing to add
+	if why == ReasonOpen && r.number == 0 { // there is nothing to add
 		r.end(why, v.class, r.last)
 		return
 	}
@@ -276,14 +317,14 @@ func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := &Error{
 		Name:       r.policy.Name,
-		Attempts:   r.number - r.paid,
+		Attempts:   r.number - r.base,
 		Reason:     why,
 		Last:       r.last,
 		retryAfter: r.hint.after,
 		ctx:        r.ctx,
 		wait:       wait,
-		timedOut:   r.cut,
-		open:       r.barred,
+		timedOut:   r.timedOut,
+		open:       r.refused,
 		single:     r.policy.maxAttempts() == 1,
 	}
 	switch why {
@@ -302,18 +343,20 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	r.end(why, c, e)
 }
 
-// end is where every call that fails comes to.
+// end ends every call that fails.
 func (r *Run) end(why Reason, c Class, err error) {
-	r.disarm()
+	r.releaseTimer()
 	r.over, r.err = true, err
 	if r.policy.Observer != nil {
 		r.notifyGiveUp(why, c, err)
 	}
 }
 
+// notifyGiveUp tells the observer that the call failed.
+//
 //go:noinline
 func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
-	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.told == r.number}
+	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.announced == r.number}
 	if gave, ok := err.(*Error); ok {
 		e.RetryAfter = gave.retryAfter
 	} else if why == ReasonInvalid {
@@ -322,9 +365,10 @@ func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
 	r.notify(e)
 }
 
+// notify completes an event and tells the observer.
 func (r *Run) notify(e *Event) {
 	e.Name = r.policy.Name
-	e.Attempt = r.number - r.paid
+	e.Attempt = r.number - r.base
 	e.Slept = r.slept
 	e.MaxAttempts = r.policy.maxAttempts()
 	if r.measured() {
@@ -332,25 +376,4 @@ func (r *Run) notify(e *Event) {
 	}
 	e.Header = headerOf(e.Err)
 	r.policy.Observer.tell(r.ctx, e)
-}
-
-func outcomeOf(v verdict, timedOut, ended bool) Outcome {
-	switch {
-	case v.open != nil:
-		return OutcomeNotSent
-	case ended:
-		return OutcomeCanceled
-	case timedOut:
-		return OutcomeTimeout
-	}
-	switch v.class {
-	case ClassPermanent:
-		if v.gaveUp {
-			return OutcomeTransient
-		}
-		return OutcomeDefinitive
-	case ClassThrottled, ClassOverloaded:
-		return OutcomeThrottled
-	}
-	return OutcomeTransient
 }

@@ -1,7 +1,12 @@
 package backoff_test
 
 import (
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,5 +42,35 @@ func TestThePackageIsLight(t *testing.T) {
 			ours := path == "github.com/gobackoff/backoff" || strings.HasPrefix(path, "github.com/gobackoff/backoff/internal/")
 			require.True(t, ours || path == "golang.org/x/time/rate", "the package now depends on %s", path)
 		}
+	}
+}
+
+// A program chooses the version of this module and that of a module in contrib
+// apart from each other. What is internal here may change in any version, and so
+// a module in contrib, with its tests, uses only what is exported: otherwise
+// upgrading one of the two could break the other.
+func TestModulesThatUsersImportDoNotImportInternalPackagesOfTheRoot(t *testing.T) {
+	modules, err := filepath.Glob("contrib/*/go.mod")
+	require.NoError(t, err)
+	if len(modules) == 0 {
+		t.Skip("this copy of the module comes without contrib")
+	}
+	for _, module := range modules {
+		require.NoError(t, filepath.WalkDir(filepath.Dir(module), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") {
+				requireNoInternalImport(t, path)
+			}
+			return err
+		}))
+	}
+}
+
+func requireNoInternalImport(t *testing.T, file string) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	require.NoError(t, err)
+	for _, spec := range parsed.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		require.NoError(t, err)
+		require.False(t, strings.HasPrefix(path, "github.com/gobackoff/backoff/internal/"), "%s imports %s", file, path)
 	}
 }

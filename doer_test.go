@@ -273,7 +273,7 @@ func TestAStackKeepsACopy(t *testing.T) {
 func TestPoliciesInAStackDoNotMultiply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, outer := steady(time.Second), steady(time.Hour)
-		inner.AttemptTimeout, outer.Idempotency = backoff.Constant(time.Minute), backoff.Keyed
+		inner.AttemptTimeout, outer.Idempotency = time.Minute, backoff.Keyed
 		calls := 0
 		err := backoff.Stack(outer, inner).Do(t.Context(), func(ctx context.Context) error {
 			calls++

@@ -10,9 +10,9 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 )
 
-// The sentinels that the errors of this package match by errors.Is. A call that the
-// context ended matches the context's error and its cause instead, besides the
-// operation's last error, which every one of them matches.
+// The sentinels that the errors of this package match by errors.Is. An error of a
+// call that the context ended matches the context's error and its cause instead. All
+// of them also match the operation's last error.
 var (
 	// ErrExhausted is matched when MaxAttempts, MaxElapsed or MaxRetryAfter ended the call.
 	ErrExhausted = errors.New("backoff: attempts exhausted")
@@ -20,8 +20,8 @@ var (
 	ErrBudget = errors.New("backoff: budget refused")
 	// ErrOpen is matched when a [Breaker] refused, by an [OpenError].
 	ErrOpen = errors.New("backoff: circuit open")
-	// ErrAttemptTimeout is the cause of an attempt's context when the policy's
-	// AttemptTimeout ended it, and is matched when the last attempt ended that way.
+	// ErrAttemptTimeout is the cause of an attempt's context that the policy's
+	// AttemptTimeout ended. It is matched if the last attempt ended that way.
 	ErrAttemptTimeout = errors.New("backoff: attempt timeout")
 )
 
@@ -31,7 +31,7 @@ type Reason uint8
 const (
 	// ReasonSuccess: the operation returned nil.
 	ReasonSuccess Reason = iota
-	// ReasonPermanent: the error was definitive. It is returned as it is.
+	// ReasonPermanent: the error was definitive. It comes back as it is.
 	ReasonPermanent
 	// ReasonAttempts: MaxAttempts were made.
 	ReasonAttempts
@@ -47,14 +47,14 @@ const (
 	ReasonNotIdempotent
 	// ReasonOverloaded: the server said not to retry.
 	ReasonOverloaded
-	// ReasonAbandoned: the loop over [Run.Attempts] was left after Run.Fail. The error
-	// is returned as it is.
+	// ReasonAbandoned: the loop over [Run.Attempts] was left after Run.Fail. The
+	// error comes back as it is.
 	ReasonAbandoned
 	// ReasonBudget: the budget refused the attempt.
 	ReasonBudget
 	// ReasonOpen: a [Breaker] inside the policy is open.
 	ReasonOpen
-	// ReasonInvalid: the policy cannot be obeyed; no attempt was made.
+	// ReasonInvalid: the policy is invalid; no attempt was made.
 	ReasonInvalid
 )
 
@@ -69,32 +69,35 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Error is what a policy returns when it gives up. It matches, by errors.Is and
-// errors.As, the operation's last error with its whole tree, and the sentinel of
-// the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error and cause.
+// Error is what a policy returns when it gives up. By errors.Is and errors.As it
+// matches the operation's last error with its whole tree, and the sentinel of the
+// reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error and cause.
 //
-// It is permanent to every policy around this one, so that nested loops do not
-// multiply, and says so to the loops of other libraries by method. Only where the
-// policy was limited to one attempt it is not: such a policy leaves retrying to others.
+// An Error is permanent to every policy around the one that gave up, so nested loops
+// do not multiply. It says so to the loops of other libraries by its methods. If the
+// policy was limited to one attempt, the Error is not permanent: such a policy leaves
+// retrying to others.
 //
-// Elapsed counts from the beginning of the call if the policy has a MaxElapsed,
-// AttemptTimeout, Idempotency, or a Budget other than [RetryBudget]. Without
-// any of these a policy does not look at the clock until there is something to wait
-// for, as that would cost more than the rest of a successful call; then Elapsed leaves
-// out the first attempt, and is 0 where that was the only one.
+// Elapsed counts from the start of the call if the policy has a MaxElapsed, an
+// attempt timeout, an Idempotency, or a Budget other than [RetryBudget]. Otherwise
+// the policy reads the clock only once there is something to wait for, because to
+// read it earlier would cost more than the rest of a successful call. Elapsed then
+// leaves out the first attempt, and is 0 if that was the only one.
 type Error struct {
+	_ [0]func() // no unkeyed literals, no ==
+
 	Name     string        // of the policy
-	Attempts int           // made, the first included, since the call began or its last Progress
-	Elapsed  time.Duration // since then, or since its first wait (see below)
-	Reason   Reason        // why it gave up
+	Attempts int           // made since the call began or its last Progress, the first included
+	Elapsed  time.Duration // since the same moment, or since the first wait (see Error)
+	Reason   Reason        // why the policy gave up
 	Last     error         // the operation's last error; nil if no attempt was made
 
-	retryAfter time.Duration   // what the server asked for last; 0 if nothing
-	open       *OpenError      // that ended the call
+	retryAfter time.Duration   // what the server asked for last; 0 if it did not
+	open       *OpenError      // the refusal that ended the call
 	ctx        context.Context // of the call
-	wait       time.Duration   // the one that was not begun
-	limit      time.Duration   // that it would have passed
-	timedOut   bool            // the last attempt, by AttemptTimeout
+	wait       time.Duration   // the wait that was not begun
+	limit      time.Duration   // the limit that the wait would have passed
+	timedOut   bool            // AttemptTimeout ended the last attempt
 	single     bool            // the policy allowed one attempt only
 }
 
@@ -115,6 +118,7 @@ func (e *Error) Error() string {
 	return text + strings.ReplaceAll(e.Last.Error(), "\n", "; ")
 }
 
+// tried says how many attempts were made.
 func (e *Error) tried() string {
 	if e.Attempts == 0 {
 		return "not started: "
@@ -123,7 +127,7 @@ func (e *Error) tried() string {
 	if e.Attempts == 1 {
 		text = "gave up after 1 attempt"
 	}
-	if e.Elapsed > 0 { // 0 where the clock was not looked at
+	if e.Elapsed > 0 { // 0 where the clock was not read
 		text += " in " + round(e.Elapsed)
 	}
 	return text + ": "
@@ -136,17 +140,8 @@ func (e *Error) why() string {
 		return "the next wait of " + round(e.wait) + " would pass MaxElapsed " + e.limit.String() + ": "
 	case ReasonRetryAfter:
 		return "the server asks to wait " + e.retryAfter.String() + ", more than MaxRetryAfter " + e.limit.String() + ": "
-	case ReasonDeadline:
-		if e.wait > 0 {
-			return "the next wait of " + round(e.wait) + " would pass the deadline in " + round(e.limit) + ": "
-		}
-		if e.Last == nil || e.Last.Error() != context.DeadlineExceeded.Error() {
-			return "context deadline exceeded: "
-		}
-	case ReasonCanceled:
-		if cause := e.cause(); e.Last == nil || e.Last.Error() != cause {
-			return cause + ": "
-		}
+	case ReasonDeadline, ReasonCanceled:
+		return e.whyEnded()
 	case ReasonNotIdempotent:
 		return "not idempotent, not sent again: "
 	case ReasonOverloaded:
@@ -159,6 +154,22 @@ func (e *Error) why() string {
 	return ""
 }
 
+// whyEnded explains the end of the context, unless the last error does.
+func (e *Error) whyEnded() string {
+	text := context.DeadlineExceeded.Error()
+	switch {
+	case e.Reason == ReasonCanceled:
+		text = e.cause()
+	case e.wait > 0:
+		return "the next wait of " + round(e.wait) + " would pass the deadline in " + round(e.limit) + ": "
+	}
+	if e.Last != nil && e.Last.Error() == text {
+		return ""
+	}
+	return text + ": "
+}
+
+// cause returns why the context was cancelled.
 func (e *Error) cause() string {
 	if e.ctx == nil {
 		return context.Canceled.Error()
@@ -179,22 +190,9 @@ func round(d time.Duration) string {
 	return d.String()
 }
 
-// Unwrap returns the reason's errors and the operation's last.
+// Unwrap returns the errors of the reason, and the operation's last error.
 func (e *Error) Unwrap() []error {
-	all := make([]error, 0, 4)
-	switch e.Reason {
-	case ReasonAttempts, ReasonElapsed, ReasonRetryAfter:
-		all = append(all, ErrExhausted)
-	case ReasonBudget:
-		all = append(all, ErrBudget)
-	case ReasonOpen:
-		all = append(all, ErrOpen)
-		if e.open != nil {
-			all = append(all, e.open)
-		}
-	case ReasonDeadline, ReasonCanceled:
-		all = e.ended(all)
-	}
+	all := e.reasonErrors(make([]error, 0, 4))
 	if e.timedOut {
 		all = append(all, ErrAttemptTimeout)
 	}
@@ -204,14 +202,32 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// ended adds the context's error and, where it differs, its cause. The context is
-// asked here and not when the call ends: Cause takes a lock, for which thousands
-// of calls cancelled together would queue.
-func (e *Error) ended(all []error) []error {
-	if e.ctx == nil { // made by hand
-		return append(all, map[Reason]error{ReasonDeadline: context.DeadlineExceeded, ReasonCanceled: context.Canceled}[e.Reason])
+// reasonErrors adds the errors that the reason matches.
+func (e *Error) reasonErrors(all []error) []error {
+	switch e.Reason {
+	case ReasonAttempts, ReasonElapsed, ReasonRetryAfter:
+		return append(all, ErrExhausted)
+	case ReasonBudget:
+		return append(all, ErrBudget)
+	case ReasonOpen:
+		all = append(all, ErrOpen)
+		if e.open != nil {
+			all = append(all, e.open)
+		}
+	case ReasonDeadline, ReasonCanceled:
+		return e.contextErrors(all)
 	}
-	if e.wait > 0 { // given up before the deadline: what became of ctx since is another matter
+	return all
+}
+
+// contextErrors adds the context's error and, if it differs, its cause. The context
+// is asked here, and not when the call ends, because Cause takes a lock for which
+// thousands of calls that are cancelled together would queue.
+func (e *Error) contextErrors(all []error) []error {
+	switch {
+	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
+		return append(all, context.Canceled)
+	case e.ctx == nil, e.wait > 0: // given up before the deadline, whatever became of ctx since
 		return append(all, context.DeadlineExceeded)
 	}
 	err := e.ctx.Err()
@@ -226,16 +242,17 @@ func (e *Error) ended(all []error) []error {
 // attempt, or 0 if it did not say.
 func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 
-// final reports whether the loops around must not retry.
+// final reports whether the loops around this one must not retry.
 func (e *Error) final() bool { return !e.single || e.Reason != ReasonAttempts }
 
-// RetryableError reports whether a loop outside this package may retry; by this
-// the AWS SDK knows. It is true only where the policy was limited to one attempt.
+// RetryableError reports whether a loop of another library may retry; the AWS SDK
+// asks for it. It is true only if the policy was limited to one attempt.
 func (e *Error) RetryableError() bool { return !e.final() }
 
-// NonRetriable marks the error for the loops of the Azure SDK.
+// NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *Error) NonRetriable() {}
 
+// invalid is the error for a field that is not as it must be.
 func invalid(field, problem string) error {
 	return Permanent(&badfield.Error{Field: field, Problem: problem})
 }

@@ -97,7 +97,7 @@ func TestTheEndOfTheContextIsToldOnce(t *testing.T) {
 func TestATimedOutAttemptIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.AttemptTimeout = backoff.Constant(time.Second)
+		policy.AttemptTimeout = time.Second
 		err := policy.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		require.EqualError(t, err, "backoff: gave up after 4 attempts in 7s: attempt timed out: context deadline exceeded")
 	})
@@ -125,7 +125,7 @@ func TestTheTimeOfOneAttemptIsNotToldWhereNobodyMeasuredIt(t *testing.T) {
 // of a second each are three seconds, or two without the first attempt.
 func TestElapsedCountsFromTheBeginningIfAnythingNeedsTheClock(t *testing.T) {
 	for name, policy := range map[string]backoff.Policy{
-		"MaxElapsed": {MaxElapsed: time.Hour}, "AttemptTimeout": {AttemptTimeout: backoff.Constant(time.Hour)},
+		"MaxElapsed": {MaxElapsed: time.Hour}, "AttemptTimeout": {AttemptTimeout: time.Hour},
 		"Idempotency": {Idempotency: backoff.Idempotent}, "Budget": {Budget: &ledger{}},
 		"RetryBudget": {Budget: &backoff.RetryBudget{}}, "Observer": {Observer: func(context.Context, backoff.Event) {}}, "nothing": {},
 	} {

@@ -43,7 +43,7 @@ func ExamplePolicy() {
 	policy := backoff.Policy{
 		Name:           "charge",
 		MaxAttempts:    3,
-		AttemptTimeout: backoff.Constant(2 * time.Second),
+		AttemptTimeout: 2 * time.Second,
 		Schedule:       quick,
 		Idempotency:    backoff.Keyed,
 	}
@@ -557,7 +557,7 @@ func ExampleEventKind() {
 }
 
 func ExamplePolicy_Preview() {
-	policy := backoff.Policy{MaxAttempts: 3, Jitter: backoff.NoJitter, AttemptTimeout: backoff.Constant(time.Second)}
+	policy := backoff.Policy{MaxAttempts: 3, Jitter: backoff.NoJitter, AttemptTimeout: time.Second}
 	view := policy.Preview(0)
 	fmt.Println(view.Waits[0].Max, view.Waits[1].Max, view.Mean, view.Worst)
 	// Output: 100ms 200ms 300ms 3.3s
@@ -627,7 +627,7 @@ func (b *allowance) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, b
 	return backoff.Ticket{}, 0, b.left.Add(-1) >= 0
 }
 
-func (b *allowance) Done(backoff.Ticket, backoff.Outcome) {}
+func (b *allowance) Done(backoff.Ticket, backoff.Result) {}
 
 func ExampleBudget() {
 	budget := &allowance{}
@@ -661,9 +661,9 @@ func (b *inFlight) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	return backoff.Ticket{b.issued}, 0, true
 }
 
-func (b *inFlight) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *inFlight) Done(t backoff.Ticket, r backoff.Result) {
 	b.running--
-	fmt.Println("ticket", t[0], "success:", o == backoff.OutcomeSuccess)
+	fmt.Println("ticket", t[0], "success:", r.Outcome == backoff.OutcomeSuccess)
 }
 
 func ExampleAttempt() {
@@ -687,7 +687,7 @@ func ExampleTicket() {
 	first, _, _ := budget.Reserve(backoff.Attempt{Number: 1})
 	_, _, ok := budget.Reserve(backoff.Attempt{Number: 1})
 	fmt.Println(ok)
-	budget.Done(first, backoff.OutcomeSuccess)
+	budget.Done(first, backoff.Result{})
 	// Output:
 	// attempt 1 after unknown
 	// false
@@ -700,7 +700,7 @@ type verdicts map[backoff.Outcome]int
 func (verdicts) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (v verdicts) Done(_ backoff.Ticket, o backoff.Outcome) { v[o]++ }
+func (v verdicts) Done(_ backoff.Ticket, r backoff.Result) { v[r.Outcome]++ }
 
 func ExampleOutcome() {
 	v := verdicts{}
@@ -709,6 +709,39 @@ func ExampleOutcome() {
 	_ = policy.Do(context.Background(), func(context.Context) error { return backoff.Permanent(io.EOF) })
 	fmt.Println(v[backoff.OutcomeSuccess], v[backoff.OutcomeTransient], v[backoff.OutcomeDefinitive])
 	// Output: 1 2 1
+}
+
+// A holdOff is a budget that grants no retry before the time a server asked for.
+type holdOff struct{ until time.Time }
+
+func (h *holdOff) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, h.until.Sub(a.Time()), true
+}
+
+func (h *holdOff) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.RetryAfter > 0 {
+		h.until = time.Now().Add(r.RetryAfter)
+	}
+}
+
+func ExampleResult() {
+	budget := &holdOff{}
+	throttled := backoff.RetryAfter(backoff.WithClass(errors.New("busy"), backoff.ClassThrottled), 20*time.Millisecond)
+	_ = backoff.Policy{MaxAttempts: 1, Budget: budget}.Do(context.Background(), func(context.Context) error { return throttled })
+
+	_, wait, _ := budget.Reserve(backoff.Attempt{Number: 1})
+	fmt.Println(wait > 10*time.Millisecond)
+	// Output: true
+}
+
+func ExampleCause() {
+	policy := backoff.Policy{Name: "read", Schedule: backoff.Constant(0)}
+	err := policy.Do(context.Background(), func(context.Context) error { return io.ErrUnexpectedEOF })
+	fmt.Println(err)
+	fmt.Println(backoff.Cause(err) == io.ErrUnexpectedEOF)
+	// Output:
+	// backoff: read: gave up after 4 attempts: unexpected EOF
+	// true
 }
 
 func ExampleAttemptKind() {

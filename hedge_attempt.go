@@ -9,19 +9,20 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// An alarm sends the next hedge. It goes off once: another hedge has another alarm, so
-// that one going off while it is replaced is known by its being the wrong one.
+// An alarm sends the next hedge. Each hedge has an alarm of its own, so that an alarm
+// that goes off while it is being replaced is recognized as an old one.
 type alarm struct {
 	race  *race
 	timer *time.Timer
 }
 
-// alarms holds those that did not go off, for most do not.
+// alarms are reused if they did not go off, and most do not.
 var alarms sync.Pool
 
+// ring is called when the alarm goes off.
 func (al *alarm) ring() { al.race.begin(al, nil) }
 
-// wake returns the hedge that an alarm is to send, if any.
+// wake returns the hedge that an alarm has to send, or nil.
 func (r *race) wake(al *alarm) *hedgeAttempt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,17 +30,18 @@ func (r *race) wake(al *alarm) *hedgeAttempt {
 		return nil
 	}
 	r.alarm = nil
-	a := r.next(clock.Now())
-	r.settle()
+	a := r.prepare(clock.Now())
+	r.finishIfIdle()
 	return a
 }
 
+// arm sets the alarm for the next hedge.
 func (r *race) arm(d time.Duration) {
 	r.disarm()
 	if s, ok := r.runner.(*steered); ok {
 		al := &alarm{race: r}
 		r.alarm = al
-		s.driver.Arm(d, func() { al.ring(); s.tell() })
+		s.driver.Arm(d, func() { al.ring(); s.tellOver() })
 		return
 	}
 	if r.reusable() {
@@ -54,6 +56,7 @@ func (r *race) arm(d time.Duration) {
 	r.alarm.timer = time.AfterFunc(d, r.alarm.ring)
 }
 
+// disarm stops the alarm.
 func (r *race) disarm() {
 	al := r.alarm
 	if al == nil {
@@ -66,12 +69,12 @@ func (r *race) disarm() {
 	}
 }
 
-// reusable reports whether timers may outlive the call; see pause.
-func (r *race) reusable() bool { return r.began != r.began.Round(0) }
+// reusable reports whether timers may outlive the call.
+func (r *race) reusable() bool { return clock.Monotonic(&r.began) }
 
-// hedgeAttempt is one attempt, and its context. That is the call's until somebody asks for
-// Done, or the attempt loses: fast operations do not, and a context that can be
-// cancelled costs more than the rest of their call.
+// hedgeAttempt is one attempt, and its context. The context is that of the call until
+// the operation asks for Done, or the attempt loses. Fast operations do not ask, and
+// a context that can be cancelled costs more than the rest of their call.
 type hedgeAttempt struct {
 	context.Context
 	mu     sync.Mutex                 // held to change own
@@ -81,18 +84,20 @@ type hedgeAttempt struct {
 	over   bool // guarded by the race
 }
 
+// ownContext is the context that an attempt gets when it asks.
 type ownContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
 }
 
-// neverAsked is what a context has of its own that ended before anybody asked.
-var neverAsked = func() *ownContext {
+// canceledUnused is the own context of attempts that ended before they asked.
+var canceledUnused = func() *ownContext {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(nil)
 	return &ownContext{ctx, cancel}
 }()
 
+// hedgeKey is the key by which a context finds its attempt.
 type hedgeKey struct{}
 
 // Done implements context.Context.
@@ -106,20 +111,20 @@ func (a *hedgeAttempt) Err() error {
 	return a.Context.Err()
 }
 
-// Value implements context.Context. By the key of package context, which finds the nearest
-// cancelled one, it gives away its own context: so its cause is found, and those
-// derived from it need no goroutine to follow it.
+// Value implements context.Context. Package context looks up the nearest cancelable
+// context by a key of its own. Value answers with the attempt's own context, so that
+// the cause is found, and derived contexts need no goroutine.
 func (a *hedgeAttempt) Value(key any) any {
 	if key == (hedgeKey{}) {
 		return a
 	}
-	if own := a.own.Load(); own != nil && own != neverAsked {
+	if own := a.own.Load(); own != nil && own != canceledUnused {
 		return own.Value(key)
 	}
 	return a.Context.Value(key)
 }
 
-// derive returns the context's own context, and makes it first.
+// derive returns the attempt's own context, and makes it if there is none.
 func (a *hedgeAttempt) derive() *ownContext {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,5 +148,5 @@ func (a *hedgeAttempt) end() {
 		own.cancel(nil)
 		return
 	}
-	a.own.Store(neverAsked)
+	a.own.Store(canceledUnused)
 }

@@ -20,9 +20,9 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 		require.NoError(t, err)
 		synctest.Wait()
 		for i, want := range []backoff.Attempt{
-			{Number: 1, Kind: backoff.AttemptFirst, Now: s.began},
-			{Number: 2, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, Now: s.began.Add(100 * milli)},
-			{Number: 3, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, Now: s.began.Add(600 * milli)},
+			{Number: 1, Kind: backoff.AttemptFirst, MaxAttempts: 3, Now: s.began},
+			{Number: 2, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(100 * milli)},
+			{Number: 3, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(600 * milli)},
 		} {
 			require.True(t, want.Now.Equal(b.asked[i].Now))
 			want.Now = b.asked[i].Now

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/steer"
 )
 
-// contest is a race that knows the type of what is raced for.
+// contest is a race for a value of type T.
 type contest[T any] struct {
 	race
 	op      func(context.Context) (T, error)
@@ -21,63 +22,48 @@ type contest[T any] struct {
 // run makes an attempt, and reports whether it ended the call.
 func (c *contest[T]) run(a *hedgeAttempt) bool {
 	value, err := c.op(a)
-	decided := c.land(a, value, err)
+	decided := c.finish(a, err, func() { c.value = value })
 	if !decided && err == nil && c.discard != nil {
 		c.discard(value)
 	}
 	return decided
 }
 
-func (c *contest[T]) land(a *hedgeAttempt, value T, err error) bool {
-	var v verdict
-	if err != nil {
-		v = judge(c.hedge.Classify, err)
-	}
-	now := clock.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	decided := c.finish(a, err, v, now)
-	if decided {
-		c.value = value
-	}
-	return decided
-}
-
-// race is one call: its attempts, and when the next one starts. What is below mu is
-// guarded by it.
+// race is one hedged call: its attempts, and when the next one starts. mu guards the
+// fields below it.
 type race struct {
 	hedge    *Hedge
-	runner   interface{ run(*hedgeAttempt) bool } // the contest around this
+	runner   interface{ run(*hedgeAttempt) bool } // the contest around this race
 	ctx      context.Context                      // of the call, with its key
 	began    time.Time
-	sent     time.Time // the first attempt
-	deadline time.Time // of ctx, if it has one
-	delay    time.Duration
+	sent     time.Time     // when the first attempt was sent
+	deadline time.Time     // of ctx, if it has one
+	delay    time.Duration // before each hedge
+	keep     bool          // the winner's context must outlive the call
 
 	mu       sync.Mutex
 	first    hedgeAttempt
 	attempts [mostHedgeAttempts]*hedgeAttempt
 	number   int           // of attempts sent
-	running  int           // of these, have no result yet
-	unsent   int           // of these, a breaker refused
+	running  int           // attempts that have no result yet
+	unsent   int           // attempts that a breaker refused
 	alarm    *alarm        // for the next hedge
-	earliest time.Time     // for it, as a server or the Budget said
+	earliest time.Time     // for the next hedge, as a server or the Budget said
 	ticket   Ticket        // of the attempt about to be sent
-	wait     time.Duration // that there was no time for
-	last     error
-	open     *OpenError // that refused an attempt
-	hint     time.Duration
-	err      error         // of the call
-	done     chan struct{} // closed when over, if the caller waits
-	panic    any           // that broke the call
-	why      Reason        // there are no more hedges; ReasonSuccess while there may be
-	class    Class         // of last
-	keep     bool          // the winner's context
 	granted  bool          // the next hedge is paid for, and only has to wait
+	refused  bool          // there was nothing to pay a hedge with
+	last     error         // of the last attempt that failed
+	class    Class         // of last
+	open     *OpenError    // by which a breaker refused an attempt
+	after    time.Duration // what the server asked for last
+	wait     time.Duration // the wait that there was no time for
+	why      Reason        // why there are no more hedges; ReasonSuccess while there may be
+	err      error         // of the call
+	winner   int8          // the number of the attempt whose value was taken
 	over     bool
-	broken   bool // by a panic or, if that is nil, by a Goexit
-	refused  bool // a hedge, for want of something to pay it with
-	winner   int8 // of a call that succeeded
+	done     chan struct{} // closed when over, if the caller waits
+	crashed  bool          // an attempt ended the call by a panic or a Goexit
+	panicked any           // the value of that panic; nil for a Goexit
 }
 
 // start begins the call, or reports that there is none.
@@ -92,27 +78,27 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 	if h.Idempotency == Keyed && IdempotencyKey(ctx) == "" {
 		r.ctx = WithIdempotencyKey(ctx, "")
 	}
-	if why := r.admit(); why != ReasonSuccess {
+	if why := r.askFirst(); why != ReasonSuccess {
 		r.giveUp(why)
 		return false
 	}
 	r.delay = h.delay(r.left(r.sent))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(&r.first)
-	r.lineUp(r.sent)
+	r.count(&r.first)
+	r.scheduleNext(r.sent)
 	return true
 }
 
-// admit asks for the first attempt, and waits if the Budget says so.
-func (r *race) admit() Reason {
+// askFirst asks the Budget for the first attempt, and waits if the Budget says so.
+func (r *race) askFirst() Reason {
 	if err := r.ctx.Err(); err != nil {
 		return endOf(err)
 	}
 	if r.hedge.Budget == nil {
 		return ReasonSuccess
 	}
-	ticket, wait, ok := r.hedge.Budget.Reserve(Attempt{Number: 1, Kind: AttemptFirst, Now: r.began})
+	ticket, wait, ok := r.hedge.Budget.Reserve(r.ask(AttemptFirst, r.began))
 	if !ok {
 		return ReasonBudget
 	}
@@ -121,13 +107,25 @@ func (r *race) admit() Reason {
 	if wait > 0 {
 		why = r.sleep(wait)
 	}
-	if why == ReasonSuccess && !r.depart() {
+	if why == ReasonSuccess && !confirm(r.hedge.Budget, ticket) {
 		why = ReasonBudget
 	}
 	if why != ReasonSuccess {
-		r.hedge.Budget.Done(ticket, OutcomeNotSent)
+		r.hedge.Budget.Done(ticket, Result{Outcome: OutcomeNotSent})
 	}
 	return why
+}
+
+// ask returns what the Budget is asked for.
+func (r *race) ask(kind AttemptKind, now time.Time) Attempt {
+	return Attempt{
+		Number:      r.number + 1,
+		Kind:        kind,
+		Class:       r.class,
+		Priority:    priorityOf(r.ctx),
+		MaxAttempts: r.hedge.maxAttempts(),
+		Now:         now,
+	}
 }
 
 // sleep waits before the first attempt.
@@ -136,21 +134,15 @@ func (r *race) sleep(wait time.Duration) Reason {
 		r.wait = wait
 		return ReasonDeadline
 	}
-	if !pause(r.ctx.Done(), wait, r.began) {
+	if !clock.Sleep(r.ctx, wait) {
 		return endOf(r.ctx.Err())
 	}
 	r.sent = clock.Now()
 	return ReasonSuccess
 }
 
-// depart tells the Budget that the attempt it granted is about to be made.
-func (r *race) depart() bool {
-	b, ok := r.hedge.Budget.(Confirmer)
-	return !ok || b.Confirm(r.ticket)
-}
-
-// begin is where every goroutine of a call starts: with an attempt, or with an alarm
-// that may lead to one.
+// begin is what every goroutine of a call runs: an attempt, or an alarm that may
+// lead to one.
 func (r *race) begin(al *alarm, a *hedgeAttempt) {
 	returned := false
 	defer func() {
@@ -167,22 +159,24 @@ func (r *race) begin(al *alarm, a *hedgeAttempt) {
 	returned = true
 }
 
-// crash ends the call for the panic p of an attempt, or its Goexit if p is nil.
-func (r *race) crash(a *hedgeAttempt, p any) {
+// crash ends the call for an attempt that panicked with value, or left its goroutine
+// if value is nil.
+func (r *race) crash(a *hedgeAttempt, value any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a != nil && !a.over {
-		r.leave(a, outcomeOf(verdict{class: ClassRetryable}, false, r.over))
+		v := verdict{class: ClassRetryable}
+		r.uncount(a, v.result(false, r.over))
 	}
 	if !r.over {
-		r.broken, r.panic = true, p
+		r.crashed, r.panicked = true, value
 		r.end(nil, nil)
-	} else if p != nil {
+	} else if value != nil {
 		r.hedge.panics.Add(1)
 	}
 }
 
-// await returns when the call is over. It lets out the panic that ended it.
+// await returns when the call is over. It passes on the panic that ended the call.
 func (r *race) await() {
 	r.mu.Lock()
 	if !r.over {
@@ -198,53 +192,70 @@ func (r *race) await() {
 		r.giveUp(endOf(r.ctx.Err()))
 	}
 	r.mu.Unlock()
-	if r.broken && r.panic == nil {
+	if r.crashed && r.panicked == nil {
 		runtime.Goexit()
-	} else if r.broken {
-		panic(r.panic)
+	} else if r.crashed {
+		panic(r.panicked)
 	}
 }
 
-// enter counts an attempt that is about to run.
-func (r *race) enter(a *hedgeAttempt) {
+// count counts an attempt that is about to run.
+func (r *race) count(a *hedgeAttempt) {
 	a.Context, a.number, a.ticket = r.ctx, r.number, r.ticket
 	r.attempts[r.number] = a
 	r.number++
 	r.running++
 }
 
-// leave counts an attempt that has returned.
-func (r *race) leave(a *hedgeAttempt, o Outcome) {
+// uncount counts an attempt that has returned.
+func (r *race) uncount(a *hedgeAttempt, result Result) {
 	a.over = true
 	r.running--
 	if r.hedge.Budget != nil {
-		r.hedge.Budget.Done(a.ticket, o)
+		r.hedge.Budget.Done(a.ticket, result)
 	}
 }
 
-// finish takes the result of an attempt, and reports whether it ended the call.
-func (r *race) finish(a *hedgeAttempt, err error, v verdict, now time.Time) bool {
+// finish takes the end of an attempt, and reports whether it ended the call. If it
+// did, finish calls take, which keeps the attempt's value.
+func (r *race) finish(a *hedgeAttempt, err error, take func()) bool {
+	var v verdict
+	if err != nil {
+		v = judge(r.hedge.Classify, err)
+	}
+	now := clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case r.over:
-		r.leave(a, OutcomeCanceled)
+		r.uncount(a, Result{Outcome: OutcomeCanceled})
 		return false
 	case err != nil:
 		r.fail(a, err, v, now)
-		return r.over
+	default:
+		r.win(a, now)
 	}
+	if r.over {
+		take()
+	}
+	return r.over
+}
+
+// win ends the call with the success of an attempt.
+func (r *race) win(a *hedgeAttempt, now time.Time) {
 	r.measure(a, now)
 	r.hedge.calls.Add(1)
 	if a != &r.first {
 		r.hedge.wins.Add(1)
 	}
-	r.leave(a, OutcomeSuccess)
+	r.uncount(a, Result{})
 	r.end(nil, a)
-	return true
 }
 
-// measure takes the latency of the first attempt when winner wins. One that is beaten
-// counts as well, or there would seem to be no slow ones: with the time it had, or the
-// delay, as it would have taken longer than both.
+// measure takes the latency of the first attempt when winner wins. A first attempt
+// that was beaten counts as well, or none would seem slow. It counts with the time
+// it had, or with the delay if that is longer, because it would have taken longer
+// than both.
 func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 	h := r.hedge
 	if h.Delay != 0 || r.first.over {
@@ -257,45 +268,52 @@ func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 	h.observe(d, now)
 }
 
-// fail decides after a failure.
+// fail decides what follows a failed attempt.
 func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 	ended := r.ctx.Err()
 	if v.open == nil || a == &r.first {
-		r.last, r.class = err, v.class // else the last answer of the service stands
+		r.last, r.class = err, v.class // after a refusal, the service's last answer stays
 	}
 	if v.hint.given {
-		r.hint = v.hint.after
+		r.after = v.hint.after
 	}
 	if v.open != nil {
 		r.unsent++
-		r.leave(a, OutcomeNotSent)
+		r.uncount(a, Result{Outcome: OutcomeNotSent})
 	} else {
-		r.leave(a, outcomeOf(v, false, ended != nil))
+		r.uncount(a, v.result(false, ended != nil))
 	}
 	a.end()
-	switch {
-	case ended != nil:
+	if ended != nil {
 		r.giveUp(endOf(ended))
+	} else {
+		r.next(err, v, now)
+	}
+	r.finishIfIdle()
+}
+
+// next decides, after a failure, whether the next hedge is sent.
+func (r *race) next(err error, v verdict, now time.Time) {
+	switch limit := r.hedge.maxRetryAfter(); {
 	case v.open != nil:
 		r.stop(ReasonOpen)
-		r.open, r.why = v.open, ReasonOpen // also where this was the last attempt
+		r.open, r.why = v.open, ReasonOpen // also if this was the last attempt
 	case v.class == ClassPermanent && r.running > 0 && errors.Is(err, ErrBudget):
 		r.stop(ReasonBudget)
 	case v.class == ClassPermanent:
-		r.definitive(v)
+		r.endDefinitive(v)
 	case v.class == ClassOverloaded, v.class == ClassThrottled && !v.hint.given:
 		r.stop(ReasonOverloaded)
-	case v.hint.given && r.hedge.maxRetryAfter() > 0 && v.hint.after > r.hedge.maxRetryAfter():
+	case v.hint.given && limit > 0 && v.hint.after > limit:
 		r.stop(ReasonRetryAfter)
 	default:
-		r.postpone(now, v.hint.after)
-		r.hurry(now)
+		r.notBefore(now.Add(v.hint.after))
+		r.sendSoon(now)
 	}
-	r.settle()
 }
 
-// definitive ends the call with its last error as it is.
-func (r *race) definitive(v verdict) {
+// endDefinitive ends the call with its last error as it is.
+func (r *race) endDefinitive(v verdict) {
 	err := r.last
 	if !v.marked {
 		err = inferred(err)
@@ -303,22 +321,22 @@ func (r *race) definitive(v verdict) {
 	r.end(err, nil)
 }
 
-// settle ends the call if nothing is left of it to wait for.
-func (r *race) settle() {
+// finishIfIdle ends the call if there is nothing left to wait for.
+func (r *race) finishIfIdle() {
 	if !r.over && r.running == 0 && r.alarm == nil {
 		r.giveUp(r.why)
 	}
 }
 
-// postpone puts off the next hedge by wait from now, unless it is off for longer.
-func (r *race) postpone(now time.Time, wait time.Duration) {
-	if at := now.Add(wait); at.After(r.earliest) {
+// notBefore puts off the next hedge until at, unless it is put off for longer.
+func (r *race) notBefore(at time.Time) {
+	if at.After(r.earliest) {
 		r.earliest = at
 	}
 }
 
-// hurry sends the next hedge as soon as it may be.
-func (r *race) hurry(now time.Time) {
+// sendSoon sends the next hedge as soon as it may be sent.
+func (r *race) sendSoon(now time.Time) {
 	if r.why != ReasonSuccess {
 		return
 	}
@@ -330,7 +348,7 @@ func (r *race) hurry(now time.Time) {
 		r.wait = wait
 		r.stop(ReasonDeadline)
 	default:
-		if a := r.next(now); a != nil {
+		if a := r.prepare(now); a != nil {
 			r.launch(a)
 		}
 	}
@@ -345,40 +363,40 @@ func (r *race) launch(a *hedgeAttempt) {
 	go r.begin(nil, a)
 }
 
-// next makes the next hedge ready. It returns nil if there is none, of which why
-// then tells, or if it has to wait.
-func (r *race) next(now time.Time) *hedgeAttempt {
-	if !r.granted && !r.ask(now) {
+// prepare makes the next hedge ready. It returns nil if there is no further hedge,
+// which r.why explains, or if the hedge has to wait.
+func (r *race) prepare(now time.Time) *hedgeAttempt {
+	if !r.granted && !r.grant(now) {
 		return nil
 	}
 	r.granted = true
-	if !r.depart() {
+	if !confirm(r.hedge.Budget, r.ticket) {
 		r.refuse()
 		return nil
 	}
 	r.granted = false
 	r.hedge.hedges.Add(1)
 	a := new(hedgeAttempt)
-	r.enter(a)
-	r.lineUp(now)
+	r.count(a)
+	r.scheduleNext(now)
 	return a
 }
 
-// lineUp arranges for the attempt after the one just made ready.
-func (r *race) lineUp(now time.Time) {
+// scheduleNext arranges for the attempt after the one just made ready.
+func (r *race) scheduleNext(now time.Time) {
 	r.disarm()
 	switch {
 	case r.number >= r.hedge.maxAttempts():
 		r.why = ReasonAttempts
 	case r.hedge.Delay < 0:
-		r.hurry(now)
+		r.sendSoon(now)
 	case r.delay > 0 && r.fits(now, r.delay):
 		r.arm(r.delay)
 	}
 }
 
-// ask reports whether the next hedge may be sent now.
-func (r *race) ask(now time.Time) bool {
+// grant reports whether the next hedge may be sent now.
+func (r *race) grant(now time.Time) bool {
 	h := r.hedge
 	why := ReasonSuccess
 	switch ended := r.ctx.Err(); {
@@ -398,7 +416,7 @@ func (r *race) ask(now time.Time) bool {
 	return why == ReasonSuccess
 }
 
-// refuse stops the hedging because there is nothing to pay it with.
+// refuse stops the hedging because there is nothing to pay for it.
 func (r *race) refuse() {
 	r.hedge.refused.Add(1)
 	r.refused = true
@@ -408,7 +426,7 @@ func (r *race) refuse() {
 // reserve asks the Budget for the next hedge.
 func (r *race) reserve(now time.Time) bool {
 	h := r.hedge
-	ticket, wait, ok := h.Budget.Reserve(Attempt{Number: r.number + 1, Kind: AttemptHedge, Class: r.class, Now: now})
+	ticket, wait, ok := h.Budget.Reserve(r.ask(AttemptHedge, now))
 	if !ok {
 		h.refund()
 		r.refuse()
@@ -417,13 +435,13 @@ func (r *race) reserve(now time.Time) bool {
 	r.ticket = ticket
 	if wait > 0 {
 		r.granted = true
-		r.postpone(now, wait)
-		r.hurry(now)
+		r.notBefore(now.Add(wait))
+		r.sendSoon(now)
 	}
 	return wait <= 0
 }
 
-// stop says that no more hedges are sent, and why. Those under way go on.
+// stop says that no more hedges are sent, and why. Attempts under way go on.
 func (r *race) stop(why Reason) {
 	if why == ReasonSuccess {
 		return
@@ -438,7 +456,7 @@ func (r *race) stop(why Reason) {
 	r.granted = false
 	r.hedge.refund()
 	if r.hedge.Budget != nil {
-		r.hedge.Budget.Done(r.ticket, OutcomeNotSent)
+		r.hedge.Budget.Done(r.ticket, Result{Outcome: OutcomeNotSent})
 	}
 }
 
@@ -451,7 +469,7 @@ func (r *race) giveUp(why Reason) {
 		Elapsed:    now.Sub(r.began),
 		Reason:     why,
 		Last:       r.last,
-		retryAfter: r.hint,
+		retryAfter: r.after,
 		ctx:        r.ctx,
 		open:       r.open,
 		single:     r.hedge.maxAttempts() == 1,
@@ -465,7 +483,7 @@ func (r *race) giveUp(why Reason) {
 	r.end(e, nil)
 }
 
-// end is where every call comes to, with the winner if there is one.
+// end ends every call, with the winner if there is one.
 func (r *race) end(err error, winner *hedgeAttempt) {
 	r.stop(ReasonAttempts)
 	r.over, r.err = true, err
@@ -493,9 +511,93 @@ func (r *race) left(now time.Time) time.Duration {
 	return r.deadline.Sub(now)
 }
 
-// fits reports whether a hedge that starts after wait has time to be of use: as
-// much as was thought too long for the attempts before it.
+// fits reports whether a hedge that starts after wait has time enough to be of use:
+// as much as was too long for the attempts before it.
 func (r *race) fits(now time.Time, wait time.Duration) bool {
 	left := r.left(now)
 	return saturatingAdd(wait, r.delay) <= left && wait < left
+}
+
+// notify tells the Observer of a call that is over.
+func (r *race) notify() {
+	if r.hedge.Observer == nil {
+		return
+	}
+	r.mu.Lock()
+	sent, refused, crashed := r.number, r.refused, r.crashed
+	end := r.endEvent()
+	r.mu.Unlock()
+	for n := 1; n < sent; n++ {
+		e := Event{Kind: EventHedgeLost, Attempt: n + 1, Delay: r.delay}
+		if end.Kind == EventSuccess && n == int(r.winner) {
+			e.Kind = EventHedgeWon
+		}
+		r.observe(e)
+	}
+	if refused {
+		r.observe(Event{Kind: EventRefused, Reason: ReasonBudget})
+	}
+	if !crashed {
+		r.observe(end)
+	}
+}
+
+// endEvent is the event of the call's end.
+func (r *race) endEvent() Event {
+	e := Event{Kind: EventSuccess, Attempt: r.number - r.unsent, Elapsed: clock.Now().Sub(r.began)}
+	if r.err == nil {
+		return e
+	}
+	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.after, ReasonPermanent
+	if gave, ok := r.err.(*Error); ok {
+		e.Reason = gave.Reason
+	} else if r.number == 0 {
+		e.Err, e.Class, e.Reason = r.err, ClassPermanent, ReasonInvalid
+	}
+	e.Header = headerOf(e.Err)
+	return e
+}
+
+func (r *race) observe(e Event) {
+	e.Name, e.MaxAttempts = r.hedge.Name, r.hedge.maxAttempts()
+	r.hedge.Observer.tell(r.ctx, &e)
+}
+
+// steered is a hedged call in the simulator, which drives it.
+type steered struct {
+	race
+	driver steer.Driver
+	told   bool // the driver heard that the call is over
+}
+
+// Steer begins a call for the simulator of this module, the only one that can make a
+// driver. Use [HedgeValue] instead.
+//
+// Steer is a method, and not a hook that the simulator sets, because programs that do
+// not call a method do not carry its code.
+func (h *Hedge) Steer(ctx context.Context, d steer.Driver) {
+	s := &steered{driver: d}
+	s.runner = s
+	if s.start(ctx, h) {
+		s.run(&s.first)
+	} else {
+		d.Over(s.err)
+	}
+}
+
+// run sends an attempt. Its result comes later.
+func (s *steered) run(a *hedgeAttempt) bool {
+	s.driver.Send(func(err error) {
+		s.finish(a, err, func() {})
+		s.tellOver()
+	})
+	return false
+}
+
+// tellOver tells the driver once that the call is over.
+func (s *steered) tellOver() {
+	if s.over && !s.told {
+		s.told = true
+		s.driver.Over(s.err)
+	}
 }

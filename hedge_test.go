@@ -137,13 +137,13 @@ func (b *hedgeBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	return backoff.Ticket{uint64(a.Number)}, wait, ok
 }
 
-func (b *hedgeBudget) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.outcomes == nil {
 		b.outcomes = map[uint64][]backoff.Outcome{}
 	}
-	b.outcomes[t[0]] = append(b.outcomes[t[0]], o)
+	b.outcomes[t[0]] = append(b.outcomes[t[0]], r.Outcome)
 }
 
 func (b *hedgeBudget) Confirm(t backoff.Ticket) bool { return b.depart == nil || b.depart(int(t[0])) }

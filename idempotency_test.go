@@ -132,7 +132,7 @@ func TestTheInnermostKeyIsRead(t *testing.T) {
 
 // A key is for the attempt's context, which may end with a time of its own.
 func TestAKeyAndATimeoutGoTogether(t *testing.T) {
-	policy := backoff.Policy{Idempotency: backoff.Keyed, AttemptTimeout: backoff.Constant(time.Hour), Schedule: backoff.Constant(0)}
+	policy := backoff.Policy{Idempotency: backoff.Keyed, AttemptTimeout: time.Hour, Schedule: backoff.Constant(0)}
 	keys := map[string]int{}
 	_ = policy.Do(t.Context(), func(ctx context.Context) error {
 		_, ok := ctx.Deadline()

@@ -8,52 +8,52 @@ import (
 
 // A Jitter turns the delay of a schedule into the wait that is slept.
 //
-// It gets the delay, already bounded; the wait it gave before the previous retry
-// of the same call, 0 before the first; and a number u drawn uniformly from [0,1),
-// afresh for every wait. It must be pure and safe for concurrent use: the
-// randomness is in u and the history in prev, so that a policy can be shared, a
-// table computed, and a plot drawn without a generator. A negative wait counts
-// as 0.
+// A Jitter gets the delay, already bounded by the schedule; prev, the wait before the
+// previous retry of the same call, 0 before the first; and u, a number drawn
+// uniformly from [0,1), anew for every wait. It must be pure and safe for concurrent
+// use. The randomness is in u and the history in prev, so that policies can be
+// shared, and tables and plots need no generator. A negative wait counts as 0.
 //
-// The spread is applied to the bounded delay, so it does not collapse at the
-// schedule's Max. [Policy.MaxDelay] bounds what comes out of it, and costs exactly
-// that: whatever would be longer waits the same time, together.
+// A jitter spreads the bounded delay, so the spread does not collapse at the
+// schedule's Max. [Policy.MaxDelay] bounds the wait instead, at a price: all waits
+// that would be longer become the same.
 //
 // Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 type Jitter func(delay, prev time.Duration, u float64) time.Duration
 
-// NoJitter waits exactly the delay. A fleet that fails together comes back
-// together: it is for a schedule that somebody else's protocol prescribes.
+// NoJitter waits exactly the delay. Clients that fail together then come back
+// together. NoJitter is for a schedule that a protocol prescribes.
 func NoJitter(delay, _ time.Duration, _ float64) time.Duration {
 	return delay
 }
 
-// FullJitter waits between 0 and the delay, uniformly. It is the default: it
-// spreads most, and costs the server the fewest calls under contention.
+// FullJitter waits between 0 and the delay, uniformly. It is the default, because it
+// spreads most and costs the server the fewest calls under contention.
 func FullJitter(delay, _ time.Duration, u float64) time.Duration {
 	return min(scale(delay, u), delay)
 }
 
-// EqualJitter waits between half the delay and the delay: never less than half,
-// for callers that must not come back at once.
+// EqualJitter waits between half the delay and the delay, uniformly, for callers that
+// must not come back at once.
 func EqualJitter(delay, _ time.Duration, u float64) time.Duration {
 	half := delay / 2
 	return half + min(scale(delay-half, u), delay-half)
 }
 
 // DecorrelatedJitter waits between base and three times the previous wait, at most
-// max: min(max, U(base, 3*prev)), prev being base before the first retry. It
-// does not look at the schedule's delay, and so grows by its own draws alone.
+// max: min(max, U(base, 3*prev)), where prev is base before the first retry. It
+// does not look at the schedule's delay; the waits grow by their own draws.
 //
-// A base of 0 means 100 ms; a max of 0 means 30 s, or base if that is longer, and a
-// negative one no limit. [Policy.Validate] refuses a negative base, and one beyond max. The price: two thirds of the waits that follow one at max
-// are exactly max, so a fleet bunches there.
+// A base of 0 means 100 ms. A max of 0 means 30 s, or base if that is longer; a
+// negative max means no limit. [Policy.Validate] refuses a negative base, and a base
+// beyond max. The price: of the waits that follow a wait of max, two thirds are
+// exactly max, so clients bunch there.
 //
-// The previous wait lives in the call. Where there is no call, as in
-// [Policy.Delay] and [Policy.Decide], every wait is drawn as if it were the first.
+// The previous wait lives in the call. In [Policy.Delay] and [Policy.Decide], which
+// have no call, every wait is drawn as if it were the first.
 func DecorrelatedJitter(base, max time.Duration) Jitter {
 	if base < 0 || max > 0 && base > max {
-		return impossible
+		return invalidJitter
 	}
 	base = initialOf(base)
 	limit := limitOf(max, base)
@@ -65,14 +65,13 @@ func DecorrelatedJitter(base, max time.Duration) Jitter {
 }
 
 // UniformJitter waits between lo and hi times the delay: UniformJitter(0.8, 1.2)
-// is the +-20 % of gRPC, UniformJitter(0.5, 1.5) that of many peers. With hi above 1 the
-// wait may pass the schedule's Max; [Policy.MaxDelay] bounds it where that matters.
+// is the +-20 % of gRPC, UniformJitter(0.5, 1.5) that of many other libraries. If hi
+// is above 1, the wait may pass the schedule's Max; [Policy.MaxDelay] bounds it.
 //
-// 0 <= lo <= hi must hold and both be finite, else [Policy.Validate] refuses the
-// jitter.
+// [Policy.Validate] refuses the jitter unless 0 <= lo <= hi and both are finite.
 func UniformJitter(lo, hi float64) Jitter {
 	if !(lo >= 0 && hi >= lo && hi <= math.MaxFloat64) {
-		return impossible
+		return invalidJitter
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
 		return scale(delay, lo+(hi-lo)*u)
@@ -80,13 +79,13 @@ func UniformJitter(lo, hi float64) Jitter {
 }
 
 // AddedJitter waits the delay and between 0 and max more. With [Policy.MaxDelay] as
-// the bound of the sum it is the formula of IoT Core and gcloud,
-// min(2^n + random, maximum), of which no jitter is left at the maximum.
+// the bound of the sum, it is the formula of IoT Core and gcloud,
+// min(2^n + random, maximum), which leaves no jitter at the maximum.
 //
-// max must not be negative, else [Policy.Validate] refuses the jitter.
+// [Policy.Validate] refuses the jitter if max is negative.
 func AddedJitter(max time.Duration) Jitter {
 	if max < 0 {
-		return impossible
+		return invalidJitter
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
 		return saturatingAdd(delay, scale(max, u))
@@ -94,13 +93,13 @@ func AddedJitter(max time.Duration) Jitter {
 }
 
 // SlottedJitter waits a whole number of slots, from none up to as many as the delay
-// holds, all equally likely: the draw of Ethernet's backoff (IEEE 802.3, 4.2.3.2.5),
-// for which a continuous one in the same range is wrong.
+// holds, all equally likely. This is the draw of Ethernet's backoff (IEEE 802.3,
+// 4.2.3.2.5), which a continuous draw in the same range does not replace.
 //
-// slot must be positive, else [Policy.Validate] refuses the jitter.
+// [Policy.Validate] refuses the jitter unless slot is positive.
 func SlottedJitter(slot time.Duration) Jitter {
 	if slot <= 0 {
-		return impossible
+		return invalidJitter
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
 		slots := delay / slot
@@ -108,30 +107,21 @@ func SlottedJitter(slot time.Duration) Jitter {
 	}
 }
 
-// impossible stands for a jitter whose bounds are.
-func impossible(delay, _ time.Duration, _ float64) time.Duration { return delay }
+// invalidJitter is what a constructor returns for bounds that cannot be.
+func invalidJitter(delay, _ time.Duration, _ float64) time.Duration { return delay }
 
-// A policy is validated before every call. It knows some jitters by their address, because
-// calling one to see costs more than the rest of a call that succeeds.
-var noJitter, impossibleJitter Jitter = NoJitter, impossible
+// Every call validates its policy. It knows these two jitters by their address,
+// because to call a jitter costs more than the rest of a call that succeeds.
+var noJitterFunc, invalidJitterFunc Jitter = NoJitter, invalidJitter
 
-func isNoJitter(j Jitter) bool   { return same(j, noJitter) }
-func isImpossible(j Jitter) bool { return same(j, impossibleJitter) }
+func isNoJitter(j Jitter) bool      { return sameFunc(j, noJitterFunc) }
+func isInvalidJitter(j Jitter) bool { return sameFunc(j, invalidJitterFunc) }
 
-// same reports whether two functions are one. It only compares pointers.
-func same(j, k Jitter) bool {
+// sameFunc reports whether two functions are the same. It compares their code
+// pointers, which are unique for top-level functions.
+func sameFunc(j, k Jitter) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&j)) == *(*unsafe.Pointer)(unsafe.Pointer(&k))
 }
 
+// clamp moves d into [lo, hi].
 func clamp(d, lo, hi time.Duration) time.Duration { return min(max(d, lo), hi) }
-
-// unit forces a number that somebody's generator drew into [0,1).
-func unit(u float64) float64 {
-	if u >= 0 && u < 1 {
-		return u
-	}
-	if u >= 1 {
-		return 1 - 1.0/(1<<53)
-	}
-	return 0
-}

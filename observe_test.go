@@ -58,7 +58,7 @@ func TestTheObserverGetsTheContextOfTheCall(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "request 7")
 	heard := 0
-	policy := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: backoff.Constant(time.Hour), Observer: func(got context.Context, _ backoff.Event) {
+	policy := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Hour, Observer: func(got context.Context, _ backoff.Event) {
 		heard++
 		require.Equal(t, "request 7", got.Value(key{}))
 		require.NoError(t, got.Err())
@@ -122,7 +122,7 @@ func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
 			case 1:
 				policy.Budget = &leaving{after: draw.IntN(4)}
 			case 2:
-				policy.AttemptTimeout = backoff.Constant(time.Minute)
+				policy.AttemptTimeout = time.Minute
 			case 3:
 				policy.WaitOpen = true
 			}
@@ -173,8 +173,8 @@ type leaving struct{ after int }
 func (l *leaving) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (l *leaving) Done(backoff.Ticket, backoff.Outcome) {}
-func (l *leaving) Confirm(backoff.Ticket) bool          { l.after--; return l.after >= 0 }
+func (l *leaving) Done(backoff.Ticket, backoff.Result) {}
+func (l *leaving) Confirm(backoff.Ticket) bool         { l.after--; return l.after >= 0 }
 
 func TestAHedgedCallTellsWhatBecameOfItsHedgesAndThenItsEnd(t *testing.T) {
 	slow, quick, failing := inTime(time.Minute, 1, nil), inTime(time.Second, 2, nil), inTime(time.Second, 0, errHedgeUnavailable)

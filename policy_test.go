@@ -246,7 +246,7 @@ func everyPath() map[string]*backoff.Policy {
 	return map[string]*backoff.Policy{
 		"plain":      {Schedule: at0},
 		"observed":   {Schedule: at0, Observer: func(context.Context, backoff.Event) {}},
-		"timed":      {Schedule: at0, AttemptTimeout: backoff.Constant(time.Hour)},
+		"timed":      {Schedule: at0, AttemptTimeout: time.Hour},
 		"limited":    {Schedule: at0, MaxElapsed: time.Hour},
 		"keyed":      {Schedule: at0, Idempotency: backoff.Keyed},
 		"budgeted":   {Schedule: at0, Budget: &ledger{}},
@@ -363,8 +363,8 @@ func watch(p *backoff.Policy) *[]backoff.Event {
 func TestAnAttemptsTimeMayGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
-			AttemptTimeout: backoff.Exponential{Initial: time.Second, Max: 4 * time.Second},
-			Schedule:       backoff.Constant(time.Second), Jitter: backoff.NoJitter,
+			AttemptTimeoutSchedule: backoff.Exponential{Initial: time.Second, Max: 4 * time.Second},
+			Schedule:               backoff.Constant(time.Second), Jitter: backoff.NoJitter,
 		}
 		var limits []time.Duration
 		var left []context.Context
@@ -398,7 +398,7 @@ func TestAnAttemptsTimeIsCutToTheTimeLeft(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			policy := steady(time.Second)
-			policy.AttemptTimeout = backoff.Constant(5 * time.Second)
+			policy.AttemptTimeout = 5 * time.Second
 			ctx, cancel := limit(policy, t.Context())
 			defer cancel()
 			var limits []time.Duration
@@ -419,7 +419,7 @@ func TestAnAttemptsTimeIsCutToTheTimeLeft(t *testing.T) {
 func TestAnAttemptThatWouldHaveNoTimeIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.MaxElapsed, policy.AttemptTimeout = 2*time.Second, backoff.Constant(time.Minute)
+		policy.MaxElapsed, policy.AttemptTimeout = 2*time.Second, time.Minute
 		op := returning(errBoom)
 		err := policy.Do(t.Context(), op.do)
 		require.Equal(t, msec(0, 1000), op.at)
@@ -431,7 +431,7 @@ func TestAnAttemptThatWouldHaveNoTimeIsNotBegun(t *testing.T) {
 // retried.
 func TestABudgetIsToldOfATimeoutThatTheOperationKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := &backoff.Policy{MaxAttempts: 1, AttemptTimeout: backoff.Constant(time.Second)}
+		inner := &backoff.Policy{MaxAttempts: 1, AttemptTimeout: time.Second}
 		op := func(ctx context.Context) error {
 			return inner.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		}
@@ -440,8 +440,8 @@ func TestABudgetIsToldOfATimeoutThatTheOperationKept(t *testing.T) {
 			want   backoff.Outcome
 		}{
 			{backoff.Policy{}, backoff.OutcomeTimeout},
-			{backoff.Policy{AttemptTimeout: backoff.Constant(time.Hour)}, backoff.OutcomeTransient},
-			{backoff.Policy{AttemptTimeout: backoff.Constant(time.Second / 2)}, backoff.OutcomeTimeout},
+			{backoff.Policy{AttemptTimeout: time.Hour}, backoff.OutcomeTransient},
+			{backoff.Policy{AttemptTimeout: time.Second / 2}, backoff.OutcomeTimeout},
 		} {
 			clerk := new(clerk)
 			c.policy.MaxAttempts, c.policy.Budget = 2, clerk
@@ -465,7 +465,7 @@ func TestABudgetIsToldOfATimeoutThatTheOperationKept(t *testing.T) {
 func TestAnAttemptTimeoutOfZeroLeavesTheAttemptUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.AttemptTimeout = backoff.Sequence(0, time.Minute)
+		policy.AttemptTimeoutSchedule = backoff.Sequence(0, time.Minute)
 		var limited []bool
 		require.Error(t, policy.Do(t.Context(), func(ctx context.Context) error {
 			_, ok := ctx.Deadline()
@@ -480,7 +480,7 @@ func TestAnAttemptTimeoutOfZeroLeavesTheAttemptUnlimited(t *testing.T) {
 func TestAnAttemptsContextEndsWithTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.AttemptTimeout = backoff.Constant(time.Minute)
+		policy.AttemptTimeout = time.Minute
 		var previous context.Context
 		require.Error(t, policy.Do(t.Context(), func(ctx context.Context) error {
 			if previous != nil {
@@ -505,7 +505,7 @@ func TestAnAttemptsContextEndsWithTheAttempt(t *testing.T) {
 func TestAnUnlimitedAttemptMayFollowALimitedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.AttemptTimeout = backoff.Sequence(time.Second, 0)
+		policy.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0)
 		final := &backoff.Error{Reason: backoff.ReasonDeadline, Last: errBoom}
 		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom, final).do), errBoom)
 	})
@@ -514,7 +514,7 @@ func TestAnUnlimitedAttemptMayFollowALimitedOne(t *testing.T) {
 func TestTheAttemptsTimeIsNotNamedWhereTheCallsOwnEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		policy := backoff.Policy{AttemptTimeout: backoff.Constant(time.Minute)}
+		policy := backoff.Policy{AttemptTimeout: time.Minute}
 		err := policy.Do(ctx, func(ctx context.Context) error {
 			defer cancel()
 			return steady(time.Hour).Do(ctx, returning(errBoom).do) // for which the attempt has no time
@@ -525,7 +525,7 @@ func TestTheAttemptsTimeIsNotNamedWhereTheCallsOwnEnded(t *testing.T) {
 }
 
 func TestAPolicyInsideThatTheOperationCancelledIsFinal(t *testing.T) {
-	for _, limit := range []backoff.Schedule{nil, backoff.Constant(time.Hour)} {
+	for _, limit := range []time.Duration{0, time.Hour} {
 		calls := 0
 		policy := backoff.Policy{AttemptTimeout: limit}
 		err := policy.Do(t.Context(), func(ctx context.Context) error {
@@ -543,7 +543,7 @@ func TestAPolicyInsideThatHasNoTimeLeftInItsAttemptIsRetried(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		policy := steady(time.Second)
-		policy.AttemptTimeout = backoff.Constant(time.Second)
+		policy.AttemptTimeout = time.Second
 		calls := 0
 		_ = policy.Do(ctx, func(ctx context.Context) error {
 			calls++
@@ -567,7 +567,7 @@ func TestAnAttemptsTimeoutIsKnownInAnyWords(t *testing.T) {
 		errBoom:                                        false, // too late as well, but not because of it
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			policy := backoff.Policy{AttemptTimeout: backoff.Constant(time.Second), Schedule: backoff.Constant(0)}
+			policy := backoff.Policy{AttemptTimeout: time.Second, Schedule: backoff.Constant(0)}
 			attempts := 0
 			got := policy.Do(t.Context(), func(ctx context.Context) error {
 				attempts++
@@ -583,7 +583,7 @@ func TestAnAttemptsTimeoutIsKnownInAnyWords(t *testing.T) {
 
 func TestAMarkStandsAboveTheAttemptsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{AttemptTimeout: backoff.Constant(time.Second)}
+		policy := backoff.Policy{AttemptTimeout: time.Second}
 		attempts := 0
 		err := policy.Do(t.Context(), func(ctx context.Context) error {
 			attempts++
@@ -599,7 +599,7 @@ func TestAMarkStandsAboveTheAttemptsTimeout(t *testing.T) {
 func TestAnAttemptsTimeoutIsRetriedWhateverTheClassifierLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.AttemptTimeout = backoff.Constant(time.Second)
+		policy.AttemptTimeout = time.Second
 		policy.Classify = backoff.RetryIf(func(error) bool { return false })
 		attempts := 0
 		require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
@@ -752,14 +752,15 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 		"Policy.Schedule: Sequence[1] is -1s, want 0 or more":                                         {Schedule: backoff.Sequence(s, -s)},
 		"Policy.Schedule is a nil ScheduleFunc":                                                       {Schedule: backoff.ScheduleFunc(nil)},
 		"Policy.Schedule: Linear.Step is -2s, want 0 or more":                                         {Schedule: backoff.Truncate(backoff.Linear{Step: -2 * s}, s)},
-		"Policy.AttemptTimeout: Constant is -1s, want 0 or more":                                      {AttemptTimeout: backoff.Constant(-s)},
-		"Policy.AttemptTimeout: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1":          {AttemptTimeout: backoff.Exponential{Multiplier: 0.5}},
-		"Policy.AttemptTimeout: Sequence[0] is -1ns, want 0 or more":                                  {AttemptTimeout: backoff.Sequence(-1)},
+		"Policy.AttemptTimeoutSchedule: Constant is -1s, want 0 or more":                              {AttemptTimeoutSchedule: backoff.Constant(-s)},
+		"Policy.AttemptTimeoutSchedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1":  {AttemptTimeoutSchedule: backoff.Exponential{Multiplier: 0.5}},
+		"Policy.AttemptTimeoutSchedule: Sequence[0] is -1ns, want 0 or more":                          {AttemptTimeoutSchedule: backoff.Sequence(-1)},
 		"Policy.Schedule: Exponential.Initial is -1ns, want 0 or more":                                {Schedule: backoff.Exponential{Initial: -1}, Jitter: backoff.SlottedJitter(0)},
 		"Policy.Schedule: Exponential.Initial is 2562047h47m16.854775807s, beyond Max 30s":            {Schedule: backoff.Exponential{Initial: forever, Max: 30 * s}},
 		"Policy.Schedule: Linear.Initial is -2562047h47m16.854775808s, want 0 or more":                {Schedule: backoff.Linear{Initial: math.MinInt64}},
 		"Policy.Schedule: Sequence[0] is -2562047h47m16.854775808s, want 0 or more":                   {Schedule: backoff.Sequence(math.MinInt64)},
-		"Policy.AttemptTimeout: Constant is -2562047h47m16.854775808s, want 0 or more":                {AttemptTimeout: backoff.Constant(math.MinInt64)},
+		"Policy.AttemptTimeoutSchedule: Constant is -2562047h47m16.854775808s, want 0 or more":        {AttemptTimeoutSchedule: backoff.Constant(math.MinInt64)},
+		"Policy.AttemptTimeout is 2s beside an AttemptTimeoutSchedule, want one of them":              {AttemptTimeout: 2 * s, AttemptTimeoutSchedule: backoff.Constant(s)},
 		"Policy.Schedule: Exponential.Multiplier is 0.9999999999999999, want 0 (for 2) or at least 1": {Schedule: backoff.Exponential{Multiplier: 1 - 0x1p-53}},
 	} {
 		err := policy.Validate()
@@ -813,7 +814,7 @@ func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 		{Schedule: backoff.Exponential{Multiplier: 1}},
 		{Schedule: backoff.Exponential{Multiplier: math.MaxFloat64, Initial: forever}},
 		{Schedule: backoff.Exponential{Initial: time.Second, Max: time.Second}},
-		{Schedule: backoff.Truncate(nil, -1), AttemptTimeout: backoff.Truncate(backoff.Constant(1), 0)},
+		{Schedule: backoff.Truncate(nil, -1), AttemptTimeoutSchedule: backoff.Truncate(backoff.Constant(1), 0)},
 		{Schedule: backoff.Sequence(0)},
 		{Schedule: negative{}},
 		{Jitter: backoff.UniformJitter(0, 0)}, {Jitter: backoff.UniformJitter(1, math.MaxFloat64)},

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/draw"
 )
 
 // A Preview says how long a policy would wait, before it is let loose on a service.
@@ -55,10 +57,10 @@ func (p *Policy) Preview(n int) Preview {
 func (p *Policy) withAttempts(waits time.Duration, n int) time.Duration {
 	total := waits
 	for i := range n + 1 {
-		if p.AttemptTimeout == nil || delayOf(p.AttemptTimeout, i+1) == 0 {
+		if p.timeLimit(i+1) == 0 {
 			return waits // unlimited
 		}
-		total = saturatingAdd(total, delayOf(p.AttemptTimeout, i+1))
+		total = saturatingAdd(total, p.timeLimit(i+1))
 	}
 	if p.MaxElapsed > 0 {
 		total = min(total, p.MaxElapsed)
@@ -82,12 +84,12 @@ func (c *population) step(p *Policy, delay time.Duration) PreviewWait {
 	}
 	var sum float64
 	for i, point := range c.rand.Perm(size) {
-		c.prev[i] = p.with(delay, c.prev[i], (float64(point)+0.5)/size)
+		c.prev[i] = p.jitteredWith(delay, c.prev[i], (float64(point)+0.5)/size)
 		sum += float64(c.prev[i])
 	}
 	w := PreviewWait{Delay: delay, Mean: scale(1, math.Round(sum/size))}
-	w.Min = min(p.with(delay, c.lo, 0), p.with(delay, c.hi, 0))
-	w.Max = max(p.with(delay, c.lo, unit(1)), p.with(delay, c.hi, unit(1)))
+	w.Min = min(p.jitteredWith(delay, c.lo, 0), p.jitteredWith(delay, c.hi, 0))
+	w.Max = max(p.jitteredWith(delay, c.lo, draw.Clamp(1)), p.jitteredWith(delay, c.hi, draw.Clamp(1)))
 	for _, wait := range c.prev { // a jitter need not be monotonic
 		w.Min, w.Max = min(w.Min, wait), max(w.Max, wait)
 	}

@@ -63,15 +63,15 @@ func TestTheWorstOfAPreviewKnowsTheLimitsOfTime(t *testing.T) {
 		want   time.Duration
 	}{
 		"waits alone":          {func(*backoff.Policy) {}, 30 * s},
-		"and attempts":         {func(p *backoff.Policy) { p.AttemptTimeout = backoff.Constant(2 * s) }, 38 * s},
-		"growing ones":         {func(p *backoff.Policy) { p.AttemptTimeout = backoff.Linear{Initial: s} }, 40 * s},
-		"one without a limit":  {func(p *backoff.Policy) { p.AttemptTimeout = backoff.Sequence(s, 0, s) }, 30 * s},
+		"and attempts":         {func(p *backoff.Policy) { p.AttemptTimeout = 2 * s }, 38 * s},
+		"growing ones":         {func(p *backoff.Policy) { p.AttemptTimeoutSchedule = backoff.Linear{Initial: s} }, 40 * s},
+		"one without a limit":  {func(p *backoff.Policy) { p.AttemptTimeoutSchedule = backoff.Sequence(s, 0, s) }, 30 * s},
 		"MaxElapsed":           {func(p *backoff.Policy) { p.MaxElapsed = 25 * s }, 25 * s},
-		"MaxElapsed, attempts": {func(p *backoff.Policy) { p.MaxElapsed, p.AttemptTimeout = 35*s, backoff.Constant(2*s) }, 35 * s},
-		"MaxElapsed, far":      {func(p *backoff.Policy) { p.MaxElapsed, p.AttemptTimeout = time.Hour, backoff.Constant(2*s) }, 38 * s},
+		"MaxElapsed, attempts": {func(p *backoff.Policy) { p.MaxElapsed, p.AttemptTimeout = 35*s, 2*s }, 35 * s},
+		"MaxElapsed, far":      {func(p *backoff.Policy) { p.MaxElapsed, p.AttemptTimeout = time.Hour, 2*s }, 38 * s},
 		"MaxDelay":             {func(p *backoff.Policy) { p.MaxDelay = 4 * s }, 12 * s},
 		"the largest":          {func(p *backoff.Policy) { p.Schedule = backoff.Constant(forever) }, forever},
-		"the largest attempts": {func(p *backoff.Policy) { p.AttemptTimeout = backoff.Constant(forever) }, forever},
+		"the largest attempts": {func(p *backoff.Policy) { p.AttemptTimeout = forever }, forever},
 	} {
 		policy := steady(10 * s)
 		row.adjust(policy)
@@ -140,7 +140,7 @@ func TestPreviewBoundsAreThoseOfTheOutermostDraws(t *testing.T) {
 }
 
 func TestThePreviewOfAnUnlimitedFirstAttemptIsOfTheWaits(t *testing.T) {
-	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, AttemptTimeout: backoff.Sequence(0, time.Minute)}
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, AttemptTimeoutSchedule: backoff.Sequence(0, time.Minute)}
 	require.Equal(t, 2*time.Second, policy.Preview(2).Worst)
 }
 

@@ -2,23 +2,48 @@ package backoff
 
 import "context"
 
-type patienceKey struct{}
+// A Priority says how much a call matters beside others. See [WithPriority].
+type Priority int8
 
-// WithPatience returns a context for calls that matter more or less than others under the
-// same policy. Their waits are multiplied by factor, which is above 0: with 0.25
-// an emergency call waits a quarter, with 4 a background job four times as long. MaxDelay
-// still bounds the result, and a server's hint is not shortened. A [Throttle]
-// refuses the patient rather than the impatient. A factor that is not above 0 counts as 1.
-func WithPatience(ctx context.Context, factor float64) context.Context {
-	if !(factor > 0) {
-		factor = 1
+const (
+	// Background is for work that nobody waits for, such as a nightly job.
+	Background Priority = iota - 1
+	// Normal is the priority of every call that has no other one.
+	Normal
+	// High is for work that somebody waits for.
+	High
+	// Critical is for work that must not fail if anything else can.
+	Critical
+)
+
+// String returns the name of the priority in lower case.
+func (p Priority) String() string {
+	if p < Background || p > Critical {
+		return "invalid"
 	}
-	return context.WithValue(ctx, patienceKey{}, factor)
+	return [...]string{"background", "normal", "high", "critical"}[p-Background]
 }
 
-func patience(ctx context.Context) float64 {
-	if factor, ok := ctx.Value(patienceKey{}).(float64); ok {
-		return factor
-	}
-	return 1
+type priorityKey struct{}
+
+// WithPriority returns a context for calls that matter more or less than others
+// under the same policy. A Critical call waits a quarter as long between attempts as
+// a Normal one, a High call half as long, and a Background call four times as long.
+// [Policy.MaxDelay] still bounds the wait, and the time that a server asked for is
+// not shortened. A [Budget] sees the priority and may refuse calls of low priority
+// first, as the Throttle of package limit does. A priority below Background counts
+// as Background, one above Critical as Critical.
+func WithPriority(ctx context.Context, p Priority) context.Context {
+	return context.WithValue(ctx, priorityKey{}, min(max(p, Background), Critical))
+}
+
+// priorityOf returns the priority of ctx.
+func priorityOf(ctx context.Context) Priority {
+	p, _ := ctx.Value(priorityKey{}).(Priority)
+	return p
+}
+
+// waitFactor is what a wait is multiplied by.
+func (p Priority) waitFactor() float64 {
+	return [...]float64{4, 1, 0.5, 0.25}[p-Background]
 }

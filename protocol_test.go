@@ -54,10 +54,10 @@ func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 	return ticket, 0, true
 }
 
-func (l *ledger) Done(ticket backoff.Ticket, o backoff.Outcome) {
+func (l *ledger) Done(ticket backoff.Ticket, r backoff.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	outcome := [...]string{"success", "definitive", "transient", "throttled", "timeout", "canceled", "not sent"}[o]
+	outcome := [...]string{"success", "definitive", "transient", "throttled", "timeout", "canceled", "not sent"}[r.Outcome]
 	if !l.out[ticket] {
 		outcome += ", a ticket that is not out"
 	}
@@ -94,7 +94,7 @@ func TestTheBudgetIsToldHowAnAttemptEnded(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			books := &ledger{}
-			policy := backoff.Policy{MaxAttempts: 1, Budget: books, AttemptTimeout: backoff.Constant(time.Second)}
+			policy := backoff.Policy{MaxAttempts: 1, Budget: books, AttemptTimeout: time.Second}
 			_ = policy.Do(t.Context(), func(context.Context) error {
 				time.Sleep(2 * time.Second)
 				return row.err
@@ -263,7 +263,7 @@ func TestAPanicAndAGoexitSettleTheAttempt(t *testing.T) {
 	for name, leave := range map[string]func(){"panic": func() { panic("bug") }, "Goexit": runtime.Goexit} {
 		for failures := range 2 {
 			books := &ledger{}
-			policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0), AttemptTimeout: backoff.Constant(time.Hour)}
+			policy := backoff.Policy{Budget: books, Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
 			var attempt context.Context
 			var wg sync.WaitGroup
 			wg.Go(func() {

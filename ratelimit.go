@@ -61,14 +61,14 @@ func (l *RateLimit) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 }
 
 // Done implements [Budget].
-func (l *RateLimit) Done(t Ticket, o Outcome) {
+func (l *RateLimit) Done(t Ticket, r Result) {
 	if t[0] == 0 {
 		return
 	}
 	now := clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.line.leave(l.Limiter, cmp.Or(l.Tokens, 1), l.line.watch.read(now), t[0], o == OutcomeNotSent)
+	l.line.leave(l.Limiter, cmp.Or(l.Tokens, 1), l.line.watch.read(now), t[0], r.Outcome == OutcomeNotSent)
 }
 
 // Validate names the field that is invalid.
@@ -176,13 +176,13 @@ func (l *AdaptiveRate) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 }
 
 // Done implements [Budget].
-func (l *AdaptiveRate) Done(t Ticket, o Outcome) {
+func (l *AdaptiveRate) Done(t Ticket, r Result) {
 	read := clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.advance(read)
-	epoch, ok := l.line.leave(l.limiter, 1, now, t[0], o == OutcomeNotSent)
-	if ok && o == OutcomeThrottled && epoch == l.epoch {
+	epoch, ok := l.line.leave(l.limiter, 1, now, t[0], r.Outcome == OutcomeNotSent)
+	if ok && r.Outcome == OutcomeThrottled && epoch == l.epoch {
 		l.fall(now)
 	}
 }

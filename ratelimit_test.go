@@ -80,7 +80,7 @@ func rateSeconds(all ...float64) []time.Duration {
 
 func rateGiveBack(b backoff.Budget, tickets ...backoff.Ticket) {
 	for _, ticket := range tickets {
-		b.Done(ticket, backoff.OutcomeNotSent)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	}
 }
 
@@ -115,7 +115,7 @@ func TestRateLimitMayBeForRetriesOnly(t *testing.T) {
 	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
 	require.True(t, ok)
 	require.Zero(t, wait)
-	b.Done(ticket, backoff.OutcomeSuccess)
+	b.Done(ticket, backoff.Result{})
 	for _, kind := range []backoff.AttemptKind{backoff.AttemptRetry, backoff.AttemptHedge} {
 		_, wait, _ = b.Reserve(backoff.Attempt{Number: 2, Kind: kind})
 		require.Positive(t, wait)
@@ -141,7 +141,7 @@ func TestRateLimitOfEveryKindOfLimiter(t *testing.T) {
 			if ok {
 				granted++
 				require.Zero(t, wait, c.name)
-				b.Done(ticket, backoff.OutcomeNotSent)
+				b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				_, _, ok = b.Reserve(backoff.Attempt{Number: 1})
 				require.True(t, ok, "%s: what is given back may be taken again", c.name)
 			}
@@ -222,7 +222,7 @@ func TestRateLimitForgetsAGapThatTimeHasPassed(t *testing.T) {
 		_, tickets := rateWaits(t, b, 4) // 0 1 2 3
 		rateGiveBack(b, tickets[1])
 		time.Sleep(2 * time.Second) // the bucket was full at 1 s, and the third went at 2 s
-		b.Done(tickets[2], backoff.OutcomeSuccess)
+		b.Done(tickets[2], backoff.Result{})
 		rateGiveBack(b, tickets[3])
 		got, _ := rateWaits(t, b, 1)
 		require.Equal(t, rateSeconds(1), got)
@@ -307,7 +307,7 @@ func TestRateLimitDoneMayComeTwiceOrNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backoff.RateLimit{Limiter: rate.NewLimiter(1, 3)}
 		_, tickets := rateWaits(t, b, 3)
-		b.Done(tickets[0], backoff.OutcomeSuccess)
+		b.Done(tickets[0], backoff.Result{})
 		rateGiveBack(b, tickets[0], tickets[1], tickets[1])
 		rateGiveBack(b, backoff.Ticket{}, backoff.Ticket{99})
 		got, _ := rateWaits(t, b, 2)
@@ -385,7 +385,7 @@ func TestRateLimitHoldsItsBoundAndItsOrder(t *testing.T) {
 					if gone {
 						went = append(went, w.at)
 						if random.IntN(2) == 0 {
-							b.Done(w.ticket, backoff.OutcomeSuccess)
+							b.Done(w.ticket, backoff.Result{})
 						}
 					}
 					return gone
@@ -462,8 +462,8 @@ func TestRateLimitUnder64Goroutines(t *testing.T) {
 				case !ok:
 					t.Error("refused")
 				case (worker+i)%4 == 0:
-					b.Done(ticket, backoff.OutcomeNotSent)
-					b.Done(ticket, backoff.OutcomeNotSent)
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				default:
 					mu.Lock()
 					at = append(at, now+wait)
@@ -483,10 +483,10 @@ func TestRateLimitAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10_000, func() {
 		first, _, _ := b.Reserve(backoff.Attempt{Number: 1})
 		second, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		b.Done(first, backoff.OutcomeSuccess)
-		b.Done(second, backoff.OutcomeNotSent)
+		b.Done(first, backoff.Result{})
+		b.Done(second, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	}))
-	b.Done(hanging, backoff.OutcomeSuccess)
+	b.Done(hanging, backoff.Result{})
 }
 
 func TestRateLimitValidate(t *testing.T) {
@@ -509,7 +509,7 @@ func rateAdverse(t *testing.T, b *backoff.AdaptiveRate, n int) {
 	t.Helper()
 	for range n {
 		_, tickets := rateWaits(t, b, 1)
-		b.Done(tickets[0], backoff.OutcomeThrottled)
+		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeThrottled})
 	}
 }
 
@@ -567,7 +567,7 @@ func TestAdaptiveRateHearsOfAttemptsThatWereDueLongAgo(t *testing.T) {
 		_, slow := rateWaits(t, b, 1)
 		time.Sleep(time.Second)
 		rateWaits(t, b, 1)
-		b.Done(slow[0], backoff.OutcomeThrottled)
+		b.Done(slow[0], backoff.Result{Outcome: backoff.OutcomeThrottled})
 		require.InDelta(t, 5, float64(b.Limit()), 1e-6)
 	})
 }
@@ -681,8 +681,8 @@ func TestAdaptiveRateFallsOnceForWhatWasUnderWay(t *testing.T) {
 		b := &backoff.AdaptiveRate{Max: 100, Burst: 100}
 		_, tickets := rateWaits(t, b, 100)
 		for _, ticket := range tickets {
-			b.Done(ticket, backoff.OutcomeThrottled)
-			b.Done(ticket, backoff.OutcomeThrottled)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
 		require.InDelta(t, float64(50), float64(b.Limit()), 1e-6)
 		rateAdverse(t, b, 1)
@@ -695,11 +695,11 @@ func TestAdaptiveRateFallsOnlyForThrottling(t *testing.T) {
 	for _, o := range []backoff.Outcome{backoff.OutcomeSuccess, backoff.OutcomeDefinitive, backoff.OutcomeTransient,
 		backoff.OutcomeTimeout, backoff.OutcomeCanceled, backoff.OutcomeNotSent} {
 		_, tickets := rateWaits(t, b, 1)
-		b.Done(tickets[0], o)
-		b.Done(tickets[0], backoff.OutcomeThrottled) // a second Done
+		b.Done(tickets[0], backoff.Result{Outcome: o})
+		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeThrottled}) // a second Done
 	}
-	b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
-	b.Done(backoff.Ticket{77}, backoff.OutcomeThrottled)
+	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+	b.Done(backoff.Ticket{77}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	require.EqualValues(t, 1000, b.Limit())
 }
 
@@ -783,7 +783,7 @@ func rateOffer(t *testing.T, b backoff.Budget, s *limitedService, d time.Duratio
 		ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
 		require.True(t, ok)
 		time.Sleep(max(wait, time.Millisecond))
-		b.Done(ticket, s.serve())
+		b.Done(ticket, backoff.Result{Outcome: s.serve()})
 	}
 	return sent
 }
@@ -840,7 +840,7 @@ func TestRow83AdaptiveRatesShareALimitFairly(t *testing.T) {
 					ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
 					time.Sleep(max(wait, 3*time.Millisecond))
 					mu.Lock()
-					b.Done(ticket, s.serve())
+					b.Done(ticket, backoff.Result{Outcome: s.serve()})
 					sent[i]++
 					mu.Unlock()
 				}
@@ -928,7 +928,7 @@ func TestAdaptiveRateRecoversWithALineOfCallers(t *testing.T) {
 					if at > 2*time.Minute && at < 3*time.Minute && o == backoff.OutcomeSuccess {
 						served++
 					}
-					b.Done(ticket, o)
+					b.Done(ticket, backoff.Result{Outcome: o})
 					mu.Unlock()
 				}
 			})
@@ -967,7 +967,7 @@ func TestAdaptiveRateUnder64Goroutines(t *testing.T) {
 				if !ok {
 					t.Error("refused")
 				}
-				b.Done(ticket, backoff.Outcome((worker+i)%7))
+				b.Done(ticket, backoff.Result{Outcome: backoff.Outcome((worker + i) % 7)})
 				if i%50 == 0 {
 					b.SlowDown(time.Now())
 				}
@@ -983,7 +983,7 @@ func TestAdaptiveRateAllocatesNothing(t *testing.T) {
 	b := &backoff.AdaptiveRate{Max: 1000}
 	require.Zero(t, testing.AllocsPerRun(10_000, func() {
 		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-		b.Done(ticket, backoff.OutcomeThrottled)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	}))
 }
 

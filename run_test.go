@@ -132,7 +132,7 @@ func TestBreakingOffAfterFailReturnsTheErrorAsItIs(t *testing.T) {
 
 func TestAPanicInTheBodySettlesTheAttempt(t *testing.T) {
 	books := &ledger{}
-	policy := backoff.Policy{Budget: books, AttemptTimeout: backoff.Constant(time.Hour)}
+	policy := backoff.Policy{Budget: books, AttemptTimeout: time.Hour}
 	var attempt context.Context
 	require.PanicsWithValue(t, "bug", func() {
 		r := policy.Start(t.Context())
@@ -148,7 +148,7 @@ func TestAPanicInTheBodySettlesTheAttempt(t *testing.T) {
 func TestTheContextOfARunIsTheAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.AttemptTimeout, policy.Idempotency = backoff.Constant(time.Minute), backoff.Keyed
+		policy.AttemptTimeout, policy.Idempotency = time.Minute, backoff.Keyed
 		r := policy.Start(t.Context())
 		_, ok := r.Context().Deadline()
 		require.False(t, ok, "no attempt yet")
@@ -170,7 +170,7 @@ func TestATimeoutInTheRangeLoopIsKnownAsTheAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := &ledger{}
 		policy := steady(time.Second)
-		policy.AttemptTimeout, policy.Budget = backoff.Constant(time.Minute), books
+		policy.AttemptTimeout, policy.Budget = time.Minute, books
 		r := policy.Start(t.Context())
 		for n := range r.Attempts() {
 			<-r.Context().Done()
@@ -272,7 +272,7 @@ func TestResetMakesARunAsNew(t *testing.T) {
 
 func TestResetLeavesNothingOpen(t *testing.T) {
 	books := &ledger{}
-	r := (&backoff.Policy{Budget: books, AttemptTimeout: backoff.Constant(time.Hour)}).Start(t.Context())
+	r := (&backoff.Policy{Budget: books, AttemptTimeout: time.Hour}).Start(t.Context())
 	var attempt context.Context
 	for range r.Attempts() {
 		attempt = r.Context()
@@ -402,7 +402,7 @@ func TestRetryNeverDropsASuccess(t *testing.T) {
 func TestRetryTellsTheBudgetOfASuccessThatItWasNotAskedFor(t *testing.T) {
 	clerk := new(clerk)
 	_, _ = (&backoff.Policy{Budget: clerk}).Start(t.Context()).Retry(nil)
-	require.Equal(t, []backoff.Attempt{{Number: 1, Kind: backoff.AttemptFirst}}, clerk.asked)
+	require.Equal(t, []backoff.Attempt{{Number: 1, Kind: backoff.AttemptFirst, MaxAttempts: 4}}, clerk.asked)
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeSuccess}, clerk.told)
 }
 
@@ -436,7 +436,7 @@ func TestRetryCountsAnAttemptAfterOneThatWasBegun(t *testing.T) {
 
 func TestProgressStartsTheAttemptsTimesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := backoff.Policy{AttemptTimeout: backoff.Linear{Initial: time.Second}, Schedule: backoff.Constant(0)}
+		policy := backoff.Policy{AttemptTimeoutSchedule: backoff.Linear{Initial: time.Second}, Schedule: backoff.Constant(0)}
 		r := policy.Start(t.Context())
 		var limits []time.Duration
 		for range r.Attempts() {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/draw"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
@@ -16,118 +18,122 @@ const (
 
 var errEnded = errors.New("run ended")
 
-// Keep runs op again and again, for as long as ctx lives: op is a connection, a
-// subscription, a watch, that should not end but does. Between two runs it waits as
-// after a failure, also when op returned nil, and also before the first run that follows a long
-// one: those who were cut off together must not come back together.
+// Supervise runs op again and again, for as long as ctx lives. op is a connection, a
+// subscription or a watch, which should not end but does. Between two runs Supervise
+// waits as after a failure, also if op returned nil, and also after a long run:
+// clients that were cut off together must not come back together.
 //
-// The schedule starts again after a run that lasted Healthy, and not before:
-// a service that accepts connections and drops them is not well. MaxAttempts and
-// MaxElapsed count since the last healthy run, which is itself the first of MaxAttempts;
-// here a MaxAttempts of 0 means no limit.
+// The schedule starts again after a run that lasted ResetAfter, and not before: a
+// service that accepts connections and drops them is not well. MaxAttempts and
+// MaxElapsed count from the last run of that length, which is itself the first of
+// MaxAttempts. Here a MaxAttempts of 0 means no limit.
 //
-// A Budget is asked when the wait before a run is over, so that a [RateLimit] shared by any
-// number of loops spaces their runs, and an [InFlight] bounds them; see [ReportReady]. Where it
-// refuses, the loop waits once more, as the schedule says, and asks again. It never asks without
-// a wait: where the schedule says 0, the zero Exponential stands in. After 2 minutes of
-// refusals it asks as for a first attempt: a budget that only success pays, such as
-// [RetryBudget], would otherwise be waiting for the loop, and the loop for the budget. A healthy run pays.
+// A Budget is asked after the wait before a run. So a Rate of package limit that many
+// loops share spaces their runs, and a Concurrency bounds them; see [ReportReady].
+// If the budget refuses, the loop waits once more, as the schedule says, and asks
+// again. It never asks without a wait: where the schedule says 0, the zero
+// Exponential takes its place. After 2 minutes of refusals it asks as for a first
+// attempt. Otherwise a budget that only success pays, such as [RetryBudget], would
+// wait for the loop, and the loop for the budget. A run that lasted ResetAfter pays.
 //
-// It returns when ctx ends, op returns a permanent error, one that says not to retry, or a
-// limit is reached, with the error that Do would return. What another policy in op gave up on
-// is permanent to this loop as to any other; where it shall not end it, mark its error:
-// WithClass(err, ClassRetryable). For a [Breaker] in op there is WaitOpen. A panic in op passes through.
-func (p *Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
-	k := keeper{own: *p, seat: new(seat)}
-	if k.own.MaxAttempts == 0 {
-		k.own.MaxAttempts = -1
+// Supervise returns when ctx ends, op returns a permanent error or one that says not
+// to retry, or a limit is reached, with the error that Do would return. What another
+// policy in op gave up on is permanent to this loop as to any other. To go on after
+// it, mark its error: WithClass(err, ClassRetryable). For a [Breaker] in op there is
+// WaitOpen. A panic in op passes through.
+func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
+	s := supervisor{budget: p.Budget, observer: p.Observer, grant: new(runGrant)}
+	if p.MaxAttempts == 0 {
+		p.MaxAttempts = -1
 	}
 	if p.Budget != nil {
-		k.own.Budget = &k
+		p.Budget = &s
 	}
-	k.budget, k.observer = p.Budget, p.Observer
 	if p.Observer != nil {
-		k.own.Observer = k.rename
+		p.Observer = s.observe
 	}
-	k.Run = Run{policy: &k.own, ctx: ctx}
-	defer k.abandon()
-	for k.admit() {
-		wait, ok := k.fail(k.run(op))
-		if !ok || !k.sleep(wait) {
+	s.Run = Run{policy: p, ctx: ctx}
+	defer s.abandon()
+	for s.admit() {
+		wait, ok := s.fail(s.runOnce(op))
+		if !ok || !s.sleep(wait) {
 			break
 		}
 	}
-	return k.err
+	return s.err
 }
 
-// ReportReady tells the [Policy.Supervise] that ctx comes from that the run is beyond its
-// beginning: connected, logged in, subscribed. Its Budget then hears of a success, and has its
-// attempt back, instead of waiting for the run to end. By this an [InFlight] shared by many
-// loops bounds how many are connecting at once, and not how many are connected.
+// ReportReady tells the [Policy.Supervise] that ctx comes from that the run is past
+// its start: connected, logged in, subscribed. The policy's Budget then hears of a
+// success, and need not wait for the end of the run. So a Concurrency of package
+// limit that many loops share bounds how many are connecting at once, and not how
+// many are connected.
 //
-// It does not make a run healthy; only time does. Where ctx is not that of a Keep, after
-// the run, and when called again, it does nothing. It is safe for concurrent use.
+// ReportReady does not start the schedule again; only ResetAfter does. It does
+// nothing if ctx does not come from a Supervise, if the run is over, or if it was
+// called before. It is safe for concurrent use.
 func ReportReady(ctx context.Context) {
-	if s, ok := ctx.Value(seatKey{}).(*seat); ok {
-		s.leave(OutcomeSuccess)
+	if g, ok := ctx.Value(runGrantKey{}).(*runGrant); ok {
+		g.settle(Result{})
 	}
 }
 
-type seatKey struct{}
+// runGrantKey is the key by which a context finds the grant of its run.
+type runGrantKey struct{}
 
-// seat is what a run holds of a budget; the zero one is empty. Whoever leaves it first,
-// ReportReady or the end of the run, settles with the budget.
-type seat struct {
-	budget Budget
-	ticket Ticket
-	left   atomic.Bool
+// runGrant is what a budget granted to a run; the zero value is nothing. The first
+// of ReportReady and the end of the run settles it.
+type runGrant struct {
+	budget  Budget
+	ticket  Ticket
+	settled atomic.Bool
 }
 
-func (s *seat) leave(o Outcome) {
-	if s.budget != nil && s.left.CompareAndSwap(false, true) {
-		s.budget.Done(s.ticket, o)
+func (g *runGrant) settle(r Result) {
+	if g.budget != nil && g.settled.CompareAndSwap(false, true) {
+		g.budget.Done(g.ticket, r)
 	}
 }
 
-// keeper is a Run under Keep. To its own Run it is the budget, one that grants
-// everything: the real one is asked when the wait is over.
-type keeper struct {
+// supervisor is a Run under Supervise. It stands in for the budget of its own Run,
+// and grants everything; the user's budget is asked after the wait.
+type supervisor struct {
 	Run
-	own      Policy
-	budget   Budget
-	observer Observer  // the real one
-	due      Attempt   // that the Run asked for
-	seat     *seat     // of the last run
-	refused  time.Time // since when; zero if the budget does not refuse
+	budget       Budget    // the user's
+	observer     Observer  // the user's
+	pending      Attempt   // what the Run asked for
+	grant        *runGrant // of the last run
+	refusedSince time.Time // zero if the budget does not refuse
 }
 
-// Reserve implements [Budget] for the keeper's own Run.
-func (k *keeper) Reserve(a Attempt) (Ticket, time.Duration, bool) {
-	k.due = a
+// Reserve implements [Budget] for the supervisor's own Run.
+func (s *supervisor) Reserve(a Attempt) (Ticket, time.Duration, bool) {
+	s.pending = a
 	return Ticket{}, 0, true
 }
 
-// Done implements [Budget] for the keeper's own Run.
-func (k *keeper) Done(_ Ticket, o Outcome) { k.seat.leave(o) }
+// Done implements [Budget] for the supervisor's own Run.
+func (s *supervisor) Done(_ Ticket, r Result) { s.grant.settle(r) }
 
-// Validate asks the real budget.
-func (k *keeper) Validate() error { return validate(k.budget) }
+// Validate asks the user's budget.
+func (s *supervisor) Validate() error { return validate(s.budget) }
 
-// rename is the observer of the keeper's own Run: a retry of that is a reconnect.
-func (k *keeper) rename(ctx context.Context, e Event) {
+// observe is the observer of the supervisor's own Run. What that Run calls a retry is
+// a reconnect.
+func (s *supervisor) observe(ctx context.Context, e Event) {
 	if e.Kind == EventRetry {
 		e.Kind = EventReconnect
 	}
-	k.observer(ctx, e)
+	s.observer(ctx, e)
 }
 
-// run makes one run. Only time makes it healthy.
-func (k *keeper) run(op func(context.Context) error) error {
+// runOnce makes one run.
+func (s *supervisor) runOnce(op func(context.Context) error) error {
 	began := clock.Now()
-	err := op(context.WithValue(k.Context(), seatKey{}, k.seat))
-	if clock.Now().Sub(began) >= k.own.resetAfter() {
-		k.Progress()
-		k.seat.leave(OutcomeSuccess)
+	err := op(context.WithValue(s.Context(), runGrantKey{}, s.grant))
+	if clock.Now().Sub(began) >= limits.Or(s.policy.ResetAfter, defaultResetAfter) {
+		s.Progress()
+		s.grant.settle(Result{})
 	}
 	if err == nil {
 		err = errEnded
@@ -135,95 +141,88 @@ func (k *keeper) run(op func(context.Context) error) error {
 	return err
 }
 
-// admit waits until the next run may begin, or reports that there is none.
-func (k *keeper) admit() bool {
-	if _, ok := k.Admit(); !ok {
+// admit waits until the next run may start, or reports that there is none.
+func (s *supervisor) admit() bool {
+	if _, ok := s.Admit(); !ok {
 		return false
 	}
-	for k.budget != nil && !k.ask() {
-		if !k.linger() {
+	for s.budget != nil && !s.askBudget() {
+		if !s.waitRefused() {
 			return false
 		}
 	}
-	k.refused = time.Time{}
-	return k.begin()
+	s.refusedSince = time.Time{}
+	return s.begin()
 }
 
-// ask asks the budget for the run that is due.
-func (k *keeper) ask() bool {
-	k.now = clock.Now()
-	k.due.Now = k.now
-	if !k.refused.IsZero() && k.now.Sub(k.refused) >= longestRefusal {
-		k.due.Kind = AttemptFirst
+// askBudget asks the user's budget for the next run.
+func (s *supervisor) askBudget() bool {
+	s.now = clock.Now()
+	s.pending.Now = s.now
+	if !s.refusedSince.IsZero() && s.now.Sub(s.refusedSince) >= longestRefusal {
+		s.pending.Kind = AttemptFirst
 	}
-	ticket, wait, ok := k.budget.Reserve(k.due)
+	ticket, wait, ok := s.budget.Reserve(s.pending)
 	if !ok {
 		return false
 	}
-	k.seat = &seat{budget: k.budget, ticket: ticket}
-	if !k.pause(wait) {
+	s.grant = &runGrant{budget: s.budget, ticket: ticket}
+	if !s.waitMore(wait) {
 		return false
 	}
-	if d, ok := k.budget.(Confirmer); ok && !d.Confirm(ticket) {
-		k.seat.leave(OutcomeNotSent)
+	if !confirm(s.budget, ticket) {
+		s.grant.settle(Result{Outcome: OutcomeNotSent})
 		return false
 	}
 	return true
 }
 
-// linger waits after the budget refused, and reports whether to ask it again.
-func (k *keeper) linger() bool {
-	if k.over {
+// waitRefused waits after the budget refused, and reports whether to ask again.
+func (s *supervisor) waitRefused() bool {
+	if s.over {
 		return false
 	}
-	k.now = clock.Now()
-	if k.refused.IsZero() {
-		k.refused = k.now
+	s.now = clock.Now()
+	if s.refusedSince.IsZero() {
+		s.refusedSince = s.now
 	}
-	k.step++
-	wait := k.own.jittered(delayOf(k.own.Schedule, k.step), k.prev)
-	k.prev = wait
+	s.retries++
+	wait := s.policy.jittered(delayOf(s.policy.Schedule, s.retries), s.prev)
+	s.prev = wait
 	if wait <= 0 {
-		wait = k.stopgap()
+		wait = s.minimalWait()
 	}
-	if k.observer != nil {
-		k.notify(&Event{Kind: EventRefused, Reason: ReasonBudget, Wait: wait})
+	if s.observer != nil {
+		s.notify(&Event{Kind: EventRefused, Reason: ReasonBudget, Wait: wait})
 	}
-	return k.pause(wait)
+	return s.waitMore(wait)
 }
 
-// stopgap is a wait, never 0, for a schedule that has none.
-func (k *keeper) stopgap() time.Duration {
-	wait := EqualJitter(Exponential{}.Delay(k.step), 0, k.own.draw())
-	if k.own.MaxDelay > 0 {
-		wait = min(wait, k.own.MaxDelay)
+// minimalWait is a wait above 0, for a schedule that has none.
+func (s *supervisor) minimalWait() time.Duration {
+	wait := EqualJitter(Exponential{}.Delay(s.retries), 0, draw.Unit(s.policy.Rand))
+	if s.policy.MaxDelay > 0 {
+		wait = min(wait, s.policy.MaxDelay)
 	}
 	return wait
 }
 
-// pause waits on, before the same run, if that is within the loop's time.
-func (k *keeper) pause(wait time.Duration) bool {
+// waitMore waits again before the same run, if that is within the loop's time.
+func (s *supervisor) waitMore(wait time.Duration) bool {
 	if wait <= 0 {
 		return true
 	}
-	if k.ctx.Err() != nil {
-		k.cancelled()
+	if s.ctx.Err() != nil {
+		s.cancelled()
 		return false
 	}
-	if why := k.fits(wait); why != ReasonSuccess {
-		k.settle(OutcomeNotSent)
-		k.giveUp(why, ClassUnknown, wait)
+	if why := s.fits(wait); why != ReasonSuccess {
+		s.settle(Result{Outcome: OutcomeNotSent})
+		s.giveUp(why, ClassUnknown, wait)
 		return false
 	}
-	before := k.slept
-	woken := k.sleep(wait)
-	k.slept += before
+	before := s.slept
+	woken := s.sleep(wait)
+	s.slept += before
 	return woken
-}
-
-func (p *Policy) resetAfter() time.Duration {
-	if p.ResetAfter == 0 {
-		return defaultResetAfter
-	}
-	return p.ResetAfter
 }

@@ -280,7 +280,7 @@ func TestKeepGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 			defer cancel()
 			p := rigid()
-			p.AttemptTimeout = backoff.Constant(10 * time.Minute)
+			p.AttemptTimeout = 10 * time.Minute
 			runs := 0
 			err := p.Supervise(ctx, func(ctx context.Context) error {
 				runs++
@@ -390,14 +390,14 @@ func (c *clerk) Confirm(backoff.Ticket) bool {
 	return c.depart == nil || c.depart(c.departed)
 }
 
-func (c *clerk) Done(t backoff.Ticket, o backoff.Outcome) {
+func (c *clerk) Done(t backoff.Ticket, r backoff.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.out[t[0]] {
 		panic("told of a ticket that is not out")
 	}
 	delete(c.out, t[0])
-	c.told = append(c.told, o)
+	c.told = append(c.told, r.Outcome)
 }
 
 // no refuses the questions from one number to another.
@@ -433,7 +433,7 @@ func TestKeepTellsTheBudgetWhatItAsksFor(t *testing.T) {
 		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 3 || n == 5 || n > 7 }}
 		p.Budget = &clerk
 		p.MaxAttempts = 3
-		p.AttemptTimeout = backoff.Sequence(time.Second, 0)
+		p.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0)
 		p.Supervise(t.Context(), func(ctx context.Context) error {
 			if _, limited := ctx.Deadline(); limited {
 				<-ctx.Done()

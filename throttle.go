@@ -3,12 +3,12 @@ package backoff
 import (
 	"cmp"
 	"math"
-	mathrand "math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/draw"
 )
 
 const (
@@ -91,8 +91,8 @@ type tally struct{ requests, accepts uint64 }
 func (b *Throttle) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	now := a.Time()
 	p := b.probability(now)
-	if a.Patience > 0 {
-		p = math.Pow(p, 1/a.Patience)
+	if a.Priority != Normal {
+		p = math.Pow(p, 1/a.Priority.waitFactor())
 	}
 	if p > 0 && b.draw() < p {
 		b.count(now, false)
@@ -102,17 +102,14 @@ func (b *Throttle) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 }
 
 // Done implements [Budget].
-func (b *Throttle) Done(_ Ticket, o Outcome) {
-	if o != OutcomeCanceled && o != OutcomeNotSent {
-		b.count(clock.Now(), o == OutcomeSuccess || o == OutcomeDefinitive)
+func (b *Throttle) Done(_ Ticket, r Result) {
+	if r.Outcome != OutcomeCanceled && r.Outcome != OutcomeNotSent {
+		b.count(clock.Now(), r.Outcome == OutcomeSuccess || r.Outcome == OutcomeDefinitive)
 	}
 }
 
 func (b *Throttle) draw() float64 {
-	if b.Rand == nil {
-		return mathrand.Float64()
-	}
-	return unit(b.Rand())
+	return draw.Unit(b.Rand)
 }
 
 func (b *Throttle) count(now time.Time, accepted bool) {

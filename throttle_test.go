@@ -28,7 +28,7 @@ func throttleDraw(u float64) func() float64 { return func() float64 { return u }
 func throttleAttempt(b *backoff.Throttle, o backoff.Outcome) bool {
 	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
 	if ok {
-		b.Done(ticket, o)
+		b.Done(ticket, backoff.Result{Outcome: o})
 	}
 	return ok
 }
@@ -64,11 +64,11 @@ func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := new(backoff.Throttle)
 			for range c.bad {
-				b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+				b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 			}
 			time.Sleep(time.Duration(c.before * 1e9))
 			for range c.good {
-				b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+				b.Done(backoff.Ticket{}, backoff.Result{})
 			}
 			require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
 			_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
@@ -118,10 +118,10 @@ func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
 	} {
 		b := &backoff.Throttle{K: c.k, Pad: c.pad}
 		for range c.accepted {
-			b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+			b.Done(backoff.Ticket{}, backoff.Result{})
 		}
 		for range c.refused {
-			b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
 		require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
 	}
@@ -155,7 +155,7 @@ func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 				ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
 				if ok {
 					answer := service.serve()
-					b.Done(ticket, answer)
+					b.Done(ticket, backoff.Result{Outcome: answer})
 					if tick > offered*60 {
 						sent++
 						accepted += map[backoff.Outcome]float64{backoff.OutcomeSuccess: 1}[answer]
@@ -267,7 +267,7 @@ func TestThrottleAlwaysProbes(t *testing.T) {
 func TestThrottleForgetsWithItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(backoff.Throttle)
-		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		b.Done(backoff.Ticket{}, backoff.Result{})
 		time.Sleep(30*time.Second - 1)
 		require.EqualValues(t, 1, b.Stats().Requests)
 		time.Sleep(time.Nanosecond)
@@ -275,20 +275,20 @@ func TestThrottleForgetsWithItsWindow(t *testing.T) {
 
 		b = &backoff.Throttle{Window: 3 * time.Second}
 		for range 100 {
-			b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
 		time.Sleep(2900 * time.Millisecond)
 		require.Equal(t, uint64(100), b.Stats().Requests)
 		time.Sleep(100 * time.Millisecond)
 		require.Zero(t, b.Stats())
-		b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		time.Sleep(time.Hour)
 		require.Zero(t, b.Stats(), "after an idle time much longer than the window, too")
-		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
-		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		b.Done(backoff.Ticket{}, backoff.Result{})
+		b.Done(backoff.Ticket{}, backoff.Result{})
 		require.EqualValues(t, 2, b.Stats().Requests, "and counts on from there")
 		b = &backoff.Throttle{Window: 1}
-		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		b.Done(backoff.Ticket{}, backoff.Result{})
 		require.EqualValues(t, 1, b.Stats().Requests, "bins are no shorter than a nanosecond")
 	})
 }
@@ -318,7 +318,7 @@ func TestRow40ManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 
 func TestThrottleEndsACallBeforeItsFirstAttempt(t *testing.T) {
 	b := &backoff.Throttle{Rand: throttleDraw(0)}
-	b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	p := backoff.Policy{Budget: b}
 	err := p.Do(t.Context(), func(context.Context) error { panic("called") })
 	require.ErrorIs(t, err, backoff.ErrBudget)
@@ -328,21 +328,21 @@ func TestThrottleTakesAnyNumberThatRandReturns(t *testing.T) {
 	for _, u := range []float64{-1, 1, 7, math.Inf(1), math.NaN()} {
 		b := &backoff.Throttle{Rand: throttleDraw(u)}
 		for range 1000 {
-			b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
 		_, _, ok := b.Reserve(backoff.Attempt{})
 		require.Equal(t, u >= 1, ok, "%v", u)
 	}
 	require.True(t, throttleAttempt(new(backoff.Throttle), backoff.OutcomeSuccess), "nil is the default")
 	b := new(backoff.Throttle)
-	b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	b.Reserve(backoff.Attempt{})
 }
 
 func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := &backoff.Throttle{Rand: throttleDraw(1)}
 	for range 10 {
-		b.Done(backoff.Ticket{}, backoff.OutcomeThrottled)
+		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	}
 	before := b.Stats()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
@@ -361,10 +361,10 @@ func TestThrottleIsSafeForConcurrentUse(t *testing.T) {
 				if ticket, _, ok := b.Reserve(backoff.Attempt{}); !ok {
 					refused.Add(1)
 				} else if worker%3 == 0 {
-					b.Done(ticket, backoff.OutcomeCanceled)
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeCanceled})
 				} else {
 					answered.Add(1)
-					b.Done(ticket, backoff.Outcome(i%2)*backoff.OutcomeThrottled)
+					b.Done(ticket, backoff.Result{Outcome: backoff.Outcome(i%2) * backoff.OutcomeThrottled})
 				}
 			}
 		})

@@ -19,7 +19,7 @@ func TestTenThousandCancelledCallsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls, others = 10_000, 10 // goroutines of the runtime and of other tests come and go
 		policy := steady(time.Hour)
-		policy.AttemptTimeout = backoff.Constant(time.Hour)
+		policy.AttemptTimeout = time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		before := runtime.NumGoroutine()
 		var wg sync.WaitGroup
@@ -48,7 +48,7 @@ func TestAThousandGoroutinesShareOnePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := &backoff.Policy{
 			Jitter: backoff.DecorrelatedJitter(time.Second, time.Minute), Idempotency: backoff.Keyed,
-			AttemptTimeout: backoff.Exponential{}, MaxElapsed: time.Hour, Budget: &ledger{},
+			AttemptTimeoutSchedule: backoff.Exponential{}, MaxElapsed: time.Hour, Budget: &ledger{},
 			Observer: func(context.Context, backoff.Event) {},
 		}
 		var wg sync.WaitGroup

@@ -28,7 +28,7 @@ func TestAnAttemptsTimeIsRetriedUnlikeTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(hang, answer(200))
 		tr := over(w)
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.AttemptTimeout = time.Second
 		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
 		require.Equal(t, []time.Duration{1100 * time.Millisecond}, w.waits())
 	})
@@ -37,7 +37,7 @@ func TestAnAttemptsTimeIsRetriedUnlikeTheCallers(t *testing.T) {
 		defer cancel()
 		w := newWire(hang)
 		tr := over(w)
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Minute)
+		tr.Policy.AttemptTimeout = time.Minute
 		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, backoff.ErrAttemptTimeout)
@@ -51,8 +51,8 @@ func TestAttemptTimeoutsMayGrow(t *testing.T) {
 		w := newWire(hang)
 		tr := over(w)
 		tr.Policy = backoff.Policy{
-			Schedule:       backoff.Constant(0),
-			AttemptTimeout: backoff.Exponential{Initial: time.Second, Max: 4 * time.Second},
+			Schedule:               backoff.Constant(0),
+			AttemptTimeoutSchedule: backoff.Exponential{Initial: time.Second, Max: 4 * time.Second},
 		}
 		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 		require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, w.waits())
@@ -68,7 +68,7 @@ func TestAttemptTimeoutsMayGrow(t *testing.T) {
 func TestAnAttemptsTimeIsCutToMaxElapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := over(newWire(hang))
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.AttemptTimeout = time.Second
 		tr.Policy.MaxElapsed = 1500 * time.Millisecond
 		began := time.Now()
 		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
@@ -83,7 +83,7 @@ func TestAScheduleOfZeroLeavesAnAttemptUnlimited(t *testing.T) {
 			time.Sleep(time.Hour)
 			return answer(200)(req)
 		}))
-		tr.Policy.AttemptTimeout = backoff.Constant(0)
+		tr.Policy.AttemptTimeout = 0
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 	})
 }
@@ -99,7 +99,7 @@ func TestAnAttemptsTimeDoesNotCutTheBody(t *testing.T) {
 			}
 		}))
 		tr := over(base)
-		tr.Policy.AttemptTimeout = backoff.Constant(500 * time.Millisecond)
+		tr.Policy.AttemptTimeout = 500 * time.Millisecond
 		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		lines := 0
 		for scanner := bufio.NewScanner(resp.Body); scanner.Scan(); lines++ {
@@ -122,7 +122,7 @@ func TestTheAttemptsContextEndsWithItsBody(t *testing.T) {
 				ctx = req.Context()
 				return answer(200)(req)
 			}))
-			tr.Policy.AttemptTimeout = backoff.Constant(time.Minute)
+			tr.Policy.AttemptTimeout = time.Minute
 			resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 			require.NoError(t, ctx.Err())
 			end(resp)
@@ -139,7 +139,7 @@ func TestAnAnswerAtTheLastInstantIsLate(t *testing.T) {
 			return answer(200)(req) // all the same
 		}, answer(204))
 		tr := over(w)
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.AttemptTimeout = time.Second
 		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		require.Equal(t, 204, resp.StatusCode, "the body of the first one was dead")
 		resp.Body.Close()
@@ -155,7 +155,7 @@ func TestAnUpgradedConnectionStaysWritable(t *testing.T) {
 		return resp, err
 	})
 	tr := over(base)
-	tr.Policy.AttemptTimeout = backoff.Constant(time.Minute)
+	tr.Policy.AttemptTimeout = time.Minute
 	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 	w, ok := resp.Body.(io.Writer)
 	require.True(t, ok)
@@ -193,7 +193,7 @@ func TestAnnounceTellsTheShorterTime(t *testing.T) {
 		w := newWire(answer(200))
 		tr := over(w)
 		tr.Propagate = everywhere
-		tr.Policy.AttemptTimeout = backoff.Constant(1999 * time.Microsecond)
+		tr.Policy.AttemptTimeout = 1999 * time.Microsecond
 		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
 		require.Equal(t, "1", w.request(0).header.Get(backoffhttp.HeaderDeadline), "never more than there is")
 	})
@@ -278,7 +278,7 @@ func TestReadAheadIsWithinTheAttemptsTime(t *testing.T) {
 		}))
 		tr := over(base)
 		tr.ReadAhead = 100
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.AttemptTimeout = time.Second
 		began := time.Now()
 		require.Equal(t, "begun", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
 		require.Equal(t, 1100*time.Millisecond, time.Since(began))
@@ -300,7 +300,7 @@ func TestWhatAttemptTimeoutEndsIsRetriedWhateverTheClassifierLists(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(hang, answer(200))
 		tr := over(w)
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.AttemptTimeout = time.Second
 		tr.Policy.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
 		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
 		require.Equal(t, 2, w.requests())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
 // call is one RoundTrip.
@@ -99,10 +100,10 @@ func (c *call) drop() {
 // prepare settles what holds for all attempts.
 func (c *call) prepare(ctx context.Context) error {
 	said := c.t.Policy.Idempotency
-	c.policy, c.limits = &c.guards.policy, c.t.Policy.AttemptTimeout
+	c.policy, c.limits = &c.guards.policy, timeouts.Of(&c.t.Policy)
 	if o, ok := ctx.Value(overrideKey{}).(*override); ok {
 		p := o.apply(c.t.Policy)
-		said, c.limits = p.Idempotency, p.AttemptTimeout
+		said, c.limits = p.Idempotency, timeouts.Of(&p)
 		c.policy = c.guards.carrier(p, after(p.Classify))
 	}
 	if c.limits != nil {
@@ -129,7 +130,7 @@ func (c *call) limit() error {
 	if c.policy.MaxElapsed > 0 {
 		c.began = time.Now()
 	}
-	return (&backoff.Policy{AttemptTimeout: c.limits}).Validate()
+	return (&backoff.Policy{AttemptTimeoutSchedule: c.limits}).Validate()
 }
 
 // state gives the call a policy that says what is true of the request. Most requests

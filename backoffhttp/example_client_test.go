@@ -119,7 +119,7 @@ func ExampleTransport_attemptTimeout() {
 	defer server.Close()
 
 	policy := quick
-	policy.AttemptTimeout = backoff.Constant(100 * time.Millisecond)
+	policy.AttemptTimeout = 100 * time.Millisecond
 	resp, err := backoffhttp.Client(policy).Get(server.URL)
 	if err != nil {
 		fmt.Println(err)

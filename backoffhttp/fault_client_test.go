@@ -13,7 +13,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
 )
 
 // A real server behind a proxy that fails: what is sent, and how often it has its effect.
@@ -78,7 +78,7 @@ func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport
 	tr := &backoffhttp.Transport{Base: base, ReadAhead: -1, Unguarded: true, Policy: backoff.Policy{
 		Schedule:       backoff.Constant(30 * time.Millisecond),
 		Jitter:         backoff.NoJitter,
-		AttemptTimeout: backoff.Constant(300 * time.Millisecond),
+		AttemptTimeout: 300 * time.Millisecond,
 	}}
 	return faultyTransport{tr, proxy.Addr()}
 }

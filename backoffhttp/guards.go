@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
@@ -35,7 +36,8 @@ func (g *guards) do(ctx context.Context, op func(context.Context) error) error {
 
 // carrier returns the policy that a call to the host is carried by.
 func (g *guards) carrier(p backoff.Policy, classify backoff.Classifier) *backoff.Policy {
-	p.AttemptTimeout, p.Idempotency = nil, nil
+	timeouts.Remove(&p)
+	p.Idempotency = nil
 	p.Classify = classify
 	if p.Budget == nil {
 		p.Budget = g.budget
@@ -84,7 +86,7 @@ func (t *Transport) look(u *url.URL) *guards {
 
 // plain reports whether requests are sent as they are, unless they fail.
 func (t *Transport) plain() bool {
-	return t.Policy.AttemptTimeout == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
+	return timeouts.Of(&t.Policy) == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
 		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 
@@ -137,7 +139,7 @@ func (g *gate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 }
 
 // Done implements [backoff.Budget].
-func (*gate) Done(backoff.Ticket, backoff.Outcome) {}
+func (*gate) Done(backoff.Ticket, backoff.Result) {}
 
 const (
 	maxGates = 1024

@@ -185,7 +185,7 @@ func TestHTTP2AnAttemptsTimeEndsTheRepeatingOfNetHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, _ := serveHTTP2(t, h2Reset(h2refused))
 		tr := over(base)
-		tr.Policy.AttemptTimeout = backoff.Constant(2 * time.Second)
+		tr.Policy.AttemptTimeout = 2 * time.Second
 		began := time.Now()
 		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
@@ -309,7 +309,7 @@ func TestEveryProtocolEndsAStalledAttempt(t *testing.T) {
 				}
 			}, setup)
 			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
-			tr.Policy.AttemptTimeout = backoff.Constant(100 * time.Millisecond)
+			tr.Policy.AttemptTimeout = 100 * time.Millisecond
 			roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))
 			require.EqualValues(t, 2, n.Load())
 		})

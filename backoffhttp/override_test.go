@@ -68,7 +68,7 @@ func TestAnOverrideMayChangeClassifierAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(404), hang, answer(200))
 		ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) {
-			p.AttemptTimeout = backoff.Constant(time.Second)
+			p.AttemptTimeout = time.Second
 			p.Classify = func(err error) backoff.Class {
 				if e, ok := errors.AsType[*backoffhttp.StatusError](err); ok && e.Code == 404 {
 					return backoff.ClassRetryable
@@ -78,7 +78,7 @@ func TestAnOverrideMayChangeClassifierAndTime(t *testing.T) {
 		})
 		require.Equal(t, 200, roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx)).StatusCode)
 	})
-	ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.AttemptTimeout = backoff.Constant(-1) })
+	ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.AttemptTimeoutSchedule = backoff.Constant(-1) })
 	_, err := over(newWire(answer(200))).RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 	require.ErrorContains(t, err, "AttemptTimeout")
 }

@@ -185,7 +185,7 @@ func TestFailsafeNoGoroutinePerRequest(t *testing.T) {
 	defer cancel()
 	type key struct{}
 	tr := &backoffhttp.Transport{Base: newWire(answer(200))}
-	tr.Policy.AttemptTimeout = backoff.Constant(time.Hour)
+	tr.Policy.AttemptTimeout = time.Hour
 	before := runtime.NumGoroutine()
 	var open []*http.Response
 	for range 100 {
@@ -224,14 +224,14 @@ func TestFailsafe123TheBodyOutlivesTheAttempt(t *testing.T) {
 		io.WriteString(w, "late")
 	})
 	tr := &backoffhttp.Transport{}
-	tr.Policy.AttemptTimeout = backoff.Constant(10 * time.Second)
+	tr.Policy.AttemptTimeout = 10 * time.Second
 	require.Equal(t, "late", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
 }
 
 // Values of the request's context were lost.
 func TestFailsafe122ContextValuesReachTheBase(t *testing.T) {
 	type key struct{}
-	for _, timeout := range []backoff.Schedule{nil, backoff.Constant(time.Minute)} {
+	for _, timeout := range []time.Duration{0, time.Minute} {
 		tr := over(newBase(func(req *http.Request) (*http.Response, error) {
 			require.Equal(t, "value", req.Context().Value(key{}))
 			return answer(200)(req)

@@ -48,7 +48,7 @@ func (p *plain) run(ctx context.Context) error {
 	}
 	p.resp = resp
 	if b := p.guards.policy.Budget; b != nil {
-		b.Done(backoff.Ticket{}, backoff.OutcomeSuccess)
+		b.Done(backoff.Ticket{}, backoff.Result{})
 	}
 	return nil
 }

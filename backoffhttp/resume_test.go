@@ -310,7 +310,7 @@ func TestResumeWithAttemptTimeouts(t *testing.T) {
 		}
 		s.faults = []http.HandlerFunc{s.after(3000), func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, slow}
 		tr := s.transport(t)
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.AttemptTimeout = time.Second
 		got, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).Body)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(file, got))

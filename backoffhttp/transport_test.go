@@ -93,7 +93,7 @@ type refusing struct{}
 func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptFirst
 }
-func (refusing) Done(backoff.Ticket, backoff.Outcome) {}
+func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
 func TestTheDeadlineEndsTheCallBeforeAWaitInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestTheCallersRequestIsNotChanged(t *testing.T) {
 		w := newWire(answer(503), answer(503), answer(200))
 		tr := over(w)
 		tr.Policy.Idempotency = backoff.Keyed
-		tr.Policy.AttemptTimeout = backoff.Constant(time.Second)
+		tr.Policy.AttemptTimeout = time.Second
 		tr.Propagate = everywhere
 		tr.Resume = true
 		req := newRequest(t, "POST", "http://a.test/x?y=z", strings.NewReader("content"))
@@ -314,7 +314,7 @@ func (i *idler) CloseIdleConnections() { i.closed++ }
 
 func TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt(t *testing.T) {
 	for _, p := range []backoff.Policy{
-		{AttemptTimeout: backoff.Constant(-1)},
+		{AttemptTimeoutSchedule: backoff.Constant(-1)},
 		{Schedule: backoff.Exponential{Multiplier: 0.5}},
 	} {
 		w := newWire(answer(200))

@@ -72,7 +72,7 @@ type refusing struct{ from int }
 func (r refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, a.Number < r.from
 }
-func (refusing) Done(backoff.Ticket, backoff.Outcome) {}
+func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
 // Contract row 53: what an error budget is tuned from, and contract row 74: attempts,
 // and success at once against success after retries.
@@ -177,10 +177,10 @@ func TestRow74ABreakerIsKnownByItsEvents(t *testing.T) {
 		require.NoError(t, b.Do(t.Context(), failing(0)))
 		is(1, 0, 0)
 		requireSeries(t, &m, map[string]float64{
-			`backoff_breaker_transitions_total{breaker="search",from="closed",to="open",trigger="consecutive"}`:     1,
-			`backoff_breaker_transitions_total{breaker="search",from="open",to="half-open",trigger="time"}`:    1,
-			`backoff_breaker_transitions_total{breaker="search",from="half-open",to="closed",trigger="probe"}`: 1,
-			`backoff_breaker_refusals_total{breaker="search"}`:                                                 1,
+			`backoff_breaker_transitions_total{breaker="search",from="closed",to="open",trigger="consecutive"}`: 1,
+			`backoff_breaker_transitions_total{breaker="search",from="open",to="half-open",trigger="time"}`:     1,
+			`backoff_breaker_transitions_total{breaker="search",from="half-open",to="closed",trigger="probe"}`:  1,
+			`backoff_breaker_refusals_total{breaker="search"}`:                                                  1,
 		})
 	})
 }

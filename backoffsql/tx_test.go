@@ -213,7 +213,7 @@ func TestTxRepeatsAnAttemptThatRanOutOfTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{}
 				p := with(backoff.NonIdempotent)
-				p.AttemptTimeout = backoff.Constant(time.Second)
+				p.AttemptTimeout = time.Second
 				n := 0
 				err := backoffsql.Tx(t.Context(), f.open(t), p, nil, func(ctx context.Context, tx *sql.Tx) error {
 					if n++; n > 1 {
@@ -237,7 +237,7 @@ func TestTxSaysThatATimedOutCommitIsUnknown(t *testing.T) {
 			}
 		}}
 		p := swift
-		p.AttemptTimeout = backoff.Constant(time.Second)
+		p.AttemptTimeout = time.Second
 		err := backoffsql.Tx(t.Context(), f.open(t), &p, nil, exec)
 		require.ErrorIs(t, err, backoffsql.ErrCommitUnknown)
 		require.Equal(t, "begin work commit", strings.Join(f.log, " "))

@@ -1,9 +1,12 @@
-// Package backofftest helps to test what plugs into package backoff: a function for each
-// of its interfaces says whether an implementation keeps the contract, and [Faulty] does
-// to a fleet's store what networks do. It is for tests only, as it imports testing.
+// Package backofftest helps to test what plugs into package backoff. For each
+// interface a function checks that an implementation keeps the contract, and
+// [Faulty] gives a fleet's store the faults of a network. Package
+// backofftest/faultproxy gives them to TCP connections. This package is for tests
+// only, since it imports testing.
 //
-// Code that merely uses a policy needs none of this. In a bubble of testing/synctest its waits
-// take no time and are exact, and [backoff.NoJitter] makes them known:
+// Code that uses a policy does not need this package. In a bubble of
+// testing/synctest its waits take no time and are exact, and [backoff.NoJitter]
+// makes them known:
 //
 //	func TestSaveIsTriedUntilItSucceeds(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -22,7 +25,7 @@
 //		})
 //	}
 //
-// A client that dials real connections does not belong in a bubble: give it a
-// [net.Pipe], or a function in its place. To test without any wait, give the policy under test a
-// Schedule of Constant(0).
+// A client that dials real connections does not work in a bubble: give it a
+// [net.Pipe], or a function instead of the connection. To test without any wait,
+// give the policy under test a Schedule of Constant(0).
 package backofftest

@@ -122,7 +122,7 @@ func checkBudget(open func() backoff.Budget) error {
 	}
 	b := open()
 	if t, _, ok := b.Reserve(backoff.Attempt{Number: 1}); ok { // all zero but this
-		b.Done(t, backoff.OutcomeSuccess)
+		b.Done(t, backoff.Result{})
 	}
 	now := time.Now()
 	alone, err := draw(open(), now, 1)
@@ -139,7 +139,7 @@ func checkBudget(open func() backoff.Budget) error {
 	b = open()
 	if t, _, ok := b.Reserve(retry(now)); ok {
 		for range 3 {
-			b.Done(t, backoff.OutcomeNotSent)
+			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		}
 	}
 	again, err := draw(b, now, 1)
@@ -168,7 +168,7 @@ func draw(b backoff.Budget, now time.Time, callers int) (granted int, err error)
 				return errors.New("a ticket holds more than its first word: the others are lost within All")
 			}
 			if d, ok := b.(backoff.Confirmer); ok && !d.Confirm(t) {
-				b.Done(t, backoff.OutcomeNotSent)
+				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				continue
 			}
 			mu.Lock()

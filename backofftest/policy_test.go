@@ -144,8 +144,8 @@ func (b *tokens) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duratio
 	return t, wait, true
 }
 
-func (b *tokens) Done(_ backoff.Ticket, o backoff.Outcome) {
-	if o == backoff.OutcomeNotSent {
+func (b *tokens) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.Outcome == backoff.OutcomeNotSent {
 		b.used.Add(-1)
 	}
 }

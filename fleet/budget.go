@@ -196,7 +196,7 @@ func (b *Budget) Confirm(t backoff.Ticket) bool {
 
 // Done implements [backoff.Budget]. The token of a retry that was not sent is
 // available again. A retry that was sent without Confirm is paid for now.
-func (b *Budget) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *Budget) Done(t backoff.Ticket, r backoff.Result) {
 	if t[0]&ofRetry == 0 {
 		return
 	}
@@ -206,7 +206,7 @@ func (b *Budget) Done(t backoff.Ticket, o backoff.Outcome) {
 		return
 	}
 	block, now := t[0]>>32%(1<<blockBits), time.Now()
-	switch sent := o != backoff.OutcomeNotSent; {
+	switch sent := r.Outcome != backoff.OutcomeNotSent; {
 	case t[0]&onCredit == 0 && !sent && block == uint64(b.block)%(1<<blockBits):
 		b.tokens++
 	case t[0]&onCredit != 0 && sent && !b.takeToken(now):

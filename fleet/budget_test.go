@@ -39,11 +39,11 @@ func spend(b *fleet.Budget, n int) (made int) {
 		}
 		time.Sleep(10 * time.Millisecond) // the backoff
 		if !b.Confirm(t) {
-			b.Done(t, backoff.OutcomeNotSent)
+			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 			continue
 		}
 		made++
-		b.Done(t, backoff.OutcomeTransient)
+		b.Done(t, backoff.Result{Outcome: backoff.OutcomeTransient})
 	}
 	return made
 }
@@ -56,7 +56,7 @@ func TestFirstAttemptsAreFree(t *testing.T) {
 			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
 			require.True(t, ok)
 			require.Zero(t, wait)
-			b.Done(ticket, backoff.OutcomeSuccess)
+			b.Done(ticket, backoff.Result{})
 		}
 		b.Allowance = -1
 		require.Equal(t, 1000, spend(b, 1000), "without an allowance there is no limit")
@@ -152,9 +152,9 @@ func TestATokenThatWasNotSpentIsThereForAnother(t *testing.T) {
 		for range 100 {
 			ticket, _, ok := b.Reserve(retry)
 			require.True(t, ok)
-			b.Done(ticket, backoff.OutcomeNotSent)
-			b.Done(ticket, backoff.OutcomeNotSent) // twice is once
-			b.Done(ticket, backoff.OutcomeSuccess)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent}) // twice is once
+			b.Done(ticket, backoff.Result{})
 		}
 		require.Equal(t, 4, spend(b, 4))
 		_, _, ok := b.Reserve(retry)
@@ -168,7 +168,7 @@ func TestARetryThatNeverDepartsIsPaidAtItsEnd(t *testing.T) {
 		ticket, _, ok := b.Reserve(retry)
 		require.True(t, ok)
 		synctest.Wait()
-		b.Done(ticket, backoff.OutcomeTransient)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 		require.Equal(t, 4, spend(b, 4))
 		_, _, ok = b.Reserve(retry)
 		require.False(t, ok)
@@ -183,7 +183,7 @@ func TestARetryThatNeverDepartsIsOwedWithoutAStore(t *testing.T) {
 			ticket, _, ok := b.Reserve(retry)
 			require.True(t, ok)
 			synctest.Wait()
-			b.Done(ticket, backoff.OutcomeTransient)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 		}
 		require.Zero(t, spend(b, 100))
 		time.Sleep(time.Second)
@@ -242,7 +242,7 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		first, _, _ := b.Reserve(retry)
 		synctest.Wait()
-		b.Done(first, backoff.OutcomeTransient)
+		b.Done(first, backoff.Result{Outcome: backoff.OutcomeTransient})
 		type ticket struct {
 			backoff.Ticket
 			out bool
@@ -255,7 +255,7 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 				if tickets[i].out && !made {
 					left++
 				}
-				b.Done(tickets[i].Ticket, map[bool]backoff.Outcome{true: backoff.OutcomeTransient, false: backoff.OutcomeNotSent}[made])
+				b.Done(tickets[i].Ticket, backoff.Result{Outcome: map[bool]backoff.Outcome{true: backoff.OutcomeTransient, false: backoff.OutcomeNotSent}[made]})
 				tickets[i].out = false
 				continue
 			}
@@ -279,7 +279,7 @@ func TestATicketFromLongAgoIsForgotten(t *testing.T) {
 		b.Allowance, b.Block = 10*block, block
 		first, _, _ := b.Reserve(retry)
 		synctest.Wait()
-		b.Done(first, backoff.OutcomeTransient)
+		b.Done(first, backoff.Result{Outcome: backoff.OutcomeTransient})
 		var tickets []backoff.Ticket
 		for range block - 1 {
 			tk, _, ok := b.Reserve(retry)
@@ -288,10 +288,10 @@ func TestATicketFromLongAgoIsForgotten(t *testing.T) {
 		}
 		_, _, ok := b.Reserve(retry)
 		require.False(t, ok)
-		b.Done(tickets[0], backoff.OutcomeNotSent)
+		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeNotSent})
 		_, _, ok = b.Reserve(retry)
 		require.False(t, ok, "there were 1024 after it")
-		b.Done(tickets[1], backoff.OutcomeNotSent)
+		b.Done(tickets[1], backoff.Result{Outcome: backoff.OutcomeNotSent})
 		_, _, ok = b.Reserve(retry)
 		require.True(t, ok, "there were 1023 after it")
 	})

@@ -154,7 +154,7 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 		return nil, r.overBudget()
 	}
 	if err := r.waitForBudget(ctx, ticket, wait); err != nil {
-		b.Done(ticket, backoff.OutcomeNotSent)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		return nil, err
 	}
 	return r.releaser(ctx, ticket), nil
@@ -193,7 +193,7 @@ func (r *AWSRetryer) releaser(ctx context.Context, t backoff.Ticket) func(error)
 	var reported atomic.Bool
 	return func(err error) error {
 		if reported.CompareAndSwap(false, true) {
-			r.policy.Budget.Done(t, r.outcome(ctx, err))
+			r.policy.Budget.Done(t, backoff.Result{Outcome: r.outcome(ctx, err), Class: r.class(err)})
 		}
 		return nil
 	}
@@ -309,7 +309,7 @@ func (r *AWSRetryer) report(t *awsRetry, o backoff.Outcome) {
 		stop()
 	}
 	if !reported && r.policy.Budget != nil {
-		r.policy.Budget.Done(t.ticket, o)
+		r.policy.Budget.Done(t.ticket, backoff.Result{Outcome: o})
 	}
 }
 

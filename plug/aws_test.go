@@ -48,11 +48,11 @@ func (b *books) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 	return backoff.Ticket{b.issued}, b.wait, true
 }
 
-func (b *books) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *books) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.open, t[0])
-	b.done = append(b.done, o)
+	b.done = append(b.done, r.Outcome)
 }
 
 func (b *books) Confirm(backoff.Ticket) bool { return !b.leave }

@@ -85,15 +85,15 @@ func (b *AWSQuota) cost(a backoff.Attempt) int {
 }
 
 // Done implements [backoff.Budget].
-func (b *AWSQuota) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *AWSQuota) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	note, ok := b.ledger.remove(t)
-	if !ok || o != backoff.OutcomeSuccess && o != backoff.OutcomeNotSent {
+	if !ok || r.Outcome != backoff.OutcomeSuccess && r.Outcome != backoff.OutcomeNotSent {
 		return
 	}
 	b.taken -= int(note >> 1)
-	if o == backoff.OutcomeSuccess && (note == 0 || !b.FirstOnly) {
+	if r.Outcome == backoff.OutcomeSuccess && (note == 0 || !b.FirstOnly) {
 		b.taken -= b.Increment
 	}
 	b.taken = max(0, b.taken)

@@ -28,16 +28,16 @@ func runAWSCall(t *testing.T, b *presets.AWSQuota, c awsCall) {
 		again := backoff.Attempt{Number: i + 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable}
 		switch status {
 		case 200:
-			b.Done(ticket, backoff.OutcomeSuccess)
+			b.Done(ticket, backoff.Result{})
 			require.Equal(t, c.tokens[i], b.Tokens(), "after attempt %d of %+v", i+1, c)
 			return
 		case 500:
-			b.Done(ticket, backoff.OutcomeTransient)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 		case 400:
-			b.Done(ticket, backoff.OutcomeThrottled)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
 			again.Class = backoff.ClassThrottled
 		case 0:
-			b.Done(ticket, backoff.OutcomeTimeout)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
 			again.TimedOut = true
 		}
 		var ok bool
@@ -126,7 +126,7 @@ func TestAWSQuotaIsRefilledBySuccessNotByTime(t *testing.T) {
 // A timeout is known by the attempt that it ended.
 func TestAWSQuotaLearnsOfTimeoutsFromThePolicy(t *testing.T) {
 	b := presets.NewAWSQuota()
-	p := backoff.Policy{Budget: b, MaxAttempts: 3, AttemptTimeout: backoff.Constant(time.Millisecond), Schedule: backoff.Constant(0)}
+	p := backoff.Policy{Budget: b, MaxAttempts: 3, AttemptTimeout: time.Millisecond, Schedule: backoff.Constant(0)}
 	_ = p.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	require.Equal(t, 480, b.Tokens())
 	_ = p.Do(t.Context(), func(context.Context) error { return errTransient })

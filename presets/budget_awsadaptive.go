@@ -94,7 +94,7 @@ func (b *AWSRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, boo
 }
 
 // Done implements [backoff.Budget].
-func (b *AWSRate) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *AWSRate) Done(t backoff.Ticket, r backoff.Result) {
 	read := clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *AWSRate) Done(t backoff.Ticket, o backoff.Outcome) {
 		return
 	}
 	now := b.advance(read)
-	if o == backoff.OutcomeNotSent {
+	if r.Outcome == backoff.OutcomeNotSent {
 		if uint16(note) > 0 { // otherwise there was no limit yet
 			b.bucket.giveBack(now, time.Duration(note>>16)*time.Microsecond)
 		}
@@ -112,7 +112,7 @@ func (b *AWSRate) Done(t backoff.Ticket, o backoff.Outcome) {
 	b.meter.count(now)
 	b.answers++
 	switch {
-	case o != backoff.OutcomeThrottled:
+	case r.Outcome != backoff.OutcomeThrottled:
 		b.setRate(now, b.cubic.success(now))
 	case uint16(note) == b.cuts:
 		b.cut(now)

@@ -25,10 +25,10 @@ func offerTo(b backoff.Budget, service *rate.Limiter, every, d time.Duration) (t
 		time.Sleep(max(wait, every))
 		if service.Allow() {
 			taken++
-			b.Done(ticket, backoff.OutcomeSuccess)
+			b.Done(ticket, backoff.Result{})
 		} else {
 			refused++
-			b.Done(ticket, backoff.OutcomeThrottled)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
 	}
 	return taken, refused
@@ -107,7 +107,7 @@ func TestAWSRateMakesAttemptsWaitInOrder(t *testing.T) {
 		require.InDelta(t, time.Duration(39-i)*apart, waits[39]-waits[i], float64(time.Millisecond))
 
 		for _, ticket := range tickets[i:] {
-			b.Done(ticket, backoff.OutcomeNotSent)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		}
 		_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
 		require.Less(t, wait, 2*apart, "and nobody waits for those who have left")
@@ -123,11 +123,11 @@ func TestAWSRateCutsOnceForWhatWasUnderWay(t *testing.T) {
 		var tickets []backoff.Ticket
 		repeat(30, func() { tickets = append(tickets, begin(t, b)) })
 		before := b.Rate()
-		b.Done(tickets[0], backoff.OutcomeThrottled)
+		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeThrottled})
 		once := b.Rate()
 		require.InDelta(t, 0.7*before, once, 1e-9)
 		for _, ticket := range tickets[1:] {
-			b.Done(ticket, backoff.OutcomeThrottled)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
 		require.Equal(t, once, b.Rate())
 	})
@@ -166,9 +166,9 @@ func TestAWSRateRecoversWithALineOfCallers(t *testing.T) {
 					at := time.Since(begin)
 					if down := at > 10*time.Second && at < 25*time.Second; !down && service.Allow() {
 						taken[min(59, int(at/time.Second))]++
-						b.Done(ticket, backoff.OutcomeSuccess)
+						b.Done(ticket, backoff.Result{})
 					} else {
-						b.Done(ticket, backoff.OutcomeThrottled)
+						b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
 					}
 					mu.Unlock()
 				}
@@ -193,10 +193,10 @@ func TestAWSRateGetsATokenBackThatWasDue(t *testing.T) {
 			for {
 				ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
 				if wait > 0 {
-					b.Done(ticket, backoff.OutcomeNotSent)
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 					return n
 				}
-				defer b.Done(ticket, backoff.OutcomeNotSent)
+				defer b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				n++
 			}
 		}
@@ -271,11 +271,12 @@ func TestAWSAdaptiveGivesTheQuotaBackWhereTheRateRefuses(t *testing.T) {
 		quota, rate := presets.NewAWSQuota(), presets.NewAWSRate()
 		p := backoff.Policy{Budget: backoff.JoinBudgets(quota, rate), Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter}
 		throttleOnce(t, rate, 20)
-		repeat(200, func() { begin(t, rate) })
 		p.MaxElapsed = time.Minute
+		start := time.Now()
 		r := p.Start(t.Context())
 		for range r.Attempts() {
-			p.MaxElapsed = time.Second // no time left for the wait
+			time.Sleep(59*time.Second - time.Since(start))
+			repeat(200, func() { begin(t, rate) }) // no time is left for the wait behind them
 			r.Fail(errTransient)
 		}
 		require.ErrorIs(t, r.Err(), backoff.ErrExhausted)

@@ -80,7 +80,7 @@ func (b *EnvoyBudget) Confirm(t backoff.Ticket) bool {
 }
 
 // Done implements [backoff.Budget].
-func (b *EnvoyBudget) Done(t backoff.Ticket, _ backoff.Outcome) {
+func (b *EnvoyBudget) Done(t backoff.Ticket, _ backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	note, _ := b.ledger.remove(t)

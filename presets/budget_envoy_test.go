@@ -61,11 +61,11 @@ func TestEnvoyCountsADepartedRetryAsUnderWay(t *testing.T) {
 	first := begin(t, b)
 	three, ok := askRetry(b)
 	require.True(t, ok, "3 of 6")
-	b.Done(three, backoff.OutcomeNotSent)
-	b.Done(one, backoff.OutcomeSuccess)
-	b.Done(one, backoff.OutcomeSuccess)
+	b.Done(three, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	b.Done(one, backoff.Result{})
+	b.Done(one, backoff.Result{})
 	require.True(t, b.Confirm(one), "nobody departs who is gone")
-	b.Done(first, backoff.OutcomeSuccess)
+	b.Done(first, backoff.Result{})
 	active, retries := b.Load()
 	require.Equal(t, []int{4, 1}, []int{active, retries})
 }
@@ -76,7 +76,7 @@ func TestEnvoyCountsAHedgeAsBoth(t *testing.T) {
 	require.True(t, ok)
 	active, retries := b.Load()
 	require.Equal(t, []int{1, 1}, []int{active, retries})
-	b.Done(ticket, backoff.OutcomeCanceled)
+	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeCanceled})
 	active, retries = b.Load()
 	require.Equal(t, []int{0, 0}, []int{active, retries})
 }
@@ -88,7 +88,7 @@ func TestEnvoyClosesOnItsMinimumWhereAllFailAtOnce(t *testing.T) {
 	var tickets []backoff.Ticket
 	repeat(100, func() { tickets = append(tickets, begin(t, b)) })
 	for _, ticket := range tickets {
-		b.Done(ticket, backoff.OutcomeTransient)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 	}
 	require.Equal(t, 3, grants(b, 100))
 }

@@ -12,14 +12,14 @@ import (
 func outage(budget backoff.Budget, succeeded, retries int) {
 	for range succeeded {
 		ticket, _, _ := budget.Reserve(backoff.Attempt{Number: 1})
-		budget.Done(ticket, backoff.OutcomeSuccess)
+		budget.Done(ticket, backoff.Result{})
 	}
 	granted := 0
 	for range retries {
 		ticket, _, ok := budget.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable})
 		if ok {
 			granted++
-			budget.Done(ticket, backoff.OutcomeTransient)
+			budget.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 		}
 	}
 	fmt.Println(granted, "of", retries)
@@ -38,7 +38,7 @@ func ExampleAWSRate() {
 	rate := presets.NewAWSRate()
 	outage(rate, 10, 1000)
 	ticket, _, _ := rate.Reserve(backoff.Attempt{Number: 1})
-	rate.Done(ticket, backoff.OutcomeThrottled)
+	rate.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	_, first, _ := rate.Reserve(backoff.Attempt{Number: 1})
 	_, second, _ := rate.Reserve(backoff.Attempt{Number: 1})
 	fmt.Println("each waits for the one before:", second > first)
@@ -53,7 +53,7 @@ func ExampleDeposits() {
 		budget.MinRetriesPerSec, budget.Deposits = 0, when
 		for range 100 { // that all fail
 			ticket, _, _ := budget.Reserve(backoff.Attempt{Number: 1})
-			budget.Done(ticket, backoff.OutcomeTransient)
+			budget.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 		}
 		outage(budget, 0, 100)
 	}

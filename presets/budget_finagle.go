@@ -111,13 +111,13 @@ func (b *FinagleBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 }
 
 // Done implements [backoff.Budget].
-func (b *FinagleBudget) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *FinagleBudget) Done(t backoff.Ticket, r backoff.Result) {
 	now := clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if note, ok := b.ledger.remove(t); ok {
 		b.advance(now)
-		b.close(note, o)
+		b.close(note, r.Outcome)
 	}
 }
 

@@ -57,13 +57,13 @@ func (b *GRPCThrottling) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durati
 }
 
 // Done implements [backoff.Budget].
-func (b *GRPCThrottling) Done(t backoff.Ticket, o backoff.Outcome) {
+func (b *GRPCThrottling) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.ledger.remove(t); !ok {
 		return
 	}
-	switch o {
+	switch r.Outcome {
 	case backoff.OutcomeSuccess:
 		b.taken = max(0, b.taken-int64(b.TokenRatio*1000+1e-6))
 	case backoff.OutcomeTransient, backoff.OutcomeThrottled, backoff.OutcomeTimeout:

@@ -30,7 +30,7 @@ func begin(t *testing.T, b backoff.Budget) backoff.Ticket {
 
 func finish(t *testing.T, b backoff.Budget, o backoff.Outcome) {
 	t.Helper()
-	b.Done(begin(t, b), o)
+	b.Done(begin(t, b), backoff.Result{Outcome: o})
 }
 
 func repeat(n int, f func()) {
@@ -120,8 +120,8 @@ func TestBudgetsGetBackWhatWasNotMade(t *testing.T) {
 			finish(t, b, backoff.OutcomeNotSent)
 			ticket, ok := askRetry(b)
 			require.True(t, ok, name)
-			b.Done(ticket, backoff.OutcomeNotSent)
-			b.Done(ticket, backoff.OutcomeNotSent)
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		}
 		require.Equal(t, grants(untouched, 5000), grants(b, 5000), name)
 	}
@@ -145,10 +145,10 @@ func TestBudgetsHearADoneOnce(t *testing.T) {
 			if !ok1 {
 				continue
 			}
-			once.Done(first, a)
-			twice.Done(second, a)
-			twice.Done(second, b)
-			twice.Done(backoff.Ticket{1 << 40}, b)
+			once.Done(first, backoff.Result{Outcome: a})
+			twice.Done(second, backoff.Result{Outcome: a})
+			twice.Done(second, backoff.Result{Outcome: b})
+			twice.Done(backoff.Ticket{1 << 40}, backoff.Result{Outcome: b})
 		}
 		require.Equal(t, grants(once, 5000), grants(twice, 5000), name)
 	}
@@ -171,7 +171,7 @@ func TestBudgetsGoOnWhereDoneNeverComes(t *testing.T) {
 		}
 		require.Less(t, heap()-before, int64(12<<20), name)
 		ticket := begin(t, b)
-		b.Done(ticket, backoff.OutcomeSuccess)
+		b.Done(ticket, backoff.Result{})
 		runtime.KeepAlive(b)
 	}
 }
@@ -183,9 +183,9 @@ func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
 			now := time.Now()
 			for range 100 {
 				ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1, Now: clockSetBy(now, step)})
-				b.Done(ticket, backoff.OutcomeSuccess)
+				b.Done(ticket, backoff.Result{})
 				ticket, _, _ = untouched.Reserve(backoff.Attempt{Number: 1, Now: now})
-				untouched.Done(ticket, backoff.OutcomeSuccess)
+				untouched.Done(ticket, backoff.Result{})
 			}
 		}
 		require.Equal(t, grants(untouched, 5000), grants(b, 5000), name)
@@ -231,8 +231,8 @@ func TestBudgetsUnder64Goroutines(t *testing.T) {
 					}
 					o := backoff.Outcome(random.IntN(7))
 					if random.IntN(10) > 0 || name == "envoy-retry-budget" {
-						b.Done(ticket, o)
-						b.Done(ticket, o)
+						b.Done(ticket, backoff.Result{Outcome: o})
+						b.Done(ticket, backoff.Result{Outcome: o})
 					}
 				}
 			})
@@ -282,9 +282,9 @@ func TestBudgetsAllocateNothing(t *testing.T) {
 		repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
 		require.Zero(t, testing.AllocsPerRun(2000, func() {
 			ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
-			b.Done(ticket, backoff.OutcomeSuccess)
+			b.Done(ticket, backoff.Result{})
 			if ticket, ok := askRetry(b); ok {
-				b.Done(ticket, backoff.OutcomeNotSent)
+				b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 			}
 		}), name)
 	}

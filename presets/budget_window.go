@@ -200,11 +200,11 @@ func (w *ratioWindow) note(retry uint64) uint64 {
 }
 
 // Done implements [backoff.Budget].
-func (w *ratioWindow) Done(t backoff.Ticket, o backoff.Outcome) {
+func (w *ratioWindow) Done(t backoff.Ticket, r backoff.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	note, ok := w.ledger.remove(t)
-	if !ok || o != backoff.OutcomeNotSent {
+	if !ok || r.Outcome != backoff.OutcomeNotSent {
 		return
 	}
 	kind := sliding.Other

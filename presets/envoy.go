@@ -51,7 +51,7 @@ func EnvoySource() backoff.Policy {
 func Istio() backoff.Policy {
 	p := EnvoySource()
 	p.MaxAttempts = 4
-	p.AttemptTimeout = backoff.Constant(2 * time.Second)
+	p.AttemptTimeout = 2 * time.Second
 	return p
 }
 

@@ -134,11 +134,11 @@ func GCSJavaCustom() backoff.Policy {
 func gcsJava(attempts int, multiplier float64, total time.Duration) backoff.Policy {
 	const rpc = 50 * time.Second
 	return backoff.Policy{
-		MaxAttempts:    attempts,
-		MaxElapsed:     total,
-		AttemptTimeout: backoff.Exponential{Initial: rpc, Max: rpc, Multiplier: 1},
-		Schedule:       backoff.Exponential{Initial: time.Second, Max: 32 * time.Second, Multiplier: multiplier},
-		Jitter:         wholeMillis,
+		MaxAttempts:            attempts,
+		MaxElapsed:             total,
+		AttemptTimeoutSchedule: backoff.Exponential{Initial: rpc, Max: rpc, Multiplier: 1},
+		Schedule:               backoff.Exponential{Initial: time.Second, Max: 32 * time.Second, Multiplier: multiplier},
+		Jitter:                 wholeMillis,
 	}
 }
 

@@ -267,7 +267,7 @@ func TestGCSJavaAttemptTimeoutGrowsByItsOwnMultiplier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.GCSJavaDefault()
 		p.MaxAttempts = 4
-		p.AttemptTimeout = backoff.Exponential{Initial: time.Second, Max: 4 * time.Second, Multiplier: 2}
+		p.AttemptTimeoutSchedule = backoff.Exponential{Initial: time.Second, Max: 4 * time.Second, Multiplier: 2}
 		var limits []time.Duration
 		err := p.Do(t.Context(), func(ctx context.Context) error {
 			limits = append(limits, remaining(t, ctx))

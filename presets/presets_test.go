@@ -214,7 +214,7 @@ func intervals(t *testing.T, list string) [][2]time.Duration {
 
 // endless is p without limits, so that every retry can be seen.
 func endless(p backoff.Policy, draw func() float64) backoff.Policy {
-	p.MaxAttempts, p.MaxElapsed, p.AttemptTimeout, p.Rand = -1, 0, nil, draw
+	p.MaxAttempts, p.MaxElapsed, p.AttemptTimeout, p.AttemptTimeoutSchedule, p.Rand = -1, 0, 0, nil, draw
 	return p
 }
 

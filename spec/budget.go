@@ -155,7 +155,7 @@ func (b *budget) checkAll(path string) error {
 		}
 	}
 	probe := backoff.Policy{Budget: b.build()}
-	return relocate(path, "All", probe.Validate())
+	return relocate(path, "JoinBudgets", probe.Validate())
 }
 
 // check returns the problem of a rate limit. The limiter belongs to another

@@ -109,7 +109,7 @@ func TestAnOldNameIsUnknownWhereItNeverWasOne(t *testing.T) {
 func TestAScheduleOfAttemptTimeoutsHasAMemberOfItsOwn(t *testing.T) {
 	refuse(t,
 		`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration such as "1.5s", or -1 for no limit; a schedule belongs in attemptTimeoutSchedule`,
-		`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is set beside attemptTimeoutSchedule, want one of them`,
+		`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is 2s beside an AttemptTimeoutSchedule, want one of them`,
 	)
 }
 
@@ -142,7 +142,6 @@ func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
 		`{"schedule": -1}`, `schedule is -1, want 0 or more`,
 		`{"schedule": {"sequence": ["1s", -1]}}`, `schedule.sequence[1] is -1, want 0 or more`,
 		`{"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}`, `schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
-		`{"attemptTimeout": -1}`, `attemptTimeout is -1, want 0 or more`,
 		`{"attemptTimeoutSchedule": {"exponential": {"initial": -1}}}`, `attemptTimeoutSchedule.exponential.initial is -1, want 0 or more`,
 		`{"jitter": {"uniform": {"low": 1.2, "high": 0.8}}}`, `jitter.uniform is {"low":1.2,"high":0.8}, want 0 <= low <= high`,
 		`{"jitter": {"decorrelated": {"base": "1s", "max": "1ms"}}}`, `jitter.decorrelated is {"base":"1s","max":"1ms"}, want 0 <= base <= max`,

@@ -129,18 +129,19 @@ func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form) }
 func (s Spec) Policy() backoff.Policy {
 	f := &s.form
 	return backoff.Policy{
-		Name:           f.Name,
-		MaxAttempts:    f.MaxAttempts,
-		MaxElapsed:     f.MaxElapsed.value(),
-		AttemptTimeout: f.attemptTimeout(),
-		Schedule:       f.Schedule.build(),
-		Jitter:         f.Jitter.build(),
-		MaxDelay:       f.MaxDelay.value(),
-		MaxRetryAfter:  f.MaxRetryAfter.value(),
-		Idempotency:    f.Idempotency.build(),
-		Budget:         f.Budget.build(),
-		WaitOpen:       f.WaitOpen,
-		ResetAfter:     f.ResetAfter.value(),
+		Name:                   f.Name,
+		MaxAttempts:            f.MaxAttempts,
+		MaxElapsed:             f.MaxElapsed.value(),
+		AttemptTimeout:         f.AttemptTimeout.value(),
+		AttemptTimeoutSchedule: f.AttemptTimeoutSchedule.build(),
+		Schedule:               f.Schedule.build(),
+		Jitter:                 f.Jitter.build(),
+		MaxDelay:               f.MaxDelay.value(),
+		MaxRetryAfter:          f.MaxRetryAfter.value(),
+		Idempotency:            f.Idempotency.build(),
+		Budget:                 f.Budget.build(),
+		WaitOpen:               f.WaitOpen,
+		ResetAfter:             f.ResetAfter.value(),
 	}
 }
 
@@ -162,19 +163,8 @@ func (s Spec) Stack() backoff.Doer {
 	return &policy
 }
 
-// attemptTimeout returns the timeouts of attempts as a schedule; nil for none.
-func (f *form) attemptTimeout() backoff.Schedule {
-	if f.AttemptTimeout != 0 {
-		return backoff.Constant(f.AttemptTimeout.value())
-	}
-	return f.AttemptTimeoutSchedule.build()
-}
-
 // check calls Validate on everything that the form makes.
 func (f *form) check() error {
-	if f.AttemptTimeout != 0 && f.AttemptTimeoutSchedule != nil {
-		return problem("attemptTimeout", "is set beside attemptTimeoutSchedule, want one of them")
-	}
 	if err := f.AttemptTimeoutSchedule.check("attemptTimeoutSchedule"); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 		Name:           "fetch",
 		MaxAttempts:    7,
 		MaxElapsed:     30 * time.Second,
-		AttemptTimeout: backoff.Constant(2 * time.Second),
+		AttemptTimeout: 2 * time.Second,
 		Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond, Max: 10 * time.Second, Multiplier: 3},
 		MaxDelay:       12 * time.Second,
 		MaxRetryAfter:  -1,
@@ -69,7 +69,7 @@ func TestEveryScheduleCanBeWritten(t *testing.T) {
 		`{"truncated": {"schedule": {"truncated": {}}}}`:         backoff.Truncate(backoff.Truncate(nil, 0), 0),
 	} {
 		require.Equal(t, want, parse(t, `{"schedule":`+text+`}`).Policy().Schedule, text)
-		require.Equal(t, want, parse(t, `{"attemptTimeoutSchedule":`+text+`}`).Policy().AttemptTimeout, text)
+		require.Equal(t, want, parse(t, `{"attemptTimeoutSchedule":`+text+`}`).Policy().AttemptTimeoutSchedule, text)
 		require.Equal(t, want, parse(t, `{"breaker":{"openFor":`+text+`}}`).Breaker().OpenFor, text)
 	}
 }

@@ -13,7 +13,7 @@ require (
 
 require (
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/time v0.16.0 // indirect
+	golang.org/x/time v0.7.0 // indirect
 )
 
 require (

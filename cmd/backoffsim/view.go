@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
 const (
@@ -147,7 +148,7 @@ func begun(p *backoff.Policy, steps []step, deadline, each time.Duration, wait f
 		if deadline > 0 && now >= seconds(deadline) {
 			return n, false
 		}
-		if p.MaxElapsed > 0 && (now > seconds(p.MaxElapsed) || now == seconds(p.MaxElapsed) && p.AttemptTimeout != nil) {
+		if p.MaxElapsed > 0 && (now > seconds(p.MaxElapsed) || now == seconds(p.MaxElapsed) && timeouts.Of(p) != nil) {
 			return n, false
 		}
 	}
@@ -156,10 +157,11 @@ func begun(p *backoff.Policy, steps []step, deadline, each time.Duration, wait f
 
 // lasting is how long the given attempt takes.
 func lasting(p *backoff.Policy, number int, each time.Duration) time.Duration {
-	if p.AttemptTimeout == nil {
+	timeout := timeouts.Of(p)
+	if timeout == nil {
 		return each
 	}
-	if limit := p.AttemptTimeout.Delay(number); limit > 0 {
+	if limit := timeout.Delay(number); limit > 0 {
 		return min(each, limit)
 	}
 	return each
@@ -174,8 +176,9 @@ func (v *view) judge(p *backoff.Policy) {
 	limited.MaxAttempts = v.Attempts.Most
 	worst := seconds(limited.Preview(0).Worst)
 	v.Worst = &worst
-	v.TimedAttempts = p.AttemptTimeout != nil
+	timeout := timeouts.Of(p)
+	v.TimedAttempts = timeout != nil
 	for n := 1; v.TimedAttempts && n <= v.Attempts.Most; n++ {
-		v.TimedAttempts = p.AttemptTimeout.Delay(n) > 0
+		v.TimedAttempts = timeout.Delay(n) > 0
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -177,7 +177,7 @@ func TestAttemptTimeoutIsRetriedAndTheCallsIsNot(t *testing.T) {
 		}
 		return nil
 	}}
-	require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.AttemptTimeout = backoff.Constant(500 * time.Millisecond) }))))
+	require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.AttemptTimeout = 500 * time.Millisecond }))))
 	require.Equal(t, 2, s.calls())
 
 	s = &service{unary: func(ctx context.Context, n int) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() }}

@@ -42,7 +42,7 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 		})
 	}
 	policy := *m.Policy
-	policy.AttemptTimeout = nil
+	policy.AttemptTimeout, policy.AttemptTimeoutSchedule = 0, nil
 	s := &stream{ctx: ctx, single: !desc.ServerStreams, cancel: func() {}}
 	if m.Timeout > 0 {
 		s.ctx, s.cancel = context.WithTimeout(ctx, m.Timeout)

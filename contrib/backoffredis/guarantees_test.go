@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/fleet"
-	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 // eventually waits for what must come about, however busy the machine is.

@@ -34,7 +34,7 @@ func main() {
 
 // run returns the figures of the client without a budget and of the one with it.
 func run(ctx context.Context, out io.Writer) (without, with *client, err error) {
-	policy := backoff.Policy{Name: "fetch", AttemptTimeout: backoff.Constant(patience)}
+	policy := backoff.Policy{Name: "fetch", AttemptTimeout: patience}
 	if without, err = newClient(policy); err != nil {
 		return nil, nil, err
 	}

@@ -18,7 +18,7 @@ import (
 var policy = backoff.Policy{
 	Name:           "ask",
 	Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond},
-	AttemptTimeout: backoff.Constant(300 * time.Millisecond), // what ends the hanging attempt
+	AttemptTimeout: 300 * time.Millisecond, // what ends the hanging attempt
 }
 
 func main() {

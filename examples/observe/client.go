@@ -46,7 +46,7 @@ func newClient(out io.Writer, url string, cycle time.Duration) *client {
 	}
 	policy := &backoff.Policy{
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify, Budget: budget,
-		AttemptTimeout: backoff.Constant(patience), Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
+		AttemptTimeout: patience, Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
 	}
 	c.service = backoff.Stack(breaker, policy)
 	return c

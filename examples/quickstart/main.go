@@ -48,7 +48,7 @@ func fetch(ctx context.Context, out io.Writer, url string) error {
 		MaxAttempts:    6,                                                    // the first included
 		Schedule:       backoff.Exponential{Initial: 200 * time.Millisecond}, // 200ms, 400ms, 800ms, ...
 		Jitter:         backoff.EqualJitter,                                  // between half the delay and all of it
-		AttemptTimeout: backoff.Constant(2 * time.Second),
+		AttemptTimeout: 2 * time.Second,
 		Observer:       log.observe,
 	}
 	fmt.Fprintf(out, "GET %s\n", url)

@@ -1,11 +1,10 @@
-// Package limits holds the library's rule for limits that a user may leave out.
+// Package limits holds the rule by which this module reads every limit: 0 means
+// the documented default, and a negative number means no limit.
 package limits
 
-import "time"
-
-// Or returns n, or standard where n is 0: the documented default. A negative n
-// means no limit and is returned as it is.
-func Or[N int | int64 | time.Duration | float64](n, standard N) N {
+// Or returns standard if n is 0, and n otherwise. A negative n means no limit; the
+// caller tells by the sign of the result.
+func Or[N ~int | ~int64 | ~float64](n, standard N) N {
 	if n == 0 {
 		return standard
 	}

@@ -58,7 +58,7 @@ func TestAnAttemptTimeoutOfALayerEndsTheCallsBelow(t *testing.T) {
 	outer := Client{Name: "timed", New: func(p Place) Process {
 		policy := backoff.Policy{Jitter: backoff.NoJitter}
 		if p.Layer == 1 {
-			policy.AttemptTimeout = backoff.Constant(time.Second)
+			policy.AttemptTimeout = time.Second
 		}
 		return Process{Policy: policy}
 	}}
@@ -70,7 +70,7 @@ func TestAnAttemptTimeoutOfALayerEndsTheCallsBelow(t *testing.T) {
 func TestAnAttemptTimeoutGrowsWithItsSchedule(t *testing.T) {
 	s := lone(0)
 	s.Server = Server{Servers: 10, Service: Exact(35 * time.Millisecond)}
-	p := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: backoff.Linear{Initial: 10 * time.Millisecond}}
+	p := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeoutSchedule: backoff.Linear{Initial: 10 * time.Millisecond}}
 	r := run(t, s, 1, exactly(p))[0]
 	require.Equal(t, 1.0, r.Success.Mean)
 	require.InDelta(t, .095, r.Mean.Mean, 1e-9, "10 + 20 + 30 ms, and the fourth attempt within 40")

@@ -51,8 +51,8 @@ func (b *TokenBucket) pay(now time.Time) {
 func (b *TokenBucket) earn(tokens float64) { b.spent = max(0, b.spent-tokens) }
 
 // Done implements [backoff.Budget].
-func (b *TokenBucket) Done(_ backoff.Ticket, o backoff.Outcome) {
-	if b.PaidBySuccess && o == backoff.OutcomeSuccess {
+func (b *TokenBucket) Done(_ backoff.Ticket, r backoff.Result) {
+	if b.PaidBySuccess && r.Outcome == backoff.OutcomeSuccess {
 		b.earn(b.Ratio)
 	}
 }
@@ -82,8 +82,8 @@ func (b *ClassicThrottle) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durat
 }
 
 // Done implements [backoff.Budget].
-func (b *ClassicThrottle) Done(_ backoff.Ticket, o backoff.Outcome) {
-	if o == backoff.OutcomeSuccess {
+func (b *ClassicThrottle) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.Outcome == backoff.OutcomeSuccess {
 		b.buckets[b.advance(clock.Now())].accepts++
 		b.accepts++
 	}

@@ -72,7 +72,7 @@ func TestWarningsNameWhatCanBeToldWithoutARun(t *testing.T) {
 	full := limited
 	full.Rate = 1100
 	finagle := func() backoff.Budget { return presets.NewFinagleBudget() }
-	impatient := Under("impatient", backoff.Policy{AttemptTimeout: backoff.Constant(250 * time.Millisecond)}, nil, nil)
+	impatient := Under("impatient", backoff.Policy{AttemptTimeout: 250 * time.Millisecond}, nil, nil)
 	for want, lines := range map[string][]string{
 		"a load of 80 % x (1 + 3 retries per call) = 320 % of capacity":                                     Warnings(limited, Naive()),
 		"a load of 80 % x (1 + 0.25 retries per call) = 100 % of capacity":                                  Warnings(limited, Under("b", backoff.Policy{}, byRequests(.25), nil)),

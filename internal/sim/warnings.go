@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -156,7 +157,7 @@ func (w *warner) breaker() {
 // timeout is how long an attempt at the service may take, with the policy's own limit.
 func (w *warner) timeout() time.Duration {
 	timeout := w.scenario.Timeout
-	if d := w.process.Policy.AttemptTimeout; d != nil {
+	if d := timeouts.Of(&w.process.Policy); d != nil {
 		if t := d.Delay(1); t > 0 && (timeout == 0 || t < timeout) {
 			timeout = t
 		}

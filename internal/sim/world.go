@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
 // A world is one run of one client in a scenario.
@@ -68,7 +69,8 @@ func (w *world) hire(c Client) error {
 
 func (w *world) equip(p *process, made Process, at Place) error {
 	policy := made.Policy
-	p.timeout, policy.AttemptTimeout = policy.AttemptTimeout, nil
+	p.timeout = timeouts.Of(&policy)
+	timeouts.Remove(&policy)
 	if err := made.Policy.Validate(); err != nil {
 		return err
 	}

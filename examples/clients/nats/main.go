@@ -36,7 +36,7 @@ var reconnecting = backoff.Policy{
 var requesting = backoff.Policy{
 	Name:           "request",
 	MaxAttempts:    -1, // until ctx ends
-	AttemptTimeout: backoff.Constant(250 * time.Millisecond),
+	AttemptTimeout: 250 * time.Millisecond,
 	Schedule:       backoff.Exponential{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/faultproxy"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
 )
 
 const server = "127.0.0.1:6379"
@@ -30,7 +30,7 @@ const server = "127.0.0.1:6379"
 var policy = backoff.Policy{
 	Name:           "count",
 	MaxAttempts:    6,
-	AttemptTimeout: backoff.Constant(2 * time.Second),
+	AttemptTimeout: 2 * time.Second,
 	Schedule:       backoff.Exponential{Initial: 20 * time.Millisecond, Max: time.Second},
 	Classify:       classify,
 }

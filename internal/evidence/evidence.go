@@ -1,0 +1,122 @@
+package evidence
+
+import (
+	"context"
+	"io"
+	"reflect"
+	"syscall"
+)
+
+// finding is a class, and how much it proves.
+type finding struct {
+	class    Class
+	strength strength
+}
+
+// strength says how much a finding proves. The stronger of two findings wins.
+type strength uint8
+
+const (
+	circumstantial strength = 1 + iota // a timeout, a reset, a status
+	specific                           // a code that names the very failure
+	conclusive                         // the error says so itself
+)
+
+// or returns the stronger finding, and of two equally strong ones the one with the
+// greater class.
+func (f finding) or(g finding) finding {
+	if g.strength > f.strength || g.strength == f.strength && g.class > f.class {
+		return g
+	}
+	return f
+}
+
+// Of returns what err, with all the errors that it wraps, means for a retry. The
+// strongest evidence wins, and among equals the greater class. An error tree means
+// NotSent only if each of its branches does.
+//
+// look, for errors of a type that is known to the caller only, returns the error to
+// read in place of another one, and whether there is such a one.
+func Of(err error, look func(error) (error, bool)) Class {
+	return walker{look}.find(err).class
+}
+
+// walker walks the tree of an error.
+type walker struct{ look func(error) (error, bool) }
+
+func (w walker) find(err error) finding {
+	if inner, ok := w.look(err); ok {
+		return w.find(inner)
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return w.findBelow(err, e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return w.findAll(ofOne(err), e.Unwrap())
+	}
+	return ofOne(err)
+}
+
+// findBelow returns the finding of err, which wraps inner.
+func (w walker) findBelow(err, inner error) finding {
+	found := ofOne(err)
+	if inner == nil {
+		return found
+	}
+	if inner == io.EOF && isType(err, "net/url", "Error") {
+		found = found.or(finding{Retryable, circumstantial})
+	}
+	found = found.or(w.find(inner))
+	if found.class == NotSent && wasConnected(err) {
+		found.class = Retryable
+	}
+	return found
+}
+
+// findAll adds what the branches of a tree say to found. Only where every branch
+// says that nothing was sent, nothing was.
+func (w walker) findAll(found finding, branches []error) finding {
+	notSent := true
+	for _, inner := range branches {
+		if inner != nil {
+			f := w.find(inner)
+			notSent = notSent && f.class == NotSent
+			found = found.or(f)
+		}
+	}
+	if found.class == NotSent && !notSent {
+		found.class = Retryable
+	}
+	return found
+}
+
+// ofOne reads one error, without what it wraps.
+func ofOne(err error) finding {
+	switch err {
+	case context.Canceled:
+		return finding{Permanent, conclusive}
+	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
+		return finding{Retryable, circumstantial}
+	}
+	if number, ok := err.(syscall.Errno); ok {
+		return ofErrno(number)
+	}
+	if hasMethod(err) {
+		return ofMethods(err).or(ofCodes(err)).or(ofNetwork(err))
+	}
+	if reflect.TypeOf(err).PkgPath() == "crypto/x509" {
+		return finding{Permanent, conclusive}
+	}
+	return finding{}
+}
+
+// None reports whether err itself says nothing, and wraps nothing that might. Most
+// errors say nothing, and None costs less than Of.
+func None(err error) bool {
+	switch err.(type) {
+	case syscall.Errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		return false
+	}
+	return !hasMethod(err) && err != context.Canceled && err != io.ErrUnexpectedEOF &&
+		reflect.TypeOf(err).Kind() == reflect.Pointer
+}

@@ -1,0 +1,88 @@
+package evidence
+
+import "context"
+
+// The methods by which errors of other libraries say what they mean.
+type (
+	azureFinal    interface{ NonRetriable() }             // azcore
+	awsRetryable  interface{ RetryableError() bool }      // AWS SDK
+	awsCanceled   interface{ CanceledError() bool }       // AWS SDK
+	awsCode       interface{ ErrorCode() string }         // AWS SDK
+	awsStatus     interface{ HTTPStatusCode() int }       // AWS SDK
+	pgxSafe       interface{ SafeToRetry() bool }         // pgx
+	sqlState      interface{ SQLState() string }          // pgx, lib/pq
+	googleStatus  interface{ HTTPCode() int }             // gax
+	mongoLabelled interface{ HasErrorLabel(string) bool } // MongoDB
+	timeouter     interface{ Timeout() bool }             // net.Error
+	temporary     interface{ Temporary() bool }           // net.Error, once
+	comparer      interface{ Is(error) bool }             // may say "I am context.Canceled"
+)
+
+// hasMethod reports whether err has at least one of the methods. It asks for all of
+// them at once, because most errors have none.
+func hasMethod(err error) bool {
+	switch err.(type) {
+	case azureFinal, awsRetryable, awsCanceled, awsCode, awsStatus, pgxSafe, sqlState, googleStatus,
+		mongoLabelled, timeouter, temporary, comparer:
+		return true
+	}
+	return false
+}
+
+// ofMethods reads what an error says of itself.
+func ofMethods(err error) finding {
+	var found finding
+	if _, ok := err.(azureFinal); ok {
+		found = finding{Permanent, conclusive}
+	}
+	if e, ok := err.(awsRetryable); ok {
+		if e.RetryableError() {
+			found = found.or(finding{Retryable, specific})
+		} else {
+			found = finding{Permanent, conclusive}
+		}
+	}
+	if e, ok := err.(awsCanceled); ok && e.CanceledError() {
+		found = finding{Permanent, conclusive}
+	}
+	if e, ok := err.(pgxSafe); ok && e.SafeToRetry() {
+		found = found.or(finding{Retryable, conclusive}) // not NotSent: pgx says it of statements that ran
+	}
+	if e, ok := err.(comparer); ok && e.Is(context.Canceled) {
+		found = finding{Permanent, conclusive}
+	}
+	return found
+}
+
+// ofCodes reads the codes that an error carries.
+func ofCodes(err error) finding {
+	var found finding
+	if e, ok := err.(sqlState); ok {
+		found = found.or(known(ofSQLState(e.SQLState()), specific))
+	}
+	if e, ok := err.(awsCode); ok {
+		found = found.or(known(ofAWSCode(e.ErrorCode()), specific))
+	}
+	if e, ok := err.(awsStatus); ok { // 0 where no answer came
+		found = found.or(known(Status(e.HTTPStatusCode()), circumstantial))
+	}
+	if e, ok := err.(googleStatus); ok { // -1 where the answer was not HTTP
+		found = found.or(known(Status(e.HTTPCode()), circumstantial))
+	}
+	if e, ok := err.(mongoLabelled); ok && isRetryableLabelled(e) {
+		found = found.or(finding{Retryable, specific})
+	}
+	return found
+}
+
+func isRetryableLabelled(e mongoLabelled) bool {
+	return e.HasErrorLabel("TransientTransactionError") || e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("RetryableError")
+}
+
+// known is a finding of class c, and none if c is Unknown.
+func known(c Class, s strength) finding {
+	if c == Unknown {
+		return finding{}
+	}
+	return finding{c, s}
+}

@@ -1,0 +1,45 @@
+// Package evidence tells what the errors of other libraries, and the codes of the
+// services behind them, mean for a retry.
+package evidence
+
+// A Class says what a failure means for a retry. The classes have the order of
+// backoff.Class, so that one converts into the other.
+type Class uint8
+
+const (
+	// Unknown says nothing.
+	Unknown Class = iota
+	// NotSent is a failure that never reached the server.
+	NotSent
+	// Retryable is a transient failure.
+	Retryable
+	// Throttled is a server that gets too many requests.
+	Throttled
+	// Overloaded is a server that asks not to be retried.
+	Overloaded
+	// Permanent is a failure that every repetition would meet again.
+	Permanent
+)
+
+// Status returns the class of an HTTP status, and Unknown for all below 400 and
+// above 599.
+//
+// Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
+// strategy.
+func Status(code int) Class {
+	switch code {
+	case 408, 425:
+		return Retryable
+	case 429:
+		return Throttled
+	case 501, 505, 506, 507, 508, 510, 511:
+		return Permanent
+	}
+	switch {
+	case code >= 400 && code < 500:
+		return Permanent
+	case code >= 500 && code < 600:
+		return Retryable
+	}
+	return Unknown
+}

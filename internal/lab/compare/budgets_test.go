@@ -1,0 +1,287 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	avast "github.com/avast/retry-go/v5"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/budget"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+var budgets = table{
+	name:      "budgets",
+	libraries: []string{ours, "avast", "failsafe-go", "aws-sdk-go-v2"},
+	partly:    []string{"aws-sdk-go-v2"},
+	rows: []row{
+		{"storm", "1000 calls, one every ms, which all fail within 1 ms, 4 attempts allowed, delays of 1 s: attempts per call",
+			each(budgeted, attemptsInAStorm), "TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage", ""},
+		{"slow-storm", "the same where each failure takes 5 s",
+			each(budgeted, attemptsInASlowStorm), "TestAnOutageCostsNoMoreThanTwoPercent", ""},
+		{"collapse", "a service that can do 1000 calls/s, and loses 0.3 of a call for each it turns away, is asked 900 times a second, and 1200 for 10 s: 30 s later it serves",
+			each(budgeted, servedAfterASpike), "TestFleetsOfAnySizeRecoverFromADip", ""},
+		{"refused-when", "a retry is refused: how long the call slept for it before",
+			each(budgeted, sleepBeforeARefusal), "TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError", ""},
+		{"refused-error", "and whether its error matches the operation's failure",
+			each(budgeted, errorOfARefusal), "TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError", ""},
+		{"refill", "nothing has succeeded, and the budget is used up; 10 min later a lone call fails: attempts",
+			each(budgeted, attemptsLongAfterAStorm), "TestRareCallersMayRetry", ""},
+		{"panic", "after 1000 successes 5 retries panic; then 10 calls fail once each and would succeed: how many do",
+			each(budgeted, successesAfterPanics), "TestRetryBudgetIsRightAfterPanicGoexitAndCancellation", ""},
+		{"adaptive-refill", "AWS's adaptive mode (here in presets): its quota is used up, 1000 attempts succeed: retries it then grants",
+			map[string]observation{ours: virtual(oursAdaptive), "aws-sdk-go-v2": virtual(awsAdaptive)}, "TestAWSAdaptiveRefillsItsQuota", ""},
+	},
+}
+
+// A budgetedLoop runs an operation up to 4 times with the given delays, under a budget that
+// all calls of the loop share.
+type budgetedLoop func(delay, longest time.Duration) (run func(context.Context, operation) error, refused error)
+
+// The budgets are each library's default.
+var budgeted = map[string]budgetedLoop{
+	ours: func(delay, longest time.Duration) (func(context.Context, operation) error, error) {
+		p := backoff.Policy{Budget: new(backoff.RetryBudget), Schedule: backoff.Exponential{Initial: delay, Max: longest},
+			Jitter: backoff.UniformJitter(0.5, 1.5)}
+		return p.Do, backoff.ErrBudget
+	},
+	"avast": func(delay, longest time.Duration) (func(context.Context, operation) error, error) {
+		r := avast.New(avast.Attempts(4), avast.Delay(delay), avast.MaxDelay(longest),
+			avast.WithFixedTokenBucketThrottle(avast.FixedTokenBucketThrottleConfig{}))
+		return func(ctx context.Context, op operation) error {
+			return r.Do(func() error { return op(ctx) })
+		}, avast.ErrThrottled
+	},
+	"failsafe-go": func(delay, longest time.Duration) (func(context.Context, operation) error, error) {
+		b := retrypolicy.NewBuilder[any]().WithMaxAttempts(4).WithDelay(delay).WithJitterFactor(0.5).WithBudget(budget.New())
+		if longest > delay {
+			b = b.WithBackoff(delay, longest)
+		}
+		executor := failsafe.With(b.Build())
+		return func(ctx context.Context, op operation) error {
+			return executor.Run(func() error { return op(ctx) })
+		}, budget.ErrExceeded
+	},
+}
+
+func attemptsInAStorm(t *testing.T, l budgetedLoop) string     { return storm(t, l, time.Millisecond) }
+func attemptsInASlowStorm(t *testing.T, l budgetedLoop) string { return storm(t, l, 5*time.Second) }
+
+func storm(t *testing.T, l budgetedLoop, latency time.Duration) string {
+	run, _ := l(time.Second, time.Second)
+	var attempts atomic.Int64
+	together(1000, time.Millisecond, func(int) {
+		_ = run(t.Context(), func(context.Context) error {
+			attempts.Add(1)
+			time.Sleep(latency)
+			return errDown
+		})
+	})
+	return fmt.Sprintf("%.1f", float64(attempts.Load())/1000)
+}
+
+// together makes calls, each on a goroutine and so long after the one before, and
+// waits for all of them.
+func together(n int, gap time.Duration, call func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { call(i) })
+		time.Sleep(gap)
+	}
+	all.Wait()
+}
+
+// A strained service does 1000 calls a second. To turn one away costs it 0.3 of a
+// call.
+type strained struct {
+	mu     sync.Mutex
+	room   float64
+	filled time.Time
+}
+
+func (s *strained) serve() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.room = min(20, s.room+1000*now.Sub(s.filled).Seconds())
+	s.filled = now
+	if s.room < 1 {
+		s.room = max(0, s.room-0.3)
+		return errDown
+	}
+	s.room--
+	return nil
+}
+
+func servedAfterASpike(t *testing.T, l budgetedLoop) string {
+	run, _ := l(50*time.Millisecond, 200*time.Millisecond)
+	service := &strained{filled: time.Now()}
+	var all sync.WaitGroup
+	var served, asked atomic.Int64
+	began := time.Now()
+	for time.Since(began) < time.Minute {
+		at := time.Since(began)
+		rate := 900.0
+		if at > 10*time.Second && at < 20*time.Second {
+			rate = 1200
+		}
+		time.Sleep(time.Duration(rand.ExpFloat64() / rate * float64(time.Second)))
+		all.Go(func() {
+			err := run(t.Context(), func(context.Context) error { return service.serve() })
+			if at > 50*time.Second {
+				asked.Add(1)
+				if err == nil {
+					served.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if share := float64(served.Load()) / float64(asked.Load()); share < 0.95 {
+		t.Logf("%.2f", share)
+		return "less than 95 % of the calls"
+	}
+	return "nearly all calls"
+}
+
+// A refusal is what became of a call that its budget did not let retry.
+type refusal struct {
+	slept time.Duration
+	err   error
+}
+
+// refusals come of 200 calls at the same time, of which each attempt takes a second and
+// fails.
+func refusals(t *testing.T, l budgetedLoop) []refusal {
+	run, refused := l(time.Second, time.Second)
+	var mu sync.Mutex
+	var all []refusal
+	together(200, 0, func(int) {
+		var ended time.Time
+		err := run(t.Context(), func(context.Context) error {
+			time.Sleep(time.Second)
+			ended = time.Now()
+			return errDown
+		})
+		if errors.Is(err, refused) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, refusal{time.Since(ended), err})
+		}
+	})
+	if len(all) == 0 {
+		t.Error("nothing was refused")
+	}
+	return all
+}
+
+func sleepBeforeARefusal(t *testing.T, l budgetedLoop) string {
+	for _, r := range refusals(t, l) {
+		if r.slept > 0 {
+			return "the whole delay"
+		}
+	}
+	return "not at all"
+}
+
+func errorOfARefusal(t *testing.T, l budgetedLoop) string {
+	for _, r := range refusals(t, l) {
+		if !errors.Is(r.err, errDown) {
+			return "no"
+		}
+	}
+	return "yes"
+}
+
+func attemptsLongAfterAStorm(t *testing.T, l budgetedLoop) string {
+	run, _ := l(time.Second, time.Second)
+	together(200, 0, func(int) { _ = run(t.Context(), failing(new(int))) })
+	time.Sleep(10 * time.Minute)
+	calls := 0
+	_ = run(t.Context(), failing(&calls))
+	return fmt.Sprint(calls)
+}
+
+func successesAfterPanics(t *testing.T, l budgetedLoop) string {
+	run, _ := l(time.Millisecond, time.Millisecond)
+	for range 1000 {
+		_ = run(t.Context(), func(context.Context) error { return nil })
+	}
+	for range 5 {
+		calls := 0
+		panicking(func() {
+			_ = run(t.Context(), func(context.Context) error {
+				if calls++; calls == 2 {
+					panic("in the retry")
+				}
+				return errDown
+			})
+		})
+	}
+	succeeded := 0
+	for range 10 {
+		calls := 0
+		err := run(t.Context(), func(context.Context) error {
+			if calls++; calls == 1 {
+				return errDown
+			}
+			return nil
+		})
+		if err == nil {
+			succeeded++
+		}
+	}
+	return fmt.Sprintf("%d of 10", succeeded)
+}
+
+func oursAdaptive(*testing.T) string {
+	b := presets.NewAWSAdaptive()
+	retries := func() (granted int) {
+		for granted < 1000 {
+			if _, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}); !ok {
+				break
+			}
+			granted++
+		}
+		return granted
+	}
+	retries()
+	for range 1000 {
+		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+		b.Done(ticket, backoff.Result{})
+	}
+	return fmt.Sprint(retries())
+}
+
+func awsAdaptive(t *testing.T) string {
+	r := awsretry.NewAdaptiveMode()
+	retries := func() (granted int) {
+		for granted < 1000 {
+			if _, err := r.GetRetryToken(t.Context(), errDown); err != nil {
+				break
+			}
+			granted++
+		}
+		return granted
+	}
+	retries()
+	for range 1000 {
+		release, err := r.GetAttemptToken(t.Context())
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		release(nil)
+	}
+	return fmt.Sprint(retries())
+}

@@ -1,0 +1,99 @@
+package migrate
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const document = "../../../../docs/migrating.md"
+
+// A block of the document, and where it must be found: the files are named after the
+// language, and for the blocks of this library all those that begin with here.
+type block struct {
+	text  string
+	files []string
+}
+
+var fence = regexp.MustCompile("(?ms)^```go( [^\n]*)?\n(.*?)^```$")
+
+func blocks(t *testing.T) []block {
+	var all []block
+	for _, match := range fence.FindAllStringSubmatch(read(t, document), -1) {
+		files := strings.Fields(match[1])
+		for i := range files {
+			files[i] += "_test.go"
+		}
+		all = append(all, block{match[2], files})
+	}
+	return all
+}
+
+// What is written there is the code that the tests here run. It may be indented by a
+// function around it.
+func TestEveryBlockIsCodeThatRuns(t *testing.T) {
+	all := blocks(t)
+	require.Greater(t, len(all), 40)
+	for _, b := range all {
+		if b.files == nil {
+			require.True(t, foundInAny(t, b.text), "in no file here_*_test.go:\n%s", b.text)
+		}
+		for _, file := range b.files {
+			require.True(t, holds(read(t, file), b.text), "not in %s:\n%s", file, b.text)
+		}
+	}
+}
+
+func foundInAny(t *testing.T, text string) bool {
+	files, err := filepath.Glob("here_*_test.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		if holds(read(t, file), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func holds(file, text string) bool {
+	return strings.Contains(file, "\n"+text) || strings.Contains(file, "\n"+indented(text))
+}
+
+func indented(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if strings.TrimSpace(line) != "" {
+			lines[i] = "\t" + line
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+
+func TestTheLinksLeadSomewhere(t *testing.T) {
+	prose := fence.ReplaceAllString(read(t, document), "")
+	for _, match := range link.FindAllStringSubmatch(prose, -1) {
+		_, err := os.Stat(filepath.Join(filepath.Dir(document), match[1]))
+		require.NoError(t, err)
+	}
+}
+
+func TestEveryTestThatTheDocumentNamesExists(t *testing.T) {
+	tests := read(t, "behaviour_test.go") + read(t, "defaults_test.go")
+	for _, match := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, document), -1) {
+		require.True(t, strings.Contains(tests, "\nfunc "+match[1]+"("), "there is no %s", match[1])
+	}
+}
+
+// read returns the text of a file, with the line ends of Unix.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return strings.ReplaceAll(string(text), "\r\n", "\n")
+}

@@ -1,0 +1,262 @@
+package compare
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const document = "../../../docs/comparison.md"
+
+var update = flag.Bool("update", false, "write what was observed into "+document)
+
+// An observation puts a question to one library and returns the answer, as it stands in
+// the table.
+type observation func(t *testing.T) string
+
+// A row is one question.
+type row struct {
+	name     string // of the sub-test
+	question string
+	answers  map[string]observation // by library; one that has nothing of the kind is absent
+	test     string                 // this library's own, which is found by its name
+	here     string                 // what this library has instead
+}
+
+// A table is a list of questions to the same libraries, or, where it has none, of what some
+// library has and this one has not.
+type table struct {
+	name      string
+	libraries []string // in the order of the columns
+	partly    []string // those of them that were not asked everything
+	rows      []row
+}
+
+var tables = []table{strengths, retries, budgets, breakers, clients, hedges}
+
+const (
+	nothing = "–"
+	ours    = "backoff"
+)
+
+func TestComparison(t *testing.T) {
+	text := read(t, document)
+	for _, table := range tables {
+		lines := []string{table.head(), table.rule()}
+		for _, r := range table.rows {
+			t.Run(r.name, func(t *testing.T) {
+				line := table.line(t, r)
+				lines = append(lines, line)
+				if !*update {
+					require.Equal(t, documented(text, r.name), line, "%s says otherwise", document)
+				}
+			})
+		}
+		if len(lines) == len(table.rows)+2 { // or -run has left some out
+			compareTable(t, table.name, lines)
+		}
+	}
+}
+
+// compareTable compares a table with that of the document, or writes it there.
+func compareTable(t *testing.T, name string, lines []string) {
+	from, to, text := "<!-- table: "+name+" -->\n", "<!-- end -->", read(t, document)
+	before, rest, ok := strings.Cut(text, from)
+	require.True(t, ok, "no mark for the table %s", name)
+	old, after, ok := strings.Cut(rest, to)
+	require.True(t, ok, "no end of the table %s", name)
+	content := strings.Join(lines, "\n") + "\n"
+	if *update {
+		require.NoError(t, os.WriteFile(document, []byte(before+from+content+to+after), 0o644))
+		return
+	}
+	require.True(t, old == content, "the table %s is not as it was observed: run the tests with -update", name)
+}
+
+// documented returns the line of a row as it stands in the document.
+func documented(text, name string) string {
+	_, rest, _ := strings.Cut(text, "\n| `"+name+"` |")
+	line, _, _ := strings.Cut(rest, "\n")
+	return "| `" + name + "` |" + line
+}
+
+func (c table) head() string {
+	if c.libraries == nil {
+		return "| Row | What it does | Who | Seen | Here |"
+	}
+	return "| Row | Question | " + strings.Join(c.libraries, " | ") + " | Our test |"
+}
+
+func (c table) rule() string { return strings.Repeat("|---", strings.Count(c.head(), " | ")+1) + "|" }
+
+// line puts the question to every library.
+func (c table) line(t *testing.T, r row) string {
+	cells := []string{"`" + r.name + "`", r.question}
+	for _, library := range c.libraries {
+		answer := nothing
+		if slices.Contains(c.partly, library) {
+			answer = "not asked"
+		}
+		if ask := r.answers[library]; ask != nil {
+			t.Run(library, func(t *testing.T) { answer = ask(t) })
+		}
+		cells = append(cells, answer)
+	}
+	if c.libraries == nil {
+		for library, ask := range r.answers {
+			cells = append(cells, library, ask(t), r.here)
+		}
+		return "| " + strings.Join(cells, " | ") + " |"
+	}
+	cells = append(cells, r.proof(t))
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// proof links to the library's own test, which must exist.
+func (r row) proof(t *testing.T) string {
+	if r.test == "" {
+		return nothing
+	}
+	file := ownTests()[r.test]
+	require.NotEmpty(t, file, "there is no %s", r.test)
+	return fmt.Sprintf("[%s](../%s)", r.test, file)
+}
+
+// ownTests returns the tests of the library with their files.
+var ownTests = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for _, dir := range []string{"", "backoffhttp", "presets", "internal/sim"} {
+		files, _ := filepath.Glob(filepath.Join("../../..", dir, "*_test.go"))
+		for _, file := range files {
+			text, _ := os.ReadFile(file)
+			for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+				if name := string(match[1]); all[name] == "" { // the root package's, if there are two
+					all[name] = path.Join(dir, filepath.Base(file))
+				}
+			}
+		}
+	}
+	return all
+})
+
+// A row that was dropped here must not live on in the document.
+func TestEveryRowOfTheDocumentIsRun(t *testing.T) {
+	known := map[string]bool{}
+	for _, table := range tables {
+		for library := range allAnswers(table) {
+			if table.libraries == nil {
+				break
+			}
+			require.Contains(t, table.libraries, library, "no column in the table %s", table.name)
+		}
+		for _, r := range table.rows {
+			require.False(t, known[r.name], "two rows %s", r.name)
+			known[r.name] = true
+		}
+	}
+	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(read(t, document), -1) {
+		require.True(t, known[match[1]], "nothing runs the row %s", match[1])
+	}
+}
+
+func allAnswers(c table) map[string]bool {
+	all := map[string]bool{}
+	for _, r := range c.rows {
+		for library := range r.answers {
+			all[library] = true
+		}
+	}
+	return all
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+
+func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
+	for _, name := range []string{document} {
+		for _, match := range link.FindAllStringSubmatch(read(t, name), -1) {
+			_, err := os.Stat(filepath.Join("../../../docs", match[1]))
+			require.NoError(t, err, name)
+		}
+	}
+}
+
+// read returns the text of a file, with the line ends of Unix.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return strings.ReplaceAll(string(text), "\r\n", "\n")
+}
+
+// virtual makes the observation in virtual time. Whatever still sleeps when it is made gets
+// the time to wake up, for otherwise the test would count as stuck.
+func virtual(observe observation) observation {
+	return func(t *testing.T) (seen string) {
+		synctest.Test(t, func(t *testing.T) {
+			seen = observe(t)
+			time.Sleep(24 * time.Hour)
+		})
+		return seen
+	}
+}
+
+// each makes an observation of every library in a map, by the same function.
+func each[L any](libraries map[string]L, observe func(*testing.T, L) string) map[string]observation {
+	all := map[string]observation{}
+	for name, library := range libraries {
+		all[name] = virtual(func(t *testing.T) string { return observe(t, library) })
+	}
+	return all
+}
+
+// with adds the answers of libraries that are asked in another way.
+func with(all map[string]observation, more map[string]observation) map[string]observation {
+	for name, observe := range more {
+		all[name] = observe
+	}
+	return all
+}
+
+const childVariable = "COMPARE_CHILD"
+
+// children are observations that may end the process.
+var children = map[string]func() string{}
+
+// child makes an observation in a process of its own, and returns what that prints, or that it
+// was ended.
+func child(name string, observe func() string) observation {
+	children[name] = observe
+	return func(*testing.T) string {
+		out, err := childProcess(name).Output()
+		if err != nil {
+			return "ends the process"
+		}
+		return string(out)
+	}
+}
+
+func childProcess(name string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+name)
+	return cmd
+}
+
+func TestMain(m *testing.M) {
+	if observe := children[os.Getenv(childVariable)]; observe != nil {
+		fmt.Print(observe())
+		return
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,139 @@
+package dashboards
+
+import (
+	"bytes"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/stretchr/testify/require"
+)
+
+func alerts(t *testing.T) map[string]rulefmt.Rule {
+	text, err := os.ReadFile(data + "alerts.yaml")
+	require.NoError(t, err)
+	groups, errs := rulefmt.Parse(bytes.TrimSpace(text), false, model.LegacyValidation, promQL, slog.Default())
+	require.Empty(t, errs)
+	require.Len(t, groups.Groups, 1)
+	all := map[string]rulefmt.Rule{}
+	for _, rule := range groups.Groups[0].Rules {
+		all[rule.Alert] = rule
+	}
+	return all
+}
+
+func TestPrometheusReadsTheRules(t *testing.T) {
+	_, exposed := store(t)
+	all := alerts(t)
+	require.Len(t, all, 3)
+	for name, rule := range all {
+		requireKnown(t, rule.Expr, exposed)
+		require.NotEmpty(t, rule.Annotations["summary"], name)
+		require.NotEmpty(t, rule.Annotations["description"], name)
+		require.Contains(t, []string{"warning", "critical"}, rule.Labels["severity"], name)
+	}
+}
+
+// firing says after which whole minutes an alert fires, over half an hour of samples
+// every 15 s. The load is written as Prometheus writes its rule tests.
+func firing(t *testing.T, alert, load string) []int {
+	rule := alerts(t)[alert]
+	expr, err := promQL.ParseExpr(rule.Expr)
+	require.NoError(t, err)
+	storage := promqltest.LoadedStorage(t, "load 15s\n  "+strings.TrimSpace(load))
+	query := rules.EngineQueryFunc(engine(t), storage)
+	alerting := rules.NewAlertingRule(alert, expr, time.Duration(rule.For), 0, labels.FromMap(rule.Labels),
+		labels.FromMap(rule.Annotations), labels.EmptyLabels(), "", true, slog.Default())
+	var minutes []int
+	for minute := range 31 {
+		now := time.Unix(int64(minute)*60, 0)
+		_, err := alerting.Eval(t.Context(), 0, now, query, &url.URL{}, 0)
+		require.NoError(t, err)
+		alerting.SetEvaluationTimestamp(now) // as its group would
+		if alerting.State() == rules.StateFiring {
+			minutes = append(minutes, minute)
+			for _, a := range alerting.ActiveAlerts() {
+				require.NotContains(t, a.Annotations.Get("summary"), "<error", "the template")
+			}
+		}
+	}
+	return minutes
+}
+
+// load writes what one operation counts in 15 s.
+func load(first, retried, failed, retries int, reason string) string {
+	line := strings.NewReplacer("FIRST", count(first), "RETRIED", count(retried), "FAILED", count(failed), "RETRIES", count(retries), "REASON", reason)
+	return line.Replace(`
+  backoff_calls_total{job="shop",operation="fetch",outcome="first"} FIRST
+  backoff_calls_total{job="shop",operation="fetch",outcome="retried"} RETRIED
+  backoff_calls_total{job="shop",operation="fetch",outcome="failed"} FAILED
+  backoff_retries_total{job="shop",operation="fetch",class="retryable"} RETRIES
+  backoff_failures_total{job="shop",operation="fetch",reason="REASON"} FAILED
+`)
+}
+
+func count(each int) string {
+	return "0+" + string(rune('0'+each/10)) + string(rune('0'+each%10)) + "x120"
+}
+
+// Contract row 75: retries go up and errors do not.
+func TestRow75RetriesWithoutErrorsFire(t *testing.T) {
+	const alert = "BackoffRetriesWithoutErrors"
+	fired := firing(t, alert, load(70, 15, 0, 20, "attempts"))
+	require.Equal(t, []int{11, 12, 13}, fired[:3], "after ten minutes")
+	require.Equal(t, 30, fired[len(fired)-1])
+	withoutFailures := strings.Split(load(70, 15, 0, 20, "attempts"), "  backoff_failures")[0]
+	require.NotEmpty(t, firing(t, alert, withoutFailures), "the series begins with the first failure")
+	require.NotEmpty(t, firing(t, alert, load(60, 15, 10, 20, "permanent")), "a 404 is no error of retries")
+
+	for name, quiet := range map[string]string{
+		"few retries":     load(90, 5, 0, 5, "attempts"),
+		"errors to match": load(60, 15, 10, 45, "attempts"),
+		"nothing at all":  load(0, 0, 0, 0, "attempts"),
+		"a few calls":     strings.ReplaceAll(load(1, 1, 0, 1, "attempts"), "0+01x120", "0+0x60 1+0x60"),
+	} {
+		require.Empty(t, firing(t, alert, quiet), name)
+	}
+}
+
+// Contract row 75: retries go up, and calls fail all the same.
+func TestRow75RetriesThatDoNotConvergeFire(t *testing.T) {
+	const alert = "BackoffRetriesDoNotConverge"
+	fired := firing(t, alert, load(20, 5, 60, 99, "attempts"))
+	require.Equal(t, 6, fired[0], "after five minutes")
+	require.NotEmpty(t, firing(t, alert, load(20, 5, 60, 9, "budget")), "whether or not a budget holds them")
+
+	for name, quiet := range map[string]string{
+		"rescued":        load(50, 40, 5, 50, "attempts"),
+		"mostly rescued": load(40, 40, 15, 90, "attempts"),
+		"definitive":     load(20, 0, 60, 0, "permanent"),
+		"cancelled":      load(20, 0, 60, 0, "canceled"),
+		"nothing at all": load(0, 0, 0, 0, "attempts"),
+	} {
+		require.Empty(t, firing(t, alert, quiet), name)
+	}
+}
+
+func TestAnOpenCircuitFiresUntilItIsClosed(t *testing.T) {
+	const alert = "BackoffBreakerOpen"
+	fired := firing(t, alert, `
+  backoff_breaker_state{job="shop",breaker="search",state="open"} 0x19 1x40 0x60
+  backoff_breaker_state{job="shop",breaker="search",state="closed"} 1x19 0x40 1x60
+`)
+	require.Equal(t, []int{6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, fired)
+	require.Empty(t, firing(t, alert, `
+  backoff_breaker_state{job="shop",breaker="search",state="open"} 0x120
+  backoff_breaker_state{job="shop",breaker="search",state="half-open"} 1x120
+`))
+	require.Empty(t, firing(t, alert, `
+  backoff_breaker_state{job="shop",breaker="search",state="open"} 0x19 1 1 0x99
+`), "for a moment")
+}

@@ -1,0 +1,183 @@
+//go:build integration
+
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffsql"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
+)
+
+const (
+	transfers = 2000
+	workers   = 16
+	pace      = 8 // transfers to a mishap
+)
+
+// Money moves between accounts while sessions are terminated, connections cut, answers of commits lost,
+// and the server goes away. Afterwards the money is all there, no transfer was lost, and
+// none was made twice.
+//
+// Every second transfer is declared idempotent, and bears that it was made already. The others do
+// not: an INSERT that meets its own traces fails the test. If the state of one is
+// unknown, it is made again as one that bears it.
+func TestTransfersUnderFaults(t *testing.T) {
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.fill(t, f.width)
+		f.proxy.SetPlan(faultproxy.Randomly(rand.Uint64(),
+			faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.004},
+			faultproxy.Share{Fault: faultproxy.Reset(), Probability: 0.002},
+		))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		b := &bank{fixture: f}
+		quiet := b.disturb(ctx, t)
+		began := time.Now()
+		err := b.work(ctx)
+		quiet()
+		t.Logf("%v: %d of unknown state, retried %v", time.Since(began).Round(time.Millisecond), b.unknown.Load(), f.seen)
+		require.NoError(t, err)
+		b.audit(t)
+		require.Positive(t, f.count(f.conflict), "no conflicts were had")
+		require.Positive(t, f.count("unknown, declared")+int(b.unknown.Load()), "no commit was lost")
+	})
+}
+
+type bank struct {
+	*fixture
+	next     atomic.Int64
+	unknown  atomic.Int64
+	sessions [workers]atomic.Int64
+}
+
+// work makes all transfers.
+func (b *bank) work(ctx context.Context) error {
+	var tasks sync.WaitGroup
+	errs := make([]error, workers)
+	for w := range workers {
+		tasks.Go(func() {
+			for id := b.next.Add(1); id <= transfers && errs[w] == nil; id = b.next.Add(1) {
+				errs[w] = b.transfer(ctx, w, int(id))
+			}
+		})
+	}
+	tasks.Wait()
+	return errors.Join(errs...)
+}
+
+// transfer makes one.
+func (b *bank) transfer(ctx context.Context, worker, id int) error {
+	src := rand.IntN(b.width)
+	dst := (src + 1 + rand.IntN(b.width-1)) % b.width
+	move := func(bear bool) func(context.Context, *sql.Tx) error {
+		return func(ctx context.Context, tx *sql.Tx) error { return b.move(ctx, tx, worker, bear, id, src, dst) }
+	}
+	if id%2 == 0 {
+		return b.tx(ctx, backoff.Idempotent, move(true))
+	}
+	err := b.tx(ctx, nil, move(false))
+	if errors.Is(err, backoffsql.ErrCommitUnknown) {
+		b.unknown.Add(1)
+		return b.tx(ctx, backoff.Idempotent, move(true))
+	}
+	return err
+}
+
+func (b *bank) move(ctx context.Context, tx *sql.Tx, worker int, bear bool, id, src, dst int) error {
+	session, err := b.sessionOf(ctx, tx)
+	if err != nil {
+		return err
+	}
+	b.sessions[worker].Store(session)
+	defer b.sessions[worker].Store(0)
+	amount := id%7 + 1
+	if fresh, err := b.insert(ctx, tx, bear, id, src, dst, amount); err != nil || !fresh {
+		return err
+	}
+	if err := b.add(ctx, tx, src, -amount); err != nil {
+		return err
+	}
+	return b.add(ctx, tx, dst, amount)
+}
+
+// disturb lets things happen until the function it returns is called.
+func (b *bank) disturb(ctx context.Context, t *testing.T) (quiet func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
+		for n := 1; ctx.Err() == nil; {
+			time.Sleep(5 * time.Millisecond)
+			if b.next.Load() >= int64(n*pace) {
+				b.mishap(ctx, n)
+				n++
+			}
+		}
+	})
+	tasks.Go(func() { b.hold(ctx) })
+	return func() {
+		cancel()
+		tasks.Wait()
+		require.NoError(t, b.proxy.Restore())
+	}
+}
+
+func (b *bank) mishap(ctx context.Context, n int) {
+	switch {
+	case n%40 == 0: // the server goes away
+		b.proxy.Refuse()
+		b.proxy.Cut()
+		time.Sleep(60 * time.Millisecond)
+		b.proxy.Restore()
+	case n%15 == 0:
+		b.proxy.Cut()
+	default:
+		if session := b.sessions[rand.IntN(workers)].Load(); session != 0 {
+			b.end(ctx, session)
+		}
+	}
+}
+
+// hold keeps a row locked for longer than MariaDB waits for it.
+func (b *bank) hold(ctx context.Context) {
+	for range 2 {
+		tx, err := b.direct.BeginTx(ctx, nil)
+		if err != nil {
+			return
+		}
+		if b.increase(ctx, tx, rand.IntN(b.width)) == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(1100 * time.Millisecond):
+			}
+		}
+		tx.Rollback()
+	}
+}
+
+// audit checks the books.
+func (b *bank) audit(t *testing.T) {
+	require.Equal(t, b.width*1000, b.sum(t, "balance", b.accounts), "money is conserved")
+	require.Equal(t, transfers, b.sum(t, "1", b.transfers), "no transfer is lost, none is there twice")
+	for id := range b.width {
+		want := 1000 + b.sum(t, "amount", fmt.Sprintf("%s WHERE dst = %d", b.transfers, id)) -
+			b.sum(t, "amount", fmt.Sprintf("%s WHERE src = %d", b.transfers, id))
+		require.Equal(t, want, b.balance(t, id), "account %d got every transfer once", id)
+	}
+}
+
+func (b *bank) sum(t *testing.T, what, from string) (sum int) {
+	require.NoError(t, b.direct.QueryRowContext(t.Context(), fmt.Sprintf("SELECT COALESCE(SUM(%s), 0) FROM %s", what, from)).Scan(&sum))
+	return sum
+}
