@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/limit"
 )
 
 // budgetPay tells a budget of n calls that succeeded.
@@ -401,12 +403,20 @@ func TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage(t *testing.T) {
 	})
 }
 
+func TestTheTimeOfAnAttemptIsItsCallersOrThatOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := time.Now().Add(-time.Second)
+		require.Equal(t, read, backoff.Attempt{Now: read}.Time())
+		require.Equal(t, time.Now(), backoff.Attempt{}.Time())
+	})
+}
+
 func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	budgetPay(b, 100)
 	require.Len(t, budgetDrain(b, 1000), 15)
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: clockSetBy(time.Now(), step)})
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: clocktest.Set(time.Now(), step)})
 		require.False(t, ok, "set by %v", step)
 		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 15, Allowed: 15}, b.Stats())
 	}
@@ -976,7 +986,7 @@ func ExampleRetryBudget() {
 func ExampleJoinBudgets() {
 	policy := backoff.Policy{Budget: backoff.JoinBudgets(
 		new(backoff.RetryBudget), // retries, by success
-		new(backoff.Throttle),    // all attempts, by what the service accepts
+		new(limit.Throttle),      // all attempts, by what the service accepts
 	)}
 	fmt.Println(policy.Validate())
 	// Output: <nil>

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestThePackageIsLight(t *testing.T) {
 		require.False(t, bad, "the package now depends on %s: %s", dep, why)
 		if path, ok := strings.CutPrefix(dep, "!"); ok {
 			ours := path == "github.com/gobackoff/backoff" || strings.HasPrefix(path, "github.com/gobackoff/backoff/internal/")
-			require.True(t, ours || path == "golang.org/x/time/rate", "the package now depends on %s", path)
+			require.True(t, ours, "the package now depends on %s, want the standard library and internal/ only", path)
 		}
 	}
 }
@@ -73,4 +74,18 @@ func requireNoInternalImport(t *testing.T, file string) {
 		require.NoError(t, err)
 		require.False(t, strings.HasPrefix(path, "github.com/gobackoff/backoff/internal/"), "%s imports %s", file, path)
 	}
+}
+
+// Programs that limit no rate do not carry a rate limiter.
+func TestTheRateLimiterIsImportedByLimitAndSpecOnly(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	var importers []string
+	for line := range strings.Lines(string(out)) {
+		imports := strings.Fields(line)
+		if slices.ContainsFunc(imports, func(path string) bool { return strings.HasPrefix(path, "golang.org/x/time") }) {
+			importers = append(importers, imports[0])
+		}
+	}
+	require.Equal(t, []string{"github.com/gobackoff/backoff/limit", "github.com/gobackoff/backoff/spec"}, importers)
 }

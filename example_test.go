@@ -556,30 +556,6 @@ func ExampleEventKind() {
 	// Output: retry, give up, success
 }
 
-func ExamplePolicy_Preview() {
-	policy := backoff.Policy{MaxAttempts: 3, Jitter: backoff.NoJitter, AttemptTimeout: time.Second}
-	view := policy.Preview(0)
-	fmt.Println(view.Waits[0].Max, view.Waits[1].Max, view.Mean, view.Worst)
-	// Output: 100ms 200ms 300ms 3.3s
-}
-
-func ExamplePreview() {
-	policy := backoff.Policy{Jitter: backoff.EqualJitter}
-	for _, w := range policy.Preview(3).Waits {
-		fmt.Println(w.Min, w.Mean.Round(time.Millisecond), w.Max.Round(time.Millisecond))
-	}
-	// Output:
-	// 50ms 75ms 100ms
-	// 100ms 150ms 200ms
-	// 200ms 300ms 400ms
-}
-
-func ExamplePreviewWait() {
-	w := (&backoff.Policy{}).Preview(1).Waits[0]
-	fmt.Println(w.Delay, w.Min, w.Mean)
-	// Output: 100ms 0s 50ms
-}
-
 // counted is a Doer of one's own: it counts the calls that are under way.
 type counted struct{ n atomic.Int64 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/stretchr/testify/require"
 )
 
@@ -186,7 +187,7 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 // Losers hold their places in flight until they are back, so the cap is right.
 func TestHedgeCountsAsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.InFlight{Max: 2}
+		b := &limit.Concurrency{Max: 2}
 		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3, Budget: b}
 		s := script(inTime(250*milli, 1, nil), deaf(second, 2, nil), inTime(0, 3, nil))
 		v, _, err := s.run(t.Context(), h)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/limit"
 )
 
 // cenkalti/backoff and avast/retry-go: the mark ends the inner loop and is gone, so that the
@@ -173,7 +175,7 @@ func TestTheWindowOfABreakerHasNoEdge(t *testing.T) {
 func TestABreakerIsNotFedByWhatWasRefusedHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backoff.Breaker
-		full := &backoff.Policy{MaxAttempts: 1, Budget: &backoff.InFlight{Max: 10}}
+		full := &backoff.Policy{MaxAttempts: 1, Budget: &limit.Concurrency{Max: 10}}
 		refused := 0
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -199,7 +201,7 @@ func TestABreakerIsNotFedByWhatWasRefusedHere(t *testing.T) {
 func TestCallsToAServiceThatHangsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		cap := new(backoff.InFlight)
+		cap := new(limit.Concurrency)
 		service := backoff.Stack(new(backoff.Breaker), &backoff.Policy{Budget: cap})
 		var all sync.WaitGroup
 		for range 1000 {
@@ -221,7 +223,7 @@ func TestABreakerIsNotMovedByAClockThatIsSet(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			began, elapsed, set := time.Now(), time.Duration(0), time.Duration(0)
-			clock.Source = func() time.Time { return clockSetBy(began.Add(elapsed), set) }
+			clock.Source = func() time.Time { return clocktest.Set(began.Add(elapsed), set) }
 			defer func() { clock.Source = nil }()
 			b := openBreaker(t)
 			set = step

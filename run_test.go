@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 )
 
 func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
@@ -595,7 +596,7 @@ func TestAnUnfinishedRunHasNoError(t *testing.T) {
 // A caller's own loop may leave the waiting to the Run, and has then all that Do has.
 func TestBeginWaitsAndBeginsForACallersOwnLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inFlight := &backoff.InFlight{Max: 1}
+		inFlight := &limit.Concurrency{Max: 1}
 		policy := steady(time.Second)
 		policy.Budget = inFlight
 		events := watch(policy)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/internal/registry"
+	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
 // guards are what the calls to one host share.

@@ -58,7 +58,7 @@ func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(),
 // retries/adaptive.py, throttling.py.
 type AWSRate struct {
 	mu      sync.Mutex
-	watch   stopwatch
+	watch   clock.Stopwatch
 	start   time.Duration
 	ledger  ledger // notes when the turn of an attempt is, and how many cuts came before it
 	bucket  awsBucket
@@ -133,12 +133,12 @@ func (b *AWSRate) Rate() float64 {
 // advance goes on to a reading of the clock. The time begins at a whole second,
 // as the slots of the meters do.
 func (b *AWSRate) advance(read time.Time) time.Duration {
-	if b.watch.began.IsZero() {
-		b.watch.read(read.Add(-time.Duration(read.Nanosecond())))
-		b.start = b.watch.read(read)
+	if !b.watch.Started() {
+		b.watch.Elapsed(read.Add(-time.Duration(read.Nanosecond())))
+		b.start = b.watch.Elapsed(read)
 		b.cubic.throttled, b.bucket.filled = b.start, b.start
 	}
-	now := b.watch.read(read)
+	now := b.watch.Elapsed(read)
 	b.bucket.advance(now)
 	return now
 }

@@ -46,7 +46,7 @@ type FinagleBudget struct {
 
 	tower  bool // the ring is that of tower
 	mu     sync.Mutex
-	watch  stopwatch
+	watch  clock.Stopwatch
 	ledger ledger
 	ring   leakyRing
 }
@@ -203,7 +203,7 @@ func (b *FinagleBudget) size() int {
 }
 
 func (b *FinagleBudget) advance(now time.Time) {
-	b.ring.advance(b.watch.read(now), max(1, b.TTL/10), b.size(), b.tower)
+	b.ring.advance(b.watch.Elapsed(now), max(1, b.TTL/10), b.size(), b.tower)
 }
 
 // A leakyRing holds the slots of a leaky bucket.

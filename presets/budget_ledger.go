@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/badfield"
@@ -78,28 +77,6 @@ func (l *ledger) remove(t backoff.Ticket) (note uint64, ok bool) {
 	return note, ok
 }
 
-// A stopwatch turns readings of a clock into time that only goes on, whether
-// those who read it come late to the lock, or the clock is set back by more
-// than a second.
-type stopwatch struct {
-	began, last time.Time
-	passed      time.Duration
-}
-
-func (s *stopwatch) read(now time.Time) time.Duration {
-	if s.began.IsZero() {
-		s.began, s.last = now, now
-	}
-	switch d := now.Sub(s.last); {
-	case d > 0:
-		s.passed += min(d, math.MaxInt64-s.passed)
-		s.last = now
-	case d < -time.Second:
-		s.last = now
-	}
-	return s.passed
-}
-
 // millionths returns a share as a whole number. In floating point, 100 * 0.29
 // is less than 29.
 func millionths(share float64) uint64 { return uint64(math.Round(max(0, share) * 1e6)) }
@@ -109,7 +86,7 @@ func check(ok bool, field string, value any, want string) error {
 	if ok {
 		return nil
 	}
-	return backoff.Permanent(&badfield.Error{Field: "presets." + field, Problem: fmt.Sprintf("is %v, want %s", value, want)})
+	return backoff.Permanent(badfield.New("presets."+field, fmt.Sprintf("is %v, want %s", value, want)))
 }
 
 // first returns the first error.
@@ -124,5 +101,5 @@ func first(errs ...error) error {
 
 // missing returns the error of a nil budget.
 func missing(name string) error {
-	return backoff.Permanent(&badfield.Error{Field: "presets." + name, Problem: "is nil"})
+	return backoff.Permanent(badfield.New("presets."+name, "is nil"))
 }

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -53,16 +53,6 @@ func grants(b backoff.Budget, most int) (n int) {
 		n++
 	}
 	return n
-}
-
-// clockSetBy is what a clock reads after it was set: the time of day is
-// another, the monotonic reading is not. It knows how a time.Time is made.
-func clockSetBy(t time.Time, step time.Duration) time.Time {
-	word := (*uint64)(unsafe.Pointer(&t))
-	if *word>>63 == 1 {
-		*word += uint64(step/time.Second) << 30
-	}
-	return t
 }
 
 func TestBudgetsYieldsNewAndValidBudgets(t *testing.T) {
@@ -182,7 +172,7 @@ func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
 		for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
 			now := time.Now()
 			for range 100 {
-				ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1, Now: clockSetBy(now, step)})
+				ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1, Now: clocktest.Set(now, step)})
 				b.Done(ticket, backoff.Result{})
 				ticket, _, _ = untouched.Reserve(backoff.Attempt{Number: 1, Now: now})
 				untouched.Done(ticket, backoff.Result{})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 // A row is what the sources say of one system. Durations are those of the
@@ -69,7 +70,7 @@ func TestEveryPresetIsValidAndNew(t *testing.T) {
 func TestDelaysAreThoseOfTheRow(t *testing.T) {
 	for _, row := range rows {
 		p := byName(t, row.name)
-		previewed := p.Preview(8).Waits
+		previewed := preview.Of(p, 8).Waits
 		for i, want := range durations(t, row.delays) {
 			got := previewed[i].Delay
 			if p.MaxDelay > 0 {

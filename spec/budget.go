@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -32,7 +33,7 @@ type retryBudget struct {
 	Floor  int      `json:"floor,omitzero"`
 }
 
-// throttle holds the fields of [backoff.Throttle].
+// throttle holds the fields of [limit.Throttle].
 type throttle struct {
 	K         float64  `json:"k,omitzero"`
 	Window    duration `json:"window,omitzero"`
@@ -40,7 +41,7 @@ type throttle struct {
 	MaxReject float64  `json:"maxReject,omitzero"`
 }
 
-// rateLimit holds the fields of [backoff.RateLimit], and those of its limiter.
+// rateLimit holds the fields of [limit.Rate], and those of its limiter.
 type rateLimit struct {
 	Limit       float64 `json:"limit,omitzero"`
 	Burst       int     `json:"burst,omitzero"`
@@ -48,7 +49,7 @@ type rateLimit struct {
 	RetriesOnly bool    `json:"retriesOnly,omitzero"`
 }
 
-// adaptiveRate holds the fields of [backoff.AdaptiveRate].
+// adaptiveRate holds the fields of [limit.AdaptiveRate].
 type adaptiveRate struct {
 	Max      float64   `json:"max,omitzero"`
 	Min      float64   `json:"min,omitzero"`
@@ -58,7 +59,7 @@ type adaptiveRate struct {
 	Recovery *schedule `json:"recovery,omitzero"`
 }
 
-// maxAtOnce holds the field of [backoff.InFlight] and of [backoff.Pending].
+// maxAtOnce holds the field of [limit.Concurrency] and of [limit.Sleeping].
 type maxAtOnce struct {
 	Max int `json:"max,omitzero"`
 }
@@ -133,13 +134,13 @@ func (b *budget) kind() (member, name string) {
 	case b.Retry != nil:
 		return "retry", "RetryBudget"
 	case b.Throttle != nil:
-		return "throttle", "Throttle"
+		return "throttle", "limit.Throttle"
 	case b.AdaptiveRate != nil:
-		return "adaptiveRate", "AdaptiveRate"
+		return "adaptiveRate", "limit.AdaptiveRate"
 	case b.Concurrency != nil:
-		return "concurrency", "InFlight"
+		return "concurrency", "limit.Concurrency"
 	case b.Sleeping != nil:
-		return "sleeping", "Pending"
+		return "sleeping", "limit.Sleeping"
 	}
 	return "grpcThrottling", "presets.GRPCThrottling"
 }
@@ -165,12 +166,12 @@ func (l *rateLimit) check(path string) error {
 		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
 	}
 	probe := backoff.Policy{Budget: l.build()}
-	return relocate(path, "RateLimit", probe.Validate())
+	return relocate(path, "limit.Rate", probe.Validate())
 }
 
 // build returns a new rate limit.
-func (l *rateLimit) build() *backoff.RateLimit {
-	return &backoff.RateLimit{
+func (l *rateLimit) build() *limit.Rate {
+	return &limit.Rate{
 		Limiter:     rate.NewLimiter(rate.Limit(l.Limit), cmp.Or(l.Burst, l.Tokens, 1)),
 		Tokens:      l.Tokens,
 		RetriesOnly: l.RetriesOnly,
@@ -193,9 +194,9 @@ func (b *budget) build() backoff.Budget {
 	case b.AdaptiveRate != nil:
 		return b.AdaptiveRate.build()
 	case b.Concurrency != nil:
-		return &backoff.InFlight{Max: b.Concurrency.Max}
+		return &limit.Concurrency{Max: b.Concurrency.Max}
 	case b.Sleeping != nil:
-		return &backoff.Pending{Max: b.Sleeping.Max}
+		return &limit.Sleeping{Max: b.Sleeping.Max}
 	case b.GRPCThrottling != nil:
 		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}
 	}
@@ -207,13 +208,13 @@ func (b *budget) build() backoff.Budget {
 }
 
 // build returns a new throttle.
-func (t *throttle) build() *backoff.Throttle {
-	return &backoff.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
+func (t *throttle) build() *limit.Throttle {
+	return &limit.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
 }
 
 // build returns a new adaptive rate.
-func (a *adaptiveRate) build() *backoff.AdaptiveRate {
-	return &backoff.AdaptiveRate{
+func (a *adaptiveRate) build() *limit.AdaptiveRate {
+	return &limit.AdaptiveRate{
 		Max:      rate.Limit(a.Max),
 		Min:      rate.Limit(a.Min),
 		Burst:    a.Burst,

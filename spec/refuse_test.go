@@ -142,6 +142,7 @@ func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
 		`{"schedule": -1}`, `schedule is -1, want 0 or more`,
 		`{"schedule": {"sequence": ["1s", -1]}}`, `schedule.sequence[1] is -1, want 0 or more`,
 		`{"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}`, `schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
+		`{"attemptTimeoutSchedule": -1}`, `attemptTimeoutSchedule is -1, want 0 or more`,
 		`{"attemptTimeoutSchedule": {"exponential": {"initial": -1}}}`, `attemptTimeoutSchedule.exponential.initial is -1, want 0 or more`,
 		`{"jitter": {"uniform": {"low": 1.2, "high": 0.8}}}`, `jitter.uniform is {"low":1.2,"high":0.8}, want 0 <= low <= high`,
 		`{"jitter": {"decorrelated": {"base": "1s", "max": "1ms"}}}`, `jitter.decorrelated is {"base":"1s","max":"1ms"}, want 0 <= base <= max`,

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/fleet"
+	"github.com/gobackoff/backoff/limit"
 )
 
 var breakers = table{
@@ -440,7 +441,7 @@ func hystrixAtOnce(name string, calls int) (began int, open bool) {
 
 func oursOwnRefusals(*testing.T) string {
 	b := new(backoff.Breaker)
-	full := backoff.Stack(b, &backoff.Policy{Budget: &backoff.InFlight{Max: 10}})
+	full := backoff.Stack(b, &backoff.Policy{Budget: &limit.Concurrency{Max: 10}})
 	return inRounds(func() bool {
 		admitted(aCircuit{do: full.Do}, 60)
 		return b.State() == backoff.StateOpen

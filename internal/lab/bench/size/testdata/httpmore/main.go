@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/preview"
 )
 
 var policy = backoff.Policy{
@@ -40,7 +41,7 @@ func main() {
 		}
 		run.Fail(err)
 	}
-	println(code, policy.Preview(0).Mean)
+	println(code, preview.Of(policy, 0).Mean)
 	if run.Err() != nil || policy.Validate() != nil {
 		os.Exit(1)
 	}

@@ -1,11 +1,10 @@
-package backoff_test
+package limit_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,17 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/limit"
 )
 
-// Sources of numbers for tests that must come out the same every time.
-func throttleSeed(seed uint64) func() float64 {
-	return rand.New(rand.NewPCG(seed, 1)).Float64
-}
-
-func throttleDraw(u float64) func() float64 { return func() float64 { return u } }
-
-// throttleAttempt makes an attempt that ends at once, and reports whether it was sent.
-func throttleAttempt(b *backoff.Throttle, o backoff.Outcome) bool {
+// attempt makes an attempt that ends at once, and reports whether it was sent.
+func attempt(b *limit.Throttle, o backoff.Outcome) bool {
 	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
 	if ok {
 		b.Done(ticket, backoff.Result{Outcome: o})
@@ -34,21 +28,22 @@ func throttleAttempt(b *backoff.Throttle, o backoff.Outcome) bool {
 }
 
 func TestThrottleRefusesNothingWhileTheServiceAccepts(t *testing.T) {
-	b := &backoff.Throttle{Rand: throttleDraw(0)} // would refuse if there were any probability to
+	b := &limit.Throttle{Rand: fixed(0)} // would refuse if there were any probability to
 	for range 1000 {
-		require.True(t, throttleAttempt(b, backoff.OutcomeSuccess))
-		require.True(t, throttleAttempt(b, backoff.OutcomeDefinitive))
+		require.True(t, attempt(b, backoff.OutcomeSuccess))
+		require.True(t, attempt(b, backoff.OutcomeDefinitive))
 	}
-	require.Equal(t, backoff.ThrottleStats{Requests: 2000, Accepts: 2000}, b.Stats())
+	require.Equal(t, limit.ThrottleStats{Requests: 2000, Accepts: 2000}, b.Stats())
 }
 
 func TestThrottleDrawsNothingWhileTheServiceAccepts(t *testing.T) {
-	b := &backoff.Throttle{Rand: func() float64 { panic("drawn") }}
-	require.True(t, throttleAttempt(b, backoff.OutcomeSuccess))
-	require.True(t, throttleAttempt(b, backoff.OutcomeSuccess))
+	b := &limit.Throttle{Rand: func() float64 { panic("drawn") }}
+	require.True(t, attempt(b, backoff.OutcomeSuccess))
+	require.True(t, attempt(b, backoff.OutcomeSuccess))
 }
 
-// The newest tenth of the window, or as much more as has ten requests.
+// A Throttle uses the newest tenth of the window, or as much more as has ten
+// requests.
 func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 	for _, c := range []struct {
 		good, bad    int
@@ -62,7 +57,7 @@ func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 		{0, 1000, 1, 0.95},       // never quite shut
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := new(backoff.Throttle)
+			b := new(limit.Throttle)
 			for range c.bad {
 				b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 			}
@@ -78,15 +73,15 @@ func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
 }
 
 func TestThrottleHardlyRefusesAClientWithFewCalls(t *testing.T) {
-	b := &backoff.Throttle{}
+	b := &limit.Throttle{}
 	for range 2 {
-		throttleAttempt(b, backoff.OutcomeThrottled)
+		attempt(b, backoff.OutcomeThrottled)
 	}
-	require.Equal(t, backoff.ThrottleStats{Requests: 2, Probability: 2.0 / (2 + 8)}, b.Stats())
+	require.Equal(t, limit.ThrottleStats{Requests: 2, Probability: 2.0 / (2 + 8)}, b.Stats())
 }
 
 func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
-	for o, want := range map[backoff.Outcome]backoff.ThrottleStats{
+	for o, want := range map[backoff.Outcome]limit.ThrottleStats{
 		backoff.OutcomeSuccess:    {Requests: 1, Accepts: 1},
 		backoff.OutcomeDefinitive: {Requests: 1, Accepts: 1},
 		backoff.OutcomeTransient:  {Requests: 1, Probability: 1.0 / 9},
@@ -95,8 +90,8 @@ func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
 		backoff.OutcomeCanceled:   {},
 		backoff.OutcomeNotSent:    {},
 	} {
-		b := new(backoff.Throttle)
-		throttleAttempt(b, o)
+		b := new(limit.Throttle)
+		attempt(b, o)
 		require.Equal(t, want, b.Stats(), "outcome %d", o)
 	}
 }
@@ -116,7 +111,7 @@ func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
 		{1.5, 0, 50, 50, 25.0 / 108}, //
 		{4, 0, 25, 75, 0},            //
 	} {
-		b := &backoff.Throttle{K: c.k, Pad: c.pad}
+		b := &limit.Throttle{K: c.k, Pad: c.pad}
 		for range c.accepted {
 			b.Done(backoff.Ticket{}, backoff.Result{})
 		}
@@ -128,14 +123,14 @@ func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
 }
 
 func TestThrottleCountsItsOwnRefusals(t *testing.T) {
-	b := &backoff.Throttle{Rand: throttleDraw(0)}
-	throttleAttempt(b, backoff.OutcomeThrottled)
-	require.False(t, throttleAttempt(b, backoff.OutcomeSuccess))
+	b := &limit.Throttle{Rand: fixed(0)}
+	attempt(b, backoff.OutcomeThrottled)
+	require.False(t, attempt(b, backoff.OutcomeSuccess))
 	require.Equal(t, uint64(2), b.Stats().Requests)
 }
 
 func TestThrottleDoneThatNeverComesIsNotCounted(t *testing.T) {
-	b := new(backoff.Throttle)
+	b := new(limit.Throttle)
 	for range 100 {
 		_, _, ok := b.Reserve(backoff.Attempt{Number: 1})
 		require.True(t, ok)
@@ -143,12 +138,13 @@ func TestThrottleDoneThatNeverComesIsNotCounted(t *testing.T) {
 	require.Zero(t, b.Stats())
 }
 
-// A client that offers a multiple of what the service can do sends about twice what it
-// accepts, of which the service must refuse the half (Google SRE book, K = 2).
+// A client that offers a multiple of what the service can do sends about twice
+// what the service accepts, and the service refuses half of that (Google SRE
+// book, K = 2).
 func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 	for _, offered := range []int{300, 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &backoff.Throttle{Rand: throttleSeed(1)}
+			b := &limit.Throttle{Rand: seeded(1)}
 			service := newLimitedService(100, 10)
 			var sent, accepted float64
 			for tick := range offered * 200 {
@@ -168,9 +164,9 @@ func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
 	}
 }
 
-// throttleReopening is the share of the attempts that go through, of those between from
-// and to after the end of an outage.
-func throttleReopening(try func(backoff.Outcome) bool, every, outage, from, to time.Duration) float64 {
+// reopening returns the share of the attempts that go through, of those made
+// between from and to after the end of an outage.
+func reopening(try func(backoff.Outcome) bool, every, outage, from, to time.Duration) float64 {
 	const healthy = time.Minute
 	begin := time.Now()
 	var asked, sent float64
@@ -194,14 +190,14 @@ func throttleReopening(try func(backoff.Outcome) bool, every, outage, from, to t
 	}
 }
 
-// throttleTry returns a function that makes an attempt under a new throttle.
-func throttleTry(seed uint64) func(backoff.Outcome) bool {
-	b := &backoff.Throttle{Rand: throttleSeed(seed)}
-	return func(o backoff.Outcome) bool { return throttleAttempt(b, o) }
+// tries returns a function that makes an attempt under a new throttle.
+func tries(seed uint64) func(backoff.Outcome) bool {
+	b := &limit.Throttle{Rand: seeded(seed)}
+	return func(o backoff.Outcome) bool { return attempt(b, o) }
 }
 
-// A throttle that has been shut for longer than its window, so that it remembers nothing
-// but refusals, is open within 30 s of the end of an outage.
+// A throttle that has refused for longer than its window remembers nothing but
+// refusals. It is open within 30 s of the end of the outage all the same.
 func TestThrottleReopensWithin30Seconds(t *testing.T) {
 	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 333 * time.Millisecond, time.Second, 3 * time.Second} {
 		for _, outage := range []time.Duration{31 * time.Second, 2 * time.Minute, 10 * time.Minute} {
@@ -209,7 +205,7 @@ func TestThrottleReopensWithin30Seconds(t *testing.T) {
 				runs := 1 + min(39, int(every/(50*time.Millisecond)))
 				var share float64
 				for seed := range runs {
-					share += throttleReopening(throttleTry(uint64(seed)), every, outage, 28*time.Second, 32*time.Second) / float64(runs)
+					share += reopening(tries(uint64(seed)), every, outage, 28*time.Second, 32*time.Second) / float64(runs)
 				}
 				require.GreaterOrEqual(t, share, 0.9, "a call every %v, an outage of %v", every, outage)
 			})
@@ -217,12 +213,12 @@ func TestThrottleReopensWithin30Seconds(t *testing.T) {
 	}
 }
 
-// Why it does not go by the formula alone.
+// Why a Throttle does not use the formula alone.
 func TestThePlainFormulaIsStillShutAfter30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests, accepts [30]float64
 		bin := 0
-		draw := throttleSeed(1)
+		draw := seeded(1)
 		plain := func(o backoff.Outcome) bool {
 			if now := time.Now().Second() % 30; now != bin {
 				bin, requests[now], accepts[now] = now, 0, 0
@@ -240,22 +236,22 @@ func TestThePlainFormulaIsStillShutAfter30Seconds(t *testing.T) {
 			}
 			return true
 		}
-		require.Less(t, throttleReopening(plain, 10*time.Millisecond, 2*time.Minute, 28*time.Second, 32*time.Second), 0.2)
+		require.Less(t, reopening(plain, 10*time.Millisecond, 2*time.Minute, 28*time.Second, 32*time.Second), 0.2)
 	})
 }
 
 func TestThrottleReopensWithin10SecondsOfABusyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		require.GreaterOrEqual(t, throttleReopening(throttleTry(1), 10*time.Millisecond, 2*time.Minute, 9*time.Second, 11*time.Second), 0.99)
+		require.GreaterOrEqual(t, reopening(tries(1), 10*time.Millisecond, 2*time.Minute, 9*time.Second, 11*time.Second), 0.99)
 	})
 }
 
 func TestThrottleAlwaysProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.Throttle{Rand: throttleSeed(1)}
+		b := &limit.Throttle{Rand: seeded(1)}
 		sent := 0
 		for range 100_000 {
-			if throttleAttempt(b, backoff.OutcomeTransient) {
+			if attempt(b, backoff.OutcomeTransient) {
 				sent++
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -266,14 +262,14 @@ func TestThrottleAlwaysProbes(t *testing.T) {
 
 func TestThrottleForgetsWithItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := new(backoff.Throttle)
+		b := new(limit.Throttle)
 		b.Done(backoff.Ticket{}, backoff.Result{})
 		time.Sleep(30*time.Second - 1)
 		require.EqualValues(t, 1, b.Stats().Requests)
 		time.Sleep(time.Nanosecond)
 		require.Zero(t, b.Stats().Requests, "30 s by default")
 
-		b = &backoff.Throttle{Window: 3 * time.Second}
+		b = &limit.Throttle{Window: 3 * time.Second}
 		for range 100 {
 			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
@@ -287,17 +283,18 @@ func TestThrottleForgetsWithItsWindow(t *testing.T) {
 		b.Done(backoff.Ticket{}, backoff.Result{})
 		b.Done(backoff.Ticket{}, backoff.Result{})
 		require.EqualValues(t, 2, b.Stats().Requests, "and counts on from there")
-		b = &backoff.Throttle{Window: 1}
+		b = &limit.Throttle{Window: 1}
 		b.Done(backoff.Ticket{}, backoff.Result{})
 		require.EqualValues(t, 1, b.Stats().Requests, "bins are no shorter than a nanosecond")
 	})
 }
 
-// Contract row 40: where many answers say "do not retry", the client as a whole stops.
+// Contract row 40: where many answers say "do not retry", the client as a whole
+// stops.
 func TestRow40ManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backoff.Throttle{Rand: throttleSeed(1)}
-		p := backoff.Policy{Budget: b, Rand: throttleSeed(2)}
+		b := &limit.Throttle{Rand: seeded(1)}
+		p := backoff.Policy{Budget: b, Rand: seeded(2)}
 		refused := backoff.WithClass(errors.New("overloaded; don't retry"), backoff.ClassOverloaded)
 		attempts, calls := 0, 0
 		call := func() {
@@ -317,7 +314,7 @@ func TestRow40ManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 }
 
 func TestThrottleEndsACallBeforeItsFirstAttempt(t *testing.T) {
-	b := &backoff.Throttle{Rand: throttleDraw(0)}
+	b := &limit.Throttle{Rand: fixed(0)}
 	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	p := backoff.Policy{Budget: b}
 	err := p.Do(t.Context(), func(context.Context) error { panic("called") })
@@ -326,33 +323,33 @@ func TestThrottleEndsACallBeforeItsFirstAttempt(t *testing.T) {
 
 func TestThrottleTakesAnyNumberThatRandReturns(t *testing.T) {
 	for _, u := range []float64{-1, 1, 7, math.Inf(1), math.NaN()} {
-		b := &backoff.Throttle{Rand: throttleDraw(u)}
+		b := &limit.Throttle{Rand: fixed(u)}
 		for range 1000 {
 			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 		}
 		_, _, ok := b.Reserve(backoff.Attempt{})
 		require.Equal(t, u >= 1, ok, "%v", u)
 	}
-	require.True(t, throttleAttempt(new(backoff.Throttle), backoff.OutcomeSuccess), "nil is the default")
-	b := new(backoff.Throttle)
+	require.True(t, attempt(new(limit.Throttle), backoff.OutcomeSuccess), "nil is the default")
+	b := new(limit.Throttle)
 	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	b.Reserve(backoff.Attempt{})
 }
 
 func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
-	b := &backoff.Throttle{Rand: throttleDraw(1)}
+	b := &limit.Throttle{Rand: fixed(1)}
 	for range 10 {
 		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
 	}
 	before := b.Stats()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
-		b.Reserve(backoff.Attempt{Now: clockSetBy(time.Now(), step)})
+		b.Reserve(backoff.Attempt{Now: clocktest.Set(time.Now(), step)})
 		require.Equal(t, before, b.Stats(), "set by %v", step)
 	}
 }
 
 func TestThrottleIsSafeForConcurrentUse(t *testing.T) {
-	b := new(backoff.Throttle)
+	b := new(limit.Throttle)
 	var answered, refused atomic.Uint64
 	var all sync.WaitGroup
 	for worker := range 64 {
@@ -374,31 +371,31 @@ func TestThrottleIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestThrottleAllocatesNothing(t *testing.T) {
-	b := new(backoff.Throttle)
+	b := new(limit.Throttle)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		throttleAttempt(b, backoff.OutcomeSuccess)
-		throttleAttempt(b, backoff.OutcomeThrottled)
-		throttleAttempt(b, backoff.OutcomeThrottled)
+		attempt(b, backoff.OutcomeSuccess)
+		attempt(b, backoff.OutcomeThrottled)
+		attempt(b, backoff.OutcomeThrottled)
 	}))
 }
 
 func TestThrottleValidate(t *testing.T) {
-	for want, b := range map[string]*backoff.Throttle{
-		"":                         {},
-		"backoff: Throttle is nil": nil,
-		"backoff: Throttle.K is 0.9, want 1 or more":                           {K: 0.9},
-		"backoff: Throttle.K is -2, want 1 or more":                            {K: -2},
-		"backoff: Throttle.K is NaN, want 1 or more":                           {K: math.NaN()},
-		"backoff: Throttle.K is +Inf, want 1 or more":                          {K: math.Inf(1)},
-		"backoff: Throttle.Window is -1ns, want 0 or more":                     {Window: -1},
-		"backoff: Throttle.K is 1e-09, want 1 or more":                         {K: 1e-9},
-		"backoff: Throttle.Pad is +Inf, want 0 or more":                        {Pad: math.Inf(1)},
-		"backoff: Throttle.Pad is -1, want 0 or more":                          {Pad: -1},
-		"backoff: Throttle.Pad is NaN, want 0 or more":                         {Pad: math.NaN()},
-		"backoff: Throttle.MaxReject is 1, want at least 0 and less than 1":    {MaxReject: 1},
-		"backoff: Throttle.MaxReject is NaN, want at least 0 and less than 1":  {MaxReject: math.NaN()},
-		"backoff: Throttle.MaxReject is -0.1, want at least 0 and less than 1": {MaxReject: -0.1},
-		"backoff: Throttle.MaxReject is +Inf, want at least 0 and less than 1": {MaxReject: math.Inf(1)},
+	for want, b := range map[string]*limit.Throttle{
+		"":                               {},
+		"backoff: limit.Throttle is nil": nil,
+		"backoff: limit.Throttle.K is 0.9, want 1 or more":                           {K: 0.9},
+		"backoff: limit.Throttle.K is -2, want 1 or more":                            {K: -2},
+		"backoff: limit.Throttle.K is NaN, want 1 or more":                           {K: math.NaN()},
+		"backoff: limit.Throttle.K is +Inf, want 1 or more":                          {K: math.Inf(1)},
+		"backoff: limit.Throttle.Window is -1ns, want 0 or more":                     {Window: -1},
+		"backoff: limit.Throttle.K is 1e-09, want 1 or more":                         {K: 1e-9},
+		"backoff: limit.Throttle.Pad is +Inf, want 0 or more":                        {Pad: math.Inf(1)},
+		"backoff: limit.Throttle.Pad is -1, want 0 or more":                          {Pad: -1},
+		"backoff: limit.Throttle.Pad is NaN, want 0 or more":                         {Pad: math.NaN()},
+		"backoff: limit.Throttle.MaxReject is 1, want at least 0 and less than 1":    {MaxReject: 1},
+		"backoff: limit.Throttle.MaxReject is NaN, want at least 0 and less than 1":  {MaxReject: math.NaN()},
+		"backoff: limit.Throttle.MaxReject is -0.1, want at least 0 and less than 1": {MaxReject: -0.1},
+		"backoff: limit.Throttle.MaxReject is +Inf, want at least 0 and less than 1": {MaxReject: math.Inf(1)},
 	} {
 		if err := b.Validate(); want == "" {
 			require.NoError(t, err)
@@ -407,14 +404,14 @@ func TestThrottleValidate(t *testing.T) {
 		}
 	}
 	for _, k := range []float64{1, 1.5, math.MaxFloat64} {
-		require.NoError(t, (&backoff.Throttle{K: k, Pad: k}).Validate())
+		require.NoError(t, (&limit.Throttle{K: k, Pad: k}).Validate())
 	}
-	p := backoff.Policy{Budget: &backoff.Throttle{K: -1}}
+	p := backoff.Policy{Budget: &limit.Throttle{K: -1}}
 	require.ErrorContains(t, p.Validate(), "Throttle.K")
 }
 
 func ExampleThrottle() {
-	throttle := &backoff.Throttle{Rand: func() float64 { return 0.5 }}
+	throttle := &limit.Throttle{Rand: func() float64 { return 0.5 }}
 	search := backoff.Policy{Name: "search", MaxAttempts: 1, Budget: throttle}
 
 	sent := 0
@@ -432,4 +429,40 @@ func ExampleThrottle() {
 	// Output:
 	// backoff: search: not started: budget refused
 	// sent: 9
+}
+
+func ExampleThrottleStats() {
+	throttle := new(limit.Throttle)
+	policy := backoff.Policy{Budget: throttle, MaxAttempts: 1}
+	for range 10 {
+		_ = policy.Do(context.Background(), func(context.Context) error {
+			return backoff.WithClass(errors.New("down"), backoff.ClassOverloaded)
+		})
+	}
+	stats := throttle.Stats()
+	fmt.Printf("%d of %d accepted, refuses %.0f %%\n", stats.Accepts, stats.Requests, 100*stats.Probability)
+	// Output: 0 of 10 accepted, refuses 56 %
+}
+
+// Where a throttle must refuse some calls, it refuses those that can wait.
+func TestRow84AThrottleSparesTheUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{MaxAttempts: 1, Budget: &limit.Throttle{}}
+		refused := map[backoff.Priority]int{}
+		for i := range 6000 {
+			priority := []backoff.Priority{backoff.Critical, backoff.Normal, backoff.Background}[i%3]
+			err := policy.Do(backoff.WithPriority(t.Context(), priority), func(context.Context) error {
+				if i%4 == 0 {
+					return nil
+				}
+				return backoff.WithClass(errors.New("busy"), backoff.ClassThrottled)
+			})
+			if errors.Is(err, backoff.ErrBudget) {
+				refused[priority]++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Less(t, 4*refused[backoff.Critical], 3*refused[backoff.Normal])
+		require.Less(t, refused[backoff.Normal], refused[backoff.Background])
+	})
 }

@@ -1,6 +1,9 @@
-package backoff_test
+package preview_test
 
 import (
+	"context"
+	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -9,14 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/preview"
 )
 
 // Contract row 129: a policy can be read without being run.
 func TestPreviewOfTheZeroPolicy(t *testing.T) {
 	policy := backoff.Policy{Rand: func() float64 { panic("a preview draws nothing") }}
-	view := policy.Preview(0)
+	view := preview.Of(policy, 0)
 	require.Len(t, view.Waits, 3, "the retries that MaxAttempts allows")
-	for i, delay := range msec(100, 200, 400) {
+	for i, delay := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 		w := view.Waits[i]
 		require.Equal(t, delay, w.Delay)
 		require.Zero(t, w.Min)
@@ -32,10 +36,10 @@ func TestPreviewShowsAsManyRetriesAsAsked(t *testing.T) {
 		{0, 0, 3}, {-5, 0, 3}, {1, 0, 1}, {50, 0, 50}, {0, 1, 0}, {0, -1, 10}, {0, 12, 11},
 	} {
 		policy := backoff.Policy{MaxAttempts: row.limit}
-		require.Len(t, policy.Preview(row.n).Waits, row.want, "%+v", row)
+		require.Len(t, preview.Of(policy, row.n).Waits, row.want, "%+v", row)
 	}
 	never := backoff.Policy{Idempotency: backoff.NeverRetry}
-	require.Equal(t, backoff.Preview{Waits: []backoff.PreviewWait{}}, never.Preview(0))
+	require.Equal(t, preview.Preview{Waits: []preview.Wait{}}, preview.Of(never, 0))
 }
 
 // Contract row 9: five waits, 31 to 36 s in all.
@@ -43,7 +47,7 @@ func TestPreviewBoundsEachWaitAndTheirSum(t *testing.T) {
 	policy := backoff.Policy{
 		MaxAttempts: 6, Schedule: backoff.Exponential{Initial: time.Second, Max: -1}, Jitter: backoff.AddedJitter(time.Second),
 	}
-	view := policy.Preview(0)
+	view := preview.Of(policy, 0)
 	least := time.Duration(0)
 	for i, w := range view.Waits {
 		delay := time.Second << i
@@ -70,16 +74,17 @@ func TestTheWorstOfAPreviewKnowsTheLimitsOfTime(t *testing.T) {
 		"MaxElapsed, attempts": {func(p *backoff.Policy) { p.MaxElapsed, p.AttemptTimeout = 35*s, 2*s }, 35 * s},
 		"MaxElapsed, far":      {func(p *backoff.Policy) { p.MaxElapsed, p.AttemptTimeout = time.Hour, 2*s }, 38 * s},
 		"MaxDelay":             {func(p *backoff.Policy) { p.MaxDelay = 4 * s }, 12 * s},
-		"the largest":          {func(p *backoff.Policy) { p.Schedule = backoff.Constant(forever) }, forever},
-		"the largest attempts": {func(p *backoff.Policy) { p.AttemptTimeout = forever }, forever},
+		"the largest":          {func(p *backoff.Policy) { p.Schedule = backoff.Constant(math.MaxInt64) }, math.MaxInt64},
+		"the largest attempts": {func(p *backoff.Policy) { p.AttemptTimeout = math.MaxInt64 }, math.MaxInt64},
 	} {
-		policy := steady(10 * s)
-		row.adjust(policy)
-		require.Equal(t, row.want, policy.Preview(0).Worst, name)
+		policy := backoff.Policy{Schedule: backoff.Constant(10 * s), Jitter: backoff.NoJitter}
+		row.adjust(&policy)
+		require.Equal(t, row.want, preview.Of(policy, 0).Worst, name)
 	}
 }
 
-// A jitter that looks back is followed through the retries, as a crowd of calls.
+// A preview follows many calls, so that a jitter that uses the previous wait
+// has one.
 func TestPreviewFollowsDecorrelatedJitter(t *testing.T) {
 	const calls = 20_000
 	policy := backoff.Policy{MaxAttempts: 9, Jitter: backoff.DecorrelatedJitter(100*time.Millisecond, 10*time.Second)}
@@ -92,7 +97,7 @@ func TestPreviewFollowsDecorrelatedJitter(t *testing.T) {
 			sums[i] += float64(prev)
 		}
 	}
-	view := policy.Preview(0)
+	view := preview.Of(policy, 0)
 	longest := 100 * time.Millisecond
 	for i, w := range view.Waits {
 		longest = min(3*longest, 10*time.Second)
@@ -110,16 +115,16 @@ func TestPreviewBoundsAJitterThatIsNotMonotonic(t *testing.T) {
 			return time.Duration(float64(delay) * 4 * u * (1 - u)) // 0 at both ends, the delay in the middle
 		},
 	}
-	w := policy.Preview(0).Waits[0]
+	w := preview.Of(policy, 0).Waits[0]
 	require.Zero(t, w.Min)
 	require.InEpsilon(t, time.Second, w.Max, 0.001)
 	require.InEpsilon(t, 2*time.Second/3, w.Mean, 0.001)
 }
 
-// Nor need it grow with the wait before.
+// A jitter need not grow with the previous wait either.
 func TestPreviewBoundsAreThoseOfTheOutermostDraws(t *testing.T) {
 	const s = time.Second
-	for sign, want := range map[time.Duration][2]backoff.PreviewWait{
+	for sign, want := range map[time.Duration][2]preview.Wait{
 		1:  {{Min: 100 * s, Max: 1000 * s}, {Min: 101 * s, Max: 1010 * s}},
 		-1: {{Min: 100 * s, Max: 1000 * s}, {Min: 90 * s, Max: 999 * s}},
 	} {
@@ -132,7 +137,7 @@ func TestPreviewBoundsAreThoseOfTheOutermostDraws(t *testing.T) {
 			}
 			return 500 * s
 		}}
-		for i, w := range policy.Preview(2).Waits {
+		for i, w := range preview.Of(policy, 2).Waits {
 			require.Equal(t, want[i].Min, w.Min, "retry %d, %d", i+1, sign)
 			require.Equal(t, want[i].Max, w.Max, "retry %d, %d", i+1, sign)
 		}
@@ -141,10 +146,10 @@ func TestPreviewBoundsAreThoseOfTheOutermostDraws(t *testing.T) {
 
 func TestThePreviewOfAnUnlimitedFirstAttemptIsOfTheWaits(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, AttemptTimeoutSchedule: backoff.Sequence(0, time.Minute)}
-	require.Equal(t, 2*time.Second, policy.Preview(2).Worst)
+	require.Equal(t, 2*time.Second, preview.Of(policy, 2).Worst)
 }
 
-// What is previewed is what happens: no call waits outside its preview.
+// No call waits outside its preview.
 func TestNoCallWaitsOutsideItsPreview(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for name, policy := range map[string]backoff.Policy{
@@ -156,18 +161,22 @@ func TestNoCallWaitsOutsideItsPreview(t *testing.T) {
 		"bounded":      {Jitter: backoff.AddedJitter(time.Second), MaxDelay: 1200 * time.Millisecond},
 	} {
 		policy.Rand = rng.Float64
-		view := policy.Preview(0)
+		view := preview.Of(policy, 0)
 		for range 100 {
 			synctest.Test(t, func(t *testing.T) {
-				op := returning(errBoom)
-				require.Error(t, policy.Do(t.Context(), op.do))
-				require.Len(t, op.at, len(view.Waits)+1)
+				var at []time.Duration // of the attempts
+				began := time.Now()
+				require.Error(t, policy.Do(t.Context(), func(context.Context) error {
+					at = append(at, time.Since(began))
+					return errors.New("down")
+				}))
+				require.Len(t, at, len(view.Waits)+1)
 				for i, w := range view.Waits {
-					wait := op.at[i+1] - op.at[i]
+					wait := at[i+1] - at[i]
 					require.GreaterOrEqual(t, wait, w.Min, name)
 					require.LessOrEqual(t, wait, w.Max, name)
 				}
-				require.LessOrEqual(t, op.at[len(op.at)-1], view.Worst, name)
+				require.LessOrEqual(t, at[len(at)-1], view.Worst, name)
 			})
 		}
 	}
