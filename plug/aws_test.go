@@ -16,7 +16,7 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-// books is a budget that writes down what it is told.
+// books is a budget that records what it is told.
 type books struct {
 	mu      sync.Mutex
 	firsts  int

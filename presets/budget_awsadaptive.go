@@ -130,8 +130,8 @@ func (b *AWSRate) Rate() float64 {
 	return b.bucket.fill
 }
 
-// advance goes on to a reading of the clock. The time begins at a whole second,
-// as the slots of the meters do.
+// advance advances the budget to a reading of the clock, and returns the
+// elapsed time. That starts at a whole second, as the slots of the meter do.
 func (b *AWSRate) advance(read time.Time) time.Duration {
 	if !b.watch.Started() {
 		b.watch.Elapsed(read.Add(-time.Duration(read.Nanosecond())))

@@ -202,6 +202,7 @@ func (b *FinagleBudget) size() int {
 	return 9
 }
 
+// advance advances the ring to a reading of the clock.
 func (b *FinagleBudget) advance(now time.Time) {
 	b.ring.advance(b.watch.Elapsed(now), max(1, b.TTL/10), b.size(), b.tower)
 }

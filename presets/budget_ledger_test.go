@@ -82,8 +82,8 @@ func TestBudgetsThatAreNilAreInvalid(t *testing.T) {
 	}
 }
 
-// No budget refuses a first attempt, or makes it wait, whatever has failed before; but
-// the adaptive one, which is for that.
+// No budget refuses a first attempt, or makes it wait, whatever has failed
+// before; but the adaptive one, which is for that.
 func TestBudgetsGrantFirstAttempts(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		for range 1000 {
@@ -100,7 +100,7 @@ func TestBudgetsGrantFirstAttempts(t *testing.T) {
 	}
 }
 
-// An attempt that was granted and not made leaves no trace.
+// An attempt that was granted and not sent changes nothing.
 func TestBudgetsGetBackWhatWasNotMade(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		repeat(50, func() { finish(t, b, backoff.OutcomeSuccess) })
@@ -117,7 +117,8 @@ func TestBudgetsGetBackWhatWasNotMade(t *testing.T) {
 	}
 }
 
-// A second Done changes nothing, whatever it says; nor does one that nobody asked for.
+// A second Done changes nothing, whatever its outcome, and nor does a Done
+// without a Reserve.
 func TestBudgetsHearADoneOnce(t *testing.T) {
 	for name, once := range presets.Budgets() {
 		twice := maps.Collect(presets.Budgets())[name]
@@ -181,7 +182,8 @@ func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
 	}
 }
 
-// Without a monotonic reading a clock that is set back is one that stands still.
+// Without a monotonic reading a clock that is set back is one that stands
+// still.
 func TestBudgetsStandStillWhereTimeGoesBack(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		still := maps.Collect(presets.Budgets())[name]
@@ -278,7 +280,8 @@ func TestBudgetsAllocateNothing(t *testing.T) {
 	}
 }
 
-// Every budget in a call: it refuses before the sleep, and keeps the operation's error.
+// In a call every budget refuses before the sleep, and the operation's error
+// stays.
 func TestBudgetsEndACallWithItsError(t *testing.T) {
 	down := errors.New("down")
 	for name, b := range presets.Budgets() {

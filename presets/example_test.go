@@ -29,7 +29,7 @@ func ExampleAll() {
 	// Output: true 32s 4s
 }
 
-// At the maximum no jitter is left: a fleet that failed together stays together.
+// At the maximum no jitter is left: clients that failed together stay together.
 func ExampleIoTCore() {
 	policy := presets.IoTCore(32 * time.Second)
 	policy.MaxAttempts = 9

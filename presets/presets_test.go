@@ -18,8 +18,8 @@ import (
 	"github.com/gobackoff/backoff/preview"
 )
 
-// A row is what the sources say of one system. Durations are those of the retries 1
-// to 8. The rows stand beside the tests of their subject.
+// A row is what the sources say of one system. Durations are those of the
+// retries 1 to 8. The rows stand beside the tests of their subject.
 type row struct {
 	name     string
 	delays   string        // before jitter; "" where the source has none

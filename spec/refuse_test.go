@@ -109,7 +109,7 @@ func TestAnOldNameIsUnknownWhereItNeverWasOne(t *testing.T) {
 func TestAScheduleOfAttemptTimeoutsHasAMemberOfItsOwn(t *testing.T) {
 	refuse(t,
 		`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration such as "1.5s", or -1 for no limit; a schedule belongs in attemptTimeoutSchedule`,
-		`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is set beside attemptTimeoutSchedule, want one of them`,
+		`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is 2s beside an AttemptTimeoutSchedule, want one of them`,
 	)
 }
 

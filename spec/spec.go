@@ -165,9 +165,6 @@ func (s Spec) Stack() backoff.Doer {
 
 // check calls Validate on everything that the form makes.
 func (f *form) check() error {
-	if f.AttemptTimeout != 0 && f.AttemptTimeoutSchedule != nil {
-		return problem("attemptTimeout", "is set beside attemptTimeoutSchedule, want one of them")
-	}
 	if err := f.AttemptTimeoutSchedule.check("attemptTimeoutSchedule"); err != nil {
 		return err
 	}
