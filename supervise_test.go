@@ -42,8 +42,6 @@ func (l *lineman) run(ctx context.Context) error {
 	return l.err
 }
 
-func failing(context.Context) error { return errCut }
-
 // hold waits for d, or for the end of ctx.
 func hold(ctx context.Context, d time.Duration) error {
 	select {

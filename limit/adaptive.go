@@ -216,7 +216,7 @@ func (l *AdaptiveRate) lowest() int {
 }
 
 func (l *AdaptiveRate) minimum() rate.Limit {
-	least := rate.Limit(limits.Or(float64(l.Min), defaultMinRate))
+	least := limits.Or(l.Min, defaultMinRate)
 	if l.Max > 0 {
 		return min(least, l.Max)
 	}

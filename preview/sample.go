@@ -35,7 +35,7 @@ func (s *sample) wait(delay time.Duration) Wait {
 	}
 	w := Wait{Delay: delay, Mean: duration(math.Round(sum / size))}
 	w.Min = min(s.jittered(delay, s.least, 0), s.jittered(delay, s.longest, 0))
-	w.Max = max(s.jittered(delay, s.least, draw.Largest), s.jittered(delay, s.longest, draw.Largest))
+	w.Max = max(s.jittered(delay, s.least, draw.Clamp(1)), s.jittered(delay, s.longest, draw.Clamp(1)))
 	for _, wait := range s.prev { // a jitter need not be monotonic
 		w.Min, w.Max = min(w.Min, wait), max(w.Max, wait)
 	}

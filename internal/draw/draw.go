@@ -1,24 +1,24 @@
-// Package draw draws random numbers, from the generator that a user has set or
-// from the default one.
+// Package draw draws the random numbers of the library.
 package draw
 
-import mathrand "math/rand/v2"
+import "math/rand/v2"
 
-// Largest is the largest number that Unit returns: the one just below 1.
-const Largest = 1 - 1.0/(1<<53)
-
-// Unit draws a number from [0,1), with rand or, where that is nil, with
-// math/rand/v2. What a user's rand returns beyond the interval is taken as the
-// nearest number within it, and a NaN as 0.
-func Unit(rand func() float64) float64 {
-	if rand == nil {
-		return mathrand.Float64()
+// Unit draws a number uniformly from [0,1) by a user's generator, or by math/rand/v2
+// if that is nil. What a generator draws beyond the interval is moved into it.
+func Unit(generator func() float64) float64 {
+	if generator == nil {
+		return rand.Float64()
 	}
-	switch u := rand(); {
-	case u >= 1:
-		return Largest
-	case u >= 0:
+	return Clamp(generator())
+}
+
+// Clamp moves u into [0,1).
+func Clamp(u float64) float64 {
+	if u >= 0 && u < 1 {
 		return u
+	}
+	if u >= 1 {
+		return 1 - 1.0/(1<<53)
 	}
 	return 0
 }
