@@ -252,7 +252,8 @@ func (e *Error) RetryableError() bool { return !e.final() }
 // NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *Error) NonRetriable() {}
 
-// invalid is the error for a field that is not as it must be.
-func invalid(field, problem string) error {
-	return Permanent(&badfield.Error{Field: field, Problem: problem})
-}
+// invalid is the error for a field that has a value it must not have.
+func invalid(field, problem string) error { return Permanent(badfield.New(field, problem)) }
+
+// negative is the error for a duration that must not be negative.
+func negative(field string, d time.Duration) error { return Permanent(badfield.Negative(field, d)) }

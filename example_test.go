@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -705,4 +706,121 @@ func ExampleAttemptKind() {
 		fmt.Print(ok, " ")
 	}
 	// Output: true false false
+}
+
+// One replica is slow today; after the delay the call goes to the next one as well. The
+// zero Hedge would measure the delay.
+func ExampleHedgeValue() {
+	replicas := []string{"a", "b"}
+	lookup := backoff.Hedge{Name: "lookup", Delay: 5 * time.Millisecond}
+
+	answer, err := backoff.HedgeValue(context.Background(), &lookup, func(ctx context.Context) (string, error) {
+		replica := replicas[backoff.HedgeNumber(ctx)%len(replicas)]
+		if replica == "a" {
+			<-ctx.Done() // slow, but it returns when its context ends
+			return "", context.Cause(ctx)
+		}
+		return "answer of " + replica, nil
+	}, nil)
+	fmt.Println(answer, err)
+	fmt.Println("hedges:", lookup.Stats().Hedges)
+	// Output:
+	// answer of b <nil>
+	// hedges: 1
+}
+
+// A value that holds something open needs a discard, for the attempts whose value
+// nobody wants any more. For an *http.Response it closes the Body.
+func ExampleHedgeValue_discard() {
+	open := backoff.Hedge{Delay: time.Millisecond}
+	var closed sync.WaitGroup
+	closed.Add(1)
+
+	r, err := backoff.HedgeValue(context.Background(), &open, func(ctx context.Context) (io.ReadCloser, error) {
+		if backoff.HedgeNumber(ctx) == 0 {
+			<-ctx.Done() // too late, and yet it succeeds
+		}
+		return io.NopCloser(strings.NewReader("contents")), nil
+	}, func(r io.ReadCloser) {
+		r.Close()
+		closed.Done()
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer r.Close()
+	contents, err := io.ReadAll(r)
+	fmt.Println(string(contents), err)
+	closed.Wait()
+	// Output:
+	// contents <nil>
+}
+
+// gRPC's hedgingPolicy {maxAttempts: 3, hedgingDelay: 0.5s, nonFatalStatusCodes:
+// [UNAVAILABLE, UNKNOWN]}. With google.golang.org/grpc, rpcCode is status.Code.
+func ExampleHedge_grpc() {
+	h := &backoff.Hedge{
+		MaxAttempts:  3,
+		Delay:        500 * time.Millisecond,
+		MaxExtraLoad: -1, // gRPC bounds it by retryThrottling only, which is a Budget
+		Classify:     backoff.OnCode(rpcCode, "UNAVAILABLE", "UNKNOWN"),
+	}
+	var attempts atomic.Int32
+	_, err := backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
+		attempts.Add(1)
+		return 0, rpcError("UNAVAILABLE")
+	}, nil)
+	fmt.Println(attempts.Load(), rpcCode(err))
+
+	_, err = backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
+		return 0, rpcError("NOT_FOUND")
+	}, nil)
+	fmt.Println(err)
+	// Output:
+	// 3 UNAVAILABLE
+	// NOT_FOUND
+}
+
+type rpcError string
+
+func (e rpcError) Error() string { return string(e) }
+
+func rpcCode(err error) string {
+	var status rpcError
+	if errors.As(err, &status) {
+		return string(status)
+	}
+	return "OK"
+}
+
+// A maintenanceWindow is a budget of the user's own. Attempts may be made while
+// it is open. It must know that when they are made, not when the sleep before
+// them begins.
+type maintenanceWindow struct{ open bool }
+
+func (w *maintenanceWindow) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptRetry || w.open
+}
+
+func (w *maintenanceWindow) Confirm(backoff.Ticket) bool { return w.open }
+
+func (w *maintenanceWindow) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.Outcome == backoff.OutcomeNotSent {
+		fmt.Println("not sent")
+	}
+}
+
+func ExampleConfirmer() {
+	window := &maintenanceWindow{open: true}
+	policy := backoff.Policy{Name: "upload", Schedule: backoff.Constant(time.Millisecond), Budget: window}
+
+	err := policy.Do(context.Background(), func(context.Context) error {
+		window.open = false // while this attempt runs
+		return errors.New("connection reset")
+	})
+	fmt.Println(errors.Is(err, backoff.ErrBudget))
+	// Output:
+	// not sent
+	// true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/steer"
 )
 
@@ -515,7 +516,7 @@ func (r *race) left(now time.Time) time.Duration {
 // as much as was too long for the attempts before it.
 func (r *race) fits(now time.Time, wait time.Duration) bool {
 	left := r.left(now)
-	return saturatingAdd(wait, r.delay) <= left && wait < left
+	return limits.Add(wait, r.delay) <= left && wait < left
 }
 
 // notify tells the Observer of a call that is over.

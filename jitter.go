@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 	"unsafe"
+
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Jitter turns the delay of a schedule into the wait that is slept.
@@ -60,7 +62,7 @@ func DecorrelatedJitter(base, max time.Duration) Jitter {
 	return func(_, prev time.Duration, u float64) time.Duration {
 		prev = clamp(prev, base, limit)
 		span := scale(prev, 3) - base
-		return clamp(saturatingAdd(base, scale(span, u)), 0, limit)
+		return clamp(limits.Add(base, scale(span, u)), 0, limit)
 	}
 }
 
@@ -88,7 +90,7 @@ func AddedJitter(max time.Duration) Jitter {
 		return invalidJitter
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
-		return saturatingAdd(delay, scale(max, u))
+		return limits.Add(delay, scale(max, u))
 	}
 }
 
@@ -103,7 +105,7 @@ func SlottedJitter(slot time.Duration) Jitter {
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
 		slots := delay / slot
-		return min(scale(saturatingAdd(slots, 1), u), slots) * slot
+		return min(scale(limits.Add(slots, 1), u), slots) * slot
 	}
 }
 

@@ -373,3 +373,42 @@ func TestConcurrentCallsDrawDifferentNumbers(t *testing.T) {
 	wg.Wait()
 	require.Len(t, seen, 100)
 }
+
+// Every jitter, for every parameter, delay, previous wait and draw there is, a draw
+// out of range included: what a policy waits is never negative, nor beyond MaxDelay.
+func FuzzJitters(f *testing.F) {
+	f.Add(int64(time.Second), int64(0), int64(100), int64(1000), 0.5, 1.5, 0.25)
+	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), int64(math.MaxInt64), 0.0, math.MaxFloat64, 1-0x1p-53)
+	f.Add(int64(math.MaxInt64), int64(1), int64(math.MaxInt64), int64(-1), 1.0, 1.0, math.NaN())
+	f.Fuzz(func(t *testing.T, delay, prev, a, b int64, lo, hi, u float64) {
+		for i, jitter := range []backoff.Jitter{
+			backoff.NoJitter, backoff.FullJitter, backoff.EqualJitter, backoff.DecorrelatedJitter(time.Duration(a), time.Duration(b)),
+			backoff.UniformJitter(lo, hi), backoff.AddedJitter(time.Duration(a)), backoff.SlottedJitter(time.Duration(a)),
+		} {
+			policy := backoff.Policy{
+				Schedule: backoff.ScheduleFunc(func(int) time.Duration { return time.Duration(delay) }),
+				Jitter:   jitter, MaxDelay: time.Duration(b), Rand: fixed(u),
+			}
+			if policy.Validate() != nil {
+				continue
+			}
+			if wait := policy.Delay(1); wait < 0 || b > 0 && wait > time.Duration(b) {
+				t.Errorf("jitter %d: Delay(1) = %d, MaxDelay %d", i, wait, b)
+			}
+			if delay < 0 || prev < 0 || !(u >= 0 && u < 1) {
+				continue // not what a policy hands on
+			}
+			if wait := jitter(time.Duration(delay), time.Duration(prev), u); wait < 0 {
+				t.Errorf("jitter %d(%d, %d, %v) = %d", i, delay, prev, u, wait)
+			}
+		}
+		if delay >= 0 && u >= 0 && u < 1 {
+			if full := backoff.FullJitter(time.Duration(delay), 0, u); full > time.Duration(delay) {
+				t.Errorf("FullJitter(%d, %v) = %d", delay, u, full)
+			}
+			if equal := backoff.EqualJitter(time.Duration(delay), 0, u); equal < time.Duration(delay)/2 || equal > time.Duration(delay) {
+				t.Errorf("EqualJitter(%d, %v) = %d", delay, u, equal)
+			}
+		}
+	})
+}

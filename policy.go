@@ -355,5 +355,5 @@ func (p *Policy) hinted(wait time.Duration, h hint) time.Duration {
 	case h.exact:
 		return h.after
 	}
-	return saturatingAdd(h.after, max(wait, scale(h.after/10, draw.Unit(p.Rand))))
+	return limits.Add(h.after, max(wait, scale(h.after/10, draw.Unit(p.Rand))))
 }

@@ -83,7 +83,7 @@ func (l Linear) Delay(retry int) time.Duration {
 	if hi != 0 || growth >= uint64(limit) {
 		return limit
 	}
-	return min(saturatingAdd(initial, time.Duration(growth)), limit)
+	return min(limits.Add(initial, time.Duration(growth)), limit)
 }
 
 // Exponential is a [Schedule] that grows by a factor: Initial,
@@ -178,14 +178,6 @@ func limitOf(limit, initial time.Duration) time.Duration {
 		return maxDuration
 	}
 	return limit
-}
-
-// saturatingAdd returns a+b, or the longest duration if that is less.
-func saturatingAdd(a, b time.Duration) time.Duration {
-	if sum := a + b; sum >= a {
-		return sum
-	}
-	return maxDuration
 }
 
 // scale returns d*f for d >= 0, between 0 and the largest duration. A NaN gives 0;
@@ -284,9 +276,4 @@ func checkInitial(field, kind string, initial, limit time.Duration) error {
 		return invalid(field+": "+kind+".Initial", "is "+initial.String()+", beyond Max "+limit.String())
 	}
 	return nil
-}
-
-// negative is the error for a duration that must not be negative.
-func negative(field string, d time.Duration) error {
-	return invalid(field, "is "+d.String()+", want 0 or more")
 }
