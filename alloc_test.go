@@ -114,8 +114,8 @@ func TestThePartsOfAPolicyAllocateNothing(t *testing.T) {
 	requireAllocs(t, 0, "Validate", func() { _ = policy.Validate() })
 }
 
-// The doc comment of DoValue: with the types of this package it costs what their Do
-// costs. A Stack is one of them.
+// The doc comment of DoValue: with the types of this package it costs what
+// their Do costs. A Stack is one of them.
 func TestDoValueOfAStackCostsWhatItsDoCosts(t *testing.T) {
 	ctx := t.Context()
 	n := 0

@@ -30,14 +30,15 @@ func downFor(d time.Duration, calls *int) func(context.Context) error {
 
 var errDown = errors.New("down")
 
-// impatient opens at the second failure in a row, for exactly a minute, and closes at
-// the first success.
+// impatient opens at the second failure in a row, for exactly a minute, and
+// closes at the first success.
 func impatient() *backoff.Breaker {
 	return &backoff.Breaker{ConsecutiveFailures: 2, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter, ProbeSuccesses: 1}
 }
 
 // Contract row 33, the other way round: inside the loop the breaker hears every
-// attempt, and its refusal ends the call with the service's last error and its own.
+// attempt, and its refusal ends the call with the service's last error and its
+// own.
 func TestAnOpenBreakerInsideEndsTheCallWithBothErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -101,7 +102,8 @@ func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
 	})
 }
 
-// The usual pair is fused into one call, which must be as careful as the two of them.
+// The usual pair is fused into one call, which must be as careful as the two of
+// them.
 func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
 	breaker := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
 	service := backoff.Stack(breaker, &backoff.Policy{})
@@ -113,8 +115,8 @@ func TestAPanicInAStackCountsAndPassesThrough(t *testing.T) {
 	require.ErrorIs(t, service.Do(t.Context(), func(context.Context) error { return nil }), backoff.ErrOpen)
 }
 
-// Contract row 33: around the loop a breaker hears one verdict per call, and open, it lets
-// nothing through and sleeps not at all.
+// Contract row 33: around the loop a breaker hears one verdict per call, and
+// open, it lets nothing through and sleeps not at all.
 func TestABreakerAroundTheLoopHearsOneVerdictPerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
@@ -176,8 +178,8 @@ func (s slow) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 }
 func (slow) Done(backoff.Ticket, backoff.Result) {}
 
-// An attempt timeout that ends a call of an inner policy is the outer policy's, which
-// goes on: it was its own doing.
+// An attempt timeout that ends a call of an inner policy is the outer policy's,
+// which goes on: it was its own doing.
 func TestAnOuterAttemptTimeoutAroundAPolicyIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -285,7 +287,8 @@ func (s *tokenCount) Done(_ backoff.Ticket, r backoff.Result) {
 // net is how many attempts were paid for.
 func (s *tokenCount) net() int { return s.reserved - s.unsent }
 
-// The types of this package, and one that it has never seen, for DoValue to serve alike.
+// The types of this package, and one that it has never seen, for DoValue to
+// serve alike.
 func doers() map[string]backoff.Doer {
 	policy := &backoff.Policy{Schedule: backoff.Constant(0)}
 	foreign := doer(func(ctx context.Context, op func(context.Context) error) error {
@@ -422,7 +425,8 @@ func TestAForeignDoersGoexitIsAnError(t *testing.T) {
 	})
 }
 
-// A Doer that goes on after the operation has panicked is told so, as often as it asks.
+// A Doer that goes on after the operation has panicked is told so, as often as
+// it asks.
 func TestADoerIsToldThatItsOperationIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []error
@@ -464,8 +468,9 @@ func TestADoerMayCallFromAnotherGoroutine(t *testing.T) {
 	})
 }
 
-// Such a Doer breaks the rules, but the caller's memory stays his own: nothing is
-// written to it after DoValue has returned, and an operation that is under way is waited for.
+// Such a Doer breaks the rules, but the caller's memory stays his own: nothing
+// is written to it after DoValue has returned, and an operation that is under
+// way is waited for.
 func TestADoerThatGivesUpDoesNotLeaveTheOperationBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timeout := doer(func(ctx context.Context, op func(context.Context) error) error {
@@ -556,7 +561,8 @@ func TestPoliciesInAStackDoNotMultiply(t *testing.T) {
 	})
 }
 
-// Contract row 105: one policy, two operations of different types, no state between.
+// Contract row 105: one policy, two operations of different types, no state
+// between.
 func TestOnePolicyServesOperationsOfAnyType(t *testing.T) {
 	policy := backoff.Policy{}
 	n, err := backoff.DoValue(t.Context(), &policy, func(context.Context) (int, error) { return 7, nil })

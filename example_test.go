@@ -13,8 +13,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The examples draw the same number again and again, and hardly wait, so that their
-// output can be checked. Do neither in a program.
+// The examples draw the same number again and again, and hardly wait, so that
+// their output can be checked. Do neither in a program.
 
 // quick is a schedule for examples.
 const quick = backoff.Constant(time.Microsecond)
@@ -263,7 +263,8 @@ func ExampleTruncate() {
 	// Output: 1s 1s 2s 3s 3s
 }
 
-// One retry at once, for the connection that was idle too long, and then patience.
+// One retry at once, for the connection that was idle too long, and then
+// patience.
 func ExampleSequence() {
 	print5(backoff.Sequence(0, time.Second, 10*time.Second))
 	// Output: 0s 1s 10s 10s 10s
@@ -370,8 +371,8 @@ func ExamplePermanent() {
 	// Output: 1 parse: multiple Read calls return no data or error true
 }
 
-// What an inner policy gave up on is final to the outer one, unless somebody says
-// otherwise. Mind that attempts multiply then.
+// What an inner policy gave up on is final to the outer one, unless somebody
+// says otherwise. Mind that attempts multiply then.
 func ExampleWithClass() {
 	inner := backoff.Policy{Schedule: quick, MaxAttempts: 3}
 	outer := backoff.Policy{Schedule: quick, MaxAttempts: 2}
@@ -599,8 +600,8 @@ func ExampleBudget() {
 	// 1 true
 }
 
-// inFlight is a Budget that lets only so many attempts run at a time, and prints what it
-// is told.
+// inFlight is a Budget that lets only so many attempts run at a time, and
+// prints what it is told.
 type inFlight struct {
 	limit, running int // single goroutine: otherwise guarded by a lock
 	issued         uint64
@@ -666,7 +667,8 @@ func ExampleOutcome() {
 	// Output: 1 2 1
 }
 
-// A holdOff is a budget that grants no retry before the time a server asked for.
+// A holdOff is a budget that grants no retry before the time a server asked
+// for.
 type holdOff struct{ until time.Time }
 
 func (h *holdOff) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -708,8 +710,8 @@ func ExampleAttemptKind() {
 	// Output: true false false
 }
 
-// One replica is slow today; after the delay the call goes to the next one as well. The
-// zero Hedge would measure the delay.
+// One replica is slow today; after the delay the call goes to the next one as
+// well. The zero Hedge would measure the delay.
 func ExampleHedgeValue() {
 	replicas := []string{"a", "b"}
 	lookup := backoff.Hedge{Name: "lookup", Delay: 5 * time.Millisecond}
@@ -729,8 +731,8 @@ func ExampleHedgeValue() {
 	// hedges: 1
 }
 
-// A value that holds something open needs a discard, for the attempts whose value
-// nobody wants any more. For an *http.Response it closes the Body.
+// A value that holds something open needs a discard, for the attempts whose
+// value nobody wants any more. For an *http.Response it closes the Body.
 func ExampleHedgeValue_discard() {
 	open := backoff.Hedge{Delay: time.Millisecond}
 	var closed sync.WaitGroup
@@ -757,8 +759,9 @@ func ExampleHedgeValue_discard() {
 	// contents <nil>
 }
 
-// gRPC's hedgingPolicy {maxAttempts: 3, hedgingDelay: 0.5s, nonFatalStatusCodes:
-// [UNAVAILABLE, UNKNOWN]}. With google.golang.org/grpc, rpcCode is status.Code.
+// gRPC's hedgingPolicy {maxAttempts: 3, hedgingDelay: 0.5s,
+// nonFatalStatusCodes: [UNAVAILABLE, UNKNOWN]}. With google.golang.org/grpc,
+// rpcCode is status.Code.
 func ExampleHedge_grpc() {
 	h := &backoff.Hedge{
 		MaxAttempts:  3,

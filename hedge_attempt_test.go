@@ -76,8 +76,8 @@ func TestHedgeEndsWithItsContext(t *testing.T) {
 
 type hedgeKey struct{}
 
-// keepContext is an operation that keeps its context, and askContext one that asks when
-// it ends, too.
+// keepContext is an operation that keeps its context, and askContext one that
+// asks when it ends, too.
 func keepContext(seen *context.Context, err error) hedgeStep {
 	return func(ctx context.Context) (int, error) { *seen = ctx; return 0, err }
 }

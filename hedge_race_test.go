@@ -537,8 +537,8 @@ var hedgeRefusals = map[string]error{
 	"by a budget":  backoff.Permanent(backoff.ErrBudget),
 }
 
-// What a hedge was refused for on this side of the wire says nothing of the attempt
-// under way.
+// What a hedge was refused for on this side of the wire says nothing of the
+// attempt under way.
 func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
 	for name, refusal := range hedgeRefusals {
 		hedgeTest(t, name, func(t *testing.T) {

@@ -19,10 +19,10 @@ import (
 )
 
 // A program that retries anything imports this package, and carries whatever it
-// carries. One constant of net/http takes a program from 1.6 to 3.4 MB; log/slog
-// costs 0.4 MB, expvar brings net/http and a handler on the default mux; testing
-// registers flags. What needs one of them lives in a package of its own: backoffhttp,
-// backoffslog, backoffmetrics, backofftest.
+// carries. One constant of net/http takes a program from 1.6 to 3.4 MB;
+// log/slog costs 0.4 MB, expvar brings net/http and a handler on the default
+// mux; testing registers flags. What needs one of them lives in a package of
+// its own: backoffhttp, backoffslog, backoffmetrics, backofftest.
 func TestThePackageIsLight(t *testing.T) {
 	heavy := map[string]string{
 		"net/http":      "use backoffhttp",
@@ -51,8 +51,8 @@ func TestThePackageIsLight(t *testing.T) {
 }
 
 // A program chooses the version of this module and that of a module in contrib
-// apart from each other. What is internal here may change in any version, and so
-// a module in contrib, with its tests, uses only what is exported: otherwise
+// apart from each other. What is internal here may change in any version, and
+// so a module in contrib, with its tests, uses only what is exported: otherwise
 // upgrading one of the two could break the other.
 func TestModulesThatUsersImportDoNotImportInternalPackagesOfTheRoot(t *testing.T) {
 	modules, err := filepath.Glob("contrib/*/go.mod")
@@ -94,8 +94,8 @@ func TestTheRateLimiterIsImportedByLimitAndSpecOnly(t *testing.T) {
 	require.Equal(t, []string{"github.com/gobackoff/backoff/limit", "github.com/gobackoff/backoff/spec"}, importers)
 }
 
-// Every exported name of every package of this module says what it is, and every
-// exported type is shown in use.
+// Every exported name of every package of this module says what it is, and
+// every exported type is shown in use.
 func TestEveryExportedNameIsDocumentedAndEveryTypeHasAnExample(t *testing.T) {
 	for _, dir := range packages(t) {
 		p := parsed(t, dir)
@@ -130,8 +130,8 @@ func requireType(t *testing.T, dir string, typ *doc.Type) {
 	}
 }
 
-// requireValues wants a comment on each of a group of constants or variables, or one on
-// the group.
+// requireValues wants a comment on each of a group of constants or variables,
+// or one on the group.
 func requireValues(t *testing.T, dir string, v *doc.Value) {
 	for _, spec := range v.Decl.Specs {
 		s := spec.(*ast.ValueSpec)

@@ -14,7 +14,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Contract row 45: a fleet that is told "120" does not come back as one, nor early.
+// Contract row 45: a fleet that is told "120" does not come back as one, nor
+// early.
 func TestAHintIsNeverUndercutAndAlwaysSpread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	policy := backoff.Policy{Rand: rng.Float64}
@@ -131,7 +132,8 @@ func TestAHintMakesNoErrorRetryable(t *testing.T) {
 	}
 }
 
-// A layer may override what an inner policy gave up on, and keeps the server's word.
+// A layer may override what an inner policy gave up on, and keeps the server's
+// word.
 func TestAHintOutlivesTheInnerPolicy(t *testing.T) {
 	inner, outer := backoff.Policy{MaxRetryAfter: time.Second}, backoff.Policy{Rand: fixed(0), Schedule: backoff.Constant(0)}
 	err := inner.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do)

@@ -99,7 +99,8 @@ func TestTheLastOfTwoFailsStands(t *testing.T) {
 	require.NotErrorIs(t, r.Err(), errBoom)
 }
 
-// Forgetting Fail must not end in a report of success, nor tell of an older failure.
+// Forgetting Fail must not end in a report of success, nor tell of an older
+// failure.
 func TestAForgottenFailIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := steady(time.Second).Start(t.Context())
@@ -189,7 +190,8 @@ func TestATimeoutInTheRangeLoopIsKnownAsTheAttempts(t *testing.T) {
 	})
 }
 
-// Contract rows 24 and 113: each chunk that got through has the whole policy before it.
+// Contract rows 24 and 113: each chunk that got through has the whole policy
+// before it.
 func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
@@ -205,7 +207,8 @@ func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
 			}
 			r.Fail(op.do(r.Context()))
 		}
-		// Attempts 1, 2, 3: waits of 1 and 2 s. Then 3 is the first of three: 1 s; so is 5.
+		// Attempts 1, 2, 3: waits of 1 and 2 s. Then 3 is the first of three: 1
+		// s; so is 5.
 		require.Equal(t, msec(0, 1000, 63_000, 64_000, 126_000, 127_000, 129_000), op.at)
 		e := gaveUp(t, r.Err())
 		require.Equal(t, backoff.ReasonAttempts, e.Reason)
@@ -232,7 +235,8 @@ func TestProgressRestartsTheTimeLimitAlone(t *testing.T) {
 	})
 }
 
-// Contract row 6: drop, stable for 60 s, drop. The second time begins at the base.
+// Contract row 6: drop, stable for 60 s, drop. The second time begins at the
+// base.
 func TestAReconnectLoopStartsAgainAfterAConnectionThatHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 5, MaxElapsed: 30 * time.Second}
@@ -384,8 +388,8 @@ func TestAfterASuccessThereIsNothingMore(t *testing.T) {
 	}
 }
 
-// A caller's own loop reports after the fact. That the context ended meanwhile takes
-// nothing away from a result, as in Do.
+// A caller's own loop reports after the fact. That the context ended meanwhile
+// takes nothing away from a result, as in Do.
 func TestRetryNeverDropsASuccess(t *testing.T) {
 	for name, policy := range everyPath() {
 		for _, admit := range []bool{true, false} {
@@ -489,7 +493,8 @@ func TestRetryNeverDropsASuccessForABudget(t *testing.T) {
 	}
 }
 
-// A departure refused in hindsight ends the call, with the attempt that was made.
+// A departure refused in hindsight ends the call, with the attempt that was
+// made.
 func TestRetryAsksForTheDepartureToo(t *testing.T) {
 	books := &turnstile{shut: func(ticket uint64) bool { return ticket == 2 }}
 	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
@@ -560,8 +565,8 @@ func TestAdmitSaysNo(t *testing.T) {
 	}
 }
 
-// Without a context of its own for each attempt, a caller's loop still finds the
-// key of the call where Run.Context promises it.
+// Without a context of its own for each attempt, a caller's loop still finds
+// the key of the call where Run.Context promises it.
 func TestACallersOwnLoopFindsItsKey(t *testing.T) {
 	r := (&backoff.Policy{Idempotency: backoff.Keyed, Schedule: backoff.Constant(0)}).Start(t.Context())
 	_, ok := r.Admit()
@@ -596,7 +601,8 @@ func TestAnUnfinishedRunHasNoError(t *testing.T) {
 	require.NoError(t, r.Err())
 }
 
-// A caller's own loop may leave the waiting to the Run, and has then all that Do has.
+// A caller's own loop may leave the waiting to the Run, and has then all that
+// Do has.
 func TestBeginWaitsAndBeginsForACallersOwnLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFlight := &limit.Concurrency{Max: 1}
@@ -634,7 +640,8 @@ func TestBeginEndsTheCallWithItsContext(t *testing.T) {
 	})
 }
 
-// Contract row 28: a call costs no goroutine but its caller's, asleep or cancelled.
+// Contract row 28: a call costs no goroutine but its caller's, asleep or
+// cancelled.
 func TestTenThousandCancelledCallsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls, others = 10_000, 10 // goroutines of the runtime and of other tests come and go
@@ -687,8 +694,8 @@ func TestAThousandGoroutinesShareOnePolicy(t *testing.T) {
 	})
 }
 
-// A timer belongs to the bubble it was made in. Waits outside reuse theirs; none may
-// find its way into a bubble, nor out of one.
+// A timer belongs to the bubble it was made in. Waits outside reuse theirs;
+// none may find its way into a bubble, nor out of one.
 func TestTimersStayInTheirBubble(t *testing.T) {
 	policy := steady(time.Microsecond)
 	wait := func(t *testing.T) {
@@ -718,8 +725,8 @@ func TestADecadeOfWaitingTakesNoTime(t *testing.T) {
 	})
 }
 
-// A wait that was cut short leaves nothing that the next one could find: not even a
-// tick of the timer.
+// A wait that was cut short leaves nothing that the next one could find: not
+// even a tick of the timer.
 func TestACancelledWaitDoesNotShortenTheNext(t *testing.T) {
 	policy := steady(time.Millisecond)
 	policy.MaxAttempts = 2

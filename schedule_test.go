@@ -15,7 +15,8 @@ import (
 
 const forever = time.Duration(math.MaxInt64)
 
-// Contract rows 13, 14, 15, 16 and 17: the strategies as the documents tabulate them.
+// Contract rows 13, 14, 15, 16 and 17: the strategies as the documents tabulate
+// them.
 func TestSchedulesFollowTheirTables(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	for _, row := range []struct {
@@ -209,8 +210,9 @@ func TestADelayDoesNotChangeUnderConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// Every schedule, for every parameter that Validate lets pass: no delay below 0 or
-// beyond the bound, none shorter than the one before, and the first one Initial.
+// Every schedule, for every parameter that Validate lets pass: no delay below 0
+// or beyond the bound, none shorter than the one before, and the first one
+// Initial.
 func FuzzSchedules(f *testing.F) {
 	f.Add(int64(0), int64(0), int64(0), 0.0, 1)
 	f.Add(int64(time.Second), int64(-1), int64(1), 1.6, 62)

@@ -20,8 +20,8 @@ import (
 
 var errCut = errors.New("connection cut")
 
-// A lineman keeps a connection whose runs last as long as he is told, the last of them
-// for every further run, and notes the waits between them.
+// A lineman keeps a connection whose runs last as long as he is told, the last
+// of them for every further run, and notes the waits between them.
 type lineman struct {
 	lasting []time.Duration
 	err     error // of every run
@@ -87,7 +87,8 @@ func TestKeepWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 	})
 }
 
-// Contract row 6: drop, stable for a minute, drop: the delay starts from its base.
+// Contract row 6: drop, stable for a minute, drop: the delay starts from its
+// base.
 func TestKeepStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
 	short, long := 59_999*time.Millisecond, time.Minute
 	for _, c := range []struct {
@@ -273,7 +274,8 @@ func TestKeepIsAsDataAsThePolicyIs(t *testing.T) {
 	})
 }
 
-// What ends a run by its own time does not end the loop, in whatever words the client reports it.
+// What ends a run by its own time does not end the loop, in whatever words the
+// client reports it.
 func TestKeepGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	for _, told := range []error{context.DeadlineExceeded, context.Canceled, nil} {
 		synctest.Test(t, func(t *testing.T) {
@@ -694,7 +696,8 @@ func TestKeepPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 	})
 }
 
-// The budget waits for a success, and the loop, which is all there is, for the budget.
+// The budget waits for a success, and the loop, which is all there is, for the
+// budget.
 func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 	const outage = 30 * time.Minute
 	for name, budget := range map[string]backoff.Budget{
@@ -759,8 +762,8 @@ func TestObserverIsToldOfEveryRunThatEndsUnderKeepOnce(t *testing.T) {
 	})
 }
 
-// Contract row 68: ten thousand clients lose their connection at once. Each takes 50 ms to
-// connect, and the service can bear 100 that do.
+// Contract row 68: ten thousand clients lose their connection at once. Each
+// takes 50 ms to connect, and the service can bear 100 that do.
 func TestTenThousandReconnectingLoopsNeverExceedTheirCap(t *testing.T) {
 	const loops, most = 10_000, 100
 	synctest.Test(t, func(t *testing.T) {
