@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Budget is a [backoff.Budget] that shares out a number of retries among all processes
@@ -262,10 +263,7 @@ func (b *Budget) leave(id string) {
 }
 
 func (b *Budget) allowance() int {
-	if b.Allowance == 0 {
-		return defaultAllowance
-	}
-	return b.Allowance
+	return limits.Or(b.Allowance, defaultAllowance)
 }
 
 func (b *Budget) window() time.Duration {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // ErrTripped is the Last of a [backoff.OpenError] where the breaker was opened by what
@@ -312,10 +313,7 @@ func (c *Client) call(op func(context.Context) error) error {
 }
 
 func (c *Client) timeout() time.Duration {
-	if c.Timeout == 0 {
-		return defaultTimeout
-	}
-	return c.Timeout
+	return limits.Or(c.Timeout, defaultTimeout)
 }
 
 func (c *Client) every() time.Duration {
@@ -333,19 +331,13 @@ func (c *Client) voter() string {
 }
 
 func (c *Client) quorum() int {
-	if c.Quorum == 0 {
-		return defaultQuorum
-	}
-	return max(1, c.Quorum)
+	return max(1, limits.Or(c.Quorum, defaultQuorum))
 }
 
 // trust draws for how long the fleet is trusted.
 func (c *Client) trust() time.Duration {
-	d := c.Trust
-	switch {
-	case d == 0:
-		d = defaultTrust
-	case d < 0:
+	d := limits.Or(c.Trust, defaultTrust)
+	if d < 0 {
 		return forever
 	}
 	return spread(d)

@@ -4,8 +4,8 @@ package limits
 
 import "time"
 
-// Or returns n, or standard if n is 0. A negative n is returned as it is: what it
-// means is for the caller to say.
+// Or returns n, or standard if n is 0. A negative n is returned as it is: what
+// it means is for the caller to say.
 func Or[N int | int64 | time.Duration | float64](n, standard N) N {
 	if n == 0 {
 		return standard
