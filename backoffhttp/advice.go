@@ -9,8 +9,8 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// advised returns err, whose tree holds e, with what the answer says about retries,
-// and what the rate limits of the vendor say.
+// advised returns err, whose tree holds e, with what the answer says about
+// retries, and what the rate limits of the vendor say.
 func (e *StatusError) advised(err error, limits []RateLimit) error {
 	wait, asked := retryafter.From(e.Header, time.Now())
 	if reset, ok := exhausted(e.Header, limits); ok {
@@ -30,9 +30,9 @@ func (e *StatusError) advised(err error, limits []RateLimit) error {
 	return e.signalled(err)
 }
 
-// signalled marks err by the headers that say whether to retry, rather than when.
-// They go before any classifier. With a "no" a server sheds load. A "yes" comes from
-// servers that know more than their status says, such as Stripe's.
+// signalled marks err by the headers that say whether to retry, rather than
+// when. They go before any classifier. With a "no" a server sheds load. A "yes"
+// comes from servers that know more than their status says, such as Stripe's.
 func (e *StatusError) signalled(err error) error {
 	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok {
 		return backoff.Pushback(err, pushback)
@@ -62,8 +62,8 @@ const (
 	adviseNo
 )
 
-// retryAdvice reads the headers of proxies and vendors that allow or forbid a retry. A
-// "no" goes before a "yes". Envoy's headers mean "no" with any value.
+// retryAdvice reads the headers of proxies and vendors that allow or forbid a
+// retry. A "no" goes before a "yes". Envoy's headers mean "no" with any value.
 func retryAdvice(h http.Header) advice {
 	if h.Get(headerEnvoyLoad) != "" || h.Get(headerEnvoyLimit) != "" {
 		return adviseNo

@@ -12,8 +12,8 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// receive stores what Base returned for an attempt, and returns what is wrong with
-// it.
+// receive stores what Base returned for an attempt, and returns what is wrong
+// with it.
 func (c *call) receive(resp *http.Response, err error) error {
 	if err != nil {
 		return err
@@ -42,8 +42,8 @@ func (c *call) receive(resp *http.Response, err error) error {
 // errNoAnswer is the error of an attempt if Base breaks its contract.
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
-// closeGate closes the gate of the host if an answer, successful or not, asks for a
-// wait that the policy accepts.
+// closeGate closes the gate of the host if an answer, successful or not, asks
+// for a wait that the policy accepts.
 func (c *call) closeGate(resp *http.Response) {
 	wait, ok := c.t.requestedWait(resp.Header)
 	longest := limits.Or(c.policy.MaxRetryAfter, defaultMaxRetryAfter)
@@ -54,8 +54,8 @@ func (c *call) closeGate(resp *http.Response) {
 
 const defaultMaxRetryAfter = 5 * time.Minute // as in backoff.Policy
 
-// requestedWait returns how long a header asks to wait. Retry-After goes before the
-// rate limits of the vendor.
+// requestedWait returns how long a header asks to wait. Retry-After goes before
+// the rate limits of the vendor.
 func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
 	if wait, ok := retryafter.From(h, time.Now()); ok {
 		return wait, true
@@ -81,7 +81,8 @@ func (c *call) inspect(resp *http.Response) error {
 	return err
 }
 
-// advise returns err, whose tree holds e, with what the answer says about retries.
+// advise returns err, whose tree holds e, with what the answer says about
+// retries.
 func (c *call) advise(err error, e *StatusError) error {
 	if e.Code == http.StatusConflict && c.retryConflict {
 		e.class = backoff.ClassRetryable

@@ -11,8 +11,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// attempt makes one attempt. It stores the answer in c.resp, and returns what is
-// wrong with it.
+// attempt makes one attempt. It stores the answer in c.resp, and returns what
+// is wrong with it.
 func (c *call) attempt() error {
 	c.number++
 	timeout := c.timeout()
@@ -62,9 +62,9 @@ func (c *call) next(timeout time.Duration) (*http.Request, error) {
 	return req, nil
 }
 
-// propagateTo tells the server the number of the attempt, and how long the client
-// waits for the answer. If the call is made on behalf of a retry, it counts as that
-// retry.
+// propagateTo tells the server the number of the attempt, and how long the
+// client waits for the answer. If the call is made on behalf of a retry, it
+// counts as that retry.
 func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 	req.Header.Set(HeaderAttempt, strconv.Itoa(c.number+max(0, c.upstream-1)))
 	left, limited := timeout, timeout > 0
@@ -83,8 +83,8 @@ func (c *call) send(req *http.Request) error {
 	return c.receive(c.base.RoundTrip(req))
 }
 
-// sendWithin is send with a timeout. The context of the attempt lives as long as
-// the body of the answer.
+// sendWithin is send with a timeout. The context of the attempt lives as long
+// as the body of the answer.
 func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(timeout, func() { cancel(backoff.ErrAttemptTimeout) })
@@ -110,7 +110,8 @@ func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 // attempt's time.
 var errAttemptTimeout error = attemptTimeout{}
 
-// attemptTimeout is the error of an attempt that took longer than AttemptTimeout.
+// attemptTimeout is the error of an attempt that took longer than
+// AttemptTimeout.
 type attemptTimeout struct{}
 
 func (attemptTimeout) Error() string   { return "no answer within AttemptTimeout" }
@@ -129,8 +130,8 @@ func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
 	return b
 }
 
-// boundBody is the body of an answer that came in time. It holds the context of its
-// attempt.
+// boundBody is the body of an answer that came in time. It holds the context of
+// its attempt.
 type boundBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
@@ -146,8 +147,8 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body before it cancels the context, so that net/http sees the
-// end of the body and no failure.
+// Close closes the body before it cancels the context, so that net/http sees
+// the end of the body and no failure.
 func (b *boundBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.end()
@@ -165,11 +166,11 @@ type boundConn struct {
 // retryNumberKey is the key of the number of the retry in a context.
 type retryNumberKey struct{}
 
-// RetryNumber returns which retry of a [Transport] a request belongs to, given the
-// request's context: 0 for the first attempt, and outside of a Transport; 1 for the
-// first retry, and so on. Inside the retry of another Transport the count
-// continues from there. It is for the Base of a Transport, to add the number to logs
-// and traces, as http.request.resend_count does.
+// RetryNumber returns which retry of a [Transport] a request belongs to, given
+// the request's context: 0 for the first attempt, and outside of a Transport; 1
+// for the first retry, and so on. Inside the retry of another Transport the
+// count continues from there. It is for the Base of a Transport, to add the
+// number to logs and traces, as http.request.resend_count does.
 func RetryNumber(ctx context.Context) int {
 	n, _ := ctx.Value(retryNumberKey{}).(int)
 	return n

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// readUpTo reads r to its end, or until it has read more than limit. whole tells
-// which. A negative limit is none.
+// readUpTo reads r to its end, or until it has read more than limit. whole
+// tells which. A negative limit is none.
 func readUpTo(r io.Reader, limit int64) (head []byte, whole bool, err error) {
 	if limit < 0 {
 		head, err = io.ReadAll(r)
@@ -25,9 +25,9 @@ type readCloser struct {
 	io.Closer
 }
 
-// The connection of an answer serves the next attempt if the rest of the body is
-// no longer than maxDrain and comes within maxDrainTime. Otherwise the connection is
-// closed, because a new one costs less.
+// The connection of an answer serves the next attempt if the rest of the body
+// is no longer than maxDrain and comes within maxDrainTime. Otherwise the
+// connection is closed, because a new one costs less.
 const (
 	maxDrain     = 64 << 10
 	maxDrainTime = 100 * time.Millisecond

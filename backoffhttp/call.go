@@ -53,9 +53,9 @@ func (c *call) run(ctx context.Context) error {
 	return c.repeat(run, c.attempt())
 }
 
-// runPlain is run for a plain request. It prepares nothing before the first attempt
-// fails, because a Run can be asked about that attempt afterwards. So a call that
-// succeeds at once, as most do, costs almost nothing.
+// runPlain is run for a plain request. It prepares nothing before the first
+// attempt fails, because a Run can be asked about that attempt afterwards. So a
+// call that succeeds at once, as most do, costs almost nothing.
 func (c *call) runPlain(ctx context.Context) error {
 	c.number = 1
 	resp, err := c.base.RoundTrip(c.req)
@@ -78,8 +78,8 @@ func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) er
 	return c.repeat(c.policy.Start(ctx), err)
 }
 
-// repeat reports the error of the first attempt, and makes the attempts that the
-// policy wants after it. It decides nothing: the Run does.
+// repeat reports the error of the first attempt, and makes the attempts that
+// the policy wants after it. It decides nothing: the Run does.
 func (c *call) repeat(run *backoff.Run, err error) error {
 	for {
 		pause, ok := run.Retry(err)
@@ -120,8 +120,8 @@ func (c *call) end(err error) (*http.Response, error) {
 	return c.resp, nil
 }
 
-// asTimeout returns err so that a timeout in its tree is a timeout to [url.Error],
-// which looks no deeper than one level.
+// asTimeout returns err so that a timeout in its tree is a timeout to
+// [url.Error], which looks no deeper than one level.
 func asTimeout(err error) error {
 	t, ok := errors.AsType[interface {
 		error

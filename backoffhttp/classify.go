@@ -12,33 +12,36 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Classify returns the class of an error of an HTTP call. It knows everything that
-// [backoff.DefaultClassifier] knows, and the errors of net/http. It never returns
-// [backoff.ClassUnknown]: an error that it does not know is permanent, and so is nil. A
-// [Transport] uses Classify for errors that its policy does not classify.
+// Classify returns the class of an error of an HTTP call. It knows everything
+// that [backoff.DefaultClassifier] knows, and the errors of net/http. It never
+// returns [backoff.ClassUnknown]: an error that it does not know is permanent,
+// and so is nil. A [Transport] uses Classify for errors that its policy does
+// not classify.
 //
-//   - NotSent: there was no connection (refused, no route, a timeout or a temporary
-//     failure of name resolution or of the handshake), or the HTTP/2 server refused the
-//     stream (REFUSED_STREAM), or left it out of its GOAWAY.
-//   - Retryable: timeouts, resets, connections that the server closed, with or without
-//     a part of the answer; the other stream errors of HTTP/2, except those below; the
-//     statuses 408, 425 and 5xx, except 501, 505, 506, 507, 508, 510 and 511; 413 with
-//     a Retry-After; 409 to a request that has a key from the Transport, because an
-//     earlier attempt may be in flight.
-//   - Throttled: status 429, the throttling codes of AWS in X-Amzn-Errortype, an
-//     exhausted limit of [Transport.RateLimits], ENHANCE_YOUR_CALM.
-//   - Permanent: the other statuses, certificate errors, names that do not exist,
-//     HTTP_1_1_REQUIRED and INADEQUATE_SECURITY of HTTP/2, a proxy to which there is no
-//     route, and a context that the caller cancelled.
+//   - NotSent: there was no connection (refused, no route, a timeout or a
+//     temporary failure of name resolution or of the handshake), or the HTTP/2
+//     server refused the stream (REFUSED_STREAM), or left it out of its GOAWAY.
+//   - Retryable: timeouts, resets, connections that the server closed, with or
+//     without a part of the answer; the other stream errors of HTTP/2, except
+//     those below; the statuses 408, 425 and 5xx, except 501, 505, 506, 507,
+//     508, 510 and 511; 413 with a Retry-After; 409 to a request that has a key
+//     from the Transport, because an earlier attempt may be in flight.
+//   - Throttled: status 429, the throttling codes of AWS in X-Amzn-Errortype,
+//     an exhausted limit of [Transport.RateLimits], ENHANCE_YOUR_CALM.
+//   - Permanent: the other statuses, certificate errors, names that do not
+//     exist, HTTP_1_1_REQUIRED and INADEQUATE_SECURITY of HTTP/2, a proxy to
+//     which there is no route, and a context that the caller cancelled.
 //
-// A bare io.EOF is permanent, because it is the end of a body. A wrapped one is a
-// connection that ended too early. (A Transport knows which of the two it got.)
+// A bare io.EOF is permanent, because it is the end of a body. A wrapped one is
+// a connection that ended too early. (A Transport knows which of the two it
+// got.)
 //
-// net/http identifies several of its errors only by their text, so Classify reads the
-// text. The HTTP/2 texts of golang.org/x/net are the same. Classify is safe for
-// concurrent use.
+// net/http identifies several of its errors only by their text, so Classify
+// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Classify
+// is safe for concurrent use.
 //
-// Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry strategy.
+// Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry
+// strategy.
 func Classify(err error) backoff.Class {
 	if e, ok := errors.AsType[*StatusError](err); ok && e.class != backoff.ClassUnknown {
 		return e.class
@@ -61,8 +64,8 @@ func roundTripClass(err error) backoff.Class {
 	return Classify(err)
 }
 
-// after returns a classifier that asks first, and then roundTripClass if first does not
-// know.
+// after returns a classifier that asks first, and then roundTripClass if first
+// does not know.
 func after(first backoff.Classifier) backoff.Classifier {
 	if first == nil {
 		return roundTripClass
@@ -78,8 +81,8 @@ func after(first backoff.Classifier) backoff.Classifier {
 	}
 }
 
-// connecting returns the class of an error that came while connecting, given its class
-// at any other time.
+// connecting returns the class of an error that came while connecting, given
+// its class at any other time.
 func connecting(err error, class backoff.Class) backoff.Class {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "dial" && op.Op != "proxyconnect" {
@@ -126,8 +129,8 @@ func classOfTexts(err error) backoff.Class {
 	return class
 }
 
-// streamError is a stream error of net/http. The type of net/http is not exported, but
-// errors.As copies it into any struct with the same fields.
+// streamError is a stream error of net/http. The type of net/http is not
+// exported, but errors.As copies it into any struct with the same fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -158,9 +161,9 @@ const (
 	codeHTTP11   = 13
 )
 
-// codeClass returns the class of the error code of a stream. If the client itself found
-// a PROTOCOL_ERROR, it cannot read the answer. But some servers send a PROTOCOL_ERROR
-// instead of a REFUSED_STREAM (go.dev/issue/47635).
+// codeClass returns the class of the error code of a stream. If the client
+// itself found a PROTOCOL_ERROR, it cannot read the answer. But some servers
+// send a PROTOCOL_ERROR instead of a REFUSED_STREAM (go.dev/issue/47635).
 func codeClass(code int, fromPeer bool) backoff.Class {
 	switch code {
 	case codeRefused:
@@ -202,8 +205,9 @@ const (
 	cutOff      = "net/http: HTTP/1.x transport connection broken: "
 )
 
-// cutShort reports whether a header is malformed because the connection ended in the
-// middle of a line. A server of another protocol does not send such a beginning.
+// cutShort reports whether a header is malformed because the connection ended
+// in the middle of a line. A server of another protocol does not send such a
+// beginning.
 func cutShort(text string) bool {
 	if strings.HasPrefix(text, "malformed MIME header: missing colon: ") {
 		return true
@@ -245,8 +249,8 @@ func classOfText(text string) backoff.Class {
 	return backoff.ClassUnknown
 }
 
-// streamClass returns the class of a text such as "1; REFUSED_STREAM; received from
-// peer".
+// streamClass returns the class of a text such as "1; REFUSED_STREAM; received
+// from peer".
 func streamClass(text string) backoff.Class {
 	parts := strings.SplitN(text, "; ", 3)
 	if len(parts) < 2 {

@@ -1,23 +1,24 @@
-// Package backoffhttp retries HTTP calls, and helps servers to tell their clients
-// about retries. It needs net/http alone.
+// Package backoffhttp retries HTTP calls, and helps servers to tell their
+// clients about retries. It needs net/http alone.
 //
 //	client := backoffhttp.Client(backoff.Policy{Name: "search"})
 //	resp, err := client.Get("https://example.com/")
 //
-// A client uses a [Transport], an http.RoundTripper around another one. A Transport
-// sends a request again if the failure may be transient and the request may be sent
-// twice. It waits as long as the server asks, does not retry if the server says so,
-// and has a budget and a breaker for each host. If all attempts fail, it returns the
-// last answer as it came. [Client] and [Wrap] make a Transport. Its parts can be used
-// with other clients: [Classify] classifies errors, [Check] makes an error of an
-// answer, [RetryAfter] reads how long the server asks to wait, and [Idempotency] and
-// [Operations] say which requests may be sent again.
+// A client uses a [Transport], an http.RoundTripper around another one. A
+// Transport sends a request again if the failure may be transient and the
+// request may be sent twice. It waits as long as the server asks, does not
+// retry if the server says so, and has a budget and a breaker for each host. If
+// all attempts fail, it returns the last answer as it came. [Client] and [Wrap]
+// make a Transport. Its parts can be used with other clients: [Classify]
+// classifies errors, [Check] makes an error of an answer, [RetryAfter] reads
+// how long the server asks to wait, and [Idempotency] and [Operations] say
+// which requests may be sent again.
 //
 // A context changes the policy of a single call:
 //
 //	ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) { p.Idempotency = backoff.Idempotent })
 //
-// A server uses [DoNotRetry] and [WriteError] to tell its clients that a retry would
-// hurt, and [Inbound] to learn that a client is retrying and to leave the retries to
-// that client. Package idempotency makes a handler safe to retry.
+// A server uses [DoNotRetry] and [WriteError] to tell its clients that a retry
+// would hurt, and [Inbound] to learn that a client is retrying and to leave the
+// retries to that client. Package idempotency makes a handler safe to retry.
 package backoffhttp

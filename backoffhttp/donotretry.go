@@ -11,20 +11,21 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// doNotRetryAfter is the Retry-After of DoNotRetry, for clients that read no other
-// header. Most clients do not wait that long.
+// doNotRetryAfter is the Retry-After of DoNotRetry, for clients that read no
+// other header. Most clients do not wait that long.
 const doNotRetryAfter = time.Minute
 
-// DoNotRetry tells the client not to send the request again. It sets all headers that
-// clients and proxies read for that: Grpc-Retry-Pushback-Ms: -1 (gRPC, Linkerd),
-// X-Envoy-Overloaded and X-Envoy-Ratelimited (Envoy, Istio), X-Should-Retry: false
-// (SDKs of OpenAI and Stainless), Stripe-Should-Retry: false, and Retry-After: 60 if the
-// answer has no Retry-After. A [Transport] does not retry such an answer.
+// DoNotRetry tells the client not to send the request again. It sets all
+// headers that clients and proxies read for that: Grpc-Retry-Pushback-Ms: -1
+// (gRPC, Linkerd), X-Envoy-Overloaded and X-Envoy-Ratelimited (Envoy, Istio),
+// X-Should-Retry: false (SDKs of OpenAI and Stainless), Stripe-Should-Retry:
+// false, and Retry-After: 60 if the answer has no Retry-After. A [Transport]
+// does not retry such an answer.
 //
-// Use DoNotRetry in a server that is overloaded, or that has retried without success
-// itself; see [WriteError]. If three layers make four attempts each, the last layer
-// gets 64 requests, so only one layer should retry. Call DoNotRetry before WriteHeader.
-// It sets neither the status nor the body.
+// Use DoNotRetry in a server that is overloaded, or that has retried without
+// success itself; see [WriteError]. If three layers make four attempts each,
+// the last layer gets 64 requests, so only one layer should retry. Call
+// DoNotRetry before WriteHeader. It sets neither the status nor the body.
 //
 // Source: Google SRE book, "Handling Overload" ("overloaded; don't retry").
 func DoNotRetry(w http.ResponseWriter) {
@@ -39,24 +40,27 @@ func DoNotRetry(w http.ResponseWriter) {
 	header.Set(headerStripeRetry, "false")
 }
 
-// WriteError answers a request that failed with err because another service failed. It
-// writes nothing if err is nil. httputil.ReverseProxy takes it as its ErrorHandler. The
-// status is
+// WriteError answers a request that failed with err because another service
+// failed. It writes nothing if err is nil. httputil.ReverseProxy takes it as
+// its ErrorHandler. The status is
 //
 //   - 504 if the context of r, or the time of the call, ended;
-//   - 429 if the other service throttled the last attempt, with its Retry-After;
-//   - 503 if a policy gave up for any other reason, such as attempts, time or budget,
-//     or a breaker refused the call, with Retry-After if it is known;
-//   - 502 if the error is permanent (backoff.Permanent): the caller is not at fault;
+//   - 429 if the other service throttled the last attempt, with its
+//     Retry-After;
+//   - 503 if a policy gave up for any other reason, such as attempts, time or
+//     budget, or a breaker refused the call, with Retry-After if it is known;
+//   - 502 if the error is permanent (backoff.Permanent): the caller is not at
+//     fault;
 //   - 500 for any other error.
 //
-// If a policy gave up, or the error is permanent, WriteError also calls [DoNotRetry],
-// so that the caller does not repeat all attempts. It does not if the policy did not
-// retry in the first place, because it makes one attempt only, or leaves retries to a
-// caller that is retrying ([Inbound], [YieldToCaller]).
+// If a policy gave up, or the error is permanent, WriteError also calls
+// [DoNotRetry], so that the caller does not repeat all attempts. It does not if
+// the policy did not retry in the first place, because it makes one attempt
+// only, or leaves retries to a caller that is retrying ([Inbound],
+// [YieldToCaller]).
 //
-// The body says no more than the status, because err may name hosts. Log err in the
-// service.
+// The body says no more than the status, because err may name hosts. Log err in
+// the service.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// An overloaded server says so to clients of all kinds.
+// An overloaded server tells all kinds of clients.
 func ExampleDoNotRetry() {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		backoffhttp.DoNotRetry(w)
@@ -22,8 +22,7 @@ func ExampleDoNotRetry() {
 	// Output: false -1 true
 }
 
-// A service between two others retries, and if that was in vain, its caller must not do
-// it all again.
+// A service that retried without success tells its caller not to retry.
 func ExampleWriteError() {
 	policy := backoff.Policy{Name: "stock", Schedule: backoff.Constant(time.Millisecond)}
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +54,7 @@ func ExampleUpstream() {
 	// Output: serve from the cache
 }
 
-// The loop inside makes one attempt where the loop around it is retrying.
+// The inner loop makes one attempt if the outer loop is retrying.
 func ExampleYieldToCaller() {
 	policy := backoff.Policy{
 		Schedule:    backoff.Constant(time.Millisecond),

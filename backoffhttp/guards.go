@@ -68,8 +68,9 @@ func (t *Transport) guard(u *url.URL) *guards {
 	return g
 }
 
-// newGuards returns new guards for a URL, with the budget, the breaker and the gate of
-// its host. Users see the key of the host as the name of its breaker and budget.
+// newGuards returns new guards for a URL, with the budget, the breaker and the
+// gate of its host. Users see the key of the host as the name of its breaker
+// and budget.
 func (t *Transport) newGuards(u *url.URL) *guards {
 	key := strings.ToLower(u.Scheme + "://" + u.Host)
 	g := &guards{scheme: u.Scheme, host: u.Host}
@@ -87,15 +88,16 @@ func (t *Transport) newGuards(u *url.URL) *guards {
 	return g
 }
 
-// plain reports whether the Transport sends requests as they are, unless they fail.
+// plain reports whether the Transport sends requests as they are, unless they
+// fail.
 func (t *Transport) plain() bool {
 	return timeouts.Of(&t.Policy) == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
 		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 
-// plainPolicy reports whether a policy needs nothing before the first failure. A
-// RetryBudget needs nothing: it refuses no first attempt, and its Done accepts a
-// success without a ticket.
+// plainPolicy reports whether a policy needs nothing before the first failure.
+// A RetryBudget needs nothing: it refuses no first attempt, and its Done
+// accepts a success without a ticket.
 func plainPolicy(p *backoff.Policy) bool {
 	_, ok := p.Budget.(*backoff.RetryBudget)
 	return (ok || p.Budget == nil) && p.Observer == nil && p.MaxElapsed <= 0 && p.Validate() == nil
@@ -117,12 +119,12 @@ func (t *Transport) breakers() *backoff.Breakers {
 	return &t.hosts.breakers
 }
 
-// gate is a Budget that holds all requests to a host back until the time that an
-// answer of the host asked for.
+// gate is a Budget that holds all requests to a host back until the time that
+// an answer of the host asked for.
 type gate struct{ until atomic.Pointer[time.Time] }
 
-// close closes the gate for d, unless it is closed for longer. Each request waits up
-// to a tenth longer than that.
+// close closes the gate for d, unless it is closed for longer. Each request
+// waits up to a tenth longer than that.
 func (g *gate) close(d time.Duration) {
 	until := time.Now().Add(d)
 	for {

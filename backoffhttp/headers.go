@@ -1,16 +1,18 @@
 package backoffhttp
 
-// The names of headers that clients and servers use. Names of other projects are in
-// the canonical form of net/http, in which it sends them and looks them up.
+// The names of headers that clients and servers use. Names of other projects
+// are in the canonical form of net/http, in which it sends them and looks them
+// up.
 const (
-	// HeaderIdempotencyKey is the header with the key by which a server knows a
-	// request that comes again.
+	// HeaderIdempotencyKey is the header with the key by which a server
+	// knows a request that comes again.
 	HeaderIdempotencyKey = "Idempotency-Key"
-	// HeaderAttempt is the header with the number of the attempt, from 1: "2" is the
-	// first retry.
+	// HeaderAttempt is the header with the number of the attempt, from 1:
+	// "2" is the first retry.
 	HeaderAttempt = "Backoff-Attempt"
-	// HeaderDeadline is the header with the time that is left for the answer, in whole
-	// milliseconds. It is not a date, because the clocks of two hosts differ.
+	// HeaderDeadline is the header with the time that is left for the
+	// answer, in whole milliseconds. It is not a date, because the clocks
+	// of two hosts differ.
 	HeaderDeadline = "Backoff-Deadline-Ms"
 
 	headerEnvoyAttempt = "X-Envoy-Attempt-Count"      // from 1

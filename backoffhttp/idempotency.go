@@ -8,27 +8,29 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Idempotency reports whether a request may be sent again, judging by the request
-// alone: [backoff.Idempotent], or [backoff.NonIdempotent], which is sent again only if
-// it never reached the server. A [Transport] uses it by default.
+// Idempotency reports whether a request may be sent again, judging by the
+// request alone: [backoff.Idempotent], or [backoff.NonIdempotent], which is
+// sent again only if it never reached the server. A [Transport] uses it by
+// default.
 //
-// A request is idempotent if its method is (RFC 9110, 9.2.2): GET, HEAD, OPTIONS,
-// TRACE, PUT or DELETE. It is also idempotent if it carries one of these:
+// A request is idempotent if its method is (RFC 9110, 9.2.2): GET, HEAD,
+// OPTIONS, TRACE, PUT or DELETE. It is also idempotent if it carries one of
+// these:
 //
-//   - an Idempotency-Key or X-Idempotency-Key, since a client that sends one says that
-//     the server knows keys;
-//   - If-Match with an entity tag, or If-None-Match: *. When the request comes again,
-//     the condition no longer holds, and the server answers 412;
-//   - ifGenerationMatch or ifMetagenerationMatch in the query, which are the conditions
-//     of Cloud Storage.
+//   - an Idempotency-Key or X-Idempotency-Key, since a client that sends one
+//     says that the server knows keys;
+//   - If-Match with an entity tag, or If-None-Match: *. When the request comes
+//     again, the condition no longer holds, and the server answers 412;
+//   - ifGenerationMatch or ifMetagenerationMatch in the query, which are the
+//     conditions of Cloud Storage.
 //
-// If-Match: * and If-None-Match with a tag do not count, because they still hold when
-// the request comes again. Neither does If-Unmodified-Since, which holds until the
-// second is over.
+// If-Match: * and If-None-Match with a tag do not count, because they still
+// hold when the request comes again. Neither does If-Unmodified-Since, which
+// holds until the second is over.
 //
-// For most services this is right, but not for all: of the 47 operations of Cloud
-// Storage 13 differ from their method. For such services see [Operations], and for
-// single calls [WithRetry].
+// For most services this is right, but not for all: of the 47 operations of
+// Cloud Storage 13 differ from their method. For such services see
+// [Operations], and for single calls [WithRetry].
 func Idempotency(req *http.Request) backoff.Idempotency {
 	if idempotentMethod(req.Method) || keyed(req) || conditional(req) {
 		return backoff.Idempotent
@@ -51,8 +53,8 @@ func keyed(req *http.Request) bool {
 	return req.Header.Get(HeaderIdempotencyKey) != "" || req.Header.Get(headerAltKey) != ""
 }
 
-// conditional reports whether a request has a condition that fails when the request
-// comes again.
+// conditional reports whether a request has a condition that fails when the
+// request comes again.
 func conditional(req *http.Request) bool {
 	if tag := req.Header.Get("If-Match"); tag != "" && tag != "*" || req.Header.Get("If-None-Match") == "*" {
 		return true
@@ -72,11 +74,12 @@ func inQuery(query, name string) bool {
 type KeyForm uint8
 
 const (
-	// KeyBare writes the key as it is. Most APIs that know the header want this.
+	// KeyBare writes the key as it is. Most APIs that know the header want
+	// this.
 	KeyBare KeyForm = iota
-	// KeyQuoted writes the key in double quotes, as a string of structured fields.
-	// draft-ietf-httpapi-idempotency-key-header-07, which expired on 2026-04-18,
-	// wants this.
+	// KeyQuoted writes the key in double quotes, as a string of structured
+	// fields. draft-ietf-httpapi-idempotency-key-header-07, which expired
+	// on 2026-04-18, wants this.
 	KeyQuoted
 )
 

@@ -10,34 +10,35 @@ import (
 
 // Upstream is what a request says about the retries of its client.
 type Upstream struct {
-	// Attempt is the number of the attempt, from 1, or 0 if the request does not say.
-	// Above 1 a client, or a client of the client, is retrying.
+	// Attempt is the number of the attempt, from 1, or 0 if the request
+	// does not say. Above 1 a client, or a client of the client, is
+	// retrying.
 	Attempt int
-	// Deadline is when the client gives up, or the zero time if the request does not
-	// say.
+	// Deadline is when the client gives up, or the zero time if the request
+	// does not say.
 	Deadline time.Time
 }
 
 // Inbound is middleware that reads what a request says about the retries of its
 // client, and puts it into the request's context:
 //
-//   - the number of the attempt, for [UpstreamFrom]. If the request is a retry, a
-//     [Transport] makes one attempt for each call under the context, and so does a
-//     policy with [YieldToCaller]: the client is retrying already.
-//   - the time that is left, as a deadline. No work is done for a client that no
-//     longer waits.
+//   - the number of the attempt, for [UpstreamFrom]. If the request is a retry,
+//     a [Transport] makes one attempt for each call under the context, and so
+//     does a policy with [YieldToCaller]: the client is retrying already.
+//   - the time that is left, as a deadline. No work is done for a client that
+//     no longer waits.
 //
 // The number is the greatest of Backoff-Attempt, X-Envoy-Attempt-Count,
-// Grpc-Previous-Rpc-Attempts, X-Stainless-Retry-Count and Amz-Sdk-Request. The time is
-// the shortest of Backoff-Deadline-Ms, X-Envoy-Expected-Rq-Timeout-Ms and
-// Grpc-Timeout. A field is ignored if it is malformed, if there are two of it, or if it
-// is implausible: 0 or more than 1000 attempts, 0 or more than 24 hours. A client that
-// lies harms only its own request, because it can only make attempts fewer and the
-// deadline earlier. The absolute ttl of the AWS SDKs is not read, because clocks
-// differ.
+// Grpc-Previous-Rpc-Attempts, X-Stainless-Retry-Count and Amz-Sdk-Request. The
+// time is the shortest of Backoff-Deadline-Ms, X-Envoy-Expected-Rq-Timeout-Ms
+// and Grpc-Timeout. A field is ignored if it is malformed, if there are two of
+// it, or if it is implausible: 0 or more than 1000 attempts, 0 or more than 24
+// hours. A client that lies harms only its own request, because it can only
+// make attempts fewer and the deadline earlier. The absolute ttl of the AWS
+// SDKs is not read, because clocks differ.
 //
-// The time that the request was under way is not known, and not subtracted. A handler
-// can have all its attempts back with [WithRetry].
+// The time that the request was under way is not known, and not subtracted. A
+// handler can have all its attempts back with [WithRetry].
 func Inbound(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		up := Upstream{Attempt: attemptOf(r.Header)}
@@ -61,8 +62,8 @@ func Inbound(next http.Handler) http.Handler {
 // upstreamKey is the key of the Upstream in a context.
 type upstreamKey struct{}
 
-// UpstreamFrom returns what [Inbound] read from the request, or false if the request
-// said nothing.
+// UpstreamFrom returns what [Inbound] read from the request, or false if the
+// request said nothing.
 func UpstreamFrom(ctx context.Context) (Upstream, bool) {
 	up, ok := ctx.Value(upstreamKey{}).(Upstream)
 	return up, ok
@@ -78,19 +79,20 @@ func retried(ctx context.Context) bool {
 	return up.Attempt > 1
 }
 
-// YieldToCaller returns a [backoff.Idempotency] that leaves retries to the caller if the
-// caller is retrying already, as [Inbound] found out. Then only an operation that never
-// reached its server (ClassNotSent) is repeated. Otherwise YieldToCaller is i; nil means
-// [backoff.Idempotent]. It is for policies: a [Transport] does the same by itself.
+// YieldToCaller returns a [backoff.Idempotency] that leaves retries to the
+// caller if the caller is retrying already, as [Inbound] found out. Then only
+// an operation that never reached its server (ClassNotSent) is repeated.
+// Otherwise YieldToCaller is i; nil means [backoff.Idempotent]. It is for
+// policies: a [Transport] does the same by itself.
 //
-// If two layers make four attempts each, the inner one makes 4+1+1+1 calls then,
-// instead of 16. This helps where the inner layer cannot say [DoNotRetry], because its
-// answer does not arrive. [WriteError] says it if a policy has used up its attempts, but
-// not if the policy yielded.
+// If two layers make four attempts each, the inner one makes 4+1+1+1 calls
+// then, instead of 16. This helps where the inner layer cannot say
+// [DoNotRetry], because its answer does not arrive. [WriteError] says it if a
+// policy has used up its attempts, but not if the policy yielded.
 //
-// With [backoff.Keyed] the key must be in the context ([backoff.WithIdempotencyKey]),
-// because here the policy makes none. Without a key, nothing is repeated that may have
-// arrived.
+// With [backoff.Keyed] the key must be in the context
+// ([backoff.WithIdempotencyKey]), because here the policy makes none. Without a
+// key, nothing is repeated that may have arrived.
 func YieldToCaller(i backoff.Idempotency) backoff.Idempotency {
 	if i == nil {
 		i = backoff.Idempotent

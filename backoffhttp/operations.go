@@ -14,8 +14,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Operations is a table of the operations of a service. It says which may be sent again,
-// for services whose methods do not tell:
+// Operations is a table of the operations of a service. It says which may be
+// sent again, for services whose methods do not tell:
 //
 //	table, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
 //	client := &http.Client{Transport: &backoffhttp.Transport{Idempotency: table.Idempotency}}
@@ -26,23 +26,24 @@ type Operations struct {
 	rules map[string]rule // by pattern
 }
 
-// NewOperations makes a table. Its keys are patterns of [http.ServeMux], such as
-// "POST /b/{bucket}/o", with or without a host. If several patterns match, the most
-// specific one counts. An escaped slash, %2F, is part of a segment. Its values are
-// rules:
+// NewOperations makes a table. Its keys are patterns of [http.ServeMux], such
+// as "POST /b/{bucket}/o", with or without a host. If several patterns match,
+// the most specific one counts. An escaped slash, %2F, is part of a segment.
+// Its values are rules:
 //
 //   - "always": the request is sent again;
-//   - "never": the request is sent again only if it never reached the server, or if it
-//     carries an Idempotency-Key;
-//   - "key": the request is sent with an Idempotency-Key, which the [Transport] makes;
-//   - otherwise a list of conditions, separated by commas. If one holds, the rule is
-//     "always", else "never". "?name" is a parameter of the query, "{name}" a member of
-//     the JSON object in the body, which must have GetBody, and "Name" a header. The
-//     value must not be empty. The value of a header must not be *, except for
-//     If-None-Match, where it must be *.
+//   - "never": the request is sent again only if it never reached the server,
+//     or if it carries an Idempotency-Key;
+//   - "key": the request is sent with an Idempotency-Key, which the [Transport]
+//     makes;
+//   - otherwise a list of conditions, separated by commas. If one holds, the
+//     rule is "always", else "never". "?name" is a parameter of the query,
+//     "{name}" a member of the JSON object in the body, which must have
+//     GetBody, and "Name" a header. The value must not be empty. The value of a
+//     header must not be *, except for If-None-Match, where it must be *.
 //
-// The error names the pattern that is invalid, or conflicts with another one, or whose
-// rule is malformed.
+// The error names the pattern that is invalid, or conflicts with another one,
+// or whose rule is malformed.
 func NewOperations(table map[string]string) (*Operations, error) {
 	o := &Operations{mux: http.NewServeMux(), rules: map[string]rule{}}
 	for _, pattern := range slices.Sorted(maps.Keys(table)) {
@@ -69,8 +70,8 @@ func (o *Operations) handle(pattern string) (err error) {
 	return nil
 }
 
-// Idempotency looks a request up, for [Transport.Idempotency]. A request that is not in
-// the table is left to the function [Idempotency].
+// Idempotency looks a request up, for [Transport.Idempotency]. A request that
+// is not in the table is left to the function [Idempotency].
 func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
 	r, ok := o.lookup(req)
 	switch {
@@ -137,8 +138,8 @@ func (r *rule) add(condition string) error {
 	return nil
 }
 
-// precondition is the Idempotency of a request whose rule has conditions. It checks
-// them when it is asked, which is after a failure.
+// precondition is the Idempotency of a request whose rule has conditions. It
+// checks them when it is asked, which is after a failure.
 type precondition struct {
 	rule rule
 	req  *http.Request

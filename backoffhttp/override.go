@@ -7,8 +7,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// overrides is true once WithRetry was called. Looking a value up in a deep context
-// takes time.
+// overrides is true once WithRetry was called. Looking a value up in a deep
+// context takes time.
 var overrides atomic.Bool
 
 // overrideKey is the key of the override in a context.
@@ -20,10 +20,11 @@ type override struct {
 	change func(*backoff.Policy)
 }
 
-// WithRetry returns a context whose requests use a changed copy of the policy of the
-// [Transport]. Fields that change does not set stay as they are. If WithRetry is
-// applied several times, the outermost change comes first: a client can have its
-// defaults, a part of the program its own, and a call its own.
+// WithRetry returns a context whose requests use a changed copy of the policy
+// of the [Transport]. Fields that change does not set stay as they are. If
+// WithRetry is applied several times, the outermost change comes first: a
+// client can have its defaults, a part of the program its own, and a call its
+// own.
 //
 //	ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
 //		p.MaxAttempts = 10
@@ -32,11 +33,11 @@ type override struct {
 //
 // Set Idempotency to say whether a single request may be sent again:
 // [backoff.Idempotent], [backoff.NonIdempotent], [backoff.Keyed] or
-// [backoff.NeverRetry]. It goes before method, header and table. Set it to nil to use
-// those again.
+// [backoff.NeverRetry]. It goes before method, header and table. Set it to nil
+// to use those again.
 //
-// change is called once for every request, on the goroutine of the request. It must
-// not keep the policy, nor change what the policy points to.
+// change is called once for every request, on the goroutine of the request. It
+// must not keep the policy, nor change what the policy points to.
 func WithRetry(ctx context.Context, change func(*backoff.Policy)) context.Context {
 	overrides.Store(true)
 	outer, _ := ctx.Value(overrideKey{}).(*override)

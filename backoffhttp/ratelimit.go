@@ -36,23 +36,25 @@ func (f ResetForm) String() string {
 	return "invalid"
 }
 
-// A RateLimit names the headers in which a vendor describes a rate limit, and their
-// form. One header means different things for different vendors, so a [Transport] reads
-// only the headers that are named in [Transport.RateLimits].
+// A RateLimit names the headers in which a vendor describes a rate limit, and
+// their form. One header means different things for different vendors, so a
+// [Transport] reads only the headers that are named in [Transport.RateLimits].
 //
-// A limit counts if it is exhausted, that is if no calls remain. Then the wait until
-// its end counts like a Retry-After, unless the answer has one, and the statuses 403
-// and 429 are [backoff.ClassThrottled]. Malformed values are ignored.
+// A limit counts if it is exhausted, that is if no calls remain. Then the wait
+// until its end counts like a Retry-After, unless the answer has one, and the
+// statuses 403 and 429 are [backoff.ClassThrottled]. Malformed values are
+// ignored.
 type RateLimit struct {
 	Remaining string    // the header with the number of calls that remain; "": the limit is exhausted if there is a Reset
 	Reset     string    // the header with the end of the limit
 	Form      ResetForm // of the value of Reset
 }
 
-// The rate limits of some vendors, as documented in 2026. If several limits of a
-// vendor are exhausted, the longest wait counts.
+// The rate limits of some vendors, as documented in 2026. If several limits of
+// a vendor are exhausted, the longest wait counts.
 var (
-	// GitHubLimits are the limits of api.github.com, which answers 403 or 429.
+	// GitHubLimits are the limits of api.github.com, which answers 403 or
+	// 429.
 	GitHubLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", ResetUnix}}
 	// XLimits are the limits of api.x.com, formerly Twitter.
 	XLimits = []RateLimit{{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", ResetUnix}}
@@ -70,8 +72,8 @@ var (
 	}
 )
 
-// Wait returns the time until the end of the limit. It returns false if the limit is
-// not exhausted, or a header is malformed. A date in the past is 0.
+// Wait returns the time until the end of the limit. It returns false if the
+// limit is not exhausted, or a header is malformed. A date in the past is 0.
 func (l RateLimit) Wait(resp *http.Response) (time.Duration, bool) { return l.wait(resp.Header) }
 
 // wait is Wait for a header.
@@ -84,8 +86,8 @@ func (l RateLimit) wait(h http.Header) (time.Duration, bool) {
 	return l.Form.parse(h.Get(l.Reset), time.Now())
 }
 
-// exhausted returns the longest wait of the limits that are exhausted, or false if
-// none is.
+// exhausted returns the longest wait of the limits that are exhausted, or false
+// if none is.
 func exhausted(h http.Header, limits []RateLimit) (longest time.Duration, found bool) {
 	for _, l := range limits {
 		if d, ok := l.wait(h); ok {
@@ -113,8 +115,8 @@ func (f ResetForm) parse(value string, now time.Time) (time.Duration, bool) {
 	return f.fromNumber(n, now)
 }
 
-// fromNumber returns the time that a number means. Dates are compared with now as
-// numbers, because those do not overflow.
+// fromNumber returns the time that a number means. Dates are compared with now
+// as numbers, because those do not overflow.
 func (f ResetForm) fromNumber(n float64, now time.Time) (time.Duration, bool) {
 	unit := time.Second
 	if f == ResetMilliseconds || f == ResetUnixMilli {

@@ -11,7 +11,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Decision 43. Under synctest it is 2000-01-01 00:00:00 UTC, 946684800 since 1970.
+// Decision 43. Under synctest it is 2000-01-01 00:00:00 UTC, 946684800 since
+// 1970.
 func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 	const minute = time.Minute
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 	})
 }
 
-func TestAnExhaustedLimitIsAHintAndMakes403Throttled(t *testing.T) {
+func TestAnExhaustedLimitIsWaitedForAndMakes403Throttled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"), answer(200))
 		tr := over(w)
@@ -87,7 +88,7 @@ func TestTheLongestExhaustedLimitStands(t *testing.T) {
 	})
 }
 
-func TestHoldBackHeedsLimitsBeforeTheyAreBroken(t *testing.T) {
+func TestAnExhaustedLimitIsSharedBeforeItIsExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
 		tr := over(w)

@@ -15,33 +15,35 @@ import (
 )
 
 // request is a request with everything that its call reads before the first
-// attempt: from the request itself, from its context and from the Transport. The
-// attempts read none of these again.
+// attempt: from the request itself, from its context and from the Transport.
+// The attempts read none of these again.
 type request struct {
-	// req is the request that every attempt sends. What differs from one attempt
-	// to the next is not in it.
+	// req is the request that every attempt sends. What differs from one
+	// attempt to the next is not in it.
 	req *http.Request
-	// policy decides about retries. Its Idempotency says what holds for this
-	// request.
+	// policy decides about retries. Its Idempotency says what holds for
+	// this request.
 	policy *backoff.Policy
 	// timeouts limits the attempts. nil means no limit.
 	timeouts backoff.Schedule
-	// began is the beginning of the call, if MaxElapsed limits the attempts too.
+	// began is the beginning of the call, if MaxElapsed limits the attempts
+	// too.
 	began time.Time
-	// upstream is the number of the attempt on whose behalf the call is made, or 0
-	// if that is not known.
+	// upstream is the number of the attempt on whose behalf the call is
+	// made, or 0 if that is not known.
 	upstream int
 	// propagate says that the server is told about the attempts.
 	propagate bool
-	// retryConflict says that a 409 may be an earlier attempt of this call that is
-	// still at work: the request has a key that the policy or a table asked for.
+	// retryConflict says that a 409 may be an earlier attempt of this call
+	// that is still at work: the request has a key that the policy or a
+	// table asked for.
 	retryConflict bool
 	// copied says that req and its header are copies, which may be changed.
 	copied bool
 }
 
-// isPlain reports whether nothing has to be read from a request before its first
-// attempt, under guards that ask for nothing either.
+// isPlain reports whether nothing has to be read from a request before its
+// first attempt, under guards that ask for nothing either.
 func isPlain(req *http.Request) bool {
 	if req.Response != nil || overrides.Load() && req.Context().Value(overrideKey{}) != nil {
 		return false
@@ -78,8 +80,8 @@ func (t *Transport) read(req *http.Request, g *guards) (request, error) {
 	return r, nil
 }
 
-// readPolicy sets the policy and the timeouts, and returns the Idempotency of the
-// policy. The contexts of the request may change all three.
+// readPolicy sets the policy and the timeouts, and returns the Idempotency of
+// the policy. The contexts of the request may change all three.
 func (r *request) readPolicy(ctx context.Context, t *Transport, g *guards) (backoff.Idempotency, error) {
 	p := &t.Policy
 	r.policy, r.timeouts = &g.policy, g.timeouts
@@ -99,10 +101,10 @@ func (r *request) readPolicy(ctx context.Context, t *Transport, g *guards) (back
 }
 
 // readBody makes a request whose body can be sent again, if it can, and reports
-// whether it can. A request without a body, or with GetBody, is left as it is. Any
-// other body is read into memory if it is not longer than limit; a negative limit
-// is none. If the body is longer, readBody puts what it has read in front of the
-// rest.
+// whether it can. A request without a body, or with GetBody, is left as it is.
+// Any other body is read into memory if it is not longer than limit; a negative
+// limit is none. If the body is longer, readBody puts what it has read in front
+// of the rest.
 func (r *request) readBody(limit int64) (again bool, err error) {
 	req := r.req
 	switch {
@@ -142,8 +144,8 @@ func setBody(req *http.Request, content []byte) {
 }
 
 // acceptIdentity asks for a body without compression. If net/http asked for a
-// compressed one, it would decompress it, and no part of the result could be asked
-// for again.
+// compressed one, it would decompress it, and no part of the result could be
+// asked for again.
 func (r *request) acceptIdentity() {
 	if (r.req.Method == "" || r.req.Method == http.MethodGet) && r.req.Header.Get("Accept-Encoding") == "" {
 		r.copy()
@@ -151,9 +153,9 @@ func (r *request) acceptIdentity() {
 	}
 }
 
-// readIdempotency returns whether the request may be sent again. said is what the
-// policy says about that. If a key makes the request repeatable, readIdempotency
-// adds it.
+// readIdempotency returns whether the request may be sent again. said is what
+// the policy says about that. If a key makes the request repeatable,
+// readIdempotency adds it.
 func (r *request) readIdempotency(ctx context.Context, t *Transport, said backoff.Idempotency) backoff.Idempotency {
 	keyHeader := t.keyHeader()
 	foreign := r.req.Response != nil && !sameOrigin(origin(r.req).URL, r.req.URL)
@@ -184,9 +186,9 @@ func (t *Transport) idempotency(req *http.Request) backoff.Idempotency {
 	return Idempotency(req)
 }
 
-// readKey adds a key to a request that is not idempotent, if said or the context
-// wants one. It returns said with the key taken into account. A request that was
-// redirected to a foreign host gets none.
+// readKey adds a key to a request that is not idempotent, if said or the
+// context wants one. It returns said with the key taken into account. A request
+// that was redirected to a foreign host gets none.
 func (r *request) readKey(ctx context.Context, t *Transport, said backoff.Idempotency, foreign bool) backoff.Idempotency {
 	key := backoff.IdempotencyKey(ctx)
 	if !foreign && (said == backoff.Keyed || key != "" && !idempotentMethod(r.req.Method)) {
@@ -208,8 +210,8 @@ func (r *request) keyed(keyHeader string) bool {
 	return keyed(r.req) || r.req.Header.Get(keyHeader) != ""
 }
 
-// addKey adds a key to the request, unless it has one: the key of the request that
-// a chain of redirects began with, or the given one, or a new one.
+// addKey adds a key to the request, unless it has one: the key of the request
+// that a chain of redirects began with, or the given one, or a new one.
 func (r *request) addKey(key, keyHeader string, form KeyForm) {
 	if r.keyed(keyHeader) {
 		return
@@ -261,9 +263,9 @@ func (r *request) setIdempotency(said backoff.Idempotency, g *guards) {
 	}
 }
 
-// onlyNotSent is the Idempotency of a request that is sent again only if it never
-// reached the server. Unlike [backoff.NonIdempotent] it ignores a key in the
-// context, which the request does not carry.
+// onlyNotSent is the Idempotency of a request that is sent again only if it
+// never reached the server. Unlike [backoff.NonIdempotent] it ignores a key in
+// the context, which the request does not carry.
 type onlyNotSent struct{}
 
 // Repeatable implements [backoff.Idempotency].
@@ -271,7 +273,8 @@ func (onlyNotSent) Repeatable(_ context.Context, c backoff.Class) bool {
 	return c == backoff.ClassNotSent
 }
 
-// origin returns the request that a chain of redirects began with, or req itself.
+// origin returns the request that a chain of redirects began with, or req
+// itself.
 func origin(req *http.Request) *http.Request {
 	for req.Response != nil && req.Response.Request != nil {
 		req = req.Response.Request

@@ -14,13 +14,13 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// ErrChanged is the error of a body that cannot be resumed, because the server has
-// another version by now, or does not serve parts. What was read before is of no use:
-// make the call again.
+// ErrChanged is the error of a body that cannot be resumed, because the server
+// has another version by now, or does not serve parts. What was read before is
+// of no use: make the call again.
 var ErrChanged = errors.New("backoffhttp: the resource changed, or cannot be read from the middle")
 
-// resumable reports whether the body of an answer can be continued, and with which
-// validator.
+// resumable reports whether the body of an answer can be continued, and with
+// which validator.
 func resumable(resp *http.Response, method string) (validator string, ok bool) {
 	if method != http.MethodGet && method != "" ||
 		resp.Uncompressed || strings.EqualFold(resp.Header.Get("Accept-Ranges"), "none") {
@@ -30,9 +30,9 @@ func resumable(resp *http.Response, method string) (validator string, ok bool) {
 	return validator, validator != "" && (resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent)
 }
 
-// strongValidator returns an entity tag, or a date, that changes with every byte of the
-// resource, or "". A date does so if the answer is at least a second younger (RFC 9110,
-// 8.8.2.2).
+// strongValidator returns an entity tag, or a date, that changes with every
+// byte of the resource, or "". A date does so if the answer is at least a
+// second younger (RFC 9110, 8.8.2.2).
 func strongValidator(h http.Header) string {
 	tag := h.Get("Etag")
 	if strings.HasPrefix(tag, `"`) {
@@ -88,8 +88,8 @@ type resumedBody struct {
 	closed bool
 }
 
-// resume returns the body of an answer. If it can be continued, that is a body which
-// continues where it breaks off.
+// resume returns the body of an answer. If it can be continued, that is a body
+// which continues where it breaks off.
 func (c *call) resume(resp *http.Response) io.ReadCloser {
 	validator, ok := resumable(resp, c.req.Method)
 	if !ok {
@@ -152,7 +152,8 @@ func (b *resumedBody) end(err error) {
 	}
 }
 
-// reopen asks for the rest of the body after a failure, as often as the policy allows.
+// reopen asks for the rest of the body after a failure, as often as the policy
+// allows.
 func (b *resumedBody) reopen(err error) error {
 	if b.ctx.Err() != nil {
 		return err // the body was closed, or the caller's context ended
@@ -175,9 +176,10 @@ func (b *resumedBody) reopen(err error) error {
 	}
 }
 
-// policy returns the policy of the call. If bytes have arrived since the last failure,
-// the budget of the policy sees the next attempt as a first one. Such an attempt repeats
-// no work, and if it were refused, the caller would ask for the whole body again.
+// policy returns the policy of the call. If bytes have arrived since the last
+// failure, the budget of the policy sees the next attempt as a first one. Such
+// an attempt repeats no work, and if it were refused, the caller would ask for
+// the whole body again.
 func (b *resumedBody) policy() *backoff.Policy {
 	p := *b.call.policy
 	if p.Budget != nil {
@@ -221,8 +223,8 @@ func (b *resumedBody) ask() error {
 	return err
 }
 
-// accept continues with the body of an answer, if that is the rest, or the whole body
-// again.
+// accept continues with the body of an answer, if that is the rest, or the
+// whole body again.
 func (b *resumedBody) accept(resp *http.Response) error {
 	part, ok := parseRange(resp.Header.Get("Content-Range"))
 	same := sameVersion(b.validator, resp.Header)
@@ -246,8 +248,9 @@ func (b *resumedBody) accept(resp *http.Response) error {
 	return nil
 }
 
-// sameVersion reports whether an answer has the version that the validator names. A
-// part (206) without a version does, because If-Range asked for that version.
+// sameVersion reports whether an answer has the version that the validator
+// names. A part (206) without a version does, because If-Range asked for that
+// version.
 func sameVersion(validator string, h http.Header) bool {
 	name := "Last-Modified"
 	if strings.HasPrefix(validator, `"`) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A request for a handler or a server. Its method is POST unless it says another.
+// A request for a handler or a server. Its method is POST unless it says
+// another.
 type request struct {
 	method string
 	header http.Header

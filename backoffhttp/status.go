@@ -11,13 +11,13 @@ import (
 	"github.com/gobackoff/backoff/internal/evidence"
 )
 
-// StatusError is an HTTP answer as an error. [Check] returns one, and a [Transport]
-// passes one to classifiers and observers. The caller of a Transport does not get a
-// StatusError: it gets the answer itself.
+// StatusError is an HTTP answer as an error. [Check] returns one, and a
+// [Transport] passes one to classifiers and observers. The caller of a
+// Transport does not get a StatusError: it gets the answer itself.
 //
-// A StatusError holds the header, for request IDs and rate limits, but not the body,
-// the URL or the request. Its text is the status line, so it puts no credentials
-// into a log.
+// A StatusError holds the header, for request IDs and rate limits, but not the
+// body, the URL or the request. Its text is the status line, so it puts no
+// credentials into a log.
 type StatusError struct {
 	Code   int         // such as 503
 	Status string      // such as "503 Service Unavailable"
@@ -38,10 +38,10 @@ func (e *StatusError) Error() string {
 // classifiers of package presets read it.
 func (e *StatusError) HTTPStatusCode() int { return e.Code }
 
-// ErrorCode returns the error code that AWS sends in the header X-Amzn-Errortype,
-// without its namespace, or "". Classifiers read it to tell a 400 that is a
-// ThrottlingException from other 400s. If a service sends the code in the body only,
-// set [Transport.Inspect].
+// ErrorCode returns the error code that AWS sends in the header
+// X-Amzn-Errortype, without its namespace, or "". Classifiers read it to tell a
+// 400 that is a ThrottlingException from other 400s. If a service sends the
+// code in the body only, set [Transport.Inspect].
 func (e *StatusError) ErrorCode() string {
 	code, _, _ := strings.Cut(e.Header.Get("X-Amzn-Errortype"), ":")
 	return code[strings.LastIndexByte(code, '#')+1:]
@@ -53,9 +53,9 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 	return maps.Clone(e.Header)
 }
 
-// Check returns nil for an answer below 400, and otherwise a [*StatusError]. The
-// error carries the Retry-After of the server, and its "do not retry". Use Check with
-// any client, inside [backoff.Policy.Do]:
+// Check returns nil for an answer below 400, and otherwise a [*StatusError].
+// The error carries the Retry-After of the server, and its "do not retry". Use
+// Check with any client, inside [backoff.Policy.Do]:
 //
 //	resp, err := client.Do(req)
 //	if err != nil {
@@ -67,11 +67,11 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 //	}
 //
 // If the answer comes from a [Transport] that gave up on it, Check returns the
-// [*backoff.Error] of that Transport. It tells how many attempts were made, and why
-// not more. No other policy retries it.
+// [*backoff.Error] of that Transport. It tells how many attempts were made, and
+// why not more. No other policy retries it.
 //
-// Check neither reads nor closes the body. Set Classify as the classifier of the
-// policy, so that the policy does not retry errors that it does not know.
+// Check neither reads nor closes the body. Set Classify as the classifier of
+// the policy, so that the policy does not retry errors that it does not know.
 func Check(resp *http.Response) error {
 	if resp.StatusCode < 400 {
 		return nil
@@ -89,8 +89,8 @@ func newStatusError(resp *http.Response) *StatusError {
 
 // StatusClass returns the class of an HTTP status. 408, 425 and 5xx are
 // [backoff.ClassRetryable], except 501, 505, 506, 507, 508, 510 and 511. 429 is
-// [backoff.ClassThrottled]. The other 4xx and 5xx are [backoff.ClassPermanent]. All
-// other numbers are [backoff.ClassUnknown].
+// [backoff.ClassThrottled]. The other 4xx and 5xx are [backoff.ClassPermanent].
+// All other numbers are [backoff.ClassUnknown].
 //
 // Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
 // strategy.
@@ -99,8 +99,8 @@ func StatusClass(code int) backoff.Class { return backoff.Class(evidence.Status(
 // gaveUpKey is the key of the error in the context of an answer.
 type gaveUpKey struct{}
 
-// markGivenUp stores why there were no more attempts, in the context of the request
-// of the answer.
+// markGivenUp stores why there were no more attempts, in the context of the
+// request of the answer.
 func markGivenUp(resp *http.Response, err error) {
 	if resp.Request == nil {
 		return

@@ -8,113 +8,124 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Transport is an [http.RoundTripper] that sends a request again if it failed in a way
-// that may be transient, and may be sent twice. The zero value is ready to use.
+// Transport is an [http.RoundTripper] that sends a request again if it failed
+// in a way that may be transient, and may be sent twice. The zero value is
+// ready to use.
 //
 //	client := &http.Client{Transport: &backoffhttp.Transport{}}
 //
 // Whether a request may be sent again follows from its method, its key, its
 // preconditions, a table, or what the caller says: see [Idempotency]. Whether a
 // failure may be transient is decided by the classifier of the policy, and by
-// [Classify] if that does not know. When there are no attempts left, or no further
-// one is allowed, RoundTrip returns the last answer as it came, with its body and
-// without an error: a 503 stays a 503. [Check] tells why there were no more attempts.
-// If the last attempt got no answer, RoundTrip returns an error of package backoff,
-// with the last error in its tree.
+// [Classify] if that does not know. When there are no attempts left, or no
+// further one is allowed, RoundTrip returns the last answer as it came, with
+// its body and without an error: a 503 stays a 503. [Check] tells why there
+// were no more attempts. If the last attempt got no answer, RoundTrip returns
+// an error of package backoff, with the last error in its tree.
 //
-// Every attempt sends the same request: the same header, and a new body from GetBody.
-// The caller's request is not changed. A body without GetBody is sent once, unless
-// MaxBuffer allows the Transport to keep it in memory. The Transport closes the
-// bodies of answers that it does not return. It reads short ones to their end first,
-// so that the connection can serve the next attempt.
+// Every attempt sends the same request: the same header, and a new body from
+// GetBody. The caller's request is not changed. A body without GetBody is sent
+// once, unless MaxBuffer allows the Transport to keep it in memory. The
+// Transport closes the bodies of answers that it does not return. It reads
+// short ones to their end first, so that the connection can serve the next
+// attempt.
 //
 // For each host (scheme, name and port) there is a [backoff.RetryBudget] and a
-// [backoff.Breaker]. With them the retries to a host that is down are 2 % of its load
-// instead of 300 %, and when the host stays down, calls fail at once with
-// [backoff.ErrOpen]. Until the first success a new client has two retries for each
-// host. Unguarded switches both off.
+// [backoff.Breaker]. With them the retries to a host that is down are 2 % of
+// its load instead of 300 %, and when the host stays down, calls fail at once
+// with [backoff.ErrOpen]. Until the first success a new client has two retries
+// for each host. Unguarded switches both off.
 //
-// A retry waits as long as the answer asks: see [RetryAfter]. There is no retry if
-// the answer forbids it, by X-Should-Retry or Stripe-Should-Retry: false, by
-// X-Envoy-Overloaded, X-Envoy-Ratelimited or a negative Grpc-Retry-Pushback-Ms. What
-// another Transport inside this one gave up on is not sent again, and a call on
-// behalf of a request that is itself a retry, as [Inbound] found out, is made once.
+// A retry waits as long as the answer asks: see [RetryAfter]. There is no retry
+// if the answer forbids it, by X-Should-Retry or Stripe-Should-Retry: false, by
+// X-Envoy-Overloaded, X-Envoy-Ratelimited or a negative Grpc-Retry-Pushback-Ms.
+// What another Transport inside this one gave up on is not sent again, and a
+// call on behalf of a request that is itself a retry, as [Inbound] found out,
+// is made once.
 //
-// Each redirect is a call of its own, with its own attempts. A server may see more
-// requests than there are attempts, because net/http also repeats requests: safe ones
-// and those with an Idempotency-Key, when a kept connection turns out to be closed,
-// and streams that HTTP/2 refused, for up to a minute. A Client.Timeout limits the
-// whole call, and costs a goroutine of net/http. The deprecated Request.Cancel ends
-// attempts, but no waits.
+// Each redirect is a call of its own, with its own attempts. A server may see
+// more requests than there are attempts, because net/http also repeats
+// requests: safe ones and those with an Idempotency-Key, when a kept connection
+// turns out to be closed, and streams that HTTP/2 refused, for up to a minute.
+// A Client.Timeout limits the whole call, and costs a goroutine of net/http.
+// The deprecated Request.Cancel ends attempts, but no waits.
 //
-// A Transport is safe for concurrent use. It must not be copied, and its fields must
-// not be changed, after first use. It starts no goroutine, takes no lock and logs
-// nothing. It adds about 0.1 us to a call that succeeds at once. All attempts are made
-// on the goroutine of the caller, which blocks until the call ends. When the context
-// of the request ends, waits and attempts end at once. A panic of Base passes through.
+// A Transport is safe for concurrent use. It must not be copied, and its fields
+// must not be changed, after first use. It starts no goroutine, takes no lock
+// and logs nothing. It adds about 0.1 us to a call that succeeds at once. All
+// attempts are made on the goroutine of the caller, which blocks until the call
+// ends. When the context of the request ends, waits and attempts end at once. A
+// panic of Base passes through.
 type Transport struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	// Base makes the attempts. nil means http.DefaultTransport.
 	Base http.RoundTripper
-	// Policy decides about retries. The zero value makes 4 attempts within about a
-	// second. Some fields have a special meaning here:
+	// Policy decides about retries. The zero value makes 4 attempts within
+	// about a second. Some fields have a special meaning here:
 	//
-	// AttemptTimeout limits the time until the header of the answer is there. It does
-	// not limit the body. Budget replaces the budget of each host. Classify gets the
-	// error of Base, or a *StatusError; if it returns ClassUnknown, the function
-	// Classify decides. Idempotency replaces the field Idempotency below; with Keyed,
-	// requests that are not idempotent get an Idempotency-Key, the same for all
-	// attempts of a call.
+	// AttemptTimeout limits the time until the header of the answer is
+	// there. It does not limit the body. Budget replaces the budget of each
+	// host. Classify gets the error of Base, or a *StatusError; if it
+	// returns ClassUnknown, the function Classify decides. Idempotency
+	// replaces the field Idempotency below; with Keyed, requests that are
+	// not idempotent get an Idempotency-Key, the same for all attempts of a
+	// call.
 	Policy backoff.Policy
-	// Idempotency reports whether a request may be sent again. It is called once for
-	// a call, and must not change the request. If it returns backoff.Keyed, the
-	// request gets a key. nil means the function Idempotency.
+	// Idempotency reports whether a request may be sent again. It is called
+	// once for a call, and must not change the request. If it returns
+	// backoff.Keyed, the request gets a key. nil means the function
+	// Idempotency.
 	Idempotency func(*http.Request) backoff.Idempotency
-	// Inspect returns an error for an answer that is a failure, which the classifier
-	// of the policy then classifies. It gets every answer. What it reads from the body
-	// it must put back. An error without a *StatusError in its tree, and an error for
-	// an answer below 400, carry no Retry-After. nil means Check.
+	// Inspect returns an error for an answer that is a failure, which the
+	// classifier of the policy then classifies. It gets every answer. What
+	// it reads from the body it must put back. An error without a
+	// *StatusError in its tree, and an error for an answer below 400, carry
+	// no Retry-After. nil means Check.
 	Inspect func(*http.Response) error
-	// RateLimits names the rate-limit headers of a vendor, such as GitHubLimits. An
-	// exhausted limit counts like a Retry-After.
+	// RateLimits names the rate-limit headers of a vendor, such as
+	// GitHubLimits. An exhausted limit counts like a Retry-After.
 	RateLimits []RateLimit
 
-	// MaxBuffer is how many bytes of a request body without GetBody are kept in memory,
-	// so that it can be sent again. Such a body is read before the first attempt. 0
-	// means none: the body is sent once. A negative number means no limit.
+	// MaxBuffer is how many bytes of a request body without GetBody are
+	// kept in memory, so that it can be sent again. Such a body is read
+	// before the first attempt. 0 means none: the body is sent once. A
+	// negative number means no limit.
 	MaxBuffer int64
-	// ReadAhead is how many bytes of the body of a successful answer are read within
-	// the attempt. If the body breaks off within these bytes, the attempt has failed,
-	// and if it stalls, AttemptTimeout ends the attempt. 0 means none, a negative
-	// number the whole body.
+	// ReadAhead is how many bytes of the body of a successful answer are
+	// read within the attempt. If the body breaks off within these bytes,
+	// the attempt has failed, and if it stalls, AttemptTimeout ends the
+	// attempt. 0 means none, a negative number the whole body.
 	ReadAhead int64
-	// Resume continues the body of a successful GET if it breaks off while it is read:
-	// the Transport asks for the rest (Range) of the same version (If-Range). The
-	// answer must have a strong ETag, or a Last-Modified that is old enough. Requests
-	// are sent with Accept-Encoding: identity. After each piece that arrives the
-	// policy has all its attempts again. See [ErrChanged].
+	// Resume continues the body of a successful GET if it breaks off while
+	// it is read: the Transport asks for the rest (Range) of the same
+	// version (If-Range). The answer must have a strong ETag, or a
+	// Last-Modified that is old enough. Requests are sent with
+	// Accept-Encoding: identity. After each piece that arrives the policy
+	// has all its attempts again. See [ErrChanged].
 	Resume bool
 
-	// KeyForm is how the Transport writes a key. A key in the header of the caller's
-	// request is sent as it is.
+	// KeyForm is how the Transport writes a key. A key in the header of the
+	// caller's request is sent as it is.
 	KeyForm KeyForm
 	// KeyHeader is the header with the key. "" means Idempotency-Key.
 	KeyHeader string
 
-	// Propagate reports whether a host may be told the number of the attempt
-	// (Backoff-Attempt) and the time that is left (Backoff-Deadline-Ms), for the
-	// retries of that host. If the call is made on behalf of a request that is a
-	// retry, the number continues from there. nil means no host.
+	// Propagate reports whether a host may be told the number of the
+	// attempt (Backoff-Attempt) and the time that is left
+	// (Backoff-Deadline-Ms), for the retries of that host. If the call is
+	// made on behalf of a request that is a retry, the number continues
+	// from there. nil means no host.
 	Propagate func(*url.URL) bool
-	// ShareRetryAfter applies the Retry-After of an answer to all requests to the
-	// host, including the first attempts of other calls. Then successful answers count
-	// too. A wait beyond MaxRetryAfter is ignored.
+	// ShareRetryAfter applies the Retry-After of an answer to all requests
+	// to the host, including the first attempts of other calls. Then
+	// successful answers count too. A wait beyond MaxRetryAfter is ignored.
 	ShareRetryAfter bool
 
-	// Budgets and Breakers hold the budget and the breaker of each host, under keys
-	// such as "https://example.com". Set them to share them, to watch them, or to
-	// change their settings. nil means budgets and breakers for this Transport alone.
+	// Budgets and Breakers hold the budget and the breaker of each host,
+	// under keys such as "https://example.com". Set them to share them, to
+	// watch them, or to change their settings. nil means budgets and
+	// breakers for this Transport alone.
 	Budgets  *backoff.Budgets
 	Breakers *backoff.Breakers
 	// Unguarded switches budgets and breakers off, except Policy.Budget.
@@ -126,18 +137,18 @@ type Transport struct {
 }
 
 // Client returns a client with a [Transport] with the policy, around
-// [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout: give its
-// requests a context that ends, or the policy an AttemptTimeout. Like every Transport
-// it has a budget and a breaker for each host. Until the first success of a host that
-// is two retries.
+// [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout: give
+// its requests a context that ends, or the policy an AttemptTimeout. Like every
+// Transport it has a budget and a breaker for each host. Until the first
+// success of a host that is two retries.
 func Client(policy backoff.Policy) *http.Client {
 	return &http.Client{Transport: &Transport{Policy: policy}}
 }
 
-// Wrap returns a function that puts a [Transport] with the policy around another
-// RoundTripper. Clients with a chain of RoundTrippers take such functions, for example
-// as WrapTransport of Kubernetes' rest.Config. Every Transport has its own budgets and
-// breakers.
+// Wrap returns a function that puts a [Transport] with the policy around
+// another RoundTripper. Clients with a chain of RoundTrippers take such
+// functions, for example as WrapTransport of Kubernetes' rest.Config. Every
+// Transport has its own budgets and breakers.
 func Wrap(policy backoff.Policy) func(http.RoundTripper) http.RoundTripper {
 	return func(base http.RoundTripper) http.RoundTripper {
 		return &Transport{Policy: policy, Base: base}
@@ -152,9 +163,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.roundTrip(req, t.Base)
 }
 
-// Middleware makes one call with next instead of Base. The SDKs of OpenAI, Anthropic
-// and others take it as option.WithMiddleware(t.Middleware). Switch the retries of the
-// SDK off.
+// Middleware makes one call with next instead of Base. The SDKs of OpenAI,
+// Anthropic and others take it as option.WithMiddleware(t.Middleware). Switch
+// the retries of the SDK off.
 func (t *Transport) Middleware(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	return t.roundTrip(req, roundTripperFunc(next))
 }

@@ -9,10 +9,10 @@ type Claim struct {
 	Key string
 	// Token belongs to this claim only.
 	Token string
-	// Run counts the runs under the key, from 1. If it is above 1, an earlier run
-	// ended without a record: it crashed, panicked, took longer than its lease, or
-	// answered with a status that is not kept. Whether that run took effect is not
-	// known.
+	// Run counts the runs under the key, from 1. If it is above 1, an
+	// earlier run ended without a record: it crashed, panicked, took longer
+	// than its lease, or answered with a status that is not kept. Whether
+	// that run took effect is not known.
 	Run int
 }
 
@@ -27,15 +27,15 @@ func ClaimFrom(ctx context.Context) (Claim, bool) {
 }
 
 // DeriveKey returns an idempotency key for a request that a handler inside
-// [Middleware] sends to another service. The key is the same in every run of one
-// request, and different for each name of an operation. Outside of Middleware
-// DeriveKey returns "".
+// [Middleware] sends to another service. The key is the same in every run of
+// one request, and different for each name of an operation. Outside of
+// Middleware DeriveKey returns "".
 //
 //	ctx = backoff.WithIdempotencyKey(ctx, idempotency.DeriveKey(ctx, "charge card"))
 //
 // Do not pass on the key that the caller sent: if the handler calls the other
-// service twice, that service takes the second operation for a repetition of the
-// first.
+// service twice, that service takes the second operation for a repetition of
+// the first.
 func DeriveKey(ctx context.Context, operation string) string {
 	c, ok := ClaimFrom(ctx)
 	if !ok {

@@ -18,6 +18,6 @@
 // sqlstore. Package storetest tests other implementations of Store.
 //
 // The client's side of an Idempotency-Key is in package backoff (backoff.Keyed,
-// backoff.WithIdempotencyKey), and in package backoffhttp, whose Transport sends
-// the key.
+// backoff.WithIdempotencyKey), and in package backoffhttp, whose Transport
+// sends the key.
 package idempotency

@@ -17,10 +17,10 @@ func send(h http.Handler, key, body string) *httptest.ResponseRecorder {
 	return request{key: key, body: body}.to(h)
 }
 
-// The second request is answered like the first one, and nobody is charged again.
+// The second request gets the response to the first one, and charges nobody.
 func ExampleMiddleware() {
 	account := func(r *http.Request) (string, error) {
-		return "account 7", nil // as authentication has found out
+		return "account 7", nil // as the authentication found out
 	}
 	charges := 0
 	charge := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func ExampleOptions() {
 	// Output: 400 {"error":"no_key"}
 }
 
-// Callers are told apart by what authentication has put into the context.
+// The Scope returns what the authentication has put into the context.
 func ExampleScope() {
 	type user struct{}
 	var scope idempotency.Scope = func(r *http.Request) (string, error) {
@@ -89,7 +89,7 @@ func ExampleMemoryStore() {
 	// Output: 0
 }
 
-// What Middleware does with a Store.
+// Middleware uses a Store like this.
 func ExampleStore() {
 	var store idempotency.Store = new(idempotency.MemoryStore)
 	ctx := context.Background()
@@ -123,8 +123,8 @@ func ExampleEntry() {
 	// Output: in flight true
 }
 
-// An operation that must not happen twice looks whether it has, where an earlier run has
-// ended without a record.
+// If an earlier run ended without a record, an operation that must not happen
+// twice looks whether it happened.
 func ExampleClaim() {
 	charges := make(map[string]bool)
 	charge := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func ExampleClaim() {
 			return
 		}
 		charges[claim.Key] = true
-		w.WriteHeader(http.StatusInternalServerError) // what went wrong comes after the effect
+		w.WriteHeader(http.StatusInternalServerError) // the failure comes after the charge
 	})
 	h := idempotency.Middleware(idempotency.SingleTenant, idempotency.Options{})(charge)
 	fmt.Println(send(h, "key", "").Code)
@@ -158,7 +158,7 @@ func ExampleRecord() {
 	// Output: 201 /charges/1 charged
 }
 
-// Another service is asked under a key of this operation, the same for all runs of it.
+// All runs of a request call the other service with the same key.
 func ExampleDeriveKey() {
 	h := idempotency.Middleware(idempotency.SingleTenant, idempotency.Options{})(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {

@@ -12,9 +12,9 @@ import (
 const headerKey = "Idempotency-Key"
 
 // keyOf returns the idempotency key of a request. The key is a string of
-// structured fields ("..."), as in the draft, or bare, as in most deployed APIs.
-// Both forms of a key are the same key. A bare key consists of visible ASCII
-// characters without those that delimit fields and lists: " , ; \.
+// structured fields ("..."), as in the draft, or bare, as in most deployed
+// APIs. Both forms of a key are the same key. A bare key consists of visible
+// ASCII characters without those that delimit fields and lists: " , ; \.
 func keyOf(header http.Header, maxLength int) (string, error) {
 	values := header[headerKey]
 	if len(values) == 0 {
@@ -44,7 +44,8 @@ func isBare(value string) bool {
 	return true
 }
 
-// unquote reads an sf-string (RFC 9651, 3.3.3 and 4.2.5). Nothing may follow it.
+// unquote reads an sf-string (RFC 9651, 3.3.3 and 4.2.5). Nothing may follow
+// it.
 func unquote(value string) (string, bool) {
 	key := make([]byte, 0, len(value))
 	for i := 1; i < len(value); i++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever is accepted comes back when it is written as the draft has it, and can
-// be printed.
+// Every key that is accepted is printable, and is the same key in the draft's
+// form.
 func FuzzKeyOf(f *testing.F) {
 	for _, seed := range []string{`abc`, `"abc"`, `"a\"b"`, `"a\\"`, `"`, `"\`, "\x00", ` a `, `"a";v=1`, `a,b`, "ü"} {
 		f.Add(seed)

@@ -21,27 +21,29 @@ const (
 // when the process restarts, and two processes share nothing: a retry that
 // reaches either is carried out again. If that matters, use a database.
 //
-// A MemoryStore is bounded. If it is full, it removes the oldest records, but none
-// younger than Keep, so that it does not forget what clients are still retrying.
-// If that makes no room, it claims no further key and returns [ErrStoreFull], and
-// [Middleware] answers 503. A response that finds no room is kept as Omitted.
+// A MemoryStore is bounded. If it is full, it removes the oldest records, but
+// none younger than Keep, so that it does not forget what clients are still
+// retrying. If that makes no room, it claims no further key and returns
+// [ErrStoreFull], and [Middleware] answers 503. A response that finds no room
+// is kept as Omitted.
 //
 // The zero value is ready to use. A MemoryStore must not be copied, and its
-// fields must not be changed, after first use. It is safe for concurrent use and
-// does not block. It starts no goroutine: Begin removes what has expired.
+// fields must not be changed, after first use. It is safe for concurrent use
+// and does not block. It starts no goroutine: Begin removes what has expired.
 type MemoryStore struct {
-	// TTL is how long a key is remembered after it was last claimed, finished or
-	// released. Tell the clients: a retry must not come later. 0 means 24 hours, a
-	// negative number no limit, as long as there is room.
+	// TTL is how long a key is remembered after it was last claimed,
+	// finished or released. Tell the clients: a retry must not come later.
+	// 0 means 24 hours, a negative number no limit, as long as there is
+	// room.
 	TTL time.Duration
-	// MaxRecords is the largest number of keys. 0 means 65536, a negative number
-	// no limit.
+	// MaxRecords is the largest number of keys. 0 means 65536, a negative
+	// number no limit.
 	MaxRecords int
-	// MaxBytes is the largest size of all responses, in bytes of header and body. 0
-	// means 64 MiB, a negative number no limit.
+	// MaxBytes is the largest size of all responses, in bytes of header and
+	// body. 0 means 64 MiB, a negative number no limit.
 	MaxBytes int64
-	// Keep is how long a record is kept even if the store is full. 0 means 10
-	// minutes, a negative number as long as TTL.
+	// Keep is how long a record is kept even if the store is full. 0 means
+	// 10 minutes, a negative number as long as TTL.
 	Keep time.Duration
 
 	mu    sync.Mutex
@@ -122,8 +124,8 @@ func (s *MemoryStore) Release(_ context.Context, c Claim) error {
 	return nil
 }
 
-// Len returns the number of keys in the store, including those that have expired
-// and were not removed yet.
+// Len returns the number of keys in the store, including those that have
+// expired and were not removed yet.
 func (s *MemoryStore) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +185,8 @@ func (s *MemoryStore) evict(now time.Time, enough func() bool) bool {
 	return enough()
 }
 
-// removeIdle removes keys that were not touched for age and are not in flight, the
-// oldest first, until enough reports true. A negative age removes none.
+// removeIdle removes keys that were not touched for age and are not in flight,
+// the oldest first, until enough reports true. A negative age removes none.
 func (s *MemoryStore) removeIdle(now time.Time, age time.Duration, enough func() bool) {
 	if age < 0 {
 		return

@@ -84,7 +84,8 @@ func TestMemoryStoreDoesNotForgetWhatIsInFlight(t *testing.T) {
 	})
 }
 
-// A full store forgets the oldest, but nothing that clients may still be retrying.
+// A full store forgets the oldest keys, but none that clients may still be
+// retrying.
 func TestMemoryStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{T: t}

@@ -342,7 +342,7 @@ func TestWhatIsKeptIsChosenByStatus(t *testing.T) {
 	require.Equal(t, 1, runs)
 }
 
-// The effect is made once, and who asks again is told, though not what.
+// The effect happens once. The next request learns that, but not the response.
 func TestAResponseThatIsTooLargeIsSentOnceAndThen410(t *testing.T) {
 	for name, write := range map[string]func(w http.ResponseWriter){
 		"body": func(w http.ResponseWriter) {
@@ -394,8 +394,8 @@ func TestAResponseOfTheLimitIsKept(t *testing.T) {
 	}
 }
 
-// A handler that panics has perhaps made its effect. The panic passes, the key is free, and
-// the next run knows that it is not the first.
+// A handler that panics may have taken effect. The panic passes through, the
+// key is free, and the next run knows that it is not the first.
 func TestAPanicReleasesTheLease(t *testing.T) {
 	var runs []int
 	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
@@ -549,8 +549,8 @@ func TestARecordIsTriedAgain(t *testing.T) {
 	})
 }
 
-// The gap between effect and record: the client has its answer, the key is in flight until
-// the lease ends, and then the request would be carried out again.
+// The gap between effect and record: the client has its answer, the key is in
+// flight until the lease ends, and then the request is carried out again.
 func TestRow70ARecordThatFailsIsReportedAndTheResponseSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(charging)
@@ -776,7 +776,8 @@ func TestDerivedKeysAreStableAndApart(t *testing.T) {
 	require.NotEqual(t, charge[0], mail[0])
 }
 
-// Row 70: the effect is made, the answer lost, and the policy sends the charge again.
+// Row 70: the charge is made, the answer is lost, and the policy sends the
+// charge again.
 func TestRow70NoAnswerIsLostAndNoChargeDoubled(t *testing.T) {
 	c := new(charging)
 	s := service(t, once(c, idempotency.Options{}))

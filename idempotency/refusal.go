@@ -8,27 +8,29 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// The reasons for which [Middleware] refuses a request. [Options.Reject] gets an
-// error that matches one of them.
+// The reasons for which [Middleware] refuses a request. [Options.Reject] gets
+// an error that matches one of them.
 var (
 	// ErrKeyMissing: the request has no Idempotency-Key (400).
 	ErrKeyMissing = errors.New("idempotency: no key")
-	// ErrKeyInvalid: the key is malformed or too long, or there are several (400).
+	// ErrKeyInvalid: the key is malformed or too long, or there are several
+	// (400).
 	ErrKeyInvalid = errors.New("idempotency: invalid key")
 	// ErrKeyReused: the key belongs to another request (422).
 	ErrKeyReused = errors.New("idempotency: key of another request")
-	// ErrInFlight: another request with the key is being carried out (409, with
-	// Retry-After).
+	// ErrInFlight: another request with the key is being carried out (409,
+	// with Retry-After).
 	ErrInFlight = errors.New("idempotency: request in flight")
-	// ErrNotKept: the request was carried out, but its response was not kept (410).
+	// ErrNotKept: the request was carried out, but its response was not
+	// kept (410).
 	ErrNotKept = errors.New("idempotency: response not kept")
 	// ErrUnscoped: the Scope does not know the caller (403).
 	ErrUnscoped = errors.New("idempotency: unknown caller")
-	// ErrBody: the body of the request is too large (413), or could not be read
-	// (400).
+	// ErrBody: the body of the request is too large (413), or could not be
+	// read (400).
 	ErrBody = errors.New("idempotency: request body")
-	// ErrStore: the store failed, and the request was not carried out (503, with
-	// Retry-After).
+	// ErrStore: the store failed, and the request was not carried out (503,
+	// with Retry-After).
 	ErrStore = errors.New("idempotency: store")
 )
 

@@ -7,40 +7,41 @@ import (
 	"time"
 )
 
-// A Store remembers for [Middleware] which keys it has seen and what was answered
-// to them. [MemoryStore] is one for a single process, and package sqlstore has one
-// in a database, for many processes. Package storetest tests an implementation.
+// A Store remembers for [Middleware] which keys it has seen and what was
+// answered to them. [MemoryStore] is one for a single process, and package
+// sqlstore has one in a database, for many processes. Package storetest tests
+// an implementation.
 //
-// A key is unknown, in flight (claimed, under a lease that ends) or done (with a
-// [Record]). Keys and fingerprints are 64 hexadecimal digits each. They are
-// hashes: neither the key that a caller sent nor its credentials can be read from
-// them.
+// A key is unknown, in flight (claimed, under a lease that ends) or done (with
+// a [Record]). Keys and fingerprints are 64 hexadecimal digits each. They are
+// hashes: neither the key that a caller sent nor its credentials can be read
+// from them.
 //
 // All methods must be safe for concurrent use by all processes that share the
 // store, and must return early if ctx ends. Neither side changes a record after
 // passing it to the other.
 type Store interface {
-	// Begin claims key for one run of the operation, or says why it cannot. Of all
-	// concurrent calls for a key at most one gets EntryClaimed until the lease of
-	// that claim ends.
+	// Begin claims key for one run of the operation, or says why it cannot.
+	// Of all concurrent calls for a key at most one gets EntryClaimed until
+	// the lease of that claim ends.
 	//
-	// Begin claims a key that is unknown, and one in flight whose lease has ended;
-	// then Claim.Run is one greater than before. It never claims a key that has
-	// another fingerprint. An error means that nothing was claimed, or that the
-	// claim, which nobody uses, ends with its lease.
+	// Begin claims a key that is unknown, and one in flight whose lease has
+	// ended; then Claim.Run is one greater than before. It never claims a
+	// key that has another fingerprint. An error means that nothing was
+	// claimed, or that the claim, which nobody uses, ends with its lease.
 	Begin(ctx context.Context, key, fingerprint string, lease time.Duration) (Entry, error)
-	// Finish makes the key done. If c is not the latest claim of its key, Finish
-	// changes nothing and returns ErrLeaseLost. A lease that has ended is no
-	// reason to refuse as long as there is no newer claim. Finish may be called
-	// again with the same claim.
+	// Finish makes the key done. If c is not the latest claim of its key,
+	// Finish changes nothing and returns ErrLeaseLost. A lease that has
+	// ended is no reason to refuse as long as there is no newer claim.
+	// Finish may be called again with the same claim.
 	Finish(ctx context.Context, c Claim, r Record) error
-	// Release ends the lease of a claim that is in flight. The key stays known. For
-	// any other claim Release does nothing and returns nil.
+	// Release ends the lease of a claim that is in flight. The key stays
+	// known. For any other claim Release does nothing and returns nil.
 	Release(ctx context.Context, c Claim) error
 }
 
-// ErrLeaseLost is returned by [Store.Finish] if the run took longer than its lease
-// and another run has claimed the key.
+// ErrLeaseLost is returned by [Store.Finish] if the run took longer than its
+// lease and another run has claimed the key.
 var ErrLeaseLost = errors.New("idempotency: lease lost to another run")
 
 // ErrStoreFull is returned by the Begin of a store that has no room for another
@@ -51,8 +52,8 @@ var ErrStoreFull = errors.New("idempotency: store full")
 type EntryState uint8
 
 const (
-	// EntryClaimed: the caller of Begin runs the operation, and reports by Finish
-	// or Release.
+	// EntryClaimed: the caller of Begin runs the operation, and reports by
+	// Finish or Release.
 	EntryClaimed EntryState = iota + 1
 	// EntryInFlight: another run is at work.
 	EntryInFlight
@@ -71,8 +72,8 @@ func (s EntryState) String() string {
 	return names[0]
 }
 
-// An Entry is what [Store.Begin] returns. Each field but State is set in one state
-// only.
+// An Entry is what [Store.Begin] returns. Each field but State is set in one
+// state only.
 type Entry struct {
 	State  EntryState
 	Claim  Claim         // EntryClaimed
@@ -82,15 +83,15 @@ type Entry struct {
 
 // A Record is a response that is kept for requests which come again.
 type Record struct {
-	// Status is the status code. It is 0 if only the effect is known; then Omitted
-	// is true.
+	// Status is the status code. It is 0 if only the effect is known; then
+	// Omitted is true.
 	Status int
 	// Header holds the fields that the handler set.
 	Header http.Header
 	// Body is the whole body.
 	Body []byte
-	// Omitted says that the operation was carried out but its response was not
-	// kept. Then Header has no field but Location, and Body is empty.
+	// Omitted says that the operation was carried out but its response was
+	// not kept. Then Header has no field but Location, and Body is empty.
 	Omitted bool
 }
 

@@ -10,7 +10,7 @@ import (
 type Dialect uint8
 
 const (
-	// PostgreSQL, from version 9.5 on, and what speaks its language.
+	// PostgreSQL, from version 9.5 on, and compatible databases.
 	PostgreSQL Dialect = iota + 1
 	// MariaDB, and MySQL from version 5.7 on, with InnoDB.
 	MariaDB
@@ -26,18 +26,20 @@ func (d Dialect) String() string {
 	return "invalid"
 }
 
+// valid reports whether d is one of the constants.
 func (d Dialect) valid() bool { return d >= PostgreSQL && d <= SQLite }
 
-// terms are the words in which the dialects differ.
+// terms are the parts of statements in which the dialects differ.
 type terms struct {
 	name   string
 	now    string // milliseconds since 1970, by the clock of the database
-	insert string // INSERT unless the key exists: its first words
-	ignore string // and its last
+	insert string // the beginning of an INSERT that does nothing if the key exists
+	ignore string // the end of that INSERT
 	bytes  string // the type of a body
-	table  string // what follows the definition of a table
+	table  string // the end of a CREATE TABLE
 }
 
+// terms returns the terms of the dialect.
 func (d Dialect) terms() terms {
 	return [...]terms{
 		PostgreSQL: {
@@ -64,8 +66,8 @@ func (d Dialect) terms() terms {
 	}[d]
 }
 
-// bind writes the dialect's words and placeholders into a statement, in which names in
-// braces stand for the words, and ? for a placeholder.
+// bind returns a statement in the dialect. In statement a name in braces stands
+// for a term, and ? for a placeholder.
 func (d Dialect) bind(table, statement string) string {
 	t := d.terms()
 	statement = strings.NewReplacer("{now}", t.now, "{insert}", t.insert, "{ignore}", t.ignore, "{bytes}", t.bytes,
@@ -80,8 +82,8 @@ func (d Dialect) bind(table, statement string) string {
 	return strings.Join(parts, "")
 }
 
-// Schema returns the statements that make the table, for a migration. The same are executed
-// by [Store.Create].
+// Schema returns the statements that create the table, for a migration.
+// [Store.Create] executes the same statements.
 func (d Dialect) Schema(table string) ([]string, error) {
 	if err := check(d, table); err != nil {
 		return nil, err
@@ -113,7 +115,8 @@ func (d Dialect) Schema(table string) ([]string, error) {
 	return statements, nil
 }
 
-// check refuses what would be no table's name, since names cannot be parameters.
+// check returns an error for an invalid dialect or table. The name of a table
+// becomes part of the statements, because it cannot be a parameter.
 func check(d Dialect, table string) error {
 	if !d.valid() {
 		return fmt.Errorf("sqlstore: dialect %d, want PostgreSQL, MariaDB or SQLite", d)

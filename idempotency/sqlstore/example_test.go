@@ -14,7 +14,7 @@ import (
 
 func account(r *http.Request) (string, error) { return r.Header.Get("X-Account"), nil }
 
-// The charge and its record are committed together, so that no crash can come between
+// The charge and its record are committed together: no crash can come between
 // them.
 func Example() {
 	serve := func(db *sql.DB) (http.Handler, error) {
@@ -22,8 +22,8 @@ func Example() {
 		if err != nil {
 			return nil, err
 		}
-		keyed := idempotency.Middleware(account, idempotency.Options{Store: store})
-		return keyed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		once := idempotency.Middleware(account, idempotency.Options{Store: store})
+		return once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			response := idempotency.Record{Status: http.StatusCreated, Body: []byte("charged\n")}
 			if err := charge(r.Context(), db, store, response); err != nil {
 				backoffhttp.WriteError(w, r, err)
@@ -51,7 +51,7 @@ func charge(ctx context.Context, db *sql.DB, store *sqlstore.Store, response ide
 	return tx.Commit()
 }
 
-// For those who keep their schema in migrations.
+// The statements are for a migration.
 func ExampleDialect_Schema() {
 	statements, err := sqlstore.SQLite.Schema("keys")
 	fmt.Println(len(statements), err)
@@ -67,7 +67,7 @@ func ExampleNew() {
 	// Output: sqlstore: table "drop table", want letters, digits and underscores
 }
 
-// Run now and then, by whatever runs things now and then.
+// A job that removes expired keys.
 func ExampleStore_Sweep() {
 	sweep := func(ctx context.Context, store *sqlstore.Store) error {
 		for {
@@ -81,7 +81,7 @@ func ExampleStore_Sweep() {
 	// Output:
 }
 
-// What cannot be a table is refused before a statement is made of it.
+// An invalid name of a table is refused before it gets into a statement.
 func ExampleOptions() {
 	_, err := sqlstore.New(nil, sqlstore.MariaDB, sqlstore.Options{Table: "billing.keys", TTL: 72 * time.Hour})
 	fmt.Println(err)

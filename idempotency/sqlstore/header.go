@@ -5,13 +5,14 @@ import (
 	"net/http"
 )
 
-// encode writes a header as JSON. JSON has no bytes, and header fields need not be UTF-8:
-// each byte becomes the character of its number, which leaves ASCII readable.
+// encode returns a header as JSON. The fields of a header need not be UTF-8,
+// but the strings of JSON must be. So each byte becomes the character with its
+// number, which keeps ASCII readable.
 func encode(header http.Header) []byte {
 	if len(header) == 0 {
 		return nil
 	}
-	text, _ := json.Marshal(converted(header, widen)) // of strings only: it cannot fail
+	text, _ := json.Marshal(converted(header, widen)) // strings: it cannot fail
 	return text
 }
 
@@ -27,6 +28,7 @@ func decode(text []byte) (http.Header, error) {
 	return converted(header, narrow), nil
 }
 
+// converted returns a header whose names and values are converted.
 func converted(header http.Header, convert func(string) string) http.Header {
 	all := make(http.Header, len(header))
 	for name, values := range header {
@@ -37,6 +39,7 @@ func converted(header http.Header, convert func(string) string) http.Header {
 	return all
 }
 
+// widen returns a string with a character for each byte of s.
 func widen(s string) string {
 	runes := make([]rune, len(s))
 	for i := range len(s) {
@@ -45,6 +48,7 @@ func widen(s string) string {
 	return string(runes)
 }
 
+// narrow returns a string with a byte for each character of s.
 func narrow(s string) string {
 	bytes := make([]byte, 0, len(s))
 	for _, r := range s {

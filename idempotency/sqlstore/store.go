@@ -1,12 +1,12 @@
-// Package sqlstore keeps idempotency keys in a database, for any number of processes. It
-// imports database/sql and no driver.
+// Package sqlstore keeps idempotency keys and responses in a database, for any
+// number of processes. It imports database/sql and no driver.
 //
 //	store, err := sqlstore.New(db, sqlstore.PostgreSQL, sqlstore.Options{})
 //	...
-//	keyed := idempotency.Middleware(account, idempotency.Options{Store: store})
+//	once := idempotency.Middleware(account, idempotency.Options{Store: store})
 //
-// A handler whose effect is in the same database closes the gap between the effect and its
-// record, by [Store.Record].
+// A handler that takes effect in the same database can commit its effect and
+// its response together, with [Store.Record].
 package sqlstore
 
 import (
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/idempotency"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
@@ -28,27 +29,29 @@ const (
 	hashLength   = 64
 )
 
-// Options vary [New]. The zero value is the default.
+// Options are the settings of [New]. The zero value is ready to use.
 type Options struct {
-	// Table is the name of the table, with its schema if need be: letters, digits and
-	// underscores. "" means idempotency_keys.
+	// Table is the name of the table, with or without its schema. It
+	// consists of letters, digits and underscores. "" means
+	// idempotency_keys.
 	Table string
-	// TTL is how long a key is remembered after it was last claimed, finished or released.
-	// 0 means 24 hours, a negative number for ever. What has expired stays in the table
-	// until Sweep, or until its key comes again.
+	// TTL is how long a key is remembered after it was last claimed,
+	// finished or released. An expired key stays in the table until Sweep
+	// removes it, or until the key comes again. 0 means 24 hours, a
+	// negative number no limit.
 	TTL time.Duration
 }
 
-// Store is a idempotency.Store in a database, and holds no state of its own. It is safe for
-// concurrent use, by all processes that use the table.
+// Store is an idempotency.Store in a database. It is safe for concurrent use by
+// all processes that use the table.
 //
-// Each method is one to three statements, outside of a transaction, that are right at any
-// isolation level. All times are the database's, so that the clocks of the processes need
-// not agree. It neither retries nor logs. SQLite has one writer at a time: give its driver
-// a busy timeout.
+// Each method executes one to three statements, outside of a transaction. They
+// are correct at every isolation level. All times are those of the database, so
+// the clocks of the processes need not agree. A Store neither retries nor logs.
+// SQLite has one writer at a time: give its driver a busy timeout.
 //
-// The table holds hashes of the keys, and the responses as they were sent: whoever reads it
-// reads those.
+// The table holds hashes of the keys, and the responses as they were sent: keep
+// it from those who must not see the responses.
 type Store struct {
 	db      *sql.DB
 	table   string
@@ -60,16 +63,14 @@ type Store struct {
 
 var _ idempotency.Store = (*Store)(nil)
 
-// New returns a Store in db. It does not touch the database; see [Store.Create]. The error
-// names the dialect or the table that cannot be.
+// New returns a Store in db. It does not access the database; see
+// [Store.Create]. The error names the dialect or the table that is invalid.
 func New(db *sql.DB, d Dialect, o Options) (*Store, error) {
 	if o.Table == "" {
 		o.Table = defaultTable
 	}
-	switch {
-	case o.TTL == 0:
-		o.TTL = defaultTTL
-	case o.TTL < 0:
+	o.TTL = limits.Or(o.TTL, defaultTTL)
+	if o.TTL < 0 {
 		o.TTL = forever
 	}
 	if err := check(d, o.Table); err != nil {
@@ -80,6 +81,7 @@ func New(db *sql.DB, d Dialect, o Options) (*Store, error) {
 	return s, nil
 }
 
+// prepare writes the statements.
 func (s *Store) prepare() {
 	bind := func(statement string) string { return s.dialect.bind(s.table, statement) }
 	s.insert = bind(`{insert} INTO {table}
@@ -98,7 +100,7 @@ func (s *Store) prepare() {
 		SELECT id FROM (SELECT id FROM {table} WHERE expires <= {now} AND (done = 1 OR lease <= {now}) LIMIT ?) AS stale)`)
 }
 
-// Create makes the table, unless there is one of its name.
+// Create creates the table, unless there is a table of that name.
 func (s *Store) Create(ctx context.Context) error {
 	statements, err := s.dialect.Schema(s.table)
 	if err != nil {
@@ -112,15 +114,16 @@ func (s *Store) Create(ctx context.Context) error {
 	return nil
 }
 
-// Sweep removes keys that have expired, at most so many (0 or less means 1000), and returns
-// how many it removed. Call it now and then, until it returns less than most: nobody else
-// does. It may run anywhere, and many times at once.
-func (s *Store) Sweep(ctx context.Context, most int) (int64, error) {
-	if most <= 0 {
-		most = defaultSweep
+// Sweep removes up to n expired keys, and returns how many it removed. If n is
+// 0 or less, it is 1000. A Store does not call Sweep by itself: call it from
+// time to time, until it removes fewer than n. Several processes may call it at
+// once.
+func (s *Store) Sweep(ctx context.Context, n int) (removed int64, err error) {
+	if n <= 0 {
+		n = defaultSweep
 	}
-	n, err := s.exec(ctx, s.db, s.sweep, most)
-	return n, wrap("sweep", err)
+	removed, err = s.exec(ctx, s.db, s.sweep, n)
+	return removed, wrap("sweep", err)
 }
 
 // Begin implements [idempotency.Store].
@@ -128,16 +131,17 @@ func (s *Store) Begin(ctx context.Context, key, fingerprint string, lease time.D
 	if len(key) != hashLength || len(fingerprint) != hashLength {
 		return idempotency.Entry{}, errors.New("sqlstore: begin: a key or fingerprint is not 64 digits")
 	}
-	for range 100 { // each time another process was faster
+	for range 100 { // each time another process changed the key
 		entry, ok, err := s.try(ctx, key, fingerprint, lease)
 		if ok || err != nil {
 			return entry, wrap("begin", err)
 		}
 	}
-	return idempotency.Entry{}, errors.New("sqlstore: begin: the key does not come to rest")
+	return idempotency.Entry{}, errors.New("sqlstore: begin: other processes keep changing the key")
 }
 
-// try is Begin, unless the key changes meanwhile.
+// try is one attempt of Begin. ok is false if another process changed the key
+// meanwhile.
 func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Duration) (e idempotency.Entry, ok bool, err error) {
 	claim := idempotency.Claim{Key: key, Token: rand.Text(), Run: 1}
 	n, err := s.exec(ctx, s.db, s.insert, key, fingerprint, claim.Token, ms(lease), ms(s.ttl))
@@ -172,15 +176,15 @@ func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Dur
 	return idempotency.Entry{State: idempotency.EntryClaimed, Claim: claim}, n == 1, err
 }
 
-// retract gives up a claim that was perhaps made, the answer being lost, so that the next
-// attempt need not wait for the end of its lease.
+// retract releases a claim that was perhaps made before the connection failed,
+// so that the next attempt need not wait for the end of the lease.
 func (s *Store) retract(ctx context.Context, c idempotency.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	s.Release(ctx, c)
 }
 
-// row is what the table knows of a key.
+// row is a row of the table.
 type row struct {
 	fingerprint string
 	run         int
@@ -191,8 +195,10 @@ type row struct {
 	record      idempotency.Record
 }
 
+// expired reports whether the key counts as unknown.
 func (r row) expired() bool { return r.remaining <= 0 && (r.done || r.left <= 0) }
 
+// find reads the row of a key.
 func (s *Store) find(ctx context.Context, key string) (row, error) {
 	var r row
 	var done, omitted int
@@ -214,11 +220,13 @@ func (s *Store) Finish(ctx context.Context, c idempotency.Claim, r idempotency.R
 	return wrap("finish", s.complete(ctx, s.db, c, r))
 }
 
-// Record makes the key done within a transaction of the handler's own, so that effect and
-// record are committed together or not at all. ctx is the handler's, from which the claim
-// is taken; outside of idempotency.Middleware it fails. It returns idempotency.ErrLeaseLost
-// where another run has begun: then the transaction must be rolled back, and the effect
-// with it. A run that was begun meanwhile waits for the end of the transaction.
+// Record stores the response r in a transaction of the handler, so that the
+// effect and the response are committed together or not at all. ctx is the
+// context of the handler's request, which holds the claim: outside of
+// idempotency.Middleware Record returns an error. If another run has claimed
+// the key, Record returns idempotency.ErrLeaseLost, and the handler must roll
+// back the transaction. A run that begins later waits for the end of the
+// transaction.
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	... the effect ...
@@ -229,9 +237,9 @@ func (s *Store) Finish(ctx context.Context, c idempotency.Claim, r idempotency.R
 //	... commit ...
 //	response.Send(w)
 //
-// What the handler sends is kept too, after it has returned, in place of r. A zero r stands
-// for a response that is not known yet: where the process dies before there is one, the
-// effect is remembered, and who asks again gets 410.
+// When the handler has returned, the response that it sent replaces r. A zero r
+// stands for a response that is not known yet. If the process dies before the
+// response is known, the effect is remembered, and the next request gets 410.
 func (s *Store) Record(ctx context.Context, tx *sql.Tx, r idempotency.Record) error {
 	c, ok := idempotency.ClaimFrom(ctx)
 	if !ok {
@@ -243,6 +251,7 @@ func (s *Store) Record(ctx context.Context, tx *sql.Tx, r idempotency.Record) er
 	return wrap("record", s.complete(ctx, tx, c, r))
 }
 
+// complete makes the key of a claim done.
 func (s *Store) complete(ctx context.Context, on execer, c idempotency.Claim, r idempotency.Record) error {
 	n, err := s.exec(ctx, on, s.finish, ms(s.ttl), r.Status, flag(r.Omitted), encode(r.Header), r.Body, c.Key, c.Token)
 	if err == nil && n == 0 {
@@ -262,6 +271,7 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
+// exec executes a statement and returns how many rows it changed.
 func (s *Store) exec(ctx context.Context, on execer, statement string, args ...any) (int64, error) {
 	result, err := on.ExecContext(ctx, statement, args...)
 	if err != nil {
@@ -270,6 +280,7 @@ func (s *Store) exec(ctx context.Context, on execer, statement string, args ...a
 	return result.RowsAffected()
 }
 
+// wrap says in which method an error came.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
@@ -277,9 +288,11 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("sqlstore: %s: %w", what, err)
 }
 
-// ms rounds up: a lease of less than a millisecond is not none.
+// ms returns d in milliseconds, rounded up, so that a short lease does not
+// become 0.
 func ms(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
+// flag returns b as a number.
 func flag(b bool) int {
 	if b {
 		return 1

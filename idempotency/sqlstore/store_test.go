@@ -138,8 +138,8 @@ func (b *broken) QueryContext(_ context.Context, statement string, _ []driver.Na
 	return nil, err
 }
 
-// Where the answer to a claim is lost, the claim may have been made: it is given up, so that
-// the next attempt need not wait for the end of its lease.
+// If the answer to a claim is lost, the claim may have been made. It is
+// released, so that the next attempt need not wait for the end of its lease.
 func TestAClaimWhoseAnswerIsLostIsGivenUp(t *testing.T) {
 	lost := errors.New("connection lost")
 	b := &broken{errs: []error{lost, nil}}
@@ -171,7 +171,7 @@ func TestBeginDoesNotTryForEver(t *testing.T) {
 	require.NoError(t, err)
 	hash := strings.Repeat("0", 64)
 	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
-	require.ErrorContains(t, err, "does not come to rest")
+	require.ErrorContains(t, err, "keep changing the key")
 }
 
 func TestCreateReportsWhatFails(t *testing.T) {

@@ -1,4 +1,8 @@
-// Package storetest tests implementations of idempotency.Store.
+// Package storetest tests an implementation of idempotency.Store.
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) idempotency.Store { return open(t) })
+//	}
 package storetest
 
 import (
@@ -17,9 +21,9 @@ import (
 	"github.com/gobackoff/backoff/idempotency"
 )
 
-// Run tests that stores keep what idempotency.Store promises, each promise in a subtest
-// with a store of its own that open returns. The stores may share a database: the keys
-// differ. It takes some tenths of a second.
+// Run tests what idempotency.Store promises, each promise in a subtest. For
+// each subtest it calls open for a store. The stores may share a database,
+// because the keys differ. Run takes some tenths of a second.
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 	for name, test := range map[string]func(*kit){
 		"an unknown key is claimed":                (*kit).unknown,
@@ -46,13 +50,14 @@ const (
 	short = 50 * time.Millisecond
 )
 
+// kit is what a subtest uses.
 type kit struct {
 	*testing.T
 	store idempotency.Store
 	salt  string
 }
 
-// hash makes keys and fingerprints, of which no two tests share one.
+// hash returns a key or a fingerprint. No two subtests use the same.
 func (k *kit) hash(name string) string {
 	sum := sha256.Sum256([]byte(k.salt + name))
 	return hex.EncodeToString(sum[:])
@@ -92,7 +97,7 @@ func (k *kit) want(got, want any) {
 	}
 }
 
-// expired waits until the lease of a claim has ended, and claims anew.
+// expired waits until the lease of a claim has ended, and claims the key again.
 func (k *kit) expired(key string) idempotency.Claim {
 	k.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(short / 5) {
@@ -152,7 +157,7 @@ func (k *kit) done() {
 	}
 }
 
-// same compares records, of which nil and empty parts are the same.
+// same compares two records. nil and empty parts are equal.
 func (k *kit) same(got, want idempotency.Record) {
 	k.Helper()
 	k.want(got.Status, want.Status)
@@ -254,7 +259,7 @@ func (k *kit) releaseDone() {
 	k.want(k.begin(key, long).State, idempotency.EntryDone)
 }
 
-// claims returns how many of a crowd claim key.
+// claims returns how many of many concurrent calls claim a key.
 func (k *kit) claims(key string) int {
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Digits are read as arithmetic reads them, and dates as net/http does, but for the
-// two points in which it departs from the RFC: zones and two-digit years.
+// Digits are read as arithmetic reads them, and dates as net/http does, but for
+// the two points in which it departs from the RFC: zones and two-digit years.
 func FuzzParse(f *testing.F) {
 	for _, value := range []string{
 		"", "0", "120", " 120\t", "+5", "-0", "1.5", "٠", "9223372036", "9223372037", "9223372036854775808", "1" + strings.Repeat("0", 30),

@@ -1,5 +1,5 @@
-// Package retryafter reads and writes how long a server asks its clients to wait
-// before they try again.
+// Package retryafter reads and writes how long a server asks its clients to
+// wait before they try again.
 package retryafter
 
 import (
@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// maxAWS is the most of x-amz-retry-after that counts. The library waits up to a
-// tenth longer than a server asks for, so that comes to 5 s.
+// maxAWS is the most of x-amz-retry-after that counts. The library waits up to
+// a tenth longer than a server asks for, so that comes to 5 s.
 const maxAWS = 5 * time.Second * 10 / 11
 
 // From returns the longest valid wait that an HTTP header asks for, or false if
 // there is none. The keys of header are canonical, as in http.Header.
 //
-// From reads Retry-After, and in milliseconds Retry-After-Ms, X-Ms-Retry-After-Ms
-// and X-Amz-Retry-After, of which at most 4.5 s count.
+// From reads Retry-After, and in milliseconds Retry-After-Ms,
+// X-Ms-Retry-After-Ms and X-Amz-Retry-After, of which at most 4.5 s count.
 func From(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
 	for _, name := range [...]string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
 		for _, value := range header[name] {
@@ -40,9 +40,10 @@ func parseField(name, value string, now time.Time) (time.Duration, bool) {
 	return ParseMS(value)
 }
 
-// Parse reads the value of a Retry-After header (RFC 9110, 10.2.3): whole seconds,
-// or a date in any of the three forms of HTTP, which is compared with now. A date
-// in the past is 0. Seconds beyond the range of a duration saturate.
+// Parse reads the value of a Retry-After header (RFC 9110, 10.2.3): whole
+// seconds, or a date in any of the three forms of HTTP, which is compared with
+// now. A date in the past is 0. Seconds beyond the range of a duration
+// saturate.
 //
 // Parse returns false for everything else, which a client ignores: signs,
 // fractions, digits that are not ASCII, a zone other than GMT.
@@ -65,9 +66,9 @@ func ParseMS(value string) (time.Duration, bool) {
 }
 
 // ParsePushback reads Grpc-Retry-Pushback-Ms, given all its values. It returns
-// false if there is none. A negative number, a malformed value and more than one
-// value all mean "do not retry", and give -1. This is the opposite of Retry-After,
-// where a malformed value is ignored.
+// false if there is none. A negative number, a malformed value and more than
+// one value all mean "do not retry", and give -1. This is the opposite of
+// Retry-After, where a malformed value is ignored.
 //
 // Source: gRFC A6, "Pushback".
 func ParsePushback(values ...string) (time.Duration, bool) {
@@ -80,13 +81,15 @@ func ParsePushback(values ...string) (time.Duration, bool) {
 	return -1, true
 }
 
-// parseDigits reads one or more ASCII digits as a number of units. It saturates.
+// parseDigits reads one or more ASCII digits as a number of units. It
+// saturates.
 func parseDigits(s string, unit time.Duration) (time.Duration, bool) {
 	if s == "" {
 		return 0, false
 	}
 	n := int64(0)
-	// The units are milliseconds or longer, so ten times limit is still an int64.
+	// The units are milliseconds or longer, so ten times limit is still an
+	// int64.
 	limit := math.MaxInt64 / int64(unit)
 	for i := range len(s) {
 		c := s[i]
@@ -105,8 +108,9 @@ func parseDigits(s string, unit time.Duration) (time.Duration, bool) {
 
 // parseDate reads an HTTP-date (RFC 9110, 5.6.7). It differs from time.Parse in
 // two points. time.Parse reads an unknown zone as UTC, but the RFC allows only
-// GMT. And time.Parse takes two-digit years from 69 on for years before 2000, but
-// in the RFC a year that appears to be more than 50 years ahead is in the past.
+// GMT. And time.Parse takes two-digit years from 69 on for years before 2000,
+// but in the RFC a year that appears to be more than 50 years ahead is in the
+// past.
 func parseDate(s string, now time.Time) (time.Time, bool) {
 	if t, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", s); err == nil {
 		return t, true

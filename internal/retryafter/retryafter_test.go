@@ -87,8 +87,8 @@ func TestParseReadsDatesInAnyZone(t *testing.T) {
 	}
 }
 
-// RFC 9110, 5.6.7: a two-digit year that looks more than 50 years ahead is the last
-// one with these digits.
+// RFC 9110, 5.6.7: a two-digit year that looks more than 50 years ahead is the
+// last one with these digits.
 func TestATwoDigitYearIsNotMoreThanFiftyYearsAhead(t *testing.T) {
 	for _, row := range []struct {
 		now  int
@@ -150,7 +150,8 @@ func TestParseMSReadsWholeMilliseconds(t *testing.T) {
 	}
 }
 
-// Decisions 40 and 41: nonsense means "do not retry", the opposite of Retry-After.
+// Decisions 40 and 41: nonsense means "do not retry", the opposite of
+// Retry-After.
 func TestParsePushback(t *testing.T) {
 	for _, row := range []struct {
 		values []string

@@ -21,8 +21,8 @@ const (
 	headerGRPCTimeout    = "Grpc-Timeout"                   // digits and a unit
 )
 
-// attemptOf returns the number of the attempt, from 1, or 0 if the request does not
-// say. If several layers have counted, the greatest number counts.
+// attemptOf returns the number of the attempt, from 1, or 0 if the request does
+// not say. If several layers have counted, the greatest number counts.
 func attemptOf(header http.Header) int {
 	return max(
 		number(header, HeaderAttempt, 0),
@@ -73,8 +73,8 @@ func attemptOfAWS(header http.Header) int {
 	return 0
 }
 
-// timeLeft returns the shortest time that a header says the client still waits, or
-// false if no header says a plausible one.
+// timeLeft returns the shortest time that a header says the client still waits,
+// or false if no header says a plausible one.
 func timeLeft(header http.Header) (time.Duration, bool) {
 	var shortest time.Duration
 	for _, read := range []func(http.Header) time.Duration{ownTimeout, envoyTimeout, grpcTimeout} {
@@ -96,7 +96,8 @@ func envoyTimeout(header http.Header) time.Duration {
 	return timeout(header[headerEnvoyTimeout], time.Millisecond)
 }
 
-// grpcUnits are the units of Grpc-Timeout. Source: gRPC over HTTP/2, "Requests".
+// grpcUnits are the units of Grpc-Timeout. Source: gRPC over HTTP/2,
+// "Requests".
 var grpcUnits = map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second,
 	'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond}
 

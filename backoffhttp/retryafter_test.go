@@ -61,15 +61,15 @@ func TestRetryAfterInAllItsForms(t *testing.T) {
 	})
 }
 
-func TestTheLongestHintStands(t *testing.T) {
+func TestTheLongestRetryAfterCounts(t *testing.T) {
 	got, ok := backoffhttp.RetryAfter(respond(t, 503,
 		"Retry-After", "1", "Retry-After", "nonsense", "Retry-After", "3", "Retry-After-Ms", "2500"))
 	require.True(t, ok)
 	require.Equal(t, 3*time.Second, got)
 }
 
-// Row 45: never below the hint, and not all at the same time.
-func TestAHintIsSpreadUpwards(t *testing.T) {
+// Row 45: never below Retry-After, and not all at the same time.
+func TestARetryAfterIsSpreadUpwards(t *testing.T) {
 	var seen []time.Duration
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestAHintIsSpreadUpwards(t *testing.T) {
 }
 
 // Row 46, decision 39: with any answer that is retried, and with 413.
-func TestHintsCountWithEveryAnswerThatIsRetried(t *testing.T) {
+func TestRetryAfterCountsWithEveryAnswerThatIsRetried(t *testing.T) {
 	for _, code := range []int{408, 413, 425, 429, 500, 502, 503, 504, 509, 520, 599} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWire(answer(code, "Retry-After", "2"), answer(200))
@@ -96,11 +96,11 @@ func TestHintsCountWithEveryAnswerThatIsRetried(t *testing.T) {
 	for _, code := range []int{301, 400, 404, 501} {
 		w := newWire(answer(code, "Retry-After", "2"))
 		roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
-		require.Equal(t, 1, w.requests(), "%d: a hint says when, not whether", code)
+		require.Equal(t, 1, w.requests(), "%d: Retry-After says when, not whether", code)
 	}
 }
 
-func TestAShortHintDoesNotShortenTheWait(t *testing.T) {
+func TestAShortRetryAfterDoesNotShortenTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503, "Retry-After", "0"), answer(200))
 		roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
@@ -108,8 +108,9 @@ func TestAShortHintDoesNotShortenTheWait(t *testing.T) {
 	})
 }
 
-// Decision 31: longer than MaxRetryAfter ends the call, with the answer and the hint.
-func TestAHintBeyondMaxHintEndsTheCall(t *testing.T) {
+// Decision 31: a longer wait than MaxRetryAfter ends the call. The answer is
+// returned.
+func TestARetryAfterBeyondMaxRetryAfterEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(429, "Retry-After", "86400"))
 		began := time.Now()
@@ -122,11 +123,11 @@ func TestAHintBeyondMaxHintEndsTheCall(t *testing.T) {
 }
 
 // What AWS clamps to: its own wait, up to 5 s above it.
-func TestTheHintOfAWSStaysWithin5sOfTheOwnWait(t *testing.T) {
-	for _, hint := range []string{"0", "50", "3000", "5000", "60000", "99999999999"} {
+func TestTheRetryAfterOfAWSStaysWithin5sOfTheOwnWait(t *testing.T) {
+	for _, asked := range []string{"0", "50", "3000", "5000", "60000", "99999999999"} {
 		for _, u := range []float64{0, 0.5, 0.999999} {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWire(answer(503, "X-Amz-Retry-After", hint), answer(200))
+				w := newWire(answer(503, "X-Amz-Retry-After", asked), answer(200))
 				tr := &backoffhttp.Transport{Base: w, Unguarded: true}
 				tr.Policy = backoff.Policy{Schedule: backoff.Constant(time.Second), Rand: func() float64 { return u }}
 				roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
@@ -205,7 +206,7 @@ func TestAPushbackIsExact(t *testing.T) {
 }
 
 // Row 81.
-func TestHoldBackHeedsHintsOfSuccessfulAnswers(t *testing.T) {
+func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "Retry-After", "10"), answer(200))
 		tr := over(w)
@@ -221,7 +222,7 @@ func TestHoldBackHeedsHintsOfSuccessfulAnswers(t *testing.T) {
 	})
 }
 
-func TestHoldBackIsForAllCallsToTheHost(t *testing.T) {
+func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(429, "Retry-After", "5"), answer(200))
 		tr := over(w)
@@ -235,7 +236,7 @@ func TestHoldBackIsForAllCallsToTheHost(t *testing.T) {
 	})
 }
 
-func TestHoldBackEndsCallsThatCannotWait(t *testing.T) {
+func TestASharedRetryAfterEndsCallsThatCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "Retry-After", "10"))
 		tr := over(w)
@@ -249,10 +250,10 @@ func TestHoldBackEndsCallsThatCannotWait(t *testing.T) {
 	})
 }
 
-func TestHoldBackIgnoresHintsBeyondMaxHint(t *testing.T) {
-	for hint, wait := range map[string]time.Duration{"301": 0, "300": 300 * time.Second} {
+func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
+	for asked, wait := range map[string]time.Duration{"301": 0, "300": 300 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWire(answer(200, "Retry-After", hint), answer(200))
+			w := newWire(answer(200, "Retry-After", asked), answer(200))
 			tr := over(w)
 			tr.ShareRetryAfter = true
 			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
@@ -271,7 +272,7 @@ func TestHoldBackIgnoresHintsBeyondMaxHint(t *testing.T) {
 	})
 }
 
-func TestHoldBackIsOffByDefault(t *testing.T) {
+func TestRetryAfterIsNotSharedByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200, "Retry-After", "10"))
 		for range 2 {
@@ -281,8 +282,8 @@ func TestHoldBackIsOffByDefault(t *testing.T) {
 	})
 }
 
-// A "no" on a definitive answer adds nothing to it: a breaker must not take declined
-// cards for an overloaded server.
+// A "no" on a definitive answer adds nothing to it: a breaker must not take
+// declined cards for an overloaded server.
 func TestANoOnADefinitiveAnswerLeavesItDefinitive(t *testing.T) {
 	for status, want := range map[int]backoff.Class{402: backoff.ClassPermanent, 409: backoff.ClassPermanent, 429: backoff.ClassOverloaded, 503: backoff.ClassOverloaded} {
 		err := backoffhttp.Check(&http.Response{StatusCode: status, Header: http.Header{"Stripe-Should-Retry": {"false"}}})
