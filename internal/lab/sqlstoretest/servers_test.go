@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
-	"github.com/gobackoff/backoff/backoffhttp/sqlstore"
+	"github.com/gobackoff/backoff/idempotency/sqlstore"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 )
