@@ -129,7 +129,7 @@ func TestAFailoverIsSurvived(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, 2, attempts)
-		require.Positive(t, f.count("unsent"), "BEGIN was refused: %v", f.seen)
+		require.Positive(t, f.count("not sent"), "BEGIN was refused: %v", f.seen)
 		require.Equal(t, 1, f.inserted(t, 1))
 	})
 }
