@@ -17,8 +17,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// maxReported is the highest number of attempts that a client is believed to
-// have made.
+// maxReported is the highest number of an attempt that a client is believed.
 const maxReported = 1000
 
 // Upstream is what a call says about its client's loop.
