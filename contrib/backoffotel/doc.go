@@ -38,7 +38,7 @@ const scope = "github.com/gobackoff/backoff/contrib/backoffotel"
 
 // Attributes that the conventions have no name for.
 const (
-	keyOperation   = attribute.Key("backoff.operation") // the name of the policy
+	keyOperation   = attribute.Key("backoff.operation") // policy, hedge or breaker
 	keyOutcome     = attribute.Key("backoff.outcome")
 	keyReason      = attribute.Key("backoff.reason")
 	keyClass       = attribute.Key("backoff.class")
