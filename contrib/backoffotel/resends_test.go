@@ -18,8 +18,8 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffotel"
 )
 
-// A real server and the real otelhttp: the second request is answered, with a redirect to
-// a place that fails once, too.
+// With a real server and the real otelhttp, the second request is answered by a
+// redirect to a place that fails once, too.
 func TestEveryAttemptIsASpanOfOtelhttp(t *testing.T) {
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,6 @@
--- What a fleet knows is a hint: it need not survive a crash, so the tables are unlogged.
--- All times are the server's, clock_timestamp(), which goes on within a transaction.
+-- What a fleet knows need not survive a crash, so the tables are unlogged. All
+-- times are those of the server's clock_timestamp(), which goes on within a
+-- transaction.
 
 create unlogged table if not exists backoff_circuit (
 	key        text primary key,
@@ -25,7 +26,7 @@ create index if not exists backoff_block_until on backoff_block (until);
 create or replace function backoff_seconds(t timestamptz, now timestamptz) returns float8
 language sql immutable as $$ select greatest(0, coalesce(extract(epoch from t - now), 0))::float8 $$;
 
--- What one of the processes may know.
+-- What a process is told about a circuit.
 create or replace function backoff_answer(c backoff_circuit, by text, now timestamptz,
 	out generation bigint, out tripped boolean, out open float8, out openings int, out leased float8, out mine boolean)
 language sql immutable as $$
@@ -36,7 +37,7 @@ language sql immutable as $$
 		c.opened is not null and coalesce(c.holder = by and c.leased > now, false)
 $$;
 
--- The row of a circuit, locked; a new one if there is none, or its time is over.
+-- The row of a circuit, locked. It is empty if there was none, or its time is over.
 create or replace function backoff_lock(k text, out c backoff_circuit)
 language plpgsql as $$
 begin
@@ -51,13 +52,23 @@ begin
 	end if;
 end $$;
 
+-- The row of a circuit, locked; null if there is none, or its time is over.
+create or replace function backoff_find(k text, out c backoff_circuit)
+language plpgsql as $$
+begin
+	select * into c from backoff_circuit where key = k for update;
+	if c.forget <= clock_timestamp() then
+		c := null;
+	end if;
+end $$;
+
 create or replace function backoff_save(c backoff_circuit) returns void
 language sql as $$
 	update backoff_circuit set generation = c.generation, opened = c.opened, openings = c.openings,
 		holder = c.holder, leased = c.leased, votes = c.votes, forget = c.forget where key = c.key
 $$;
 
--- Drops some of the rows whose time is over, when a new one is about to come.
+-- Deletes some of the rows whose time is over, before a new one is inserted.
 create or replace function backoff_sweep() returns void
 language sql as $$
 	delete from backoff_circuit where key in
@@ -110,14 +121,9 @@ end $$;
 create or replace function backoff_lease(k text, by text, d interval, linger interval) returns record
 language plpgsql as $$
 declare
-	c backoff_circuit;
-	now timestamptz;
+	c backoff_circuit := backoff_find(k);
+	now timestamptz := clock_timestamp();
 begin
-	select * into c from backoff_circuit where key = k for update;
-	now := clock_timestamp();
-	if c.forget <= now then
-		c := null;
-	end if;
 	if c.opened is null or c.opened > now or coalesce(c.leased > now and c.holder <> by, false) then
 		return backoff_answer(c, by, now);
 	end if;
@@ -134,14 +140,9 @@ end $$;
 create or replace function backoff_reset(k text, by text, seen bigint, linger interval) returns record
 language plpgsql as $$
 declare
-	c backoff_circuit;
-	now timestamptz;
+	c backoff_circuit := backoff_find(k);
+	now timestamptz := clock_timestamp();
 begin
-	select * into c from backoff_circuit where key = k for update;
-	now := clock_timestamp();
-	if c.forget <= now then
-		c := null;
-	end if;
 	if c.opened is not null and c.generation = seen and c.holder = by and c.leased > now then
 		c.generation := c.generation + 1;
 		c.opened := null; c.openings := 0; c.holder := null; c.leased := null; c.votes := '{}';
