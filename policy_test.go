@@ -956,3 +956,54 @@ func TestAFleetThatFailedTogetherComesBackSpread(t *testing.T) {
 		}
 	})
 }
+
+// A policy is data: a call goes by what the policy said when it began.
+func TestARunHoldsACopyOfItsPolicy(t *testing.T) {
+	policy := steady(0)
+	r := policy.Start(t.Context())
+	policy.MaxAttempts = 1
+	n := 0
+	for range r.Attempts() {
+		n++
+		r.Fail(errBoom)
+	}
+	require.Equal(t, 4, n)
+}
+
+// Growing timeouts limit each attempt by its number.
+func TestAttemptTimeoutScheduleLimitsTheNthAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limits []time.Duration
+		policy := steady(0)
+		policy.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0, 3*time.Second)
+		_ = policy.Do(t.Context(), func(ctx context.Context) error {
+			deadline, ok := ctx.Deadline()
+			if limits = append(limits, 0); ok {
+				limits[len(limits)-1] = time.Until(deadline)
+			}
+			return errBoom
+		})
+		require.Equal(t, []time.Duration{time.Second, 0, 3 * time.Second, 3 * time.Second}, limits)
+	})
+}
+
+// Row 51: the plain case is a duration.
+func TestRow51AttemptTimeoutLimitsEveryAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for timeout, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 0: 4 * time.Minute, -time.Second: 4 * time.Minute} {
+			start := time.Now()
+			policy := steady(0)
+			policy.AttemptTimeout = timeout
+			err := policy.Do(t.Context(), func(ctx context.Context) error {
+				select {
+				case <-time.After(time.Minute):
+					return errBoom
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			require.Equal(t, want, time.Since(start))
+			require.Equal(t, timeout > 0, errors.Is(err, backoff.ErrAttemptTimeout))
+		}
+	})
+}
