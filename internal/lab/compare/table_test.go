@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,7 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const document = "../../../docs/comparison.md"
+const (
+	root     = "../../.." // of the repository
+	document = root + "/docs/comparison.md"
+)
 
 var update = flag.Bool("update", false, "write what was observed into "+document)
 
@@ -137,13 +139,14 @@ func (r row) proof(t *testing.T) string {
 // ownTests returns the tests of the library with their files.
 var ownTests = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for _, dir := range []string{"", "backoffhttp", "presets", "internal/sim"} {
-		files, _ := filepath.Glob(filepath.Join("../../..", dir, "*_test.go"))
+	for _, dir := range []string{"", "*", "internal/sim"} {
+		files, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		for _, file := range files {
 			text, _ := os.ReadFile(file)
 			for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
-				if name := string(match[1]); all[name] == "" { // the root package's, if there are two
-					all[name] = path.Join(dir, filepath.Base(file))
+				if name := string(match[1]); all[name] == "" { // the root's, if there are several
+					inside, _ := filepath.Rel(root, file)
+					all[name] = filepath.ToSlash(inside)
 				}
 			}
 		}
@@ -186,7 +189,7 @@ var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	for _, name := range []string{document} {
 		for _, match := range link.FindAllStringSubmatch(read(t, name), -1) {
-			_, err := os.Stat(filepath.Join("../../../docs", match[1]))
+			_, err := os.Stat(filepath.Join(root, "docs", match[1]))
 			require.NoError(t, err, name)
 		}
 	}
