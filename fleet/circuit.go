@@ -47,20 +47,20 @@ type errands struct {
 }
 
 // look answers a closed breaker.
-func (e *circuit) look(q backoff.SharedQuery, now time.Time) (backoff.SharedHint, <-chan struct{}) {
+func (e *circuit) look(q query, now time.Time) (backoff.SharedState, <-chan struct{}) {
 	e.use()
-	e.wakes = append(e.wakes, q.Wake)
+	e.wakes = append(e.wakes, q.wake)
 	if !now.Before(e.next) {
 		e.errands.load = true
 		e.run()
 	}
 	if e.knows(now) {
-		return e.hint(now), nil
+		return e.advice(now), nil
 	}
 	if e.away(now) {
-		return backoff.SharedHint{}, nil
+		return backoff.SharedState{}, nil
 	}
-	return backoff.SharedHint{}, e.done
+	return backoff.SharedState{}, e.done
 }
 
 // knows reports whether what is known is good enough.
@@ -73,23 +73,23 @@ func (e *circuit) left(now time.Time) time.Duration { return e.seen.Open - now.S
 
 func (e *circuit) tripped() bool { return e.seen.Tripped && e.seen.Generation != e.overrule }
 
-// hint says what the state of the fleet's circuit means for a closed one.
-func (e *circuit) hint(now time.Time) backoff.SharedHint {
+// advice says what the state of the fleet's circuit means for a closed one.
+func (e *circuit) advice(now time.Time) backoff.SharedState {
 	if !e.tripped() {
 		e.yielding = time.Time{}
-		return backoff.SharedHint{}
+		return backoff.SharedState{}
 	}
 	if left := min(e.left(now), e.yield(now)); left > 0 {
 		return e.open(left)
 	}
-	return backoff.SharedHint{State: backoff.StateHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
+	return backoff.SharedState{State: backoff.StateHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
-// open is the hint to stay away, with a spread, so that the processes do not all ask for
+// open is the advice to stay away, with a spread, so that the processes do not all ask for
 // the lease at the same moment.
-func (e *circuit) open(left time.Duration) backoff.SharedHint {
+func (e *circuit) open(left time.Duration) backoff.SharedState {
 	left += time.Duration(rand.Float64() * float64(min(left, e.client.every())))
-	return backoff.SharedHint{State: backoff.StateOpen, For: left, Openings: e.seen.Openings, Err: ErrTripped}
+	return backoff.SharedState{State: backoff.StateOpen, For: left, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
 // yield notes that the process does as the fleet says, and returns for how long it will.
@@ -101,31 +101,31 @@ func (e *circuit) yield(now time.Time) time.Duration {
 }
 
 // probe answers a half-open breaker.
-func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
+func (e *circuit) probe(q query, now time.Time) (advice backoff.SharedState, coming <-chan struct{}, asks bool) {
 	e.use()
 	switch {
 	case e.free || e.away(now):
-		return hint, nil, false
+		return advice, nil, false
 	case e.leased.After(now):
 		e.probing, e.yielding = true, time.Time{} // not before: a lease may be over when it is known
-		return hint, nil, false
+		return advice, nil, false
 	case e.yield(now) <= 0:
 		e.free, e.yielding = true, time.Time{}
-		return hint, nil, false
+		return advice, nil, false
 	}
 	fresh := !e.at.IsZero() && now.Sub(e.at) < e.client.every()
-	hold := backoff.SharedHint{State: backoff.StateHalfOpen}
+	hold := backoff.SharedState{State: backoff.StateHalfOpen}
 	switch left := min(e.left(now), e.yield(now)); {
 	case e.tripped() && left > 0: // it cannot be closed before
 		return e.open(left), nil, false
 	case !e.tripped() && (fresh || e.at.After(e.yielding)):
 		e.yielding = time.Time{}
-		return hint, nil, false
+		return advice, nil, false
 	case fresh && e.seen.Leased > now.Sub(e.at):
 		return hold, nil, false
 	}
 	if !now.Before(e.nextAsk) {
-		e.errands.lease, asks = min(q.ProbeTimeout, forever)+e.detour(), true
+		e.errands.lease, asks = min(q.timeout, forever)+e.detour(), true
 		e.run()
 	}
 	return hold, e.done, asks
@@ -138,11 +138,11 @@ func (e *circuit) detour() time.Duration {
 }
 
 // late answers a call that has waited long enough.
-func (e *circuit) late(q backoff.SharedQuery, hint backoff.SharedHint) backoff.SharedHint {
-	if e.done != nil && q.State == backoff.StateHalfOpen {
-		return backoff.SharedHint{}
+func (e *circuit) late(q query, advice backoff.SharedState) backoff.SharedState {
+	if e.done != nil && q.probes {
+		return backoff.SharedState{}
 	}
-	return hint
+	return advice
 }
 
 // away reports whether there is no store to listen to.

@@ -98,25 +98,43 @@ func (c *Client) Validate() error {
 }
 
 // Consult implements [backoff.Shared].
-func (c *Client) Consult(ctx context.Context, q backoff.SharedQuery) backoff.SharedHint {
-	hint, coming, asks := c.consult(q, false)
+func (c *Client) Consult(ctx context.Context, name string, wake func()) backoff.SharedState {
+	return c.await(ctx, query{name: name, wake: wake})
+}
+
+// Probe implements [backoff.Shared].
+func (c *Client) Probe(ctx context.Context, name string, timeout time.Duration) backoff.SharedState {
+	return c.await(ctx, query{name: name, probes: true, timeout: timeout})
+}
+
+// query is the question of a breaker about its circuit.
+type query struct {
+	name    string
+	wake    func()        // closed: to be called when there is news
+	probes  bool          // half-open: whether the call may probe
+	timeout time.Duration // half-open: how long the probe may take
+}
+
+// await answers a query, and waits for the store as long as a call is to wait.
+func (c *Client) await(ctx context.Context, q query) backoff.SharedState {
+	state, coming, asks := c.answer(q, false)
 	wait := c.patience(asks)
 	if coming == nil || wait <= 0 {
-		return hint
+		return state
 	}
 	patience := time.NewTimer(wait)
 	defer patience.Stop()
 	for coming != nil {
 		select {
 		case <-coming:
-			hint, coming, _ = c.consult(q, false)
+			state, coming, _ = c.answer(q, false)
 		case <-patience.C:
-			hint, coming, _ = c.consult(q, true)
+			state, coming, _ = c.answer(q, true)
 		case <-ctx.Done():
-			return hint
+			return state
 		}
 	}
-	return hint
+	return state
 }
 
 // patience returns how long a call waits for what is coming. A call that asks for the lease
@@ -131,24 +149,24 @@ func (c *Client) patience(asks bool) time.Duration {
 	return c.timeout()
 }
 
-// consult answers from what is known; coming is closed when more will be, and nil where it
+// answer answers from what is known; coming is closed when more will be, and nil where it
 // is known, or too late to wait for; asks says that this call has asked for the lease.
-func (c *Client) consult(q backoff.SharedQuery, late bool) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
+func (c *Client) answer(q query, late bool) (state backoff.SharedState, coming <-chan struct{}, asks bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open(); c.closed {
-		return backoff.SharedHint{}, nil, false
+		return backoff.SharedState{}, nil, false
 	}
-	e, now := c.circuit(q.Name), time.Now()
-	if q.State == backoff.StateHalfOpen {
-		hint, coming, asks = e.probe(q, now)
+	e, now := c.circuit(q.name), time.Now()
+	if q.probes {
+		state, coming, asks = e.probe(q, now)
 	} else {
-		hint, coming = e.look(q, now)
+		state, coming = e.look(q, now)
 	}
 	if late {
-		return e.late(q, hint), nil, false
+		return e.late(q, state), nil, false
 	}
-	return hint, coming, asks
+	return state, coming, asks
 }
 
 // Opened implements [backoff.Shared].

@@ -1,5 +1,5 @@
 // Package fleet lets breakers and budgets see more than one process: what the others
-// learn of a service reaches them as a hint, by way of a store such as Redis.
+// learn of a service reaches them as advice, by way of a store such as Redis.
 //
 //	var hub = &fleet.Client{Store: store}
 //	var service = backoff.Stack(
@@ -7,7 +7,7 @@
 //		&backoff.Policy{Name: "search"},
 //	)
 //
-// The local guard decides, the store is a hint: calls never wait for it (unless Wait
+// The local guard decides, the store is advice: calls never wait for it (unless Wait
 // says so; but the one that asks to be the probe does, shortly, or it would be
 // refused), and where it is slow, gone, empty or lying, every process goes by what it
 // sees itself. What is told is little. A process whose circuit opens says so; where a
