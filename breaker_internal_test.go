@@ -13,7 +13,7 @@ func TestBreakerCountsSuccessesThatMeet(t *testing.T) {
 	stack := Stack(&b, &Policy{})
 	succeed := func(context.Context) error { return nil }
 	require.NoError(t, b.Do(t.Context(), succeed))
-	b.phase.Load().good.Split()
+	b.phase.Load().Good.Split()
 
 	require.NoError(t, b.Do(t.Context(), succeed))
 	require.NoError(t, stack.Do(t.Context(), succeed))

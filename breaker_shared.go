@@ -4,140 +4,113 @@ import (
 	"context"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/clock"
-	"github.com/gobackoff/backoff/internal/window"
+	"github.com/gobackoff/backoff/internal/circuit"
 )
 
-// Shared is what a fleet of processes knows of its services, for [Breaker.Shared]. The
-// Client of package fleet is one; it keeps it in a store, such as Redis.
+// Shared is what the processes of a fleet know together about their services,
+// for [Breaker.Shared]. The Client of package fleet implements it with a store
+// such as Redis.
 //
-// All methods must be safe for concurrent use, and must not call a breaker. Opened and
-// Closed are called under the breaker's lock and must not block.
+// All methods must be safe for concurrent use and must not call a breaker.
+// Opened and Closed are called under the breaker's lock and must not block.
 type Shared interface {
-	// Consult is asked at the first call of a closed circuit, at the first one after
-	// Wake, and at every call of a half-open one. It should answer from memory. If it
-	// blocks, the call waits that long, no other one of a closed circuit does.
-	Consult(ctx context.Context, q SharedQuery) SharedHint
-	// Opened says that the circuit was opened by what this process saw, for so long,
-	// and how many times in a row.
+	// Consult returns what the fleet knows about a circuit that is closed in
+	// this process. StateOpen opens the circuit here for SharedState.For, and
+	// StateHalfOpen makes it half-open.
+	//
+	// It is called by the first call of a closed circuit, and by the first call
+	// after wake. It should answer from memory; if it blocks, it holds up that
+	// call only. wake may be called at any time, any number of times, or never.
+	// It takes no lock, does not block, and does not keep a forgotten breaker
+	// alive.
+	Consult(ctx context.Context, name string, wake func()) SharedState
+	// Probe returns whether a call may probe a circuit that is half-open in
+	// this process, where timeout is how long the probe may take. The zero
+	// SharedState lets it. StateHalfOpen refuses the call, because another
+	// process probes. StateOpen refuses it and opens the circuit for
+	// SharedState.For.
+	//
+	// It is called by every call of a half-open circuit.
+	Probe(ctx context.Context, name string, timeout time.Duration) SharedState
+	// Opened reports that this process opened the circuit by what it saw: for
+	// how long, and how many times in a row.
 	Opened(name string, openFor time.Duration, openings int)
-	// Closed says that probes of this process closed it.
+	// Closed reports that probes of this process closed the circuit.
 	Closed(name string)
 }
 
-// A SharedQuery is what a [Breaker] asks its fleet.
-type SharedQuery struct {
-	Name         string        // of the breaker
-	State        State         // of its circuit: closed or half-open
-	ProbeTimeout time.Duration // half-open: how long a probe may take
-	// Wake makes the next call ask again, if the circuit is still closed then. It takes
-	// no lock, does not block, and may be called at any time, any number of times, or
-	// never; it does not keep a forgotten breaker alive.
-	Wake func()
+// A SharedState is what a fleet knows about a circuit. The zero value says
+// nothing: the breaker goes by what it sees itself, and a half-open circuit
+// probes.
+type SharedState struct {
+	State    State         // of the fleet's circuit
+	For      time.Duration // how long it stays open; [Breaker.MaxRetryAfter] bounds it
+	Openings int           // in a row, of the whole fleet
+	Err      error         // why, for [OpenError.Last]
 }
 
-// A SharedHint is what a fleet says to one of its breakers. The zero value is no hint:
-// the breaker goes by what it saw itself, and a half-open circuit probes.
-type SharedHint struct {
-	// State is that of the fleet's circuit. StateOpen opens this one for as long as For
-	// says, up to MaxRetryAfter. StateHalfOpen makes it half-open; if it is, the call is not
-	// to probe, because another process does.
-	State    State
-	For      time.Duration
-	Openings int   // in a row, of the whole fleet
-	Err      error // why, for [OpenError.Last]
-}
-
-// consult asks the fleet, and does as it says. It returns the half-open phase in which
-// the fleet lets this call probe, if there is one.
+// consult asks the fleet and does what it says. It returns the half-open phase
+// in which the call may probe, if there is one.
 func (b *Breaker) consult(ctx context.Context) *phase {
 	for {
-		p, q := b.query(ctx)
-		if q.Wake == nil {
+		p, asks := b.consults(ctx)
+		if !asks {
 			return p
 		}
-		h := b.Shared.Consult(ctx, q)
-		if b.heed(ctx, p, h) {
+		var s SharedState
+		if p.Kind == circuit.HalfOpen {
+			s = b.Shared.Probe(ctx, b.Name, p.Span)
+		} else {
+			s = b.Shared.Consult(ctx, b.Name, p.Wake)
+		}
+		if b.advise(ctx, p, s) {
 			continue // it is half-open now
 		}
-		if h.State != StateClosed {
+		if s.State != StateClosed {
 			return nil
 		}
 		return p
 	}
 }
 
-// query says what to ask. Without Wake there is nothing to be asked.
-func (b *Breaker) query(ctx context.Context) (p *phase, q SharedQuery) {
+// consults returns the phase and whether the fleet is to be asked about it.
+func (b *Breaker) consults(ctx context.Context) (p *phase, asks bool) {
 	b.lock()
-	defer b.unlock(ctx)
-	p = b.turn()
-	asks := p.state == StateHalfOpen || p.state == StateClosed && p.path.Load() == pathAsk
-	if !asks || b.mode != ModeEnforce {
-		return p, q
+	defer b.unlock()
+	p = b.expire(ctx)
+	asks = p.Kind == circuit.HalfOpen || p.Kind == circuit.Closed && p.Path.Load() == circuit.PathAsk
+	if !asks || p.Mode != circuit.Enforce {
+		return p, false
 	}
-	q = SharedQuery{Name: b.Name, State: p.state, ProbeTimeout: p.span, Wake: p.cool}
-	if p.state == StateClosed {
-		b.look(p, p.age())
-		p.path.Store(b.quickPath()) // before the answer, whose Wake must not be lost
+	if p.Kind == circuit.Closed {
+		b.step(ctx, b.input(circuit.Tick), nil)
+		p.Consulted(b.paths()) // before the answer, so that its wake is not lost
 	}
-	return p, q
+	return p, true
 }
 
-// cool makes the next call of a closed phase take the long way.
-func (p *phase) cool() {
-	if !p.path.CompareAndSwap(pathQuick, pathAsk) {
-		p.path.CompareAndSwap(pathTimed, pathAsk)
+// advise does what the fleet says about a phase. It reports whether the circuit
+// has become half-open, so that the fleet is to be asked for the probe.
+func (b *Breaker) advise(ctx context.Context, p *phase, s SharedState) (again bool) {
+	b.lock()
+	defer b.unlock()
+	if b.phase.Load() != p || s.State == StateClosed {
+		return false
 	}
+	in := b.input(circuit.Advise)
+	in.Advice, in.For, in.Openings = circuit.Kind(s.State), b.capRetryAfter(s.For), s.Openings
+	if p.Kind == circuit.Closed {
+		in.ProbeTimeout = b.probeTimeout()
+	}
+	return b.step(ctx, in, s.Err).Changed && b.phase.Load().Kind == circuit.HalfOpen
 }
 
-// heed does what the fleet says, unless things have changed meanwhile, or a closed
-// circuit knows better. It reports whether the fleet is to be asked again.
-func (b *Breaker) heed(ctx context.Context, p *phase, h SharedHint) (again bool) {
-	b.lock()
-	defer b.unlock(ctx)
+// tellShared reports to the fleet what this process has found out by itself.
+func (b *Breaker) tellShared(p circuit.Phase, e circuit.Effects) {
 	switch {
-	case b.phase.Load() != p, h.State == StateClosed, h.State == p.state:
-		return false
-	case h.State == StateOpen && h.For <= 0, p.state == StateClosed && b.thrives(p):
-		return false
+	case e.Draw:
+		b.Shared.Opened(b.Name, p.Span, int(p.Openings))
+	case e.Trigger == circuit.TriggerProbe:
+		b.Shared.Closed(b.Name)
 	}
-	b.openings = uint16(max(int(b.openings), min(h.Openings, maxOpenings)))
-	if h.State == StateOpen {
-		if limit := limited(b.MaxRetryAfter, defaultMaxRetryAfter); limit > 0 {
-			h.For = min(h.For, limit)
-		}
-		b.stayOpen(h.For, TriggerShared, h.Err)
-		return false
-	}
-	b.halfOpen(0, TriggerShared, h.Err)
-	return true
-}
-
-// thrives reports whether this process has reason to trust its own eyes: it has seen
-// enough calls to judge by, and the last of them succeeded.
-func (b *Breaker) thrives(p *phase) bool {
-	f := b.look(p, p.age())
-	good, bad, _ := f.counts()
-	if f.last == nil {
-		good = f.Least(window.Good) // those of an hour ago say nothing
-	}
-	return f.streak == 0 && good+bad >= uint64(b.minCalls())
-}
-
-// stayOpen begins an open phase of a given length.
-func (b *Breaker) stayOpen(span time.Duration, why Trigger, err error) {
-	p := &phase{state: StateOpen, began: clock.Now(), span: span}
-	p.refusal = &OpenError{Name: b.Name, State: StateOpen, Last: err, until: p.began.Add(p.span)}
-	b.arm(p)
-	b.move(p, why, err)
-}
-
-// halfOpen begins a half-open phase, after an open one of so long.
-func (b *Breaker) halfOpen(open time.Duration, why Trigger, cause error) *phase {
-	p := &phase{state: StateHalfOpen, began: clock.Now(), trial: new(trial)}
-	p.span = max(b.ProbeTimeout, open, delayOf(b.openFor(), 1)) // a fleet, or a jitter, may have it open for no time
-	p.refusal = &OpenError{Name: b.Name, State: StateHalfOpen, Last: cause}
-	b.move(p, why, cause)
-	return p
 }

@@ -16,9 +16,10 @@ import (
 
 var errElsewhere = errors.New("others found it down")
 
-// rumour is a fleet that says what it is told to say, and writes down what it is asked.
+// rumour is a fleet that says what it is told to say, and writes down what it
+// is asked.
 type rumour struct {
-	closed, halfOpen backoff.SharedHint // the answers, by state
+	closed, halfOpen backoff.SharedState // the answers, by state
 	asked            []backoff.State
 	wake             func()
 	lease            time.Duration
@@ -27,17 +28,23 @@ type rumour struct {
 	during           func()
 }
 
-func (r *rumour) Consult(_ context.Context, q backoff.SharedQuery) backoff.SharedHint {
-	r.asked = append(r.asked, q.State)
+func (r *rumour) Consult(_ context.Context, _ string, wake func()) backoff.SharedState {
+	r.ask(backoff.StateClosed)
+	r.wake = wake
+	return r.closed
+}
+
+func (r *rumour) Probe(_ context.Context, _ string, timeout time.Duration) backoff.SharedState {
+	r.ask(backoff.StateHalfOpen)
+	r.lease = timeout
+	return r.halfOpen
+}
+
+func (r *rumour) ask(s backoff.State) {
+	r.asked = append(r.asked, s)
 	if r.during != nil {
 		r.during()
 	}
-	if q.State == backoff.StateHalfOpen {
-		r.lease = q.ProbeTimeout
-		return r.halfOpen
-	}
-	r.wake = q.Wake
-	return r.closed
 }
 
 func (r *rumour) Opened(_ string, openFor time.Duration, openings int) {
@@ -46,14 +53,15 @@ func (r *rumour) Opened(_ string, openFor time.Duration, openings int) {
 
 func (r *rumour) Closed(string) { r.shut++ }
 
-// sharing returns a breaker that hears a rumour. It opens for exactly 5, 10, 20 s.
+// sharing returns a breaker that hears a rumour. It opens for exactly 5, 10, 20
+// s.
 func sharing(r *rumour) *backoff.Breaker {
 	return &backoff.Breaker{Name: "db", Shared: r, ConsecutiveFailures: 3, ConsecutiveSpan: -1, Jitter: backoff.NoJitter}
 }
 
 var (
-	isOpen = backoff.SharedHint{State: backoff.StateOpen, For: 3 * time.Second, Openings: 2, Err: errElsewhere}
-	isHeld = backoff.SharedHint{State: backoff.StateHalfOpen, Err: errElsewhere, Openings: 2}
+	isOpen = backoff.SharedState{State: backoff.StateOpen, For: 3 * time.Second, Openings: 2, Err: errElsewhere}
+	isHeld = backoff.SharedState{State: backoff.StateHalfOpen, Err: errElsewhere, Openings: 2}
 )
 
 func TestABreakerAsksItsFleetOnceUntilItIsWoken(t *testing.T) {
@@ -113,7 +121,7 @@ func TestAHintOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 		require.Empty(t, r.opened, "what was heard is not passed on")
 
 		time.Sleep(3 * time.Second)
-		r.closed = backoff.SharedHint{}
+		r.closed = backoff.SharedState{}
 		require.Equal(t, 3, feed(b, 3, nil))
 		require.Equal(t, backoff.StateClosed, b.State())
 		require.Equal(t, 1, r.shut)
@@ -130,7 +138,7 @@ func TestTheFleetsOpeningsCount(t *testing.T) {
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{20, 3}, r.opened, "the third time in a row")
 
-		r = rumour{closed: backoff.SharedHint{State: backoff.StateOpen, For: time.Second, Openings: 1 << 20}}
+		r = rumour{closed: backoff.SharedState{State: backoff.StateOpen, For: time.Second, Openings: 1 << 20}}
 		b = sharing(&r)
 		feed(b, 1, nil)
 		require.Equal(t, 1<<16-1, b.Stats().Openings, "as far as there are numbers")
@@ -148,9 +156,9 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			require.Equal(t, 0, feed(b, 1, nil), "19 calls are not enough")
 
 			b.Reset()
-			r.closed = backoff.SharedHint{}
+			r.closed = backoff.SharedState{}
 			feed(b, 20, nil)
-			for _, hint := range []backoff.SharedHint{isOpen, isHeld} {
+			for _, hint := range []backoff.SharedState{isOpen, isHeld} {
 				r.closed = hint
 				r.wake()
 				require.Equal(t, 1, feed(b, 1, nil), "20 are")
@@ -161,7 +169,7 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			require.Equal(t, 0, feed(b, 1, nil), "but not after a failure")
 
 			b.Reset()
-			r.closed = backoff.SharedHint{}
+			r.closed = backoff.SharedState{}
 			feed(b, 4, errOutage)
 			feed(b, 16, nil)
 			r.closed = isOpen
@@ -200,7 +208,7 @@ func TestAHintOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
 		require.Equal(t, 5*time.Second, r.lease)
 		require.Equal(t, 0, feed(b, 10, nil))
 
-		r.closed, r.halfOpen = backoff.SharedHint{}, backoff.SharedHint{}
+		r.closed, r.halfOpen = backoff.SharedState{}, backoff.SharedState{}
 		require.Equal(t, 10, feed(b, 10, nil))
 		require.Equal(t, backoff.StateClosed, b.State())
 		require.Equal(t, 1, r.shut)
@@ -220,19 +228,19 @@ func TestAProbeWaitsForItsFleet(t *testing.T) {
 		require.Equal(t, 0, feed(b, 10, nil))
 		require.Equal(t, backoff.StateOpen, b.State(), "and has failed")
 		time.Sleep(3 * time.Second)
-		r.halfOpen = backoff.SharedHint{State: backoff.StateOpen}
+		r.halfOpen = backoff.SharedState{State: backoff.StateOpen}
 		require.Equal(t, 0, feed(b, 1, nil), "for no time at all is not for ever")
 		require.Equal(t, backoff.StateHalfOpen, b.State())
-		r.halfOpen = backoff.SharedHint{}
+		r.halfOpen = backoff.SharedState{}
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{5, 1, 20, 3}, r.opened)
 	})
 }
 
-func TestMaxHintBoundsTheFleetToo(t *testing.T) {
+func TestMaxRetryAfterBoundsTheFleetToo(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: 1000 * time.Hour} {
 		bubble(t, limit.String(), func(t *testing.T) {
-			r := rumour{closed: backoff.SharedHint{State: backoff.StateOpen, For: 1000 * time.Hour}}
+			r := rumour{closed: backoff.SharedState{State: backoff.StateOpen, For: 1000 * time.Hour}}
 			b := sharing(&r)
 			b.MaxRetryAfter = limit
 			feed(b, 1, nil)
@@ -253,7 +261,7 @@ func TestAHintThatComesTooLateIsDropped(t *testing.T) {
 
 		time.Sleep(3 * time.Second)
 		require.Equal(t, backoff.StateHalfOpen, b.State())
-		r.halfOpen = backoff.SharedHint{}
+		r.halfOpen = backoff.SharedState{}
 		r.during = func() { r.during = nil; b.Trip() }
 		require.Equal(t, 0, feed(b, 1, nil), "a lease counts for its own phase only")
 	})

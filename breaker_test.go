@@ -431,7 +431,7 @@ func TestBreakerValidates(t *testing.T) {
 		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: 1.5},
 		"backoff: Breaker.SlowRate is 1e+21, want 0 (for 0.5), a share up to 1, or a negative number for none":                                 {SlowRate: 1e21},
 		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                                            {WindowCalls: 10_001},
-		"backoff: Breaker.Successes is -1, want 0 (for 2) or more":                                                                             {ProbeSuccesses: -1},
+		"backoff: Breaker.ProbeSuccesses is -1, want 0 (for 2) or more":                                                                        {ProbeSuccesses: -1},
 		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                                           {OpenFor: backoff.Constant(-1)},
 		"backoff: Breaker.Jitter waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0": {Jitter: impossible},
 	}
@@ -522,8 +522,8 @@ func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
 		require.ErrorIs(t, open.Do(ended, nil), backoff.ErrOpen)
 
 		unused := &backoff.Breaker{Observer: observer, ProbeSuccesses: -1}
-		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
-		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.ProbeSuccesses")
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.ProbeSuccesses")
 	}
 	require.Equal(t, context.Canceled, new(backoff.Breaker).Do(ended, nil))
 }

@@ -13,22 +13,23 @@ import (
 //
 //	err := breakers.For(host).Do(ctx, call)
 //
-// The zero value makes a Breaker named after the key. Keys may come from strangers:
-// their number is bounded, and a key out of use is forgotten, with its breaker, unless
-// its circuit is open. So that open ones cannot be piled up either, up to twice MaxKeys
-// of them are kept, besides. Who holds a breaker of a forgotten key, or a permit of it,
-// may go on to use it; it only is no longer the one that others get.
+// The zero value makes a Breaker named after the key. Strangers may choose the
+// keys: the number of keys is bounded, and a key that is not used is forgotten
+// with its breaker, unless the circuit is open. The number of open circuits is
+// bounded, too: up to twice MaxKeys of them are kept besides. A breaker of a
+// forgotten key keeps working for those who hold it, but For returns a new one.
 //
-// A Breakers must not be copied, nor its fields changed, after first use. It is safe
-// for concurrent use; looking up a known key takes no lock and reads no clock.
+// A Breakers must not be copied, nor its fields changed, after first use. It is
+// safe for concurrent use; looking up a known key takes no lock and reads no
+// clock.
 type Breakers struct {
-	// New makes the breaker of a key that is new or was forgotten. It must return a new
-	// one and not call For. nil means &Breaker{Name: key}.
+	// New makes the breaker of a key that is new or was forgotten. It must
+	// return a new one and not call For. nil means &Breaker{Name: key}.
 	New func(key string) *Breaker
 	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no limit.
 	MaxKeys int
-	// Idle is how long a key is kept that nobody asks for, at least. 0 means 10
-	// minutes, a negative number for ever, as far as MaxKeys allows.
+	// Idle is how long a key is kept at least after it was last asked for. 0
+	// means 10 minutes, a negative number for ever, as far as MaxKeys allows.
 	Idle time.Duration
 
 	once sync.Once

@@ -9,16 +9,20 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// maintenance is what operators know of services, as a [backoff.Shared] of
-// one's own. Those of package fleet learn from the breakers of all processes
-// instead.
+// maintenance is a [backoff.Shared] that operators write: services, and for how
+// long they are down. The one of package fleet learns from the breakers of all
+// processes instead.
 type maintenance map[string]time.Duration
 
-func (m maintenance) Consult(_ context.Context, q backoff.SharedQuery) backoff.SharedHint {
-	if d := m[q.Name]; d > 0 && q.State == backoff.StateClosed {
-		return backoff.SharedHint{State: backoff.StateOpen, For: d, Err: errors.New("maintenance")}
+func (m maintenance) Consult(_ context.Context, name string, _ func()) backoff.SharedState {
+	if d := m[name]; d > 0 {
+		return backoff.SharedState{State: backoff.StateOpen, For: d, Err: errors.New("maintenance")}
 	}
-	return backoff.SharedHint{}
+	return backoff.SharedState{}
+}
+
+func (maintenance) Probe(context.Context, string, time.Duration) backoff.SharedState {
+	return backoff.SharedState{}
 }
 
 func (maintenance) Opened(string, time.Duration, int) {}
@@ -34,16 +38,15 @@ func ExampleShared() {
 	// Output: true
 }
 
-func ExampleSharedHint() {
-	hint := maintenance{"billing": time.Minute}.Consult(context.Background(), backoff.SharedQuery{Name: "billing"})
-	fmt.Println(hint.State, hint.For, hint.Err)
-	// Output: open 1m0s maintenance
-}
-
-// Of a service that nobody knows anything of, the zero hint: the breaker goes
-// by what it sees.
-func ExampleSharedQuery() {
-	query := backoff.SharedQuery{Name: "search", State: backoff.StateClosed}
-	fmt.Println(maintenance{}.Consult(context.Background(), query) == backoff.SharedHint{})
-	// Output: true
+// The zero value says nothing about a service: the breaker goes by what it
+// sees.
+func ExampleSharedState() {
+	fleet := maintenance{"billing": time.Minute}
+	for _, name := range []string{"billing", "search"} {
+		state := fleet.Consult(context.Background(), name, func() {})
+		fmt.Println(name, state.State, state.For, state.Err)
+	}
+	// Output:
+	// billing open 1m0s maintenance
+	// search closed 0s <nil>
 }
