@@ -112,11 +112,10 @@ func TestThePartsOfAPolicyAllocateNothing(t *testing.T) {
 	requireAllocs(t, 0, "Decide", func() { policy.Decide(3, errBoom) })
 	requireAllocs(t, 0, "Retryable", func() { policy.Retryable(errBoom) })
 	requireAllocs(t, 0, "Validate", func() { _ = policy.Validate() })
-	requireAllocs(t, 0, "ParseRetryAfter", func() { backoff.ParseRetryAfter("120", noon) })
 }
 
-// The doc comment of DoValue: with the types of this package it costs what their Do
-// costs. A Stack is one of them.
+// The doc comment of DoValue: with the types of this package it costs what
+// their Do costs. A Stack is one of them.
 func TestDoValueOfAStackCostsWhatItsDoCosts(t *testing.T) {
 	ctx := t.Context()
 	n := 0

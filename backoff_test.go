@@ -1,8 +1,8 @@
 package backoff_test
 
-// This file is the specification: what the package promises, one promise a test,
-// each on a virtual clock. The files beside it, one for each source file, go after
-// the edges. The helpers at the bottom serve all of them.
+// This file is the specification: what the package promises, one promise a
+// test, each on a virtual clock. The files beside it, one for each source file,
+// go after the edges. The helpers at the bottom serve all of them.
 
 import (
 	"context"
@@ -124,7 +124,8 @@ func TestMaxElapsedAllowsTheAttemptThatBeginsExactlyThen(t *testing.T) {
 	})
 }
 
-// Whose deadline it was cannot be told from the error: both are DeadlineExceeded.
+// Whose deadline it was cannot be told from the error: both are
+// DeadlineExceeded.
 func TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
@@ -240,7 +241,8 @@ func TestTheRangeLoopRetriesTheBodyThatFailed(t *testing.T) {
 	})
 }
 
-// Contract row 64: a refused connection never reached the server, a reset one may have.
+// Contract row 64: a refused connection never reached the server, a reset one
+// may have.
 func TestANonIdempotentOperationIsRepeatedOnlyIfItWasNeverSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
@@ -368,15 +370,16 @@ func steady(d time.Duration) *backoff.Policy {
 	return &backoff.Policy{Schedule: backoff.Constant(d), Jitter: backoff.NoJitter}
 }
 
-// scripted is an operation whose results are given, and notes when it was called.
+// scripted is an operation whose results are given, and notes when it was
+// called.
 type scripted struct {
 	results []error
 	began   time.Time
 	at      []time.Duration
 }
 
-// returning returns an operation with the given results, of which the last stands for
-// all that follow.
+// returning returns an operation with the given results, of which the last
+// stands for all that follow.
 func returning(results ...error) *scripted {
 	return &scripted{results: results, began: time.Now()}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/draw"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/window"
 )
 
@@ -198,7 +199,7 @@ func (b *Breaker) rest(h hint) time.Duration {
 	if h.exact {
 		return d
 	}
-	return saturatingAdd(d, scale(d/10, b.draw()))
+	return limits.Add(d, scale(d/10, b.draw()))
 }
 
 // alert is how long before its end an open phase stops to refuse without looking at the
@@ -323,7 +324,7 @@ func (b *Breaker) probe(p *phase) (permit, bool) {
 	if limit > 0 && len(t.leases) >= limit {
 		return permit{}, false
 	}
-	l := &lease{end: saturatingAdd(now, p.span)}
+	l := &lease{end: limits.Add(now, p.span)}
 	t.leases = append(t.leases, l)
 	return permit{phase: p, lease: l, began: now}, true
 }
@@ -404,7 +405,7 @@ func (b *Breaker) count(p *phase, r result) (Trigger, bool) {
 		f.slow()
 	}
 	if r.hint.given {
-		f.hinted = max(f.hinted, saturatingAdd(now, b.rest(r.hint)))
+		f.hinted = max(f.hinted, limits.Add(now, b.rest(r.hint)))
 	}
 	if r.score == scoreBad && b.streaked(f, now) {
 		return TriggerConsecutive, true

@@ -49,8 +49,8 @@ type Outcome uint8
 const (
 	// OutcomeSuccess: the attempt returned nil.
 	OutcomeSuccess Outcome = iota
-	// OutcomeDefinitive: the server answered with an error that a retry would get
-	// again.
+	// OutcomeDefinitive: the server answered with an error that a retry would
+	// get again.
 	OutcomeDefinitive
 	// OutcomeTransient: the attempt failed in a way that may pass.
 	OutcomeTransient
@@ -73,47 +73,49 @@ type Result struct {
 }
 
 // A Ticket is a budget's note to itself between Reserve and Done, so that the
-// budget need not remember the attempts under way. The first word is the budget's
-// own; the others are for [JoinBudgets].
+// budget need not remember the attempts under way. The first word is the
+// budget's own; the others are for [JoinBudgets].
 type Ticket [maxBudgets]uint64
 
 // A Budget bounds what calls, and above all their retries, may cost a service.
-// &[RetryBudget]{} is the usual one. All policies, hedges and goroutines that call
-// the service share it.
+// &[RetryBudget]{} is the usual one. All policies, hedges and goroutines that
+// call the service share it.
 //
-// The loop calls Reserve before every attempt, the first included; for a retry, it
-// does so before the sleep that leads to the attempt. Reserve answers whether the
-// attempt may be made, and after how long at the earliest. A refusal ends the call
-// at once, with an error that matches [ErrBudget] and the operation's own last
-// error. Done is called once for every attempt that Reserve granted, and says how
-// the attempt ended.
+// The loop calls Reserve before every attempt, the first included; for a retry,
+// it does so before the sleep that leads to the attempt. Reserve answers
+// whether the attempt may be made, and after how long at the earliest. A
+// refusal ends the call at once, with an error that matches [ErrBudget] and the
+// operation's own last error. Done is called once for every attempt that
+// Reserve granted, and says how the attempt ended.
 //
-// Both must be safe for concurrent use and must not block. A budget must stay right
-// if Done never comes, because an operation may hang for ever, and if Done comes
-// twice. If a budget has a method Validate() error, [Policy.Validate] calls it.
+// Both must be safe for concurrent use and must not block. A budget must stay
+// right if Done never comes, because an operation may hang for ever, and if
+// Done comes twice. If a budget has a method Validate() error,
+// [Policy.Validate] calls it.
 type Budget interface {
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 	Done(t Ticket, r Result)
 }
 
-// A Confirmer is a [Budget] that is also asked when an attempt it granted is about
-// to be made: for a retry, after the sleep. By Confirm a budget tells calls that are
-// asleep from attempts that are under way. If Confirm returns false, the call ends
-// as if Reserve had refused, and Done gets OutcomeNotSent. Confirm must not block.
+// A Confirmer is a [Budget] that is also asked when an attempt it granted is
+// about to be made: for a retry, after the sleep. By Confirm a budget tells
+// calls that are asleep from attempts that are under way. If Confirm returns
+// false, the call ends as if Reserve had refused, and Done gets OutcomeNotSent.
+// Confirm must not block.
 type Confirmer interface {
 	Budget
 	Confirm(t Ticket) bool
 }
 
-// maxBudgets is how many budgets JoinBudgets can join. A Ticket has a word for each,
-// so that nothing need be kept in memory.
+// maxBudgets is how many budgets JoinBudgets can join. A Ticket has a word for
+// each, so that nothing need be kept in memory.
 const maxBudgets = 4
 
-// JoinBudgets returns a [Budget] that grants what every one of budgets grants; there
-// may be four. It asks them in order. If one refuses, those that granted before get
-// OutcomeNotSent, in reverse order. The wait is the longest of their waits. A nil
-// budget is left out, and a joined budget counts as its members. [Policy.Validate]
-// refuses more than four.
+// JoinBudgets returns a [Budget] that grants what every one of budgets grants;
+// there may be four. It asks them in order. If one refuses, those that granted
+// before get OutcomeNotSent, in reverse order. The wait is the longest of their
+// waits. A nil budget is left out, and a joined budget counts as its members.
+// [Policy.Validate] refuses more than four.
 func JoinBudgets(budgets ...Budget) Budget {
 	var members joined
 	for _, b := range budgets {
@@ -173,7 +175,8 @@ func (s joined) Validate() error {
 	return nil
 }
 
-// confirm asks a budget that is a [Confirmer] whether the attempt may be made now.
+// confirm asks a budget that is a [Confirmer] whether the attempt may be made
+// now.
 func confirm(b Budget, t Ticket) bool {
 	c, ok := b.(Confirmer)
 	return !ok || c.Confirm(t)
@@ -195,14 +198,14 @@ const (
 )
 
 // RetryBudget is the usual [Budget]: successes pay for retries. Within a Window
-// there may be Ratio retries per call that succeeded or was answered definitively. A
-// client with few calls gets one more per three of them, up to Floor. First attempts
-// are never refused.
+// there may be Ratio retries per call that succeeded or was answered
+// definitively. A client with few calls gets one more per three of them, up to
+// Floor. First attempts are never refused.
 //
-// A client that has had no success within the Window still has a spare retry: one
-// after each success, and not within two Windows of the last time it asked for a
-// retry. A client that has just started, with fewer than three successes in its
-// life, has two, at any time.
+// A client that has had no success within the Window still has a spare retry:
+// one after each success, and not within two Windows of the last time it asked
+// for a retry. A client that has just started, with fewer than three successes
+// in its life, has two, at any time.
 //
 // In any interval of length T there are at most
 //
@@ -212,33 +215,35 @@ const (
 //
 //	paid   counts the calls that succeeded or were answered definitively, from
 //	       asked - Window/10 to the end of the interval
-//	asked  is the time of the last request for a retry that came at least a Window
-//	       before the interval
-//	spare  is the number of successes in the interval, plus two; the first three
-//	       successes of a budget count twice
+//	asked  is when a retry was last asked for at least a Window before the
+//	       interval
+//	spare  is the number of successes in the interval, plus two; the first
+//	       three successes of a budget count twice
 //
-// docs/retrybudget.md derives the bound and the defaults, and shows what a fleet
-// makes of them.
+// docs/retrybudget.md derives the bound and the defaults, and shows what a
+// fleet makes of them.
 //
-// The zero value is ready to use. A RetryBudget must not be copied, nor its fields
-// changed, after first use. It is safe for concurrent use. A success costs one
-// addition to a counter of the processor's own: no lock, no clock, no allocation. A
-// retry costs about twice as much, and reads the clock if the caller has not. The
-// first retry in each tenth of a Window, and one that is refused, take a lock for
-// some 50 ns. A Done that never comes is a success that is not counted. A second
-// Done changes nothing for a retry, and counts twice for a first attempt.
+// The zero value is ready to use. A RetryBudget must not be copied, nor its
+// fields changed, after first use. It is safe for concurrent use. A success
+// costs one addition to a counter of the processor's own: no lock, no clock, no
+// allocation. A retry costs about twice as much, and reads the clock if the
+// caller has not. The first retry in each tenth of a Window, and one that is
+// refused, take a lock for some 50 ns. A Done that never comes is a success
+// that is not counted. A second Done changes nothing for a retry, and counts
+// twice for a first attempt.
 //
-// Sources: Google SRE book, "Handling Overload"; Brooker, "Fixing retries with token
-// buckets and circuit breakers", 2022; Finagle's RetryBudget.
+// Sources: Google SRE book, "Handling Overload"; Brooker, "Fixing retries with
+// token buckets and circuit breakers", 2022; Finagle's RetryBudget.
 type RetryBudget struct {
-	// Ratio is the number of retries per success. 0 means 0.12. A negative Ratio
-	// is invalid. Finagle, Linkerd and Envoy use 0.2.
+	// Ratio is the number of retries per success. 0 means 0.12. A negative
+	// Ratio is invalid. Finagle, Linkerd and Envoy use 0.2.
 	Ratio float64
-	// Window is the time over which successes and retries count. 0 means 10 s. A
-	// negative Window is invalid.
+	// Window is the time over which successes and retries count. 0 means 10 s.
+	// A negative Window is invalid.
 	Window time.Duration
-	// Floor is how many retries beyond Ratio a client with few calls may make: one
-	// per three successes, up to Floor. 0 means 3. A negative Floor is invalid.
+	// Floor is how many retries beyond Ratio a client with few calls may make:
+	// one per three successes, up to Floor. 0 means 3. A negative Floor is
+	// invalid.
 	Floor int
 
 	earned window.Tally  // successes
@@ -267,9 +272,9 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	return Ticket{uint64(g)}, 0, ok
 }
 
-// refill dates the successes since the last look, and grants one retry if the window
-// or the spare ones allow it. The rest of what the window allows waits for the next
-// retries.
+// refill dates the successes since the last look, and grants one retry if the
+// window or the spare ones allow it. The rest of what the window allows waits
+// for the next retries.
 func (b *RetryBudget) refill(place int, now time.Time) (window.Grant, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -293,8 +298,8 @@ func (b *RetryBudget) refill(place int, now time.Time) (window.Grant, bool) {
 	return b.grants.Spare() | window.Own, true
 }
 
-// spare takes one of the retries of a client without recent success. calm means that
-// no retry was asked for within two Windows.
+// spare takes one of the retries of a client without recent success. calm means
+// that no retry was asked for within two Windows.
 func (b *RetryBudget) spare(calm bool, earned uint64) bool {
 	if earned != b.spareAt {
 		b.spareAt, b.spares = earned, 0
@@ -336,8 +341,8 @@ func (b *RetryBudget) Done(t Ticket, r Result) {
 	}
 }
 
-// settleGrant ends a retry, and gives it back if it was not made. It reports whether
-// its result counts: a second one does not.
+// settleGrant ends a retry, and gives it back if it was not made. It reports
+// whether its result counts: a second one does not.
 func (b *RetryBudget) settleGrant(g window.Grant, unused bool) bool {
 	first, known := b.grants.Done(g)
 	if first && unused {
@@ -374,7 +379,8 @@ func (b *RetryBudget) Stats() RetryBudgetStats {
 	return RetryBudgetStats{Successes: paid, Retries: b.grants.Most(window.Bad), Allowed: b.allowed(paid)}
 }
 
-// Validate names the field that is negative, or a Ratio that is NaN or beyond a million.
+// Validate names the field that is negative, or a Ratio that is NaN or beyond a
+// million.
 func (b *RetryBudget) Validate() error {
 	switch {
 	case b == nil:

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/limit"
 )
 
 // budgetPay tells a budget of n calls that succeeded.
@@ -34,8 +36,8 @@ func budgetRetry(b backoff.Budget) (backoff.Ticket, bool) {
 	return ticket, ok && wait == 0
 }
 
-// budgetDrain asks for retries until one is refused, at most limit times, and returns the
-// tickets of those that were granted.
+// budgetDrain asks for retries until one is refused, at most limit times, and
+// returns the tickets of those that were granted.
 func budgetDrain(b backoff.Budget, limit int) (tickets []backoff.Ticket) {
 	for range limit {
 		ticket, ok := budgetRetry(b)
@@ -57,8 +59,8 @@ func TestRetryBudgetNeverRefusesAFirstAttempt(t *testing.T) {
 	}
 }
 
-// Ratios that floats cannot hold: 100 * 0.29 is less than 29, and 1/0.6 was truncated
-// elsewhere until 0.6 acted as 1.0.
+// Ratios that floats cannot hold: 100 * 0.29 is less than 29, and 1/0.6 was
+// truncated elsewhere until 0.6 acted as 1.0.
 func TestRetryBudgetAllowsExactlyItsRatio(t *testing.T) {
 	for _, c := range []struct {
 		ratio float64
@@ -105,7 +107,8 @@ func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
 	}
 }
 
-// Where nothing is asked of a budget before the first attempt, it must hear of its end all the same.
+// Where nothing is asked of a budget before the first attempt, it must hear of
+// its end all the same.
 func TestRetryBudgetHearsOfFirstAttempts(t *testing.T) {
 	for _, way := range []func(*backoff.Policy, context.Context, func(context.Context) error) error{
 		(*backoff.Policy).Do,
@@ -375,7 +378,8 @@ func TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError(t *testing.T) {
 	})
 }
 
-// Contract rows 35 and 41: a service that is down gets no more than a tenth on top.
+// Contract rows 35 and 41: a service that is down gets no more than a tenth on
+// top.
 func TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := backoff.Policy{Budget: new(backoff.RetryBudget), Schedule: backoff.Constant(time.Millisecond)}
@@ -401,12 +405,20 @@ func TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage(t *testing.T) {
 	})
 }
 
+func TestTheTimeOfAnAttemptIsItsCallersOrThatOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := time.Now().Add(-time.Second)
+		require.Equal(t, read, backoff.Attempt{Now: read}.Time())
+		require.Equal(t, time.Now(), backoff.Attempt{}.Time())
+	})
+}
+
 func TestRetryBudgetIsNotMovedByAClockThatIsSet(t *testing.T) {
 	b := new(backoff.RetryBudget)
 	budgetPay(b, 100)
 	require.Len(t, budgetDrain(b, 1000), 15)
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
-		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: clockSetBy(time.Now(), step)})
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Now: clocktest.Set(time.Now(), step)})
 		require.False(t, ok, "set by %v", step)
 		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 15, Allowed: 15}, b.Stats())
 	}
@@ -437,8 +449,8 @@ func TestRetryBudgetGoesOnWhereTimeGoesBack(t *testing.T) {
 	require.True(t, ask(), "not after an hour, but after a window")
 }
 
-// The bound of the doc comment, for any sequence of calls, waits and refusals, and for
-// every interval.
+// The bound of the doc comment, for any sequence of calls, waits and refusals,
+// and for every interval.
 func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 	for seed := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) {
@@ -590,9 +602,10 @@ func TestRetryBudgetValidate(t *testing.T) {
 	require.NoError(t, (&backoff.RetryBudget{Ratio: 1e6}).Validate())
 }
 
-// A budgetModel is the rules of RetryBudget with nothing clever about it: every event in
-// a list, by the number of its bucket. A retry looks what there is to pay for it if it is
-// the first of a bucket, or if of what the last look found nothing is left.
+// A budgetModel is the rules of RetryBudget with nothing clever about it: every
+// event in a list, by the number of its bucket. A retry looks what there is to
+// pay for it if it is the first of a bucket, or if of what the last look found
+// nothing is left.
 type budgetModel struct {
 	ratio         float64
 	floor         int
@@ -702,8 +715,8 @@ func (m *budgetModel) count() (back func()) {
 	}
 }
 
-// FuzzRetryBudget runs a budget and the model of it side by side. Each byte of the script
-// is a step: a success, a retry, the end of one, or some time.
+// FuzzRetryBudget runs a budget and the model of it side by side. Each byte of
+// the script is a step: a success, a retry, the end of one, or some time.
 func FuzzRetryBudget(f *testing.F) {
 	f.Add([]byte("ppprrrppppppppppprrrrr"), 0.12, 3)
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 6, 10, 3, 1, 1, 254, 0, 1, 1, 1, 2, 6}, 0.6, 1)
@@ -734,8 +747,8 @@ func FuzzRetryBudget(f *testing.F) {
 	})
 }
 
-// budgetPair is a budget beside its model, and the retries under way, latest last: their
-// tickets, and how the model takes them back.
+// budgetPair is a budget beside its model, and the retries under way, latest
+// last: their tickets, and how the model takes them back.
 type budgetPair struct {
 	budget  *backoff.RetryBudget
 	model   *budgetModel
@@ -867,7 +880,8 @@ func TestAllHoldsTheBoundsOfItsMembersTogether(t *testing.T) {
 	require.Equal(t, uint64(100), strict.Stats().Successes)
 }
 
-// Contract row 49, of budgets: a key that fails does not take the retries of another.
+// Contract row 49, of budgets: a key that fails does not take the retries of
+// another.
 func TestRow49BudgetsKeepOnePerKey(t *testing.T) {
 	var hosts backoff.Budgets
 	budgetPay(hosts.For("a"), 100)
@@ -976,7 +990,7 @@ func ExampleRetryBudget() {
 func ExampleJoinBudgets() {
 	policy := backoff.Policy{Budget: backoff.JoinBudgets(
 		new(backoff.RetryBudget), // retries, by success
-		new(backoff.Throttle),    // all attempts, by what the service accepts
+		new(limit.Throttle),      // all attempts, by what the service accepts
 	)}
 	fmt.Println(policy.Validate())
 	// Output: <nil>

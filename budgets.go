@@ -7,21 +7,22 @@ import (
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
-// Budgets keeps one [Budget] per key, such as a host, a table or a tenant, so that a
-// hot one does not starve the others:
+// Budgets keeps one [Budget] per key, such as a host, a table or a tenant, so
+// that a hot one does not starve the others:
 //
 //	toHost := policy
 //	toHost.Budget = budgets.For(host)
 //
-// The zero value makes a [RetryBudget] for each key. Keys may come from strangers:
-// their number is bounded, and a key out of use is forgotten, with its budget. A
-// Budgets must not be copied, nor its fields changed, after first use. It is safe for
-// concurrent use; looking up a known key takes no lock.
+// The zero value makes a [RetryBudget] for each key. Keys may come from
+// strangers: their number is bounded, and a key out of use is forgotten, with
+// its budget. A Budgets must not be copied, nor its fields changed, after first
+// use. It is safe for concurrent use; looking up a known key takes no lock.
 type Budgets struct {
 	// New makes the budget of a key that is new or was forgotten. nil means a
 	// RetryBudget with its defaults.
 	New func(key string) Budget
-	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no limit.
+	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no
+	// limit.
 	MaxKeys int
 	// Idle is how long a key is kept that nobody asks for, at least. 0 means 10
 	// minutes, a negative number for ever, as far as MaxKeys allows.

@@ -9,17 +9,17 @@ import (
 	"github.com/gobackoff/backoff/internal/evidence"
 )
 
-// A Class is what the library needs to know of a failure. The classes are ordered:
-// where parts of an error tree disagree, the greater class counts.
+// A Class is what the library needs to know of a failure. The classes are
+// ordered: where parts of an error tree disagree, the greater class counts.
 type Class uint8
 
 const (
-	// ClassUnknown says nothing. [Policy.Do] retries it, because to call Do is to
-	// say that the operation may fail transiently. The HTTP, gRPC and SQL layers
-	// do not retry it.
+	// ClassUnknown says nothing. [Policy.Do] retries it, because to call Do is
+	// to say that the operation may fail transiently. The HTTP, gRPC and SQL
+	// layers do not retry it.
 	ClassUnknown Class = iota
-	// ClassNotSent is a failure that provably never reached the server, such as a
-	// refused connection. The operation may be repeated even if it is not
+	// ClassNotSent is a failure that provably never reached the server, such as
+	// a refused connection. The operation may be repeated even if it is not
 	// idempotent.
 	ClassNotSent
 	// ClassRetryable is a transient failure.
@@ -28,7 +28,8 @@ const (
 	ClassThrottled
 	// ClassOverloaded is a server, or a proxy, saying "do not retry".
 	ClassOverloaded
-	// ClassPermanent is a definitive answer: a repeated call would get it again.
+	// ClassPermanent is a definitive answer: a repeated call would get it
+	// again.
 	ClassPermanent
 )
 
@@ -50,8 +51,9 @@ func (c Class) Retryable() bool { return c < ClassOverloaded }
 // func(error) bool. A Classifier that returns ClassUnknown leaves the error to
 // [DefaultClassifier]. It must be safe for concurrent use.
 //
-// Marks come first: a policy does not show the classifier an error that is marked by
-// [Permanent] or [WithClass], nor one that an inner policy gave up on.
+// Marks come first: a policy does not show the classifier an error that is
+// marked by [Permanent] or [WithClass], nor one that an inner policy gave up
+// on.
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
@@ -69,9 +71,9 @@ func RetryIf(retryable func(error) bool) Classifier {
 	}
 }
 
-// OnCode returns a [Classifier] that retries exactly the errors whose code is among
-// codes; of returns the code of an error. OnCode fits any kind of code without
-// importing its package:
+// OnCode returns a [Classifier] that retries exactly the errors whose code is
+// among codes; of returns the code of an error. OnCode fits any kind of code
+// without importing its package:
 //
 //	backoff.OnCode(status.Code, codes.Unavailable, codes.Aborted)
 func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
@@ -86,19 +88,21 @@ func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
 	})
 }
 
-// Permanent marks err as final: no policy of this package tries again, however deep
-// the mark is wrapped or joined, and however policies are nested. errors.Is,
-// errors.As and the text see through the mark; == does not. Permanent(nil) is nil.
+// Permanent marks err as final: no policy of this package tries again, however
+// deep the mark is wrapped or joined, and however policies are nested.
+// errors.Is, errors.As and the text see through the mark; == does not.
+// Permanent(nil) is nil.
 //
-// A sentinel error may be marked once, where it is declared, and then costs nothing.
+// A sentinel error may be marked once, where it is declared, and then costs
+// nothing.
 func Permanent(err error) error { return WithClass(err, ClassPermanent) }
 
 // WithClass marks err as of class c, whatever a classifier would say. Of marks
 // around one another the outermost counts: its author knew most. So
-// WithClass(err, ClassRetryable) lets an outer policy retry what an inner one gave
-// up on, which is the one way to make retries multiply. Of marked errors that are
-// joined side by side the greatest [Class] counts. WithClass(err, ClassUnknown)
-// says nothing. WithClass(nil, c) is nil.
+// WithClass(err, ClassRetryable) lets an outer policy retry what an inner one
+// gave up on, which is the one way to make retries multiply. Of marked errors
+// that are joined side by side the greatest [Class] counts. WithClass(err,
+// ClassUnknown) says nothing. WithClass(nil, c) is nil.
 func WithClass(err error, c Class) error {
 	if err == nil {
 		return nil
@@ -106,11 +110,11 @@ func WithClass(err error, c Class) error {
 	return &marked{err: err, class: c}
 }
 
-// Cause returns the error of the operation, without the marks and the [*Error] that
-// this package has put around it: for ==, for type switches, and for libraries whose
-// callers expect their own errors. An Error whose operation was never called gives
-// its context's error, or itself if the context has not ended. Any other error comes
-// back as it is, and nil as nil.
+// Cause returns the error of the operation, without the marks and the [*Error]
+// that this package has put around it: for ==, for type switches, and for
+// libraries whose callers expect their own errors. An Error whose operation was
+// never called gives its context's error, or itself if the context has not
+// ended. Any other error comes back as it is, and nil as nil.
 func Cause(err error) error {
 	for {
 		switch e := err.(type) {
@@ -148,24 +152,27 @@ func inferred(err error) error {
 func (m *marked) Error() string { return m.err.Error() }
 func (m *marked) Unwrap() error { return m.err }
 
-// DefaultClassifier sorts the errors of the standard library, and of clients whose
-// errors say by a method what they mean. What it does not know is ClassUnknown. nil
-// is ClassPermanent, because success needs no retry.
+// DefaultClassifier sorts the errors of the standard library, and of clients
+// whose errors say by a method what they mean. What it does not know is
+// ClassUnknown. nil is ClassPermanent, because success needs no retry.
 //
 //   - Permanent: an operation's own context.Canceled, certificate errors
-//     (crypto/x509), names that do not exist, NonRetriable(), RetryableError() and
-//     CanceledError() as the AWS SDK means them, most HTTP 4xx by
-//     HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and 42.
-//   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE 53.
-//   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken pipes,
-//     io.ErrUnexpectedEOF and an io.EOF inside a *url.Error, net.ErrClosed, HTTP
-//     408, 425 and 5xx but for 501, 505, 506, 507, 508, 510 and 511, SQLSTATE
-//     40001, 40P01, 55P03, 57P0x and 08, MongoDB's labels for errors that may be
-//     retried, SafeToRetry() true.
+//     (crypto/x509), names that do not exist, NonRetriable(), RetryableError()
+//     and CanceledError() as the AWS SDK means them, most HTTP 4xx by
+//     HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and
+//     42.
+//   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE
+//     53.
+//   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken
+//     pipes, io.ErrUnexpectedEOF and an io.EOF inside a *url.Error,
+//     net.ErrClosed, HTTP 408, 425 and 5xx but for 501, 505, 506, 507, 508, 510
+//     and 511, SQLSTATE 40001, 40P01, 55P03, 57P0x and 08, MongoDB's labels for
+//     errors that may be retried, SafeToRetry() true.
 //   - Not sent: refused connections, no route.
 //
-// In a tree of errors, as errors.Join makes, the more specific evidence counts, and
-// among equals the greater [Class]. The tree is "not sent" only if every branch is.
+// In a tree of errors, as errors.Join makes, the more specific evidence counts,
+// and among equals the greater [Class]. The tree is "not sent" only if every
+// branch is.
 func DefaultClassifier(err error) Class {
 	return judge(nil, err).class
 }
@@ -185,9 +192,9 @@ func judge(classify Classifier, err error) (v verdict) {
 	return v
 }
 
-// judge reads the marks, then asks the classifier, then looks for evidence. It fills
-// in a verdict that is zero: to return a verdict to a loop that keeps it would cost
-// more than to find it.
+// judge reads the marks, then asks the classifier, then looks for evidence. It
+// fills in a verdict that is zero: to return a verdict to a loop that keeps it
+// would cost more than to find it.
 func (v *verdict) judge(classify Classifier, err error) {
 	if err == nil {
 		v.class = ClassPermanent
@@ -208,8 +215,8 @@ func (v *verdict) judge(classify Classifier, err error) {
 	}
 }
 
-// lastOf returns the last error of an [*Error]. What an Error says of itself by its
-// methods is for the loops of other libraries.
+// lastOf returns the last error of an [*Error]. What an Error says of itself by
+// its methods is for the loops of other libraries.
 func lastOf(err error) (error, bool) {
 	e, ok := err.(*Error)
 	if !ok || e.Last == nil {
@@ -261,8 +268,8 @@ func (v *verdict) outcome(timedOut, ended bool) Outcome {
 	return OutcomeTransient
 }
 
-// read collects the marks in err's tree, and what servers asked for. Below a mark,
-// other marks are overruled; what a server asked for still counts.
+// read collects the marks in err's tree, and what servers asked for. Below a
+// mark, other marks are overruled; what a server asked for still counts.
 func (v *verdict) read(err error, overruled bool) {
 	switch e := err.(type) {
 	case *marked:
@@ -315,6 +322,3 @@ func (v *verdict) descend(err error, overruled bool) {
 		}
 	}
 }
-
-// StatusClass sorts an HTTP status.
-func StatusClass(code int) Class { return Class(evidence.Status(code)) }

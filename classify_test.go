@@ -21,8 +21,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// What the standard library reports, as it reports it. Contract rows 94, 101, 108
-// and 121.
+// What the standard library reports, as it reports it. Contract rows 94, 101,
+// 108 and 121.
 func TestDefaultClassifierKnowsTheStandardLibrary(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -68,7 +68,8 @@ func TestDefaultClassifierKnowsTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// nobody is an error of which there is only the type; it wraps io.EOF all the same.
+// nobody is an error of which there is only the type; it wraps io.EOF all the
+// same.
 type nobody struct{}
 
 func (*nobody) Error() string { return "nobody" }
@@ -111,8 +112,9 @@ func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
 	}
 }
 
-// A connection that was up reports, when its packets stay away, what a router said
-// of them last: EHOSTUNREACH may come from a read, after the request was sent.
+// A connection that was up reports, when its packets stay away, what a router
+// said of them last: EHOSTUNREACH may come from a read, after the request was
+// sent.
 func TestUnreachableIsUnsentOnlyWhileDialling(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNREFUSED} {
 		for _, op := range []string{"read", "write"} {
@@ -237,8 +239,8 @@ func TestErrorsSpeakForThemselves(t *testing.T) {
 	}
 }
 
-// Decision 58: the method is deprecated, and its true is honoured, also where no
-// Timeout stands beside it.
+// Decision 58: the method is deprecated, and its true is honoured, also where
+// no Timeout stands beside it.
 func TestTemporaryIsHonoured(t *testing.T) {
 	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(temporary(true)))
 	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(temporary(false)))
@@ -260,7 +262,7 @@ func TestDefaultClassifierKnowsSQLStates(t *testing.T) {
 }
 
 // Contract rows 5, 31 and 101.
-func TestStatusClass(t *testing.T) {
+func TestStatusesAreClassified(t *testing.T) {
 	want := map[int]backoff.Class{408: backoff.ClassRetryable, 425: backoff.ClassRetryable, 429: backoff.ClassThrottled}
 	for code := 500; code < 600; code++ {
 		want[code] = backoff.ClassRetryable
@@ -274,11 +276,12 @@ func TestStatusClass(t *testing.T) {
 		}
 	}
 	for code := -1; code < 1000; code++ {
-		require.Equal(t, want[code], backoff.StatusClass(code), "%d", code) // others: unknown
+		require.Equal(t, want[code], backoff.DefaultClassifier(httpStatus{code, nil}), "%d", code) // others: unknown
 	}
 }
 
-// Of evidence that contradicts itself, the weightier stands; of equal, the more careful.
+// Of evidence that contradicts itself, the weightier stands; of equal, the more
+// careful.
 func TestJoinedEvidenceIsWeighed(t *testing.T) {
 	for _, row := range []struct {
 		a, b error
@@ -297,8 +300,8 @@ func TestJoinedEvidenceIsWeighed(t *testing.T) {
 	}
 }
 
-// Each piece of evidence has its weight, in every pair and order. That nothing was sent is
-// proved only where both say so.
+// Each piece of evidence has its weight, in every pair and order. That nothing
+// was sent is proved only where both say so.
 func TestEvidenceOfEachWeight(t *testing.T) {
 	type piece struct {
 		class  backoff.Class

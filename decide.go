@@ -8,8 +8,8 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// fail decides what follows a failed attempt: another one after a wait, or the end
-// of the call.
+// fail decides what follows a failed attempt: another one after a wait, or the
+// end of the call.
 func (r *Run) fail(err error) (time.Duration, bool) {
 	var v verdict
 	ended := r.assess(&v, err)
@@ -25,8 +25,8 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 	return wait, true
 }
 
-// assess judges the error of an attempt, and keeps what the decision and the error
-// of the call need of it. It returns the error of the call's context.
+// assess judges the error of an attempt, and keeps what the decision and the
+// error of the call need of it. It returns the error of the call's context.
 func (r *Run) assess(v *verdict, err error) (ended error) {
 	r.timedOut = r.attemptTimedOut(err)
 	ended = r.ctx.Err()
@@ -47,8 +47,8 @@ func (r *Run) assess(v *verdict, err error) (ended error) {
 	return ended
 }
 
-// guardedJudge asks for the verdict, and gives back what the attempt holds if the
-// user's classifier panics.
+// guardedJudge asks for the verdict, and gives back what the attempt holds if
+// the user's classifier panics.
 func (r *Run) guardedJudge(v *verdict, err error) {
 	returned := false
 	defer func() {
@@ -60,8 +60,9 @@ func (r *Run) guardedJudge(v *verdict, err error) {
 	returned = true
 }
 
-// attemptTimedOut reports whether AttemptTimeout ended the attempt. The error alone
-// does not tell, because operations report the end of their context in many ways.
+// attemptTimedOut reports whether AttemptTimeout ended the attempt. The error
+// alone does not tell, because operations report the end of their context in
+// many ways.
 func (r *Run) attemptTimedOut(err error) bool {
 	if r.attempt == nil || context.Cause(r.attempt) != ErrAttemptTimeout {
 		return false
@@ -77,8 +78,8 @@ func (r *Run) attemptTimedOut(err error) bool {
 }
 
 // shortened reports whether the attempt has less time than the call. A policy
-// inside may then have given up before the attempt's time was over, because it had
-// no use for the rest.
+// inside may then have given up before the attempt's time was over, because it
+// had no use for the rest.
 func (r *Run) shortened() bool {
 	if r.cancel == nil {
 		return false
@@ -88,8 +89,8 @@ func (r *Run) shortened() bool {
 	return !bounded || own.Before(outer)
 }
 
-// next returns the wait before the next attempt, or why there is none. This is the
-// only place that decides, and the order of its questions is the library's
+// next returns the wait before the next attempt, or why there is none. This is
+// the only place that decides, and the order of its questions is the library's
 // behaviour: first final, then the wait, then room for it.
 func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 	p := &r.policy
@@ -111,7 +112,8 @@ func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
 	return wait, why
 }
 
-// final returns why the call must end here, whatever the wait, or ReasonSuccess.
+// final returns why the call must end here, whatever the wait, or
+// ReasonSuccess.
 func (r *Run) final(v *verdict, ended error) Reason {
 	p := &r.policy
 	switch {
@@ -134,8 +136,8 @@ func (r *Run) final(v *verdict, ended error) Reason {
 }
 
 // wait returns the schedule's delay before the next retry, and the wait that
-// follows from it: the delay under the jitter, scaled by the call's priority, and
-// at least what the server asked for.
+// follows from it: the delay under the jitter, scaled by the call's priority,
+// and at least what the server asked for.
 func (r *Run) wait(h hint) (delay, wait time.Duration) {
 	p := &r.policy
 	r.retries++
@@ -168,8 +170,8 @@ func (r *Run) prioritized(wait time.Duration) time.Duration {
 }
 
 // notifyRetry tells the observer of a failure and the retry to come. It is not
-// inlined into next, nor notifyGiveUp into end, because an Event is large, and the
-// stack of a call that waits or is cancelled has no room for one.
+// inlined into next, nor notifyGiveUp into end, because an Event is large, and
+// the stack of a call that waits or is cancelled has no room for one.
 //
 //go:noinline
 func (r *Run) notifyRetry(v *verdict, delay, wait time.Duration) {
@@ -203,8 +205,8 @@ func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
 	return r.reserve(a, wait)
 }
 
-// room reports whether time and budget allow a retry after wait, which the budget
-// may lengthen.
+// room reports whether time and budget allow a retry after wait, which the
+// budget may lengthen.
 func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
 	if wait > 0 && r.began.IsZero() || r.timed() {
 		r.readClock()
@@ -222,8 +224,8 @@ func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
 	}, wait)
 }
 
-// timed reports whether the time of each retry is needed. Otherwise one reading of
-// the clock, at the first wait, serves the whole call.
+// timed reports whether the time of each retry is needed. Otherwise one reading
+// of the clock, at the first wait, serves the whole call.
 func (r *Run) timed() bool {
 	p := &r.policy
 	if p.MaxElapsed > 0 || p.Budget != nil || p.Observer != nil {
@@ -246,8 +248,8 @@ func (r *Run) readClock() {
 	}
 }
 
-// reserve asks the budget for an attempt after at least wait, which the budget may
-// lengthen.
+// reserve asks the budget for an attempt after at least wait, which the budget
+// may lengthen.
 func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
 	if !r.normal {
 		a.Priority = priorityOf(r.ctx)
@@ -265,13 +267,15 @@ func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
 	return wait, why
 }
 
-// measured reports whether the time since began means anything. A reading that was
-// taken after the first attempt had failed does not tell how long that attempt took.
+// measured reports whether the time since began means anything. A reading that
+// was taken after the first attempt had failed does not tell how long that
+// attempt took.
 func (r *Run) measured() bool {
 	return !r.began.IsZero() && (r.number > 1 || r.began != r.now || r.policy.needsRun())
 }
 
-// fits reports whether an attempt after wait would start within the call's time.
+// fits reports whether an attempt after wait would start within the call's
+// time.
 func (r *Run) fits(wait time.Duration) Reason {
 	p := &r.policy
 	if p.MaxElapsed > 0 {

@@ -10,11 +10,12 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 )
 
-// The sentinels that the errors of this package match by errors.Is. An error of a
-// call that the context ended matches the context's error and its cause instead. All
-// of them also match the operation's last error.
+// The sentinels that the errors of this package match by errors.Is. An error of
+// a call that the context ended matches the context's error and its cause
+// instead. All of them also match the operation's last error.
 var (
-	// ErrExhausted is matched when MaxAttempts, MaxElapsed or MaxRetryAfter ended the call.
+	// ErrExhausted is matched when MaxAttempts, MaxElapsed or MaxRetryAfter
+	// ended the call.
 	ErrExhausted = errors.New("backoff: attempts exhausted")
 	// ErrBudget is matched when the [Budget] refused.
 	ErrBudget = errors.New("backoff: budget refused")
@@ -39,7 +40,8 @@ const (
 	ReasonElapsed
 	// ReasonRetryAfter: the server asked for a wait beyond MaxRetryAfter.
 	ReasonRetryAfter
-	// ReasonDeadline: the context's deadline passed, or would have during the next wait.
+	// ReasonDeadline: the context's deadline passed, or would have during the
+	// next wait.
 	ReasonDeadline
 	// ReasonCanceled: the context was cancelled.
 	ReasonCanceled
@@ -47,8 +49,8 @@ const (
 	ReasonNotIdempotent
 	// ReasonOverloaded: the server said not to retry.
 	ReasonOverloaded
-	// ReasonAbandoned: the loop over [Run.Attempts] was left after Run.Fail. The
-	// error comes back as it is.
+	// ReasonAbandoned: the loop over [Run.Attempts] was left after Run.Fail.
+	// The error comes back as it is.
 	ReasonAbandoned
 	// ReasonBudget: the budget refused the attempt.
 	ReasonBudget
@@ -69,20 +71,22 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Error is what a policy returns when it gives up. By errors.Is and errors.As it
-// matches the operation's last error with its whole tree, and the sentinel of the
-// reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error and cause.
+// Error is what a policy returns when it gives up. By errors.Is and errors.As
+// it matches the operation's last error with its whole tree, and the sentinel
+// of the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error
+// and cause.
 //
-// An Error is permanent to every policy around the one that gave up, so nested loops
-// do not multiply. It says so to the loops of other libraries by its methods. If the
-// policy was limited to one attempt, the Error is not permanent: such a policy leaves
-// retrying to others.
+// An Error is permanent to every policy around the one that gave up, so nested
+// loops do not multiply. It says so to the loops of other libraries by its
+// methods. If the policy was limited to one attempt, the Error is not
+// permanent: such a policy leaves retrying to others.
 //
 // Elapsed counts from the start of the call if the policy has a MaxElapsed, an
-// attempt timeout, an Idempotency, or a Budget other than [RetryBudget]. Otherwise
-// the policy reads the clock only once there is something to wait for, because to
-// read it earlier would cost more than the rest of a successful call. Elapsed then
-// leaves out the first attempt, and is 0 if that was the only one.
+// attempt timeout, an Idempotency, or a Budget other than [RetryBudget].
+// Otherwise the policy reads the clock only once there is something to wait
+// for, because to read it earlier would cost more than the rest of a successful
+// call. Elapsed then leaves out the first attempt, and is 0 if that was the
+// only one.
 type Error struct {
 	_ [0]func() // no unkeyed literals, no ==
 
@@ -101,8 +105,8 @@ type Error struct {
 	single     bool            // the policy allowed one attempt only
 }
 
-// Error returns one line: what was tried, how often, how long, why it ended, and the
-// last error.
+// Error returns one line: what was tried, how often, how long, why it ended,
+// and the last error.
 func (e *Error) Error() string {
 	text := "backoff: "
 	if e.Name != "" {
@@ -220,9 +224,9 @@ func (e *Error) reasonErrors(all []error) []error {
 	return all
 }
 
-// contextErrors adds the context's error and, if it differs, its cause. The context
-// is asked here, and not when the call ends, because Cause takes a lock for which
-// thousands of calls that are cancelled together would queue.
+// contextErrors adds the context's error and, if it differs, its cause. The
+// context is asked here, and not when the call ends, because Cause takes a lock
+// for which thousands of calls that are cancelled together would queue.
 func (e *Error) contextErrors(all []error) []error {
 	switch {
 	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
@@ -245,14 +249,15 @@ func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
 // final reports whether the loops around this one must not retry.
 func (e *Error) final() bool { return !e.single || e.Reason != ReasonAttempts }
 
-// RetryableError reports whether a loop of another library may retry; the AWS SDK
-// asks for it. It is true only if the policy was limited to one attempt.
+// RetryableError reports whether a loop of another library may retry; the AWS
+// SDK asks for it. It is true only if the policy was limited to one attempt.
 func (e *Error) RetryableError() bool { return !e.final() }
 
 // NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *Error) NonRetriable() {}
 
-// invalid is the error for a field that is not as it must be.
-func invalid(field, problem string) error {
-	return Permanent(&badfield.Error{Field: field, Problem: problem})
-}
+// invalid is the error for a field that has a value it must not have.
+func invalid(field, problem string) error { return Permanent(badfield.New(field, problem)) }
+
+// negative is the error for a duration that must not be negative.
+func negative(field string, d time.Duration) error { return Permanent(badfield.Negative(field, d)) }

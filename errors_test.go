@@ -103,8 +103,9 @@ func TestATimedOutAttemptIsNamed(t *testing.T) {
 	})
 }
 
-// The clock is read when an attempt has failed. Of that attempt it tells nothing, so that
-// "in 3µs" would be untrue. Real time, as none passes in a bubble; nothing is waited for.
+// The clock is read when an attempt has failed. Of that attempt it tells
+// nothing, so that "in 3µs" would be untrue. Real time, as none passes in a
+// bubble; nothing is waited for.
 func TestTheTimeOfOneAttemptIsNotToldWhereNobodyMeasuredIt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -121,8 +122,8 @@ func TestTheTimeOfOneAttemptIsNotToldWhereNobodyMeasuredIt(t *testing.T) {
 	require.NotZero(t, events[1].Elapsed)
 }
 
-// The doc comment of Error says from when Elapsed counts. Two attempts and one wait
-// of a second each are three seconds, or two without the first attempt.
+// The doc comment of Error says from when Elapsed counts. Two attempts and one
+// wait of a second each are three seconds, or two without the first attempt.
 func TestElapsedCountsFromTheBeginningIfAnythingNeedsTheClock(t *testing.T) {
 	for name, policy := range map[string]backoff.Policy{
 		"MaxElapsed": {MaxElapsed: time.Hour}, "AttemptTimeout": {AttemptTimeout: time.Hour},

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
 )
 
-// The examples draw the same number again and again, and hardly wait, so that their
-// output can be checked. Do neither in a program.
+// The examples draw the same number again and again, and hardly wait, so that
+// their output can be checked. Do neither in a program.
 
 // quick is a schedule for examples.
 const quick = backoff.Constant(time.Microsecond)
@@ -262,7 +263,8 @@ func ExampleTruncate() {
 	// Output: 1s 1s 2s 3s 3s
 }
 
-// One retry at once, for the connection that was idle too long, and then patience.
+// One retry at once, for the connection that was idle too long, and then
+// patience.
 func ExampleSequence() {
 	print5(backoff.Sequence(0, time.Second, 10*time.Second))
 	// Output: 0s 1s 10s 10s 10s
@@ -327,10 +329,7 @@ func ExampleClass() {
 	err := fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
 	class := backoff.DefaultClassifier(err)
 	fmt.Println(class, class.Retryable())
-	fmt.Println(backoff.StatusClass(429), backoff.StatusClass(404))
-	// Output:
-	// retryable true
-	// throttled permanent
+	// Output: retryable true
 }
 
 // What a classifier has no opinion on is left to the default one.
@@ -372,8 +371,8 @@ func ExamplePermanent() {
 	// Output: 1 parse: multiple Read calls return no data or error true
 }
 
-// What an inner policy gave up on is final to the outer one, unless somebody says
-// otherwise. Mind that attempts multiply then.
+// What an inner policy gave up on is final to the outer one, unless somebody
+// says otherwise. Mind that attempts multiply then.
 func ExampleWithClass() {
 	inner := backoff.Policy{Schedule: quick, MaxAttempts: 3}
 	outer := backoff.Policy{Schedule: quick, MaxAttempts: 2}
@@ -433,32 +432,13 @@ func ExampleRetryAfterOf() {
 // gRPC's form of a hint is exact, and may forbid the retry.
 func ExamplePushback() {
 	policy := backoff.Policy{}
-	for _, header := range []string{"250", "-1"} {
+	for _, pushback := range []time.Duration{250 * time.Millisecond, -1} {
 		err := errors.New("unavailable")
-		if d, ok := backoff.ParsePushback(header); ok {
-			err = backoff.Pushback(err, d)
-		}
-		fmt.Println(policy.Decide(1, err))
+		fmt.Println(policy.Decide(1, backoff.Pushback(err, pushback)))
 	}
 	// Output:
 	// 250ms true
 	// 0s false
-}
-
-func ExampleParseRetryAfter() {
-	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	fmt.Println(backoff.ParseRetryAfter("120", now))
-	fmt.Println(backoff.ParseRetryAfter("Sun, 01 Mar 2026 12:00:30 GMT", now))
-	fmt.Println(backoff.ParseRetryAfter("soon", now))
-	// Output:
-	// 2m0s true
-	// 30s true
-	// 0s false
-}
-
-func ExampleParseRetryAfterMS() {
-	fmt.Println(backoff.ParseRetryAfterMS("1500"))
-	// Output: 1.5s true
 }
 
 // readOnly allows what its context says is a read.
@@ -556,30 +536,6 @@ func ExampleEventKind() {
 	// Output: retry, give up, success
 }
 
-func ExamplePolicy_Preview() {
-	policy := backoff.Policy{MaxAttempts: 3, Jitter: backoff.NoJitter, AttemptTimeout: time.Second}
-	view := policy.Preview(0)
-	fmt.Println(view.Waits[0].Max, view.Waits[1].Max, view.Mean, view.Worst)
-	// Output: 100ms 200ms 300ms 3.3s
-}
-
-func ExamplePreview() {
-	policy := backoff.Policy{Jitter: backoff.EqualJitter}
-	for _, w := range policy.Preview(3).Waits {
-		fmt.Println(w.Min, w.Mean.Round(time.Millisecond), w.Max.Round(time.Millisecond))
-	}
-	// Output:
-	// 50ms 75ms 100ms
-	// 100ms 150ms 200ms
-	// 200ms 300ms 400ms
-}
-
-func ExamplePreviewWait() {
-	w := (&backoff.Policy{}).Preview(1).Waits[0]
-	fmt.Println(w.Delay, w.Min, w.Mean)
-	// Output: 100ms 0s 50ms
-}
-
 // counted is a Doer of one's own: it counts the calls that are under way.
 type counted struct{ n atomic.Int64 }
 
@@ -644,8 +600,8 @@ func ExampleBudget() {
 	// 1 true
 }
 
-// inFlight is a Budget that lets only so many attempts run at a time, and prints what it
-// is told.
+// inFlight is a Budget that lets only so many attempts run at a time, and
+// prints what it is told.
 type inFlight struct {
 	limit, running int // single goroutine: otherwise guarded by a lock
 	issued         uint64
@@ -711,7 +667,8 @@ func ExampleOutcome() {
 	// Output: 1 2 1
 }
 
-// A holdOff is a budget that grants no retry before the time a server asked for.
+// A holdOff is a budget that grants no retry before the time a server asked
+// for.
 type holdOff struct{ until time.Time }
 
 func (h *holdOff) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -751,4 +708,122 @@ func ExampleAttemptKind() {
 		fmt.Print(ok, " ")
 	}
 	// Output: true false false
+}
+
+// One replica is slow today; after the delay the call goes to the next one as
+// well. The zero Hedge would measure the delay.
+func ExampleHedgeValue() {
+	replicas := []string{"a", "b"}
+	lookup := backoff.Hedge{Name: "lookup", Delay: 5 * time.Millisecond}
+
+	answer, err := backoff.HedgeValue(context.Background(), &lookup, func(ctx context.Context) (string, error) {
+		replica := replicas[backoff.HedgeNumber(ctx)%len(replicas)]
+		if replica == "a" {
+			<-ctx.Done() // slow, but it returns when its context ends
+			return "", context.Cause(ctx)
+		}
+		return "answer of " + replica, nil
+	}, nil)
+	fmt.Println(answer, err)
+	fmt.Println("hedges:", lookup.Stats().Hedges)
+	// Output:
+	// answer of b <nil>
+	// hedges: 1
+}
+
+// A value that holds something open needs a discard, for the attempts whose
+// value nobody wants any more. For an *http.Response it closes the Body.
+func ExampleHedgeValue_discard() {
+	open := backoff.Hedge{Delay: time.Millisecond}
+	var closed sync.WaitGroup
+	closed.Add(1)
+
+	r, err := backoff.HedgeValue(context.Background(), &open, func(ctx context.Context) (io.ReadCloser, error) {
+		if backoff.HedgeNumber(ctx) == 0 {
+			<-ctx.Done() // too late, and yet it succeeds
+		}
+		return io.NopCloser(strings.NewReader("contents")), nil
+	}, func(r io.ReadCloser) {
+		r.Close()
+		closed.Done()
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer r.Close()
+	contents, err := io.ReadAll(r)
+	fmt.Println(string(contents), err)
+	closed.Wait()
+	// Output:
+	// contents <nil>
+}
+
+// gRPC's hedgingPolicy {maxAttempts: 3, hedgingDelay: 0.5s,
+// nonFatalStatusCodes: [UNAVAILABLE, UNKNOWN]}. With google.golang.org/grpc,
+// rpcCode is status.Code.
+func ExampleHedge_grpc() {
+	h := &backoff.Hedge{
+		MaxAttempts:  3,
+		Delay:        500 * time.Millisecond,
+		MaxExtraLoad: -1, // gRPC bounds it by retryThrottling only, which is a Budget
+		Classify:     backoff.OnCode(rpcCode, "UNAVAILABLE", "UNKNOWN"),
+	}
+	var attempts atomic.Int32
+	_, err := backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
+		attempts.Add(1)
+		return 0, rpcError("UNAVAILABLE")
+	}, nil)
+	fmt.Println(attempts.Load(), rpcCode(err))
+
+	_, err = backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
+		return 0, rpcError("NOT_FOUND")
+	}, nil)
+	fmt.Println(err)
+	// Output:
+	// 3 UNAVAILABLE
+	// NOT_FOUND
+}
+
+type rpcError string
+
+func (e rpcError) Error() string { return string(e) }
+
+func rpcCode(err error) string {
+	var status rpcError
+	if errors.As(err, &status) {
+		return string(status)
+	}
+	return "OK"
+}
+
+// A maintenanceWindow is a budget of the user's own. Attempts may be made while
+// it is open. It must know that when they are made, not when the sleep before
+// them begins.
+type maintenanceWindow struct{ open bool }
+
+func (w *maintenanceWindow) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptRetry || w.open
+}
+
+func (w *maintenanceWindow) Confirm(backoff.Ticket) bool { return w.open }
+
+func (w *maintenanceWindow) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.Outcome == backoff.OutcomeNotSent {
+		fmt.Println("not sent")
+	}
+}
+
+func ExampleConfirmer() {
+	window := &maintenanceWindow{open: true}
+	policy := backoff.Policy{Name: "upload", Schedule: backoff.Constant(time.Millisecond), Budget: window}
+
+	err := policy.Do(context.Background(), func(context.Context) error {
+		window.open = false // while this attempt runs
+		return errors.New("connection reset")
+	})
+	fmt.Println(errors.Is(err, backoff.ErrBudget))
+	// Output:
+	// not sent
+	// true
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/histogram"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
@@ -23,82 +24,89 @@ const (
 	oneHedge             = 1_000_000 // what one costs: shares are kept to a millionth
 )
 
-// ErrHedgeLost is the cause of an attempt's context, as context.Cause tells it, when
-// another attempt of the same hedged call has ended the call.
+// ErrHedgeLost is the cause of an attempt's context, as context.Cause tells it,
+// when another attempt of the same hedged call has ended the call.
 var ErrHedgeLost = errors.New("backoff: hedge lost: another attempt has ended the call")
 
-// A Hedge sends an operation a second time while the first is slow, and takes the
-// result that comes first. It is for the tail of latency, where a few calls take ten
-// times as long as the others for no reason of their own. [HedgeValue] runs
-// operations under it.
+// A Hedge sends an operation a second time while the first attempt is slow, and
+// takes the result that comes first. It is for the tail of latency, where a few
+// calls take ten times as long as the others for no reason of their own.
+// [HedgeValue] runs operations under it.
 //
-// The zero value measures. It sends one hedge, to an attempt that takes longer than
-// 95 % of them did lately, so that the service gets about 5 % more to do; none before
-// it has measured 100; and none that the successes of other calls do not pay for, so
-// that a service which gets slow as a whole is not sent everything twice.
+// The zero value measures. It sends one hedge to an attempt that takes longer
+// than 95 % of the recent ones, which is about 5 % more load for the service.
+// It sends no hedge before it has measured 100 attempts, and none that the
+// successes of other calls do not pay for, so a service that gets slow as a
+// whole is not sent everything twice.
 //
-// Use one Hedge for each operation, or for each operation and host: latencies that
-// are not alike do not belong in one estimate. A Hedge is safe for concurrent use. It
-// must not be copied, nor its fields changed, after first use.
+// Use one Hedge for each operation, or for each operation and host: different
+// latencies do not belong in one estimate. A Hedge is safe for concurrent use.
+// It must not be copied, nor its fields changed, after first use.
 //
-// Retry or hedge, not both around one operation. A Hedge is no [Doer], and so does
-// not fit into a [Stack] or [DoValue]; but where a func hides one inside the other,
-// neither can see it. A [Policy] around HedgeValue does no harm, as it takes for final
-// what the Hedge gave up on. A Policy inside the operation multiplies: each attempt
-// then makes all of the policy's.
+// Retry or hedge, but do not do both around one operation. A Hedge is not a
+// [Doer], and so does not fit into a [Stack] or [DoValue], but neither can see
+// the other inside a func. A [Policy] around HedgeValue does no harm, because
+// what the Hedge gave up on is final to it. A Policy inside the operation
+// multiplies: every attempt then makes all attempts of the policy.
 //
-// A Hedge does not choose where an attempt goes (see [HedgeNumber]), and does not
-// limit the time of an attempt; the operation does both.
+// A Hedge does not choose where an attempt goes (see [HedgeNumber]), and does
+// not limit the time of an attempt. The operation does both.
 //
-// Sources: Dean and Barroso, "The Tail at Scale", CACM 56(2), 2013; gRFC A6, "Hedging
-// Policy"; Finagle's BackupRequestFilter.
+// Sources: Dean and Barroso, "The Tail at Scale", CACM 56(2), 2013; gRFC A6,
+// "Hedging Policy"; Finagle's BackupRequestFilter.
 type Hedge struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Name is the operation, as it should stand in errors.
+	// Name is the operation, as errors and events should show it.
 	Name string
-	// MaxAttempts limits the attempts of a call, the first included. 0 means 2, 1 means
-	// no hedges. A negative number means the most there can be, 5, and so does any beyond.
+	// MaxAttempts limits the attempts of a call, the first included. 0 means 2,
+	// and 1 means no hedges. More than 5 and negative numbers mean 5.
 	MaxAttempts int
-	// Delay is how long there must be no result before a hedge is sent, and again
-	// before the next one is. A negative Delay sends all attempts at once. 0 means to
-	// measure it: as the time that the share 1-MaxExtraLoad of first attempts stays
-	// within, but at least 1 ms and at most half the time left before the context's
-	// deadline. Until 100 first attempts have succeeded it is not known, and no hedge
-	// is sent but after a failure.
+	// Delay is how long a call waits for a result before it sends a hedge, and
+	// again before it sends the next one. A negative Delay sends all attempts
+	// at once. 0 means a measured delay: the time within which the share
+	// 1-MaxExtraLoad of first attempts succeeds, at least 1 ms and at most half
+	// the time left before the context's deadline. It is not known before 100
+	// first attempts have succeeded; until then only a failure leads to a
+	// hedge.
 	//
-	// However long the delay is, no hedge is sent with less time left than that.
+	// However long the delay is, no hedge is sent with less time left than
+	// that.
 	Delay time.Duration
-	// MaxExtraLoad is how many hedges there may be for each call that succeeds, from
-	// 0 to 1, beyond a reserve of 10; it bounds a fixed Delay as well. 0 means 0.05, which
-	// is 5 %. A negative number means no limit; the measured delay is then that of 5 %.
+	// MaxExtraLoad is how many hedges there may be for each call that succeeds,
+	// from 0 to 1, beyond a reserve of 10. It bounds a fixed Delay as well. 0
+	// means 0.05, which is 5 %. A negative number means no limit; the delay is
+	// then measured as for 5 %.
 	MaxExtraLoad float64
-	// MaxRetryAfter is the longest time a server may ask to be left alone for. A longer one
-	// ends the hedging of the call. 0 means 5 minutes, a negative one no limit.
+	// MaxRetryAfter is the longest wait that a server may ask for. If it asks
+	// for more, the call sends no more hedges. 0 means 5 minutes, a negative
+	// value no limit.
 	MaxRetryAfter time.Duration
-	// Classify sorts errors into those that end the call and those that do not. nil
-	// means DefaultClassifier. gRPC's nonFatalStatusCodes are
+	// Classify sorts errors into those that end the call and those that do not.
+	// nil means DefaultClassifier. gRPC's nonFatalStatusCodes are
 	// OnCode(status.Code, codes.Unavailable, ...).
 	Classify Classifier
-	// Idempotency must allow the operation to be sent twice at the same time. nil
-	// means Idempotent: to use a Hedge is to say so. NonIdempotent and NeverRetry are
-	// invalid. Keyed gives all attempts of a call the same key. Any other one is asked
-	// when a hedge is due; if it says no, the call goes on without.
+	// Idempotency must allow the operation to run twice at the same time. nil
+	// means Idempotent: to use a Hedge is to say so. NonIdempotent and
+	// NeverRetry are invalid. Keyed gives all attempts of a call the same key.
+	// Any other Idempotency is asked when a hedge is due; if it says no, the
+	// call goes on without the hedge.
 	Idempotency Idempotency
-	// Budget is asked for every attempt, the first included; it should be the one that
-	// the policies for the same service share. nil means none.
+	// Budget is asked for every attempt, the first included. It should be the
+	// budget that the policies for the same service share. nil means none.
 	Budget Budget
-	// Observer is told of every call when it is over: first of its hedges, each of which won or
-	// lost or was refused, then of the end. nil means none.
+	// Observer hears of every call when the call is over: first of its hedges,
+	// each of which won, lost or was refused, then of the end. nil means none.
 	Observer Observer
-	// Detach runs the first attempt on a goroutine of its own. Otherwise it runs on
-	// the caller's, which makes fast calls cheap, and HedgeValue cannot return
-	// before it does, even if a hedge has won: the operation must return when its
-	// context ends. Set Detach for operations that do not.
+	// Detach runs the first attempt on a goroutine of its own. Otherwise it
+	// runs on the caller's goroutine. That makes fast calls cheap, but
+	// HedgeValue then returns only after the first attempt has, even if a hedge
+	// has won. So without Detach the operation must return when its context
+	// ends.
 	Detach bool
 
 	latency  histogram.Histogram // of first attempts
-	measured atomic.Int64        // the delay by it; 0 while unknown
+	measured atomic.Int64        // the delay that follows from latency; 0 while unknown
 
 	mu   sync.Mutex
 	seen uint64 // of calls, when last looked at
@@ -107,14 +115,14 @@ type Hedge struct {
 	calls, hedges, wins, refused, panics atomic.Uint64
 }
 
-// HedgeStats counts what a [Hedge] did, since it was first used.
+// HedgeStats counts what a [Hedge] has done since it was first used.
 type HedgeStats struct {
 	Calls   uint64        // that succeeded
 	Hedges  uint64        // sent; Hedges/Calls is the extra load
 	Wins    uint64        // hedges whose result was the call's
 	Refused uint64        // hedges that MaxExtraLoad or the Budget did not allow
-	Panics  uint64        // in attempts that had lost, and so had nobody to carry it to
-	Delay   time.Duration // before a hedge, but for deadlines; 0 while it is not known
+	Panics  uint64        // panics in attempts that had lost, which no caller sees
+	Delay   time.Duration // before a hedge, deadlines aside; 0 while it is not known
 }
 
 // Stats returns the counts so far. They are not all of the same instant.
@@ -129,8 +137,8 @@ func (h *Hedge) Stats() HedgeStats {
 	}
 }
 
-// Validate says what is wrong with the hedge, naming the field and its value, or
-// returns nil. HedgeValue calls it by itself.
+// Validate says what is wrong with the hedge, naming the field and its value,
+// or returns nil. HedgeValue calls it by itself.
 func (h *Hedge) Validate() error {
 	if !(h.MaxExtraLoad <= 1) {
 		return invalid("Hedge.MaxExtraLoad", "is "+strconv.FormatFloat(h.MaxExtraLoad, 'g', -1, 64)+", want a share of at most 1, or a negative number for no limit")
@@ -141,42 +149,47 @@ func (h *Hedge) Validate() error {
 	return validate(h.Budget)
 }
 
-// HedgeValue calls op, and again while that is slow, as h says. It returns the first
-// result that comes without an error. The contexts of the other attempts then end, with
-// the cause [ErrHedgeLost]; HedgeValue does not wait for them.
+// HedgeValue calls op, and calls it again while the first call is slow, as h
+// says. It returns the first result that comes without an error. The contexts
+// of the other attempts then end, with the cause [ErrHedgeLost]; HedgeValue
+// does not wait for them.
 //
-// An attempt that fails does not beat one that may yet succeed. If its error may be
-// retried, the next hedge is sent at once, and the one after it h.Delay later; if the
-// server said when ([Pushback], [RetryAfter]), exactly then. If the server said not to
-// (ClassOverloaded), or "too much" and not when (ClassThrottled), or if the attempt was
-// refused before it was sent (ErrBudget, ErrOpen), there are no more hedges, and those
-// under way go on. A definitive error ends the call.
+// An attempt that fails does not beat one that may yet succeed. If its error
+// may be retried, the next hedge is sent at once, and the one after it h.Delay
+// later. If the server said when ([Pushback], [RetryAfter]), the hedge is sent
+// exactly then. There are no more hedges, and attempts under way go on, if the
+// server said not to retry (ClassOverloaded), or said "too much" but not when
+// (ClassThrottled), or if the attempt was refused before it was sent
+// (ErrBudget, ErrOpen). A definitive error ends the call.
 //
-// op runs in several goroutines at once and must not share variables between them;
-// results go through T, for which struct{} will do where there is none. Its context is
-// derived from ctx, and ends when the attempt fails or loses. That of the winner ends
-// when HedgeValue returns; but with a discard it ends when ctx does, because a value that
-// must be closed may need it until then. There, ctx should end when the value is done with.
+// op runs on several goroutines at once, and the calls must not share
+// variables. The result is of type T; struct{} will do if there is none. The
+// context of op is derived from ctx, and ends when the attempt fails or loses.
+// The context of the winner ends when HedgeValue returns. With a discard it
+// ends when ctx does, because a value that must be closed may need it until
+// then; there, ctx should end when the value is no longer used.
 //
 // discard gets the value of every attempt that succeeds too late, once, on the
-// goroutine of that attempt, and possibly long after HedgeValue has returned. It may be
-// nil where a value needs no closing. For an *http.Response it is
+// goroutine of that attempt, and possibly long after HedgeValue has returned.
+// It may be nil if values need no closing. For an *http.Response it is
 //
 //	func(r *http.Response) { r.Body.Close() }
 //
-// Values beside errors are not discarded: an attempt that fails cleans up after itself.
-// HedgeValue returns one if the call ended with that attempt.
+// Values beside errors are not discarded: an attempt that fails cleans up after
+// itself. HedgeValue returns such a value if the call ended with that attempt.
 //
-// A definitive error comes back as it is, marked [Permanent]. Otherwise the error is an
-// [*Error], which matches that of the last attempt and tells why there was no further
-// one. Both are final to a Policy around the call, unless MaxAttempts is 1. An invalid h is
-// refused before the first attempt, with the error of Validate, and so is a ctx that has ended.
+// A definitive error comes back as it is, marked [Permanent]. Otherwise the
+// error is an [*Error], which matches the error of the last attempt and says
+// why there was no further one. Both are final to a Policy around the call,
+// unless MaxAttempts is 1. HedgeValue refuses an invalid h with the error of
+// Validate, before the first attempt, and a ctx that has ended.
 //
-// HedgeValue blocks until there is a result, returned also if ctx has ended meanwhile.
-// When ctx ends without one, it returns at once if h.Detach is set or the first attempt
-// has failed, else when that returns. A panic or a runtime.Goexit in an attempt reaches
-// the caller's goroutine. If it comes on another one after the call is over, it ends
-// there; panics are then counted in [HedgeStats].
+// HedgeValue blocks until there is a result, which it returns also if ctx has
+// ended meanwhile. If ctx ends without a result, HedgeValue returns at once if
+// h.Detach is set or the first attempt has failed, and otherwise when the first
+// attempt returns. A panic or a runtime.Goexit in an attempt reaches the
+// caller's goroutine. If it comes on another goroutine after the call is over,
+// it ends there; [HedgeStats] counts the panics.
 //
 // While op is fast, HedgeValue starts no goroutine and allocates once.
 func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (T, error), discard func(T)) (T, error) {
@@ -206,9 +219,9 @@ func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (
 	return c.value, c.err
 }
 
-// HedgeNumber tells an operation which attempt ctx belongs to: 0 for the first, and
-// outside of HedgeValue; 1 for the first hedge, and so on. With it an operation
-// picks another replica than the attempts before it did.
+// HedgeNumber returns which attempt ctx belongs to: 0 for the first attempt,
+// and outside of HedgeValue; 1 for the first hedge, and so on. By it an
+// operation picks another replica than the attempts before it.
 func HedgeNumber(ctx context.Context) int {
 	if a, ok := ctx.Value(hedgeKey{}).(*hedgeAttempt); ok {
 		return a.number
@@ -216,7 +229,8 @@ func HedgeNumber(ctx context.Context) int {
 	return 0
 }
 
-// delay returns the time before the next hedge, for a call with so much time left.
+// delay returns the time before the next hedge, for a call with so much time
+// left.
 func (h *Hedge) delay(left time.Duration) time.Duration {
 	if h.Delay != 0 {
 		return max(0, h.Delay)
@@ -229,28 +243,17 @@ func (h *Hedge) delay(left time.Duration) time.Duration {
 }
 
 func (h *Hedge) maxAttempts() int {
-	switch {
-	case h.MaxAttempts == 0:
-		return defaultHedgeAttempts
-	case h.MaxAttempts < 0:
-		return mostHedgeAttempts
+	if n := limits.Or(h.MaxAttempts, defaultHedgeAttempts); n > 0 {
+		return min(n, mostHedgeAttempts)
 	}
-	return min(h.MaxAttempts, mostHedgeAttempts)
+	return mostHedgeAttempts
 }
 
 func (h *Hedge) maxRetryAfter() time.Duration {
-	if h.MaxRetryAfter == 0 {
-		return defaultMaxRetryAfter
-	}
-	return h.MaxRetryAfter
+	return limits.Or(h.MaxRetryAfter, defaultMaxRetryAfter)
 }
 
-func (h *Hedge) extraLoad() float64 {
-	if h.MaxExtraLoad == 0 {
-		return defaultExtraLoad
-	}
-	return h.MaxExtraLoad
-}
+func (h *Hedge) extraLoad() float64 { return limits.Or(h.MaxExtraLoad, defaultExtraLoad) }
 
 // observe takes the latency of a first attempt.
 func (h *Hedge) observe(d time.Duration, now time.Time) {

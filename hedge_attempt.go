@@ -9,8 +9,8 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// An alarm sends the next hedge. Each hedge has an alarm of its own, so that an alarm
-// that goes off while it is being replaced is recognized as an old one.
+// An alarm sends the next hedge. Each hedge has an alarm of its own, so that an
+// alarm that goes off while it is being replaced is recognized as an old one.
 type alarm struct {
 	race  *race
 	timer *time.Timer
@@ -72,9 +72,10 @@ func (r *race) disarm() {
 // reusable reports whether timers may outlive the call.
 func (r *race) reusable() bool { return clock.Monotonic(&r.began) }
 
-// hedgeAttempt is one attempt, and its context. The context is that of the call until
-// the operation asks for Done, or the attempt loses. Fast operations do not ask, and
-// a context that can be cancelled costs more than the rest of their call.
+// hedgeAttempt is one attempt, and its context. The context is that of the call
+// until the operation asks for Done, or the attempt loses. Fast operations do
+// not ask, and a context that can be cancelled costs more than the rest of
+// their call.
 type hedgeAttempt struct {
 	context.Context
 	mu     sync.Mutex                 // held to change own
@@ -111,9 +112,9 @@ func (a *hedgeAttempt) Err() error {
 	return a.Context.Err()
 }
 
-// Value implements context.Context. Package context looks up the nearest cancelable
-// context by a key of its own. Value answers with the attempt's own context, so that
-// the cause is found, and derived contexts need no goroutine.
+// Value implements context.Context. Package context looks up the nearest
+// cancelable context by a key of its own. Value answers with the attempt's own
+// context, so that the cause is found, and derived contexts need no goroutine.
 func (a *hedgeAttempt) Value(key any) any {
 	if key == (hedgeKey{}) {
 		return a

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/steer"
 )
 
@@ -29,8 +30,8 @@ func (c *contest[T]) run(a *hedgeAttempt) bool {
 	return decided
 }
 
-// race is one hedged call: its attempts, and when the next one starts. mu guards the
-// fields below it.
+// race is one hedged call: its attempts, and when the next one starts. mu
+// guards the fields below it.
 type race struct {
 	hedge    *Hedge
 	runner   interface{ run(*hedgeAttempt) bool } // the contest around this race
@@ -90,7 +91,8 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 	return true
 }
 
-// askFirst asks the Budget for the first attempt, and waits if the Budget says so.
+// askFirst asks the Budget for the first attempt, and waits if the Budget says
+// so.
 func (r *race) askFirst() Reason {
 	if err := r.ctx.Err(); err != nil {
 		return endOf(err)
@@ -141,8 +143,8 @@ func (r *race) sleep(wait time.Duration) Reason {
 	return ReasonSuccess
 }
 
-// begin is what every goroutine of a call runs: an attempt, or an alarm that may
-// lead to one.
+// begin is what every goroutine of a call runs: an attempt, or an alarm that
+// may lead to one.
 func (r *race) begin(al *alarm, a *hedgeAttempt) {
 	returned := false
 	defer func() {
@@ -159,8 +161,8 @@ func (r *race) begin(al *alarm, a *hedgeAttempt) {
 	returned = true
 }
 
-// crash ends the call for an attempt that panicked with value, or left its goroutine
-// if value is nil.
+// crash ends the call for an attempt that panicked with value, or left its
+// goroutine if value is nil.
 func (r *race) crash(a *hedgeAttempt, value any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +178,8 @@ func (r *race) crash(a *hedgeAttempt, value any) {
 	}
 }
 
-// await returns when the call is over. It passes on the panic that ended the call.
+// await returns when the call is over. It passes on the panic that ended the
+// call.
 func (r *race) await() {
 	r.mu.Lock()
 	if !r.over {
@@ -216,8 +219,8 @@ func (r *race) uncount(a *hedgeAttempt, result Result) {
 	}
 }
 
-// finish takes the end of an attempt, and reports whether it ended the call. If it
-// did, finish calls take, which keeps the attempt's value.
+// finish takes the end of an attempt, and reports whether it ended the call. If
+// it did, finish calls take, which keeps the attempt's value.
 func (r *race) finish(a *hedgeAttempt, err error, take func()) bool {
 	var v verdict
 	if err != nil {
@@ -252,10 +255,10 @@ func (r *race) win(a *hedgeAttempt, now time.Time) {
 	r.end(nil, a)
 }
 
-// measure takes the latency of the first attempt when winner wins. A first attempt
-// that was beaten counts as well, or none would seem slow. It counts with the time
-// it had, or with the delay if that is longer, because it would have taken longer
-// than both.
+// measure takes the latency of the first attempt when winner wins. A first
+// attempt that was beaten counts as well, or none would seem slow. It counts
+// with the time it had, or with the delay if that is longer, because it would
+// have taken longer than both.
 func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 	h := r.hedge
 	if h.Delay != 0 || r.first.over {
@@ -363,8 +366,8 @@ func (r *race) launch(a *hedgeAttempt) {
 	go r.begin(nil, a)
 }
 
-// prepare makes the next hedge ready. It returns nil if there is no further hedge,
-// which r.why explains, or if the hedge has to wait.
+// prepare makes the next hedge ready. It returns nil if there is no further
+// hedge, which r.why explains, or if the hedge has to wait.
 func (r *race) prepare(now time.Time) *hedgeAttempt {
 	if !r.granted && !r.grant(now) {
 		return nil
@@ -511,11 +514,11 @@ func (r *race) left(now time.Time) time.Duration {
 	return r.deadline.Sub(now)
 }
 
-// fits reports whether a hedge that starts after wait has time enough to be of use:
-// as much as was too long for the attempts before it.
+// fits reports whether a hedge that starts after wait has time enough to be of
+// use: as much as was too long for the attempts before it.
 func (r *race) fits(now time.Time, wait time.Duration) bool {
 	left := r.left(now)
-	return saturatingAdd(wait, r.delay) <= left && wait < left
+	return limits.Add(wait, r.delay) <= left && wait < left
 }
 
 // notify tells the Observer of a call that is over.
@@ -570,11 +573,11 @@ type steered struct {
 	told   bool // the driver heard that the call is over
 }
 
-// Steer begins a call for the simulator of this module, the only one that can make a
-// driver. Use [HedgeValue] instead.
+// Steer begins a call for the simulator of this module, the only one that can
+// make a driver. Use [HedgeValue] instead.
 //
-// Steer is a method, and not a hook that the simulator sets, because programs that do
-// not call a method do not carry its code.
+// Steer is a method, and not a hook that the simulator sets, because programs
+// that do not call a method do not carry its code.
 func (h *Hedge) Steer(ctx context.Context, d steer.Driver) {
 	s := &steered{driver: d}
 	s.runner = s

@@ -31,7 +31,8 @@ var (
 )
 
 // hedgeGRPC is the policy of the article: maxAttempts 3, hedgingDelay 0.5 s,
-// nonFatalStatusCodes UNAVAILABLE and UNKNOWN. A6 knows no limit of extra load but throttling.
+// nonFatalStatusCodes UNAVAILABLE and UNKNOWN. A6 knows no limit of extra load
+// but throttling.
 func hedgeGRPC() *backoff.Hedge {
 	return &backoff.Hedge{
 		Name:         "grpc",
@@ -67,8 +68,8 @@ func deaf(d time.Duration, v int, err error) hedgeStep {
 	}
 }
 
-// hedgeScript is an operation whose attempts are written down, and which writes down in turn
-// when they started and what they left.
+// hedgeScript is an operation whose attempts are written down, and which writes
+// down in turn when they started and what they left.
 type hedgeScript struct {
 	steps []hedgeStep
 
@@ -158,7 +159,8 @@ func rest(d time.Duration) {
 	synctest.Wait()
 }
 
-// hedgeTest runs f in virtual time. That the bubble ends says that no goroutine is left.
+// hedgeTest runs f in virtual time. That the bubble ends says that no goroutine
+// is left.
 func hedgeTest(t *testing.T, name string, f func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
@@ -192,8 +194,8 @@ func TestRow54HedgeSendsADuplicateFirstSuccessWinsLosersAreCancelled(t *testing.
 	})
 }
 
-// lognormal is a service whose p95 is 23.8 ms: one call in a hundred takes 20 times as
-// long as it should.
+// lognormal is a service whose p95 is 23.8 ms: one call in a hundred takes 20
+// times as long as it should.
 func lognormal(random *rand.Rand, slowdown float64) func(context.Context) (int, error) {
 	var mu sync.Mutex
 	return func(ctx context.Context) (int, error) {
@@ -229,7 +231,8 @@ func TestRow55HedgeAtP95CostsFivePercent(t *testing.T) {
 	})
 }
 
-// Every first attempt is measured once, so the share stays right at other shares, too.
+// Every first attempt is measured once, so the share stays right at other
+// shares, too.
 func TestHedgeKeepsToOtherSharesOfExtraLoad(t *testing.T) {
 	for _, share := range []float64{.01, .1, .25} {
 		hedgeTest(t, fmt.Sprint(share), func(t *testing.T) {
@@ -272,8 +275,8 @@ func TestHedgeBudgetBoundsALatencyShift(t *testing.T) {
 	})
 }
 
-// The bound holds for a fixed delay, for all at once, and under any concurrency: at
-// most ten hedges, and one for every twenty calls that succeed.
+// The bound holds for a fixed delay, for all at once, and under any
+// concurrency: at most ten hedges, and one for every twenty calls that succeed.
 func TestHedgeBoundOfExtraLoadIsExact(t *testing.T) {
 	hedgeTest(t, "one after the other", func(t *testing.T) {
 		h := backoff.Hedge{Delay: milli}
@@ -411,8 +414,8 @@ func TestHedgeFailureDoesNotBeatAGoodFirstAttempt(t *testing.T) {
 	})
 }
 
-// Neither is a Doer, and a loop around a hedge, or a hedge around a loop, does not
-// multiply what it gave up on.
+// Neither is a Doer, and a loop around a hedge, or a hedge around a loop, does
+// not multiply what it gave up on.
 func TestRow58HedgeOrRetryNotBoth(t *testing.T) {
 	_, doer := any(new(backoff.Hedge)).(backoff.Doer)
 	require.False(t, doer, "it would fit into a Stack")
@@ -568,8 +571,8 @@ func TestHedgeDiscardsEachLosingValueOnce(t *testing.T) {
 	})
 }
 
-// Whatever happens, every value made is returned or discarded, exactly once, and every
-// attempt that a budget granted is settled, exactly once.
+// Whatever happens, every value made is returned or discarded, exactly once,
+// and every attempt that a budget granted is settled, exactly once.
 func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
@@ -830,7 +833,8 @@ func TestHedgeStats(t *testing.T) {
 	})
 }
 
-// An attempt that ends at the very moment its hedge is due: whoever comes second finds out.
+// An attempt that ends at the very moment its hedge is due: whoever comes
+// second finds out.
 func TestHedgeDueAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hedgeGRPC()

@@ -5,35 +5,38 @@ import (
 	"crypto/rand"
 )
 
-// An Idempotency says whether an operation may be sent again, the second factor
-// beside the [Class] of the failure. It is asked only for classes that may be
-// retried at all, with the context of the call. It must be safe for concurrent use.
+// An Idempotency says whether an operation may be sent again. It decides
+// together with the [Class] of the failure: it is asked only for classes that
+// may be retried, with the context of the call. It must be safe for concurrent
+// use.
 //
-// The ready-made ones are [Idempotent], which a nil Idempotency means,
+// The ready-made ones are [Idempotent], which nil means as well,
 // [NonIdempotent], [Keyed], [AlwaysRetry], [NeverRetry] and [Conditional].
 type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }
 
+// idempotency is the type of the ready-made ones without parameters.
 type idempotency uint8
 
 const (
-	// Idempotent operations may be sent twice with the effect of once (RFC 9110,
-	// 9.2.2). It is what calling Do on a function states by default.
+	// Idempotent operations may be sent twice with the effect of once (RFC
+	// 9110, 9.2.2). To call Do on a function states it by default.
 	Idempotent idempotency = iota
-	// NonIdempotent operations are sent again only when the last attempt provably
-	// never reached the server (ClassNotSent), or when the call's context carries a
-	// key that its caller made ([WithIdempotencyKey]).
+	// NonIdempotent operations are sent again only if the last attempt provably
+	// never reached the server (ClassNotSent), or if the call's context carries
+	// a key that the caller made ([WithIdempotencyKey]).
 	NonIdempotent
-	// Keyed operations send the key that [IdempotencyKey] reads from their context,
-	// by which the server knows a repetition. The policy makes one per call, unless
-	// the caller brought his own, and gives it to every attempt.
+	// Keyed operations send the key that [IdempotencyKey] reads from their
+	// context. By the key the server recognizes a repetition. The policy makes
+	// one key per call, unless the caller made one, and gives it to every
+	// attempt.
 	Keyed
-	// AlwaysRetry repeats whatever the class allows, for callers who prefer an effect twice
-	// over an effect lost.
+	// AlwaysRetry repeats whatever the class allows, for callers who prefer a
+	// doubled effect to a lost one.
 	AlwaysRetry
-	// NeverRetry makes one attempt. It leaves retrying to the layer above: the error
-	// it returns is not final to an outer policy.
+	// NeverRetry makes one attempt, and leaves retrying to the layer above: its
+	// error is not final to an outer policy.
 	NeverRetry
 )
 
@@ -53,14 +56,15 @@ func (i idempotency) String() string {
 	return [...]string{"Idempotent", "NonIdempotent", "Keyed", "AlwaysRetry", "NeverRetry"}[min(i, NeverRetry)]
 }
 
-// Conditional returns an [Idempotency] for operations that may be repeated under
-// preconditions, such as an If-Match header or an ifGenerationMatch parameter: all of
-// conditions must hold for the call's context. Where they do not, or where there
-// are none, the operation is NonIdempotent.
+// Conditional returns an [Idempotency] for operations that may be repeated
+// under preconditions, such as an If-Match header or an ifGenerationMatch
+// parameter. All conditions must hold for the call's context. If they do not,
+// or if there are none, the operation is NonIdempotent.
 func Conditional(conditions ...func(context.Context) bool) Idempotency {
 	return conditional(append([]func(context.Context) bool(nil), conditions...))
 }
 
+// conditional is what Conditional returns.
 type conditional []func(context.Context) bool
 
 func (c conditional) Repeatable(ctx context.Context, class Class) bool {
@@ -72,11 +76,12 @@ func (c conditional) Repeatable(ctx context.Context, class Class) bool {
 	return len(c) > 0 || NonIdempotent.Repeatable(ctx, class)
 }
 
+// keyKey is the key by which a context finds its idempotency key.
 type keyKey struct{}
 
-// WithIdempotencyKey returns a context that carries key, for operations that send
-// one. An empty key is replaced by a new one of 130 random bits from crypto/rand.
-// A policy keeps the key it finds in the context of the call.
+// WithIdempotencyKey returns a context that carries key, for operations that
+// send one. An empty key is replaced by a new one of 130 random bits from
+// crypto/rand. A policy keeps the key that it finds in the context of the call.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	if key == "" {
 		key = rand.Text()
@@ -84,8 +89,8 @@ func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyKey{}, key)
 }
 
-// IdempotencyKey returns the key that ctx carries, the same for all attempts of a
-// call, or "" if there is none.
+// IdempotencyKey returns the key that ctx carries, the same for all attempts of
+// a call, or "" if there is none.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(keyKey{}).(string)
 	return key

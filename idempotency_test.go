@@ -45,7 +45,8 @@ func TestRepeatable(t *testing.T) {
 func always(context.Context) bool { return true }
 func never(context.Context) bool  { return false }
 
-// Contract rows 96, 106 and 118: the predicate sees the call, and any type will do.
+// Contract rows 96, 106 and 118: the predicate sees the call, and any type will
+// do.
 func TestAConditionReadsTheContextOfTheCall(t *testing.T) {
 	type generation struct{}
 	policy := backoff.Policy{
@@ -144,8 +145,8 @@ func TestAKeyAndATimeoutGoTogether(t *testing.T) {
 	require.NotContains(t, keys, "")
 }
 
-// A Keyed call inside another sends the key of the outer one: to the server it is
-// one operation.
+// A Keyed call inside another sends the key of the outer one: to the server it
+// is one operation.
 func TestANestedKeyedCallKeepsTheOuterKey(t *testing.T) {
 	policy := backoff.Policy{Idempotency: backoff.Keyed, MaxAttempts: 1}
 	require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {

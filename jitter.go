@@ -4,21 +4,25 @@ import (
 	"math"
 	"time"
 	"unsafe"
+
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Jitter turns the delay of a schedule into the wait that is slept.
 //
-// A Jitter gets the delay, already bounded by the schedule; prev, the wait before the
-// previous retry of the same call, 0 before the first; and u, a number drawn
-// uniformly from [0,1), anew for every wait. It must be pure and safe for concurrent
-// use. The randomness is in u and the history in prev, so that policies can be
-// shared, and tables and plots need no generator. A negative wait counts as 0.
+// A Jitter gets the delay, already bounded by the schedule; prev, the wait
+// before the previous retry of the same call, 0 before the first; and u, a
+// number drawn uniformly from [0,1), anew for every wait. It must be pure and
+// safe for concurrent use. The randomness is in u and the history in prev, so
+// that policies can be shared, and tables and plots need no generator. A
+// negative wait counts as 0.
 //
 // A jitter spreads the bounded delay, so the spread does not collapse at the
-// schedule's Max. [Policy.MaxDelay] bounds the wait instead, at a price: all waits
-// that would be longer become the same.
+// schedule's Max. [Policy.MaxDelay] bounds the wait instead, at a price: all
+// waits that would be longer become the same.
 //
-// Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+// Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+// 2015.
 type Jitter func(delay, prev time.Duration, u float64) time.Duration
 
 // NoJitter waits exactly the delay. Clients that fail together then come back
@@ -27,30 +31,32 @@ func NoJitter(delay, _ time.Duration, _ float64) time.Duration {
 	return delay
 }
 
-// FullJitter waits between 0 and the delay, uniformly. It is the default, because it
-// spreads most and costs the server the fewest calls under contention.
+// FullJitter waits between 0 and the delay, uniformly. It is the default,
+// because it spreads most and costs the server the fewest calls under
+// contention.
 func FullJitter(delay, _ time.Duration, u float64) time.Duration {
 	return min(scale(delay, u), delay)
 }
 
-// EqualJitter waits between half the delay and the delay, uniformly, for callers that
-// must not come back at once.
+// EqualJitter waits between half the delay and the delay, uniformly, for
+// callers that must not come back at once.
 func EqualJitter(delay, _ time.Duration, u float64) time.Duration {
 	half := delay / 2
 	return half + min(scale(delay-half, u), delay-half)
 }
 
-// DecorrelatedJitter waits between base and three times the previous wait, at most
-// max: min(max, U(base, 3*prev)), where prev is base before the first retry. It
-// does not look at the schedule's delay; the waits grow by their own draws.
+// DecorrelatedJitter waits between base and three times the previous wait, at
+// most max: min(max, U(base, 3*prev)), where prev is base before the first
+// retry. It does not look at the schedule's delay; the waits grow by their own
+// draws.
 //
 // A base of 0 means 100 ms. A max of 0 means 30 s, or base if that is longer; a
-// negative max means no limit. [Policy.Validate] refuses a negative base, and a base
-// beyond max. The price: of the waits that follow a wait of max, two thirds are
-// exactly max, so clients bunch there.
+// negative max means no limit. [Policy.Validate] refuses a negative base, and a
+// base beyond max. The price: of the waits that follow a wait of max, two
+// thirds are exactly max, so clients bunch there.
 //
-// The previous wait lives in the call. In [Policy.Delay] and [Policy.Decide], which
-// have no call, every wait is drawn as if it were the first.
+// The previous wait lives in the call. In [Policy.Delay] and [Policy.Decide],
+// which have no call, every wait is drawn as if it were the first.
 func DecorrelatedJitter(base, max time.Duration) Jitter {
 	if base < 0 || max > 0 && base > max {
 		return invalidJitter
@@ -60,15 +66,17 @@ func DecorrelatedJitter(base, max time.Duration) Jitter {
 	return func(_, prev time.Duration, u float64) time.Duration {
 		prev = clamp(prev, base, limit)
 		span := scale(prev, 3) - base
-		return clamp(saturatingAdd(base, scale(span, u)), 0, limit)
+		return clamp(limits.Add(base, scale(span, u)), 0, limit)
 	}
 }
 
-// UniformJitter waits between lo and hi times the delay: UniformJitter(0.8, 1.2)
-// is the +-20 % of gRPC, UniformJitter(0.5, 1.5) that of many other libraries. If hi
-// is above 1, the wait may pass the schedule's Max; [Policy.MaxDelay] bounds it.
+// UniformJitter waits between lo and hi times the delay: UniformJitter(0.8,
+// 1.2) is the +-20 % of gRPC, UniformJitter(0.5, 1.5) that of many other
+// libraries. If hi is above 1, the wait may pass the schedule's Max;
+// [Policy.MaxDelay] bounds it.
 //
-// [Policy.Validate] refuses the jitter unless 0 <= lo <= hi and both are finite.
+// [Policy.Validate] refuses the jitter unless 0 <= lo <= hi and both are
+// finite.
 func UniformJitter(lo, hi float64) Jitter {
 	if !(lo >= 0 && hi >= lo && hi <= math.MaxFloat64) {
 		return invalidJitter
@@ -78,9 +86,9 @@ func UniformJitter(lo, hi float64) Jitter {
 	}
 }
 
-// AddedJitter waits the delay and between 0 and max more. With [Policy.MaxDelay] as
-// the bound of the sum, it is the formula of IoT Core and gcloud,
-// min(2^n + random, maximum), which leaves no jitter at the maximum.
+// AddedJitter waits the delay and between 0 and max more. With
+// [Policy.MaxDelay] as the bound of the sum, it is the formula of IoT Core and
+// gcloud, min(2^n + random, maximum), which leaves no jitter at the maximum.
 //
 // [Policy.Validate] refuses the jitter if max is negative.
 func AddedJitter(max time.Duration) Jitter {
@@ -88,13 +96,14 @@ func AddedJitter(max time.Duration) Jitter {
 		return invalidJitter
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
-		return saturatingAdd(delay, scale(max, u))
+		return limits.Add(delay, scale(max, u))
 	}
 }
 
-// SlottedJitter waits a whole number of slots, from none up to as many as the delay
-// holds, all equally likely. This is the draw of Ethernet's backoff (IEEE 802.3,
-// 4.2.3.2.5), which a continuous draw in the same range does not replace.
+// SlottedJitter waits a whole number of slots, from none up to as many as the
+// delay holds, all equally likely. This is the draw of Ethernet's backoff (IEEE
+// 802.3, 4.2.3.2.5), which a continuous draw in the same range does not
+// replace.
 //
 // [Policy.Validate] refuses the jitter unless slot is positive.
 func SlottedJitter(slot time.Duration) Jitter {
@@ -103,7 +112,7 @@ func SlottedJitter(slot time.Duration) Jitter {
 	}
 	return func(delay, _ time.Duration, u float64) time.Duration {
 		slots := delay / slot
-		return min(scale(saturatingAdd(slots, 1), u), slots) * slot
+		return min(scale(limits.Add(slots, 1), u), slots) * slot
 	}
 }
 

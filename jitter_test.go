@@ -21,8 +21,8 @@ var (
 	awkwardDelays = []time.Duration{0, 1, 2, 3, 100 * time.Millisecond, 30 * time.Second, 1<<53 - 1, 1<<53 + 1, forever / 3, forever/2 + 1, forever - 1, forever}
 )
 
-// Contract rows 17, 18, 19 and 20: where a wait may fall, whatever the delay, the
-// wait before and the draw.
+// Contract rows 17, 18, 19 and 20: where a wait may fall, whatever the delay,
+// the wait before and the draw.
 func TestEveryJitterKeepsItsBounds(t *testing.T) {
 	const base, limit = 100 * time.Millisecond, 30 * time.Second
 	tripled := func(d time.Duration) time.Duration {
@@ -73,7 +73,8 @@ func TestEveryJitterKeepsItsBounds(t *testing.T) {
 	}
 }
 
-// The draw is a number between two ends, so the ends and the middle fix the rest.
+// The draw is a number between two ends, so the ends and the middle fix the
+// rest.
 func TestJittersMapTheDrawOntoTheirRange(t *testing.T) {
 	const s = time.Second
 	almost := 1 - 0x1p-53
@@ -104,8 +105,8 @@ func TestJittersMapTheDrawOntoTheirRange(t *testing.T) {
 	}
 }
 
-// Where a draw gives the largest wait there is, one more nanosecond must not make
-// it the smallest.
+// Where a draw gives the largest wait there is, one more nanosecond must not
+// make it the smallest.
 func TestTheSpreadSaturatesInsteadOfWrapping(t *testing.T) {
 	require.Equal(t, forever, backoff.AddedJitter(forever)(forever, 0, 0.9))
 	require.Equal(t, forever, backoff.UniformJitter(1, math.MaxFloat64)(forever, 0, 0.5))
@@ -114,8 +115,9 @@ func TestTheSpreadSaturatesInsteadOfWrapping(t *testing.T) {
 		"half of all slots, also where there are 2^63 of them")
 }
 
-// Contract rows 18, 19 and 82: uniform over the range, by a Kolmogorov-Smirnov test
-// at a significance of 0.1 % on a fixed seed, and by the mean, within 4 standard errors.
+// Contract rows 18, 19 and 82: uniform over the range, by a Kolmogorov-Smirnov
+// test at a significance of 0.1 % on a fixed seed, and by the mean, within 4
+// standard errors.
 func TestWaitsAreUniformOverTheirRange(t *testing.T) {
 	const n, delay = 20_000, 10 * time.Second
 	for name, row := range map[string]struct {
@@ -146,8 +148,8 @@ func TestWaitsAreUniformOverTheirRange(t *testing.T) {
 	}
 }
 
-// Without Rand the numbers are drawn in integers, on a path of its own. The test is
-// the same, on no fixed seed, and fails once in a million runs.
+// Without Rand the numbers are drawn in integers, on a path of its own. The
+// test is the same, on no fixed seed, and fails once in a million runs.
 func TestTheDefaultDrawIsUniformToo(t *testing.T) {
 	const n, delay = 20_000, 10 * time.Second
 	policy := backoff.Policy{Schedule: backoff.Constant(delay)}
@@ -166,8 +168,8 @@ func TestTheDefaultDrawIsUniformToo(t *testing.T) {
 	require.Less(t, distance, 2.7/math.Sqrt(n))
 }
 
-// Each of the 11 slots, both ends included, comes up as often: chi-square with 10
-// degrees of freedom, at a significance of 0.1 %.
+// Each of the 11 slots, both ends included, comes up as often: chi-square with
+// 10 degrees of freedom, at a significance of 0.1 %.
 func TestSlottedJitterDrawsAllSlotsAlike(t *testing.T) {
 	const n, slot = 22_000, 51200 * time.Nanosecond
 	jitter := backoff.SlottedJitter(slot)
@@ -185,7 +187,8 @@ func TestSlottedJitterDrawsAllSlotsAlike(t *testing.T) {
 	require.Less(t, chi2, 29.59)
 }
 
-// Contract row 21: after a wait at the maximum, two thirds of the next are there too.
+// Contract row 21: after a wait at the maximum, two thirds of the next are
+// there too.
 func TestDecorrelatedJitterBunchesAtItsMaximum(t *testing.T) {
 	const n, limit = 20_000, 30 * time.Second
 	jitter := backoff.DecorrelatedJitter(100*time.Millisecond, limit)
@@ -264,8 +267,8 @@ func TestAJittersNegativeWaitCountsAsZero(t *testing.T) {
 	})
 }
 
-// Contract rows 20 and 105: the previous wait lives in the call. Two calls that take
-// turns under one policy wait as they would alone.
+// Contract rows 20 and 105: the previous wait lives in the call. Two calls that
+// take turns under one policy wait as they would alone.
 func TestDecorrelatedCallsDoNotMix(t *testing.T) {
 	policy := backoff.Policy{Jitter: backoff.DecorrelatedJitter(time.Second, time.Hour), MaxAttempts: -1, Rand: fixed(0.5)}
 	long, short := policy.Start(t.Context()), policy.Start(t.Context())
@@ -283,7 +286,8 @@ func TestDecorrelatedCallsDoNotMix(t *testing.T) {
 	require.Equal(t, 2*time.Second, policy.Delay(7), "without a call every wait is the first")
 }
 
-// A jitter that adds, or does not look at the delay, has its say also where that is 0.
+// A jitter that adds, or does not look at the delay, has its say also where
+// that is 0.
 func TestAJitterMayMakeAWaitOfNoDelay(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(0), Rand: fixed(0.5), Jitter: backoff.AddedJitter(time.Second)}
 	require.Equal(t, time.Second/2, policy.Delay(1))
@@ -353,7 +357,8 @@ func TestABadGeneratorIsForcedIntoRange(t *testing.T) {
 	}
 }
 
-// Contract row 11: one policy, many goroutines, no lock, and every one its own numbers.
+// Contract row 11: one policy, many goroutines, no lock, and every one its own
+// numbers.
 func TestConcurrentCallsDrawDifferentNumbers(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour)}
 	var mu sync.Mutex
@@ -372,4 +377,44 @@ func TestConcurrentCallsDrawDifferentNumbers(t *testing.T) {
 	}
 	wg.Wait()
 	require.Len(t, seen, 100)
+}
+
+// Every jitter, for every parameter, delay, previous wait and draw there is, a
+// draw out of range included: what a policy waits is never negative, nor beyond
+// MaxDelay.
+func FuzzJitters(f *testing.F) {
+	f.Add(int64(time.Second), int64(0), int64(100), int64(1000), 0.5, 1.5, 0.25)
+	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), int64(math.MaxInt64), 0.0, math.MaxFloat64, 1-0x1p-53)
+	f.Add(int64(math.MaxInt64), int64(1), int64(math.MaxInt64), int64(-1), 1.0, 1.0, math.NaN())
+	f.Fuzz(func(t *testing.T, delay, prev, a, b int64, lo, hi, u float64) {
+		for i, jitter := range []backoff.Jitter{
+			backoff.NoJitter, backoff.FullJitter, backoff.EqualJitter, backoff.DecorrelatedJitter(time.Duration(a), time.Duration(b)),
+			backoff.UniformJitter(lo, hi), backoff.AddedJitter(time.Duration(a)), backoff.SlottedJitter(time.Duration(a)),
+		} {
+			policy := backoff.Policy{
+				Schedule: backoff.ScheduleFunc(func(int) time.Duration { return time.Duration(delay) }),
+				Jitter:   jitter, MaxDelay: time.Duration(b), Rand: fixed(u),
+			}
+			if policy.Validate() != nil {
+				continue
+			}
+			if wait := policy.Delay(1); wait < 0 || b > 0 && wait > time.Duration(b) {
+				t.Errorf("jitter %d: Delay(1) = %d, MaxDelay %d", i, wait, b)
+			}
+			if delay < 0 || prev < 0 || !(u >= 0 && u < 1) {
+				continue // not what a policy hands on
+			}
+			if wait := jitter(time.Duration(delay), time.Duration(prev), u); wait < 0 {
+				t.Errorf("jitter %d(%d, %d, %v) = %d", i, delay, prev, u, wait)
+			}
+		}
+		if delay >= 0 && u >= 0 && u < 1 {
+			if full := backoff.FullJitter(time.Duration(delay), 0, u); full > time.Duration(delay) {
+				t.Errorf("FullJitter(%d, %v) = %d", delay, u, full)
+			}
+			if equal := backoff.EqualJitter(time.Duration(delay), 0, u); equal < time.Duration(delay)/2 || equal > time.Duration(delay) {
+				t.Errorf("EqualJitter(%d, %v) = %d", delay, u, equal)
+			}
+		}
+	})
 }

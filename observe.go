@@ -13,21 +13,24 @@ import (
 type EventKind uint8
 
 const (
-	// EventRetry: an attempt failed and another one follows after Wait.
+	// EventRetry: an attempt failed, and another one follows after Wait.
 	EventRetry EventKind = iota
 	// EventGiveUp: the call ended without success, for Reason.
 	EventGiveUp
-	// EventSuccess: the call succeeded, at the attempt Attempt, or after as many of a [Hedge].
+	// EventSuccess: the call succeeded at the attempt Attempt. For a [Hedge],
+	// Attempt is the number of attempts sent.
 	EventSuccess
-	// EventReconnect: a run under [Policy.Supervise] ended and another one follows after Wait.
+	// EventReconnect: a run under [Policy.Supervise] ended, and another one
+	// follows after Wait.
 	EventReconnect
-	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget] (ReasonBudget)
-	// something that the call goes on without: a hedge, or for now, a run under
-	// [Policy.Supervise]. Where a budget's refusal ends the call, there is an EventGiveUp instead.
+	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget]
+	// refused something that the call goes on without (ReasonBudget): a hedge,
+	// or for now a run under [Policy.Supervise]. A budget's refusal that ends
+	// the call is an EventGiveUp instead.
 	EventRefused
-	// EventHedgeWon: a hedge that was sent had the result of the call.
+	// EventHedgeWon: a hedge had the result of the call.
 	EventHedgeWon
-	// EventHedgeLost: a hedge that was sent had not; it failed, or another attempt was first.
+	// EventHedgeLost: a hedge failed, or another attempt was first.
 	EventHedgeLost
 	// EventTransition: a breaker changed its state, as Transition says.
 	EventTransition
@@ -41,46 +44,54 @@ func (k EventKind) String() string {
 	return [...]string{"retry", "give up", "success", "reconnect", "refused", "hedge won", "hedge lost", "transition"}[k]
 }
 
-// An Event tells what a policy, a hedge or a breaker did. Fields that do not apply are
-// zero.
+// An Event says what a policy, a hedge or a breaker did. Fields that do not
+// apply are zero.
 //
-// One attempt has ended where Kind is EventRetry, EventReconnect, EventSuccess, EventHedgeWon
-// or EventHedgeLost, or EventGiveUp with an Attempt and not Waiting. So attempts are
-// counted without remembering anything of a call.
+// An attempt has ended if Kind is EventRetry, EventReconnect, EventSuccess,
+// EventHedgeWon or EventHedgeLost, or if it is EventGiveUp with an Attempt and
+// not Waiting. So an observer counts attempts without remembering anything of a
+// call.
 type Event struct {
 	Kind        EventKind
 	Class       Class         // of the attempt's error
 	Reason      Reason        // why the call ended, or was refused
-	Waiting     bool          // the call was given up between two attempts: the one last announced was not made
+	Waiting     bool          // the call ended between two attempts; the retry last announced was not made
 	Name        string        // of the policy, hedge or breaker
 	Attempt     int           // the attempt that just ended, from 1, since the call or its last Progress began; 0 if none was made
 	MaxAttempts int           // the limit; negative if there is none
-	Err         error         // that the attempt ended with; the policy's own if it is invalid
+	Err         error         // of the attempt; the policy's own if it is invalid
 	Delay       time.Duration // what the schedule says, before jitter
 	Wait        time.Duration // what will be slept
 	Slept       time.Duration // what was slept before the attempt
 	RetryAfter  time.Duration // what the server asked for
 	Elapsed     time.Duration // since the call began, counted as in [Error]
 	Transition  *Transition   // of a breaker; not to be changed
-	// Header is what came with the error: the response's headers, where Err or an error
-	// in its tree has a method ResponseHeader() map[string][]string, as those of
-	// backoffhttp do. Not to be changed.
+	// Header is the header of the response that came with the error, if Err or
+	// an error in its tree has a method ResponseHeader() map[string][]string,
+	// as the errors of backoffhttp have. Not to be changed.
 	Header map[string][]string
 }
 
-// An Observer is told of every retry and of the end of every call, once each, on the
-// goroutine of the call and with its context; of hedges when their call is over; of the changes
-// of a breaker in order, one at a time, with the context of the call that caused them, which may
-// have ended, or context.Background. It must be safe for concurrent use
-// and should return soon, for the call waits. If it panics, the call goes on, and the first
-// such panic of the program is reported on standard error.
+// An Observer hears of events. [Policy], [Hedge] and [Breaker] have one.
 //
-// A first attempt that succeeds costs a call of the Observer, and no allocation.
+// It hears of every retry and of the end of every call once, on the goroutine
+// of the call and with its context. It hears of hedges when their call is over.
+// It hears of a breaker's transitions in order, one at a time, with the context
+// of the call that caused them, which may have ended, or with
+// context.Background.
+//
+// An Observer must be safe for concurrent use, and should return soon, because
+// the call waits. If it panics, the call goes on, and the first such panic of
+// the program is reported on standard error.
+//
+// A first attempt that succeeds costs a call of the Observer, and no
+// allocation.
 type Observer func(context.Context, Event)
 
-// Observers returns an [Observer] that tells each of observers, in order; one that
-// panics does not keep it from the others. nil ones are left out. It returns nil if
-// there is none, so that nothing is spent on telling nobody.
+// JoinObservers returns an [Observer] that calls each of observers, in order.
+// If one of them panics, the others are called all the same. nil ones are left
+// out. JoinObservers returns nil if there is none left, so that events are not
+// made for nobody.
 func JoinObservers(observers ...Observer) Observer {
 	var all []Observer
 	for _, o := range observers {
@@ -98,20 +109,20 @@ func JoinObservers(observers ...Observer) Observer {
 	}
 }
 
-// tell calls o, and contains its panic: an observer must not fail the call it
-// observes.
+// tell calls o. A panic of o must not fail the call that o observes.
 func (o Observer) tell(ctx context.Context, e *Event) {
 	defer contain()
 	o(ctx, *e)
 }
 
+// contain recovers from a panic of an observer.
 func contain() {
 	if v := recover(); v != nil {
 		panicked.Do(func() { reportPanic(v) })
 	}
 }
 
-// headerOf returns the headers of the response that an error stands for.
+// headerOf returns the header of the response that an error stands for.
 func headerOf(err error) map[string][]string {
 	if answer, ok := errors.AsType[interface {
 		error
@@ -124,6 +135,7 @@ func headerOf(err error) map[string][]string {
 
 var panicked sync.Once
 
+// reportPanic writes a panic to standard error.
 func reportPanic(v any) {
 	text := "of a type of its own"
 	switch v := v.(type) {

@@ -52,8 +52,8 @@ func TestASuccessIsAnEventToo(t *testing.T) {
 	})
 }
 
-// Contract row 76: what a layer put into the context or the error of a call, its
-// observer can read.
+// Contract row 76: what a layer put into the context or the error of a call,
+// its observer can read.
 func TestTheObserverGetsTheContextOfTheCall(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "request 7")
@@ -90,8 +90,8 @@ func TestTheLastEventTellsTheClass(t *testing.T) {
 	}
 }
 
-// A retry that is announced is one that was paid for; if its sleep is cut short, the
-// end is told as well.
+// A retry that is announced is one that was paid for; if its sleep is cut
+// short, the end is told as well.
 func TestACancelledSleepIsAnnouncedAndEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Minute)
@@ -108,8 +108,8 @@ func TestACancelledSleepIsAnnouncedAndEnded(t *testing.T) {
 	})
 }
 
-// The rule of Event's doc comment, held against the operation's own count, over calls that end in
-// every way.
+// The rule of Event's doc comment, held against the operation's own count, over
+// calls that end in every way.
 func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		draw := rand.New(rand.NewPCG(1, 2))
@@ -405,8 +405,8 @@ func TestAPanicInTheObserverIsContained(t *testing.T) {
 	}
 }
 
-// silence keeps what is written to standard error from the output of the tests, and
-// returns a function that reads it.
+// silence keeps what is written to standard error from the output of the tests,
+// and returns a function that reads it.
 func silence(t *testing.T) func() string {
 	file, err := os.CreateTemp(t.TempDir(), "stderr")
 	require.NoError(t, err)
@@ -453,7 +453,8 @@ func TestAnUnknownKindOfEventSaysSo(t *testing.T) {
 	require.Equal(t, "unknown", backoff.EventKind(99).String())
 }
 
-// Contract row 76: response headers, such as a request's id, reach the observer.
+// Contract row 76: response headers, such as a request's id, reach the
+// observer.
 func TestResponseHeadersReachTheObserver(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
 	events := watch(&policy)

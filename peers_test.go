@@ -1,8 +1,9 @@
 package backoff_test
 
-// Published and reproduced bugs of other libraries that this one must not have, as far
-// as no other test holds them already. docs/comparison.md puts the same questions to those
-// libraries, and names for each the test that answers it here.
+// Published and reproduced bugs of other libraries that this one must not have,
+// as far as no other test holds them already. docs/comparison.md puts the same
+// questions to those libraries, and names for each the test that answers it
+// here.
 
 import (
 	"context"
@@ -18,10 +19,12 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/limit"
 )
 
-// cenkalti/backoff and avast/retry-go: the mark ends the inner loop and is gone, so that the
-// outer one starts it again.
+// cenkalti/backoff and avast/retry-go: the mark ends the inner loop and is
+// gone, so that the outer one starts it again.
 func TestAPermanentErrorIsFinalToEveryLoopAroundIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op := returning(backoff.Permanent(errFinal))
@@ -48,8 +51,8 @@ func TestAMarkStandsBesideAPredicate(t *testing.T) {
 	}
 }
 
-// cenkalti/backoff#188: a default limit of 15 minutes, counted from the call, is over before
-// a long poll has failed for the first time.
+// cenkalti/backoff#188: a default limit of 15 minutes, counted from the call,
+// is over before a long poll has failed for the first time.
 func TestALongAttemptIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
@@ -63,8 +66,8 @@ func TestALongAttemptIsRetried(t *testing.T) {
 	})
 }
 
-// cenkalti/backoff, failsafe-go, go-resiliency: the maximum bounds the delay before it is
-// spread, so that waits are up to 1.5 times as long.
+// cenkalti/backoff, failsafe-go, go-resiliency: the maximum bounds the delay
+// before it is spread, so that waits are up to 1.5 times as long.
 func TestNoWaitIsLongerThanTheMaximum(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
 	for _, jitter := range []backoff.Jitter{nil, backoff.FullJitter, backoff.EqualJitter, backoff.NoJitter,
@@ -76,7 +79,8 @@ func TestNoWaitIsLongerThanTheMaximum(t *testing.T) {
 	}
 }
 
-// avast/retry-go, go-retryablehttp: at the maximum everybody waits the same time.
+// avast/retry-go, go-retryablehttp: at the maximum everybody waits the same
+// time.
 func TestTheSpreadIsKeptAtTheMaximum(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
 	waits := make([]time.Duration, 2000)
@@ -89,7 +93,8 @@ func TestTheSpreadIsKeptAtTheMaximum(t *testing.T) {
 	require.Less(t, len(waits)-len(slices.Compact(waits)), 10, "hardly two are alike")
 }
 
-// avast/retry-go: the errors of all attempts in one text, 169 kB after 10,000 of them.
+// avast/retry-go: the errors of all attempts in one text, 169 kB after 10,000
+// of them.
 func TestAnErrorDoesNotGrowWithTheAttempts(t *testing.T) {
 	text := func(attempts int) string {
 		policy := backoff.Policy{Name: "fetch", MaxAttempts: attempts, Schedule: backoff.Constant(0)}
@@ -98,8 +103,9 @@ func TestAnErrorDoesNotGrowWithTheAttempts(t *testing.T) {
 	require.InDelta(t, len(text(10)), len(text(10_000)), 10)
 }
 
-// cenkalti/backoff#183: two calls that share one backoff value start each other's
-// schedule again. sethvargo/go-retry: the second call finds the value used up.
+// cenkalti/backoff#183: two calls that share one backoff value start each
+// other's schedule again. sethvargo/go-retry: the second call finds the value
+// used up.
 func TestTwoCallsUnderOnePolicyKeepTheirOwnWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter}
@@ -119,8 +125,9 @@ func TestTwoCallsUnderOnePolicyKeepTheirOwnWaits(t *testing.T) {
 	})
 }
 
-// sony/gobreaker's distributed breaker holds a lock of the whole fleet while the call
-// runs: of 20 healthy ones one ran at a time. cep21/circuit and hystrix-go admit 10.
+// sony/gobreaker's distributed breaker holds a lock of the whole fleet while
+// the call runs: of 20 healthy ones one ran at a time. cep21/circuit and
+// hystrix-go admit 10.
 func TestABreakerHoldsNothingWhileCallsRun(t *testing.T) {
 	for name, b := range map[string]*backoff.Breaker{"alone": {}, "in a fleet": {Name: "shared", Shared: new(rumour)}} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { holdsNothing(t, b) }) })
@@ -168,12 +175,12 @@ func TestTheWindowOfABreakerHasNoEdge(t *testing.T) {
 	}
 }
 
-// hystrix-go and goresilience count what their own limit of concurrency refuses, and so open
-// the circuit of a healthy service.
+// hystrix-go and goresilience count what their own limit of concurrency
+// refuses, and so open the circuit of a healthy service.
 func TestABreakerIsNotFedByWhatWasRefusedHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backoff.Breaker
-		full := &backoff.Policy{MaxAttempts: 1, Budget: &backoff.InFlight{Max: 10}}
+		full := &backoff.Policy{MaxAttempts: 1, Budget: &limit.Concurrency{Max: 10}}
 		refused := 0
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -194,12 +201,12 @@ func TestABreakerIsNotFedByWhatWasRefusedHere(t *testing.T) {
 	})
 }
 
-// sony/gobreaker#91: a breaker learns from calls that end, and while none does it admits
-// them all. What bounds them is InFlight.
+// sony/gobreaker#91: a breaker learns from calls that end, and while none does
+// it admits them all. What bounds them is InFlight.
 func TestCallsToAServiceThatHangsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		cap := new(backoff.InFlight)
+		cap := new(limit.Concurrency)
 		service := backoff.Stack(new(backoff.Breaker), &backoff.Policy{Budget: cap})
 		var all sync.WaitGroup
 		for range 1000 {
@@ -215,13 +222,13 @@ func TestCallsToAServiceThatHangsDoNotPileUp(t *testing.T) {
 	})
 }
 
-// failsafe-go and hystrix-go read the wall clock: where it is set back an hour, an open
-// circuit stays open an hour longer.
+// failsafe-go and hystrix-go read the wall clock: where it is set back an hour,
+// an open circuit stays open an hour longer.
 func TestABreakerIsNotMovedByAClockThatIsSet(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			began, elapsed, set := time.Now(), time.Duration(0), time.Duration(0)
-			clock.Source = func() time.Time { return clockSetBy(began.Add(elapsed), set) }
+			clock.Source = func() time.Time { return clocktest.Set(began.Add(elapsed), set) }
 			defer func() { clock.Source = nil }()
 			b := openBreaker(t)
 			set = step

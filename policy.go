@@ -18,8 +18,9 @@ const (
 // A Policy says how to carry a call through failure. The zero value is safe and
 // ready to use; every field has a default.
 //
-// A Policy is data. It holds nothing of the calls made under it, and calls never
-// write to it. Any number of goroutines may share one. Copy it to vary it:
+// A Policy is data. It holds nothing of the calls made under it, and calls
+// never write to it. Any number of goroutines may share one. Copy it to vary
+// it:
 //
 //	patient := policy
 //	patient.MaxAttempts = 10
@@ -29,8 +30,8 @@ type Policy struct {
 	// Name is the operation, as errors and events should show it.
 	Name string
 	// MaxAttempts limits the attempts of a call, the first included. 0 means 4,
-	// and 1 means no retries. A negative number means no limit: then the context,
-	// MaxElapsed or a Budget must end the call.
+	// and 1 means no retries. A negative number means no limit: then the
+	// context, MaxElapsed or a Budget must end the call.
 	MaxAttempts int
 	// MaxElapsed limits the time from the start of a call to the start of its
 	// last attempt. A call does not wait for a retry that would start later. A
@@ -38,26 +39,27 @@ type Policy struct {
 	// would leave it no time. MaxElapsed does not interrupt an attempt. 0 and
 	// negative mean no limit.
 	MaxElapsed time.Duration
-	// AttemptTimeout limits the time of each attempt. The attempt's context ends
-	// after it, or when MaxElapsed is over if that is sooner. An attempt that its
-	// timeout ended is retried; one that the caller's context ended is not. The
-	// context of an attempt is cancelled when the attempt returns, so what the
-	// attempt returns must not depend on it. 0 and negative mean no limit.
+	// AttemptTimeout limits the time of each attempt. The attempt's context
+	// ends after it, or when MaxElapsed is over if that is sooner. An attempt
+	// that its timeout ended is retried; one that the caller's context ended is
+	// not. The context of an attempt is cancelled when the attempt returns, so
+	// what the attempt returns must not depend on it. 0 and negative mean no
+	// limit.
 	AttemptTimeout time.Duration
 	// AttemptTimeoutSchedule limits the time of the n-th attempt to
-	// AttemptTimeoutSchedule.Delay(n), for timeouts that grow. A delay of 0 means
-	// no limit. nil means AttemptTimeout; setting both is invalid.
+	// AttemptTimeoutSchedule.Delay(n), for timeouts that grow. A delay of 0
+	// means no limit. nil means AttemptTimeout; setting both is invalid.
 	AttemptTimeoutSchedule Schedule
 	// Schedule is the delay before each retry. nil means Exponential{}.
 	Schedule Schedule
 	// Jitter spreads the delay. nil means FullJitter.
 	Jitter Jitter
 	// MaxDelay bounds the wait, after jitter. The Max of a schedule bounds the
-	// delay before jitter, which keeps the spread. MaxDelay does not shorten the
-	// wait that a server asked for. 0 and negative mean no limit.
+	// delay before jitter, which keeps the spread. MaxDelay does not shorten
+	// the wait that a server asked for. 0 and negative mean no limit.
 	MaxDelay time.Duration
-	// MaxRetryAfter is the longest wait that a server may ask for. If it asks for
-	// more, the call ends. 0 means 5 minutes, a negative value no limit.
+	// MaxRetryAfter is the longest wait that a server may ask for. If it asks
+	// for more, the call ends. 0 means 5 minutes, a negative value no limit.
 	MaxRetryAfter time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier
@@ -67,15 +69,15 @@ type Policy struct {
 	// Budget bounds the retries of all calls that share it, as &RetryBudget{}
 	// does. nil means none.
 	Budget Budget
-	// WaitOpen makes a call that an open [Breaker] inside the policy refuses wait
-	// until the circuit may be tried again, if that is within MaxRetryAfter,
-	// MaxElapsed and the context's deadline. Otherwise, and by default, the
-	// refusal ends the call. A refusal is not an attempt, and costs the budget
-	// nothing.
+	// WaitOpen makes a call that an open [Breaker] inside the policy refuses
+	// wait until the circuit may be tried again, if that is within
+	// MaxRetryAfter, MaxElapsed and the context's deadline. Otherwise, and by
+	// default, the refusal ends the call. A refusal is not an attempt, and
+	// costs the budget nothing.
 	WaitOpen bool
-	// ResetAfter is how long a run under Supervise must last for the schedule to
-	// start again. 0 means 2 minutes. A negative value means that the schedule
-	// starts again after every run.
+	// ResetAfter is how long a run under Supervise must last for the schedule
+	// to start again. 0 means 2 minutes. A negative value means that the
+	// schedule starts again after every run.
 	ResetAfter time.Duration
 	// Observer hears of retries, reconnects and ends of calls. nil means none.
 	Observer Observer
@@ -84,19 +86,20 @@ type Policy struct {
 	Rand func() float64
 }
 
-// Do calls op until op succeeds, must not be repeated, or a limit of the policy is
-// reached. It waits between attempts, and blocks until the call is over. It returns
-// nil as soon as op does, even if ctx has ended meanwhile: a result must not be
-// lost. If ctx has ended before the first attempt, Do does not call op.
+// Do calls op until op succeeds, must not be repeated, or a limit of the policy
+// is reached. It waits between attempts, and blocks until the call is over. It
+// returns nil as soon as op does, even if ctx has ended meanwhile: a result
+// must not be lost. If ctx has ended before the first attempt, Do does not call
+// op.
 //
 // A definitive error comes back marked [Permanent]: errors.Is and errors.As see
 // through the mark, == does not. Otherwise the error is an [*Error]. It matches
-// op's last error, and says why the call ended. Do refuses an invalid policy with
-// the error of Validate, before the first attempt.
+// op's last error, and says why the call ended. Do refuses an invalid policy
+// with the error of Validate, before the first attempt.
 //
-// op gets ctx, or a context derived from it where AttemptTimeout or [Keyed] need
-// one. A panic in op passes through. While op succeeds, Do allocates nothing, takes
-// no lock and starts no timer; op stays on the caller's stack.
+// op gets ctx, or a context derived from it where AttemptTimeout or [Keyed]
+// need one. A panic in op passes through. While op succeeds, Do allocates
+// nothing, takes no lock and starts no timer; op stays on the caller's stack.
 func (p Policy) Do(ctx context.Context, op func(context.Context) error) error {
 	if p.hearsSuccess() || p.limitsAttempts() || p.invalid() || ctx.Err() != nil {
 		return p.doSlow(ctx, op)
@@ -119,8 +122,8 @@ func (p *Policy) doSlow(ctx context.Context, op func(context.Context) error) err
 	return nil
 }
 
-// tellSuccess tells the budget and the observer that a first attempt succeeded, of
-// which the budget was not asked before.
+// tellSuccess tells the budget and the observer that a first attempt succeeded,
+// of which the budget was not asked before.
 func (p *Policy) tellSuccess(ctx context.Context) {
 	if !p.tryPay() {
 		p.pay()
@@ -130,8 +133,8 @@ func (p *Policy) tellSuccess(ctx context.Context) {
 	}
 }
 
-// pay credits a RetryBudget with a first attempt that succeeded. tryPay is its fast
-// case, small enough to be inlined.
+// pay credits a RetryBudget with a first attempt that succeeded. tryPay is its
+// fast case, small enough to be inlined.
 func (p *Policy) pay() { p.Budget.(*RetryBudget).earned.Add() }
 
 // tryPay reports whether nothing is left to pay.
@@ -153,8 +156,8 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 	return func(ctx context.Context) error { return p.Do(ctx, op) }
 }
 
-// needsRun reports whether there is something to do before the first attempt. The
-// ways of running ask its parts, which are small enough to be inlined.
+// needsRun reports whether there is something to do before the first attempt.
+// The ways of running ask its parts, which are small enough to be inlined.
 func (p *Policy) needsRun() bool { return p.limitsAttempts() || p.asksFirst() || p.invalid() }
 
 // limitsAttempts reports whether the policy limits attempts in time, or asks
@@ -174,7 +177,8 @@ func (p *Policy) invalid() bool {
 	return (p.Schedule != nil || p.Jitter != nil) && !valid(p.Schedule, p.Jitter)
 }
 
-// grantsFirst reports whether a budget grants first attempts without being asked.
+// grantsFirst reports whether a budget grants first attempts without being
+// asked.
 func grantsFirst(budget Budget) bool {
 	b, ok := budget.(*RetryBudget)
 	return ok && b != nil && b.Ratio >= 0 && b.Ratio <= maxRatio && b.Window >= 0 && b.Floor >= 0
@@ -193,8 +197,8 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 	return r.err
 }
 
-// redo goes on after the first attempt failed, under a policy that does not need a
-// Run before.
+// redo goes on after the first attempt failed, under a policy that does not
+// need a Run before.
 func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err error) error {
 	if m, ok := err.(*marked); ok && m.class == ClassPermanent && !p.hearsSuccess() && ctx.Err() == nil {
 		return err // as the decision below would
@@ -225,8 +229,8 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 // function. The Run holds a copy of the policy.
 func (p Policy) Start(ctx context.Context) *Run { return &Run{policy: p, ctx: ctx} }
 
-// Delay returns a wait before the given retry, counted from 1, jittered and bounded
-// by MaxDelay; 0 for numbers below 1. Many clients take such a
+// Delay returns a wait before the given retry, counted from 1, jittered and
+// bounded by MaxDelay; 0 for numbers below 1. Many clients take such a
 // func(int) time.Duration. Every call draws anew, and as if it were the first
 // retry of its call, so a jitter that looks at the previous wait sees none.
 func (p Policy) Delay(retry int) time.Duration {
@@ -236,16 +240,17 @@ func (p Policy) Delay(retry int) time.Duration {
 	return p.jittered(delayOf(p.Schedule, retry), 0)
 }
 
-// Retryable reports whether an error is of a class that may be retried. It is false
-// for nil. Many clients take such a func(error) bool.
+// Retryable reports whether an error is of a class that may be retried. It is
+// false for nil. Many clients take such a func(error) bool.
 func (p Policy) Retryable(err error) bool {
 	return judge(p.Classify, err).class.Retryable()
 }
 
-// Decide is the policy for a loop that keeps its own count. It says whether to make
-// the given retry after err, and after what wait. retry counts from 1; less counts
-// as 1. Decide knows the limit of attempts, classes, what the server asked for, and
-// the schedule, but neither time nor budget; for those see [Policy.Start].
+// Decide is the policy for a loop that keeps its own count. It says whether to
+// make the given retry after err, and after what wait. retry counts from 1;
+// less counts as 1. Decide knows the limit of attempts, classes, what the
+// server asked for, and the schedule, but neither time nor budget; for those
+// see [Policy.Start].
 func (p Policy) Decide(retry int, err error) (wait time.Duration, again bool) {
 	v := judge(p.Classify, err)
 	retry = max(retry, 1)
@@ -255,8 +260,8 @@ func (p Policy) Decide(retry int, err error) (wait time.Duration, again bool) {
 	return p.hinted(p.jittered(delayOf(p.Schedule, retry), 0), v.hint), true
 }
 
-// Validate says what is wrong with the policy, naming the field and its value, or
-// returns nil. Every way of running a call asks it first. Delay, Decide and
+// Validate says what is wrong with the policy, naming the field and its value,
+// or returns nil. Every way of running a call asks it first. Delay, Decide and
 // Retryable do not, because they cannot return an error.
 func (p Policy) Validate() error {
 	if err := checkSchedule("Policy.Schedule", p.Schedule); err != nil {
@@ -346,8 +351,9 @@ func (p *Policy) jitteredWith(delay, prev time.Duration, u float64) time.Duratio
 	return wait
 }
 
-// hinted makes a wait at least as long as a server asked for. It adds the longer of
-// the wait itself and a random part of a tenth of what the server asked for.
+// hinted makes a wait at least as long as a server asked for. It adds the
+// longer of the wait itself and a random part of a tenth of what the server
+// asked for.
 func (p *Policy) hinted(wait time.Duration, h hint) time.Duration {
 	switch {
 	case !h.given:
@@ -355,5 +361,5 @@ func (p *Policy) hinted(wait time.Duration, h hint) time.Duration {
 	case h.exact:
 		return h.after
 	}
-	return saturatingAdd(h.after, max(wait, scale(h.after/10, draw.Unit(p.Rand))))
+	return limits.Add(h.after, max(wait, scale(h.after/10, draw.Unit(p.Rand))))
 }

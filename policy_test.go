@@ -40,7 +40,8 @@ func TestMaxAttemptsCountsTheFirstCall(t *testing.T) {
 	}
 }
 
-// Contract rows 4 and 109: no limit has to be asked for, and then the context is the limit.
+// Contract rows 4 and 109: no limit has to be asked for, and then the context
+// is the limit.
 func TestAnUnlimitedPolicyEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
@@ -128,8 +129,8 @@ func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 	}
 }
 
-// Everything is wrong with this call. Each round puts right what stopped it, and
-// what stands behind comes to light.
+// Everything is wrong with this call. Each round puts right what stopped it,
+// and what stands behind comes to light.
 func TestDecisionsAreMadeInOneOrder(t *testing.T) {
 	order := []backoff.Reason{
 		backoff.ReasonCanceled, backoff.ReasonPermanent, backoff.ReasonOverloaded, backoff.ReasonAttempts,
@@ -217,8 +218,8 @@ func TestASuccessStandsHoweverTheContextEnded(t *testing.T) {
 	}
 }
 
-// Contract row 28: the call ends in the instant of the cancellation, and does not
-// stay to see whether its operation fared better.
+// Contract row 28: the call ends in the instant of the cancellation, and does
+// not stay to see whether its operation fared better.
 func TestAContextThatEndsDuringAnAttemptIsTheEnd(t *testing.T) {
 	for name, policy := range everyPath() {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -427,8 +428,8 @@ func TestAnAttemptThatWouldHaveNoTimeIsNotBegun(t *testing.T) {
 	})
 }
 
-// Whether or not a budget is told, who else keeps an attempt's time does not decide what is
-// retried.
+// Whether or not a budget is told, who else keeps an attempt's time does not
+// decide what is retried.
 func TestABudgetIsToldOfATimeoutThatTheOperationKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &backoff.Policy{MaxAttempts: 1, AttemptTimeout: time.Second}
@@ -595,7 +596,8 @@ func TestAMarkStandsAboveTheAttemptsTimeout(t *testing.T) {
 	})
 }
 
-// A classifier that lists what it retries need not know of the policy's own timeouts.
+// A classifier that lists what it retries need not know of the policy's own
+// timeouts.
 func TestAnAttemptsTimeoutIsRetriedWhateverTheClassifierLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
@@ -665,8 +667,8 @@ func TestWrapMakesAFunctionOfAPolicy(t *testing.T) {
 	})
 }
 
-// What a breaker inside the policy refuses was not sent: it takes neither an attempt
-// nor the budget's grant for one.
+// What a breaker inside the policy refuses was not sent: it takes neither an
+// attempt nor the budget's grant for one.
 func TestWhatABreakerRefusesIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := &ledger{}
@@ -824,8 +826,8 @@ func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 	}
 }
 
-// A Policy is written with the names of its fields, and not compared: what it does
-// hangs on functions.
+// A Policy is written with the names of its fields, and not compared: what it
+// does hangs on functions.
 func TestAPolicyIsKeyedAndNotComparable(t *testing.T) {
 	policy := reflect.TypeFor[backoff.Policy]()
 	require.False(t, policy.Comparable())
@@ -921,8 +923,9 @@ func TestARetryNeedsTheResponseAndTheOperation(t *testing.T) {
 	}
 }
 
-// Contract row 8: a thousand clients that failed together do not come back together.
-// The first retry falls on 100 ms: ten buckets of 100 each, give or take.
+// Contract row 8: a thousand clients that failed together do not come back
+// together. The first retry falls on 100 ms: ten buckets of 100 each, give or
+// take.
 func TestAFleetThatFailedTogetherComesBackSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients = 1000
@@ -947,7 +950,8 @@ func TestAFleetThatFailedTogetherComesBackSpread(t *testing.T) {
 		}
 		wg.Wait()
 		for i, n := range buckets {
-			// Mean 100, standard deviation 9.5; beyond 6 of these once in 50 million runs.
+			// Mean 100, standard deviation 9.5; beyond 6 of these once in 50
+			// million runs.
 			require.InDelta(t, clients/10, n, 57, "bucket %d of %v", i, buckets)
 		}
 	})

@@ -27,12 +27,13 @@ func (p Priority) String() string {
 type priorityKey struct{}
 
 // WithPriority returns a context for calls that matter more or less than others
-// under the same policy. A Critical call waits a quarter as long between attempts as
-// a Normal one, a High call half as long, and a Background call four times as long.
-// [Policy.MaxDelay] still bounds the wait, and the time that a server asked for is
-// not shortened. A [Budget] sees the priority and may refuse calls of low priority
-// first, as the Throttle of package limit does. A priority below Background counts
-// as Background, one above Critical as Critical.
+// under the same policy. A Critical call waits a quarter as long between
+// attempts as a Normal one, a High call half as long, and a Background call
+// four times as long. [Policy.MaxDelay] still bounds the wait, and the time
+// that a server asked for is not shortened. A [Budget] sees the priority and
+// may refuse calls of low priority first, as the Throttle of package limit
+// does. A priority below Background counts as Background, one above Critical as
+// Critical.
 func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, min(max(p, Background), Critical))
 }

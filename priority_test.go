@@ -51,7 +51,8 @@ func TestABudgetSeesThePriority(t *testing.T) {
 	})
 }
 
-// budgetFunc is a budget that grants everything, and shows what it was asked for.
+// budgetFunc is a budget that grants everything, and shows what it was asked
+// for.
 type budgetFunc func(backoff.Attempt)
 
 func (f budgetFunc) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {

@@ -145,8 +145,8 @@ func TestABudgetMayRefuseTheFirstAttempt(t *testing.T) {
 	require.Zero(t, gaveUp(t, err).Attempts)
 }
 
-// A budget may ask for more time than the policy, never for less, also before the
-// first attempt.
+// A budget may ask for more time than the policy, never for less, also before
+// the first attempt.
 func TestABudgetMayStretchAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(2 * time.Second)

@@ -11,8 +11,8 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// A Run is one call under a [Policy]: it counts the attempts, decides after each
-// failure, and holds all the state of the call. It is for one goroutine.
+// A Run is one call under a [Policy]: it counts the attempts, decides after
+// each failure, and holds all the state of the call. It is for one goroutine.
 //
 // As a range loop:
 //
@@ -26,7 +26,8 @@ import (
 //	}
 //	return zero, r.Err()
 //
-// A caller with a loop of its own calls Retry after each attempt, and sleeps itself.
+// A caller with a loop of its own calls Retry after each attempt, and sleeps
+// itself.
 type Run struct {
 	policy  Policy
 	ctx     context.Context // of the call
@@ -64,11 +65,12 @@ type Run struct {
 
 var errUnreported = errors.New("attempt ended without Run.Fail")
 
-// Attempts returns the attempts of the call, numbered from 1, for a range loop. The
-// loop sleeps between them. To leave the loop means success, unless Fail was called
-// for the attempt. To reach the end of its body means failure, whether Fail was
-// called or not. The loop ends when the policy gives up; then Err says why. The
-// sequence is for single use: once it is over, it is empty until Reset.
+// Attempts returns the attempts of the call, numbered from 1, for a range loop.
+// The loop sleeps between them. To leave the loop means success, unless Fail
+// was called for the attempt. To reach the end of its body means failure,
+// whether Fail was called or not. The loop ends when the policy gives up; then
+// Err says why. The sequence is for single use: once it is over, it is empty
+// until Reset.
 func (r *Run) Attempts() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		p := &r.policy
@@ -89,8 +91,8 @@ func (r *Run) Attempts() iter.Seq[int] {
 	}
 }
 
-// each is the loop. If made is true, the first attempt has reached the end of its
-// body already.
+// each is the loop. If made is true, the first attempt has reached the end of
+// its body already.
 func (r *Run) each(yield func(int) bool, made bool) {
 	for ; made || r.begin(); made = false {
 		if !made && !r.body(yield) {
@@ -141,9 +143,9 @@ func (r *Run) Fail(err error) {
 // success.
 func (r *Run) Err() error { return r.err }
 
-// Context returns the context for the attempt under way: that of the call, under
-// the policy's AttemptTimeout and with the call's idempotency key if there are
-// such. It ends with the attempt.
+// Context returns the context for the attempt under way: that of the call,
+// under the policy's AttemptTimeout and with the call's idempotency key if
+// there are such. It ends with the attempt.
 func (r *Run) Context() context.Context {
 	if r.attempt == nil && r.key != "" {
 		r.attempt = WithIdempotencyKey(r.ctx, r.key)
@@ -154,11 +156,11 @@ func (r *Run) Context() context.Context {
 	return r.ctx
 }
 
-// Admit asks for the first attempt, for a caller with a loop of its own: whether
-// the caller may make it, and after what pause. Admit returns false if the policy
-// is invalid, the context has ended, or the budget refuses; then Err says why.
-// Calling Admit is optional. Without it, the first Retry asks the budget
-// afterwards, so that the budget counts right.
+// Admit asks for the first attempt, for a caller with a loop of its own:
+// whether the caller may make it, and after what pause. Admit returns false if
+// the policy is invalid, the context has ended, or the budget refuses; then Err
+// says why. Calling Admit is optional. Without it, the first Retry asks the
+// budget afterwards, so that the budget counts right.
 func (r *Run) Admit() (pause time.Duration, ok bool) {
 	if r.over || r.started {
 		return 0, !r.over
@@ -171,16 +173,16 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 }
 
 // Begin sleeps for the pause that Admit or Retry returned, and begins the next
-// attempt, for a caller with a loop of its own that can block. It returns false,
-// and ends the call, if the context ends or the budget does not confirm the
-// attempt. Calling Begin is optional. Without it the caller sleeps, and Retry
-// counts the attempt afterwards.
+// attempt, for a caller with a loop of its own that can block. It returns
+// false, and ends the call, if the context ends or the budget does not confirm
+// the attempt. Calling Begin is optional. Without it the caller sleeps, and
+// Retry counts the attempt afterwards.
 func (r *Run) Begin(pause time.Duration) bool { return r.sleep(pause) && r.begin() }
 
 // Retry reports how an attempt ended, and decides what follows: another attempt
-// after pause, or the end of the call, which Err explains. The caller sleeps, and
-// ends the sleep if its context ends. A nil err is success; with a Budget or an
-// Observer, report success too.
+// after pause, or the end of the call, which Err explains. The caller sleeps,
+// and ends the sleep if its context ends. A nil err is success; with a Budget
+// or an Observer, report success too.
 //
 // Retry has the shape of a gax.Retryer.
 func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
@@ -200,8 +202,9 @@ func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 	return r.fail(err)
 }
 
-// catchUp asks for an attempt that was made without begin. A refusal ends the call,
-// unless the attempt succeeded: then only the budget's count is put right.
+// catchUp asks for an attempt that was made without begin. A refusal ends the
+// call, unless the attempt succeeded: then only the budget's count is put
+// right.
 func (r *Run) catchUp(err error) {
 	r.number++
 	asked := r.started
@@ -220,8 +223,8 @@ func (r *Run) catchUp(err error) {
 }
 
 // Progress reports that the call has achieved something that a retry builds on,
-// such as a chunk of a transfer. Attempts, elapsed time and schedule start again,
-// with the attempt under way as the first.
+// such as a chunk of a transfer. Attempts, elapsed time and schedule start
+// again, with the attempt under way as the first.
 func (r *Run) Progress() {
 	r.base, r.retries, r.prev = r.number, 0, 0
 	if r.running {
@@ -237,7 +240,8 @@ func (r *Run) Reset() {
 	*r = Run{policy: r.policy, ctx: r.ctx}
 }
 
-// resume continues a call whose first attempt was made without a Run, and failed.
+// resume continues a call whose first attempt was made without a Run, and
+// failed.
 func (r *Run) resume(p *Policy, ctx context.Context) {
 	r.policy, r.ctx, r.number = *p, ctx, 1
 	r.started, r.reserved = true, p.Budget != nil
@@ -342,9 +346,9 @@ func (r *Run) limitTime() {
 
 // sleep waits, and reports whether an attempt may follow.
 //
-// Every call that waits has this frame, and those above it, on its own stack. Some
-// 20 bytes more, and that stack would double. The benchmark of 100,000 waiting
-// calls guards it.
+// Every call that waits has this frame, and those above it, on its own stack.
+// Some 20 bytes more, and that stack would double. The benchmark of 100,000
+// waiting calls guards it.
 func (r *Run) sleep(wait time.Duration) bool {
 	r.slept = 0
 	if wait <= 0 {
@@ -413,8 +417,8 @@ func (r *Run) leave() {
 	r.end(ReasonAbandoned, v.class, r.last)
 }
 
-// abandon settles an attempt that ended in no other way: by a panic, a Goexit, or
-// Reset.
+// abandon settles an attempt that ended in no other way: by a panic, a Goexit,
+// or Reset.
 func (r *Run) abandon() {
 	if r.running || r.reserved {
 		r.settle(Result{Outcome: OutcomeTransient})
@@ -442,9 +446,9 @@ func (r *Run) release(result Result) {
 	}
 }
 
-// call makes an attempt, and gives back what the attempt holds if op panics. The
-// defer is here, and not in the loops, because the loops are on the stack of every
-// call that waits.
+// call makes an attempt, and gives back what the attempt holds if op panics.
+// The defer is here, and not in the loops, because the loops are on the stack
+// of every call that waits.
 func (r *Run) call(op func(context.Context) error) error {
 	if !r.held() {
 		return op(r.ctx)
@@ -460,12 +464,12 @@ func (r *Run) call(op func(context.Context) error) error {
 	return err
 }
 
-// held reports whether the attempt under way has a context of its own, or a ticket
-// that must be given back.
+// held reports whether the attempt under way has a context of its own, or a
+// ticket that must be given back.
 func (r *Run) held() bool { return r.attempt != nil || r.reserved || r.key != "" }
 
-// runs are reused. They are not on the stack, because with a Run on it the stack of
-// every call that waits would double.
+// runs are reused. They are not on the stack, because with a Run on it the
+// stack of every call that waits would double.
 var runs = sync.Pool{New: func() any { return new(Run) }}
 
 // discard returns the call's error and puts its Run back.

@@ -3,6 +3,9 @@ package backoff_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 )
 
 func TestTheRangeLoopEndsWhenThePolicyGivesUp(t *testing.T) {
@@ -95,7 +99,8 @@ func TestTheLastOfTwoFailsStands(t *testing.T) {
 	require.NotErrorIs(t, r.Err(), errBoom)
 }
 
-// Forgetting Fail must not end in a report of success, nor tell of an older failure.
+// Forgetting Fail must not end in a report of success, nor tell of an older
+// failure.
 func TestAForgottenFailIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := steady(time.Second).Start(t.Context())
@@ -185,7 +190,8 @@ func TestATimeoutInTheRangeLoopIsKnownAsTheAttempts(t *testing.T) {
 	})
 }
 
-// Contract rows 24 and 113: each chunk that got through has the whole policy before it.
+// Contract rows 24 and 113: each chunk that got through has the whole policy
+// before it.
 func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{
@@ -201,7 +207,8 @@ func TestProgressStartsAttemptsElapsedTimeAndScheduleAgain(t *testing.T) {
 			}
 			r.Fail(op.do(r.Context()))
 		}
-		// Attempts 1, 2, 3: waits of 1 and 2 s. Then 3 is the first of three: 1 s; so is 5.
+		// Attempts 1, 2, 3: waits of 1 and 2 s. Then 3 is the first of three: 1
+		// s; so is 5.
 		require.Equal(t, msec(0, 1000, 63_000, 64_000, 126_000, 127_000, 129_000), op.at)
 		e := gaveUp(t, r.Err())
 		require.Equal(t, backoff.ReasonAttempts, e.Reason)
@@ -228,7 +235,8 @@ func TestProgressRestartsTheTimeLimitAlone(t *testing.T) {
 	})
 }
 
-// Contract row 6: drop, stable for 60 s, drop. The second time begins at the base.
+// Contract row 6: drop, stable for 60 s, drop. The second time begins at the
+// base.
 func TestAReconnectLoopStartsAgainAfterAConnectionThatHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 5, MaxElapsed: 30 * time.Second}
@@ -380,8 +388,8 @@ func TestAfterASuccessThereIsNothingMore(t *testing.T) {
 	}
 }
 
-// A caller's own loop reports after the fact. That the context ended meanwhile takes
-// nothing away from a result, as in Do.
+// A caller's own loop reports after the fact. That the context ended meanwhile
+// takes nothing away from a result, as in Do.
 func TestRetryNeverDropsASuccess(t *testing.T) {
 	for name, policy := range everyPath() {
 		for _, admit := range []bool{true, false} {
@@ -485,7 +493,8 @@ func TestRetryNeverDropsASuccessForABudget(t *testing.T) {
 	}
 }
 
-// A departure refused in hindsight ends the call, with the attempt that was made.
+// A departure refused in hindsight ends the call, with the attempt that was
+// made.
 func TestRetryAsksForTheDepartureToo(t *testing.T) {
 	books := &turnstile{shut: func(ticket uint64) bool { return ticket == 2 }}
 	r := (&backoff.Policy{Budget: books, Schedule: backoff.Constant(0)}).Start(t.Context())
@@ -556,8 +565,8 @@ func TestAdmitSaysNo(t *testing.T) {
 	}
 }
 
-// Without a context of its own for each attempt, a caller's loop still finds the
-// key of the call where Run.Context promises it.
+// Without a context of its own for each attempt, a caller's loop still finds
+// the key of the call where Run.Context promises it.
 func TestACallersOwnLoopFindsItsKey(t *testing.T) {
 	r := (&backoff.Policy{Idempotency: backoff.Keyed, Schedule: backoff.Constant(0)}).Start(t.Context())
 	_, ok := r.Admit()
@@ -592,10 +601,11 @@ func TestAnUnfinishedRunHasNoError(t *testing.T) {
 	require.NoError(t, r.Err())
 }
 
-// A caller's own loop may leave the waiting to the Run, and has then all that Do has.
+// A caller's own loop may leave the waiting to the Run, and has then all that
+// Do has.
 func TestBeginWaitsAndBeginsForACallersOwnLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inFlight := &backoff.InFlight{Max: 1}
+		inFlight := &limit.Concurrency{Max: 1}
 		policy := steady(time.Second)
 		policy.Budget = inFlight
 		events := watch(policy)
@@ -628,4 +638,108 @@ func TestBeginEndsTheCallWithItsContext(t *testing.T) {
 		require.ErrorIs(t, r.Err(), context.Canceled)
 		require.ErrorIs(t, r.Err(), errBoom)
 	})
+}
+
+// Contract row 28: a call costs no goroutine but its caller's, asleep or
+// cancelled.
+func TestTenThousandCancelledCallsLeaveNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls, others = 10_000, 10 // goroutines of the runtime and of other tests come and go
+		policy := steady(time.Hour)
+		policy.AttemptTimeout = time.Hour
+		ctx, cancel := context.WithCancel(t.Context())
+		before := runtime.NumGoroutine()
+		var wg sync.WaitGroup
+		var cancelled atomic.Int64
+		for range calls {
+			wg.Go(func() {
+				err := policy.Do(ctx, func(context.Context) error { return errBoom })
+				if e, ok := err.(*backoff.Error); ok && e.Reason == backoff.ReasonCanceled {
+					cancelled.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		require.LessOrEqual(t, runtime.NumGoroutine(), before+calls+others, "none but the callers")
+
+		cancel()
+		wg.Wait()
+		synctest.Wait()
+		require.EqualValues(t, calls, cancelled.Load())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before+others)
+	})
+}
+
+// Contract row 11: a policy is data, and shared as such.
+func TestAThousandGoroutinesShareOnePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := &backoff.Policy{
+			Jitter: backoff.DecorrelatedJitter(time.Second, time.Minute), Idempotency: backoff.Keyed,
+			AttemptTimeoutSchedule: backoff.Exponential{}, MaxElapsed: time.Hour, Budget: &ledger{},
+			Observer: func(context.Context, backoff.Event) {},
+		}
+		var wg sync.WaitGroup
+		var attempts, exhausted atomic.Int64
+		for range 1000 {
+			wg.Go(func() {
+				err := policy.Do(t.Context(), func(context.Context) error { attempts.Add(1); return errBoom })
+				if e, ok := err.(*backoff.Error); ok && e.Attempts == 4 {
+					exhausted.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 4000, attempts.Load())
+		require.EqualValues(t, 1000, exhausted.Load())
+	})
+}
+
+// A timer belongs to the bubble it was made in. Waits outside reuse theirs;
+// none may find its way into a bubble, nor out of one.
+func TestTimersStayInTheirBubble(t *testing.T) {
+	policy := steady(time.Microsecond)
+	wait := func(t *testing.T) {
+		began := time.Now()
+		op := returning(errBoom)
+		require.ErrorIs(t, policy.Do(t.Context(), op.do), errBoom)
+		require.GreaterOrEqual(t, time.Since(began), 3*time.Microsecond)
+		require.Len(t, op.at, 4)
+		slow := &backoff.Hedge{Budget: &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return time.Microsecond, true }}}
+		_, err := backoff.HedgeValue(t.Context(), slow, func(context.Context) (int, error) { return 0, nil }, nil)
+		require.NoError(t, err)
+	}
+	for range 3 {
+		wait(t)
+		synctest.Test(t, wait)
+	}
+}
+
+// Contract row 129: in a bubble the waits are exact, and cost nothing.
+func TestADecadeOfWaitingTakesNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(24 * time.Hour)
+		policy.MaxAttempts = 3651
+		began := time.Now()
+		require.Error(t, policy.Do(t.Context(), func(context.Context) error { return errBoom }))
+		require.Equal(t, 3650*24*time.Hour, time.Since(began))
+	})
+}
+
+// A wait that was cut short leaves nothing that the next one could find: not
+// even a tick of the timer.
+func TestACancelledWaitDoesNotShortenTheNext(t *testing.T) {
+	policy := steady(time.Millisecond)
+	policy.MaxAttempts = 2
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := policy.Do(ctx, func(context.Context) error {
+			time.AfterFunc(200*time.Microsecond, cancel)
+			return errBoom
+		})
+		cancel()
+		require.Error(t, err)
+		began := time.Now()
+		require.ErrorIs(t, policy.Do(t.Context(), returning(errBoom).do), backoff.ErrExhausted)
+		require.GreaterOrEqual(t, time.Since(began), time.Millisecond)
+	}
 }

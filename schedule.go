@@ -16,20 +16,21 @@ const (
 	maxDuration       = time.Duration(math.MaxInt64)
 )
 
-// A Schedule is the delay before each retry, before jitter. [Exponential]{} is the
-// default, Constant(time.Second) is the simplest.
+// A Schedule is the delay before each retry, before jitter. [Exponential]{} is
+// the default, Constant(time.Second) is the simplest.
 //
-// Delay gets the number of the retry, counted from 1; for 0 and less it returns 0.
-// It must be pure and safe for concurrent use, must saturate where the arithmetic
-// would overflow, and must not return a negative delay, which would count as 0. What
-// belongs to one call, such as the previous wait, goes to the [Jitter] instead.
+// Delay gets the number of the retry, counted from 1; for 0 and less it returns
+// 0. It must be pure and safe for concurrent use, must saturate where the
+// arithmetic would overflow, and must not return a negative delay, which would
+// count as 0. What belongs to one call, such as the previous wait, goes to the
+// [Jitter] instead.
 type Schedule interface {
 	Delay(retry int) time.Duration
 }
 
 // ScheduleFunc is a function that serves as a [Schedule]. It is not called for
-// retries below 1, and a negative result counts as 0. [Policy.Validate] refuses a nil
-// ScheduleFunc.
+// retries below 1, and a negative result counts as 0. [Policy.Validate] refuses
+// a nil ScheduleFunc.
 type ScheduleFunc func(retry int) time.Duration
 
 // Delay returns f(retry).
@@ -41,8 +42,8 @@ func (f ScheduleFunc) Delay(retry int) time.Duration {
 }
 
 // Constant is a [Schedule] with the same delay before every retry. Constant(0)
-// retries at once. That is right for a single retry and wrong for a loop, because a
-// jitter cannot spread a delay of 0.
+// retries at once. That is right for a single retry and wrong for a loop,
+// because a jitter cannot spread a delay of 0.
 type Constant time.Duration
 
 // Delay returns the constant.
@@ -83,14 +84,15 @@ func (l Linear) Delay(retry int) time.Duration {
 	if hi != 0 || growth >= uint64(limit) {
 		return limit
 	}
-	return min(saturatingAdd(initial, time.Duration(growth)), limit)
+	return min(limits.Add(initial, time.Duration(growth)), limit)
 }
 
 // Exponential is a [Schedule] that grows by a factor: Initial,
 // Initial*Multiplier, Initial*Multiplier^2, and so on up to Max.
 //
-// The zero value is 100 ms, 200 ms, 400 ms, up to 30 s. The first delay is Initial.
-// For a document that starts at Initial*Multiplier, set Initial to that product.
+// The zero value is 100 ms, 200 ms, 400 ms, up to 30 s. The first delay is
+// Initial. For a document that starts at Initial*Multiplier, set Initial to
+// that product.
 type Exponential struct {
 	// Initial is the delay before the first retry. 0 means 100 ms.
 	Initial time.Duration
@@ -101,8 +103,8 @@ type Exponential struct {
 	Multiplier float64
 }
 
-// Delay returns min(Initial * Multiplier^(retry-1), Max), saturating. It costs a
-// shift if Multiplier is 2, and a math.Pow otherwise.
+// Delay returns min(Initial * Multiplier^(retry-1), Max), saturating. It costs
+// a shift if Multiplier is 2, and a math.Pow otherwise.
 func (e Exponential) Delay(retry int) time.Duration {
 	if retry <= 0 {
 		return 0
@@ -135,9 +137,9 @@ func (t truncated) Delay(retry int) time.Duration {
 	return min(delayOf(t.schedule, retry), t.max)
 }
 
-// Sequence returns a [Schedule] that lists the delay of each retry. The last delay
-// serves all retries that follow. Sequence keeps a copy of delays. [Policy.Validate]
-// refuses an empty list and a negative delay.
+// Sequence returns a [Schedule] that lists the delay of each retry. The last
+// delay serves all retries that follow. Sequence keeps a copy of delays.
+// [Policy.Validate] refuses an empty list and a negative delay.
 func Sequence(delays ...time.Duration) Schedule {
 	return sequence(append([]time.Duration(nil), delays...))
 }
@@ -180,16 +182,8 @@ func limitOf(limit, initial time.Duration) time.Duration {
 	return limit
 }
 
-// saturatingAdd returns a+b, or the longest duration if that is less.
-func saturatingAdd(a, b time.Duration) time.Duration {
-	if sum := a + b; sum >= a {
-		return sum
-	}
-	return maxDuration
-}
-
-// scale returns d*f for d >= 0, between 0 and the largest duration. A NaN gives 0;
-// callers keep NaN out.
+// scale returns d*f for d >= 0, between 0 and the largest duration. A NaN gives
+// 0; callers keep NaN out.
 func scale(d time.Duration, f float64) time.Duration {
 	switch product := float64(d) * f; {
 	case product >= math.MaxInt64:
@@ -200,9 +194,9 @@ func scale(d time.Duration, f float64) time.Duration {
 	return 0
 }
 
-// valid reports whether Validate accepts a schedule and a jitter. It runs before
-// every call, so the usual kinds come first, and the default kind is outside the
-// switch, which searches.
+// valid reports whether Validate accepts a schedule and a jitter. It runs
+// before every call, so the usual kinds come first, and the default kind is
+// outside the switch, which searches.
 func valid(s Schedule, j Jitter) bool {
 	if isInvalidJitter(j) {
 		return false
@@ -224,8 +218,8 @@ func valid(s Schedule, j Jitter) bool {
 // isMultiplier reports whether f can be the Multiplier of an Exponential.
 func isMultiplier(f float64) bool { return f >= 1 && f <= math.MaxFloat64 }
 
-// checkSchedule says what is wrong with a schedule, naming field. It knows the kinds
-// of this package, and accepts every other one.
+// checkSchedule says what is wrong with a schedule, naming field. It knows the
+// kinds of this package, and accepts every other one.
 func checkSchedule(field string, s Schedule) error {
 	switch s := s.(type) {
 	case Exponential:
@@ -284,9 +278,4 @@ func checkInitial(field, kind string, initial, limit time.Duration) error {
 		return invalid(field+": "+kind+".Initial", "is "+initial.String()+", beyond Max "+limit.String())
 	}
 	return nil
-}
-
-// negative is the error for a duration that must not be negative.
-func negative(field string, d time.Duration) error {
-	return invalid(field, "is "+d.String()+", want 0 or more")
 }

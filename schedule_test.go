@@ -15,7 +15,8 @@ import (
 
 const forever = time.Duration(math.MaxInt64)
 
-// Contract rows 13, 14, 15, 16 and 17: the strategies as the documents tabulate them.
+// Contract rows 13, 14, 15, 16 and 17: the strategies as the documents tabulate
+// them.
 func TestSchedulesFollowTheirTables(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	for _, row := range []struct {
@@ -207,4 +208,43 @@ func TestADelayDoesNotChangeUnderConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Every schedule, for every parameter that Validate lets pass: no delay below 0
+// or beyond the bound, none shorter than the one before, and the first one
+// Initial.
+func FuzzSchedules(f *testing.F) {
+	f.Add(int64(0), int64(0), int64(0), 0.0, 1)
+	f.Add(int64(time.Second), int64(-1), int64(1), 1.6, 62)
+	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), 1e308, 1000)
+	f.Add(int64(1), int64(-1), int64(math.MaxInt64), 1.0000001, math.MaxInt32)
+	f.Fuzz(func(t *testing.T, initial, limit, step int64, factor float64, retry int) {
+		first, most := time.Duration(initial), time.Duration(limit)
+		for _, s := range []backoff.Schedule{
+			backoff.Exponential{Initial: first, Max: most, Multiplier: factor},
+			backoff.Linear{Initial: first, Max: most, Step: time.Duration(step)},
+			backoff.Truncate(backoff.Exponential{Initial: first, Max: -1, Multiplier: factor}, most),
+		} {
+			if (&backoff.Policy{Schedule: s}).Validate() != nil {
+				continue
+			}
+			if first == 0 {
+				first = 100 * time.Millisecond
+			}
+			bound := most
+			switch {
+			case most < 0:
+				bound = math.MaxInt64
+			case most == 0:
+				bound = max(30*time.Second, first)
+			}
+			d := s.Delay(retry)
+			if d < 0 || d > bound || retry > 0 && d < min(first, bound) && most != 0 || retry <= 0 && d != 0 {
+				t.Errorf("%#v.Delay(%d) = %d, bound %d", s, retry, d, bound)
+			}
+			if retry > math.MinInt && retry < math.MaxInt && (s.Delay(retry+1) < d || s.Delay(retry-1) > d) {
+				t.Errorf("%#v falls around retry %d", s, retry)
+			}
+		}
+	})
 }

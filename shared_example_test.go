@@ -9,8 +9,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// maintenance is what operators know of services, as a [backoff.Shared] of one's own. Those of
-// package fleet learn from the breakers of all processes instead.
+// maintenance is what operators know of services, as a [backoff.Shared] of
+// one's own. Those of package fleet learn from the breakers of all processes
+// instead.
 type maintenance map[string]time.Duration
 
 func (m maintenance) Consult(_ context.Context, q backoff.SharedQuery) backoff.SharedHint {
@@ -39,8 +40,8 @@ func ExampleSharedHint() {
 	// Output: open 1m0s maintenance
 }
 
-// Of a service that nobody knows anything of, the zero hint: the breaker goes by what it
-// sees.
+// Of a service that nobody knows anything of, the zero hint: the breaker goes
+// by what it sees.
 func ExampleSharedQuery() {
 	query := backoff.SharedQuery{Name: "search", State: backoff.StateClosed}
 	fmt.Println(maintenance{}.Consult(context.Background(), query) == backoff.SharedHint{})

@@ -89,16 +89,3 @@ func ExampleRetryBudgetStats() {
 	fmt.Println(stats.Retries, "of", stats.Allowed)
 	// Output: 3 of 15
 }
-
-func ExampleThrottleStats() {
-	throttle := new(backoff.Throttle)
-	policy := backoff.Policy{Budget: throttle, MaxAttempts: 1}
-	for range 10 {
-		_ = policy.Do(context.Background(), func(context.Context) error {
-			return backoff.WithClass(errDown, backoff.ClassOverloaded)
-		})
-	}
-	stats := throttle.Stats()
-	fmt.Printf("%d of %d accepted, refuses %.0f %%\n", stats.Accepts, stats.Requests, 100*stats.Probability)
-	// Output: 0 of 10 accepted, refuses 56 %
-}

@@ -18,29 +18,31 @@ const (
 
 var errEnded = errors.New("run ended")
 
-// Supervise runs op again and again, for as long as ctx lives. op is a connection, a
-// subscription or a watch, which should not end but does. Between two runs Supervise
-// waits as after a failure, also if op returned nil, and also after a long run:
-// clients that were cut off together must not come back together.
+// Supervise runs op again and again, for as long as ctx lives. op is a
+// connection, a subscription or a watch, which should not end but does. Between
+// two runs Supervise waits as after a failure, also if op returned nil, and
+// also after a long run: clients that were cut off together must not come back
+// together.
 //
-// The schedule starts again after a run that lasted ResetAfter, and not before: a
-// service that accepts connections and drops them is not well. MaxAttempts and
-// MaxElapsed count from the last run of that length, which is itself the first of
-// MaxAttempts. Here a MaxAttempts of 0 means no limit.
+// The schedule starts again after a run that lasted ResetAfter, and not before:
+// a service that accepts connections and drops them is not well. MaxAttempts
+// and MaxElapsed count from the last run of that length, which is itself the
+// first of MaxAttempts. Here a MaxAttempts of 0 means no limit.
 //
-// A Budget is asked after the wait before a run. So a Rate of package limit that many
-// loops share spaces their runs, and a Concurrency bounds them; see [ReportReady].
-// If the budget refuses, the loop waits once more, as the schedule says, and asks
-// again. It never asks without a wait: where the schedule says 0, the zero
-// Exponential takes its place. After 2 minutes of refusals it asks as for a first
-// attempt. Otherwise a budget that only success pays, such as [RetryBudget], would
-// wait for the loop, and the loop for the budget. A run that lasted ResetAfter pays.
+// A Budget is asked after the wait before a run. So a Rate of package limit
+// that many loops share spaces their runs, and a Concurrency bounds them; see
+// [ReportReady]. If the budget refuses, the loop waits once more, as the
+// schedule says, and asks again. It never asks without a wait: where the
+// schedule says 0, the zero Exponential takes its place. After 2 minutes of
+// refusals it asks as for a first attempt. Otherwise a budget that only success
+// pays, such as [RetryBudget], would wait for the loop, and the loop for the
+// budget. A run that lasted ResetAfter pays.
 //
-// Supervise returns when ctx ends, op returns a permanent error or one that says not
-// to retry, or a limit is reached, with the error that Do would return. What another
-// policy in op gave up on is permanent to this loop as to any other. To go on after
-// it, mark its error: WithClass(err, ClassRetryable). For a [Breaker] in op there is
-// WaitOpen. A panic in op passes through.
+// Supervise returns when ctx ends, op returns a permanent error or one that
+// says not to retry, or a limit is reached, with the error that Do would
+// return. What another policy in op gave up on is permanent to this loop as to
+// any other. To go on after it, mark its error: WithClass(err, ClassRetryable).
+// For a [Breaker] in op there is WaitOpen. A panic in op passes through.
 func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
 	s := supervisor{budget: p.Budget, observer: p.Observer, grant: new(runGrant)}
 	if p.MaxAttempts == 0 {
@@ -63,15 +65,15 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	return s.err
 }
 
-// ReportReady tells the [Policy.Supervise] that ctx comes from that the run is past
-// its start: connected, logged in, subscribed. The policy's Budget then hears of a
-// success, and need not wait for the end of the run. So a Concurrency of package
-// limit that many loops share bounds how many are connecting at once, and not how
-// many are connected.
+// ReportReady tells the [Policy.Supervise] that ctx comes from that the run is
+// past its start: connected, logged in, subscribed. The policy's Budget then
+// hears of a success, and need not wait for the end of the run. So a
+// Concurrency of package limit that many loops share bounds how many are
+// connecting at once, and not how many are connected.
 //
 // ReportReady does not start the schedule again; only ResetAfter does. It does
-// nothing if ctx does not come from a Supervise, if the run is over, or if it was
-// called before. It is safe for concurrent use.
+// nothing if ctx does not come from a Supervise, if the run is over, or if it
+// was called before. It is safe for concurrent use.
 func ReportReady(ctx context.Context) {
 	if g, ok := ctx.Value(runGrantKey{}).(*runGrant); ok {
 		g.settle(Result{})
@@ -81,8 +83,8 @@ func ReportReady(ctx context.Context) {
 // runGrantKey is the key by which a context finds the grant of its run.
 type runGrantKey struct{}
 
-// runGrant is what a budget granted to a run; the zero value is nothing. The first
-// of ReportReady and the end of the run settles it.
+// runGrant is what a budget granted to a run; the zero value is nothing. The
+// first of ReportReady and the end of the run settles it.
 type runGrant struct {
 	budget  Budget
 	ticket  Ticket
@@ -95,8 +97,8 @@ func (g *runGrant) settle(r Result) {
 	}
 }
 
-// supervisor is a Run under Supervise. It stands in for the budget of its own Run,
-// and grants everything; the user's budget is asked after the wait.
+// supervisor is a Run under Supervise. It stands in for the budget of its own
+// Run, and grants everything; the user's budget is asked after the wait.
 type supervisor struct {
 	Run
 	budget       Budget    // the user's
@@ -118,8 +120,8 @@ func (s *supervisor) Done(_ Ticket, r Result) { s.grant.settle(r) }
 // Validate asks the user's budget.
 func (s *supervisor) Validate() error { return validate(s.budget) }
 
-// observe is the observer of the supervisor's own Run. What that Run calls a retry is
-// a reconnect.
+// observe is the observer of the supervisor's own Run. What that Run calls a
+// retry is a reconnect.
 func (s *supervisor) observe(ctx context.Context, e Event) {
 	if e.Kind == EventRetry {
 		e.Kind = EventReconnect

@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 )
 
 var errCut = errors.New("connection cut")
 
-// A lineman keeps a connection whose runs last as long as he is told, the last of them
-// for every further run, and notes the waits between them.
+// A lineman keeps a connection whose runs last as long as he is told, the last
+// of them for every further run, and notes the waits between them.
 type lineman struct {
 	lasting []time.Duration
 	err     error // of every run
@@ -87,7 +87,8 @@ func TestKeepWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 	})
 }
 
-// Contract row 6: drop, stable for a minute, drop: the delay starts from its base.
+// Contract row 6: drop, stable for a minute, drop: the delay starts from its
+// base.
 func TestKeepStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
 	short, long := 59_999*time.Millisecond, time.Minute
 	for _, c := range []struct {
@@ -253,7 +254,7 @@ func TestKeepUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 
 func TestKeepRefusesAnInvalidPolicy(t *testing.T) {
 	var l lineman
-	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(backoff.InFlight)}
+	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(limit.Concurrency)}
 	require.ErrorContains(t, p.Supervise(t.Context(), l.run), "Policy.Schedule")
 	p = backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}
 	require.ErrorContains(t, p.Supervise(t.Context(), l.run), "RetryBudget.Ratio")
@@ -273,7 +274,8 @@ func TestKeepIsAsDataAsThePolicyIs(t *testing.T) {
 	})
 }
 
-// What ends a run by its own time does not end the loop, in whatever words the client reports it.
+// What ends a run by its own time does not end the loop, in whatever words the
+// client reports it.
 func TestKeepGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	for _, told := range []error{context.DeadlineExceeded, context.Canceled, nil} {
 		synctest.Test(t, func(t *testing.T) {
@@ -694,12 +696,13 @@ func TestKeepPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 	})
 }
 
-// The budget waits for a success, and the loop, which is all there is, for the budget.
+// The budget waits for a success, and the loop, which is all there is, for the
+// budget.
 func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 	const outage = 30 * time.Minute
 	for name, budget := range map[string]backoff.Budget{
 		"alone":        new(backoff.RetryBudget),
-		"among others": backoff.JoinBudgets(new(backoff.InFlight), new(backoff.RetryBudget), new(backoff.Pending)),
+		"among others": backoff.JoinBudgets(new(limit.Concurrency), new(backoff.RetryBudget), new(limit.Sleeping)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -759,13 +762,13 @@ func TestObserverIsToldOfEveryRunThatEndsUnderKeepOnce(t *testing.T) {
 	})
 }
 
-// Contract row 68: ten thousand clients lose their connection at once. Each takes 50 ms to
-// connect, and the service can bear 100 that do.
+// Contract row 68: ten thousand clients lose their connection at once. Each
+// takes 50 ms to connect, and the service can bear 100 that do.
 func TestTenThousandReconnectingLoopsNeverExceedTheirCap(t *testing.T) {
 	const loops, most = 10_000, 100
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		inFlight := backoff.InFlight{Max: most}
+		inFlight := limit.Concurrency{Max: most}
 		p := backoff.Policy{Budget: &inFlight}
 		service := switchboard{down: true}
 		var all sync.WaitGroup
@@ -824,35 +827,6 @@ func (s *switchboard) change(what func()) {
 	what()
 }
 
-func TestASharedRateLimitSpacesTheRunsOfAllLoops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const loops = 1000
-		ctx, cancel := context.WithCancel(t.Context())
-		p := backoff.Policy{Budget: &backoff.RateLimit{Limiter: rate.NewLimiter(100, 1)}}
-		var mu sync.Mutex
-		var began []time.Time
-		var all sync.WaitGroup
-		for range loops {
-			all.Go(func() {
-				p.Supervise(ctx, func(ctx context.Context) error {
-					mu.Lock()
-					began = append(began, time.Now())
-					mu.Unlock()
-					return hold(ctx, time.Hour) // cut off together
-				})
-			})
-		}
-		time.Sleep(90 * time.Minute)
-		cancel()
-		all.Wait()
-		require.Len(t, began, 2*loops)
-		for i := range began[1:] {
-			require.GreaterOrEqual(t, began[i+1].Sub(began[i]), 10*time.Millisecond-time.Microsecond)
-		}
-		require.Less(t, began[2*loops-1].Sub(began[loops]), 11*time.Second)
-	})
-}
-
 func TestEstablishedSettlesTheRunWithItsBudgetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clerk := clerk{}
@@ -882,7 +856,7 @@ func TestEstablishedSettlesTheRunWithItsBudgetOnce(t *testing.T) {
 func TestEstablishedDoesNotMakeARunHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
-		p.Budget, p.MaxAttempts = new(backoff.InFlight), 4
+		p.Budget, p.MaxAttempts = new(limit.Concurrency), 4
 		l := lineman{err: errCut}
 		err := p.Supervise(t.Context(), func(ctx context.Context) error {
 			backoff.ReportReady(ctx)
@@ -930,7 +904,7 @@ func TestEstablishedMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 
 func TestKeepLeavesNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
-	inFlight, pending := new(backoff.InFlight), new(backoff.Pending)
+	inFlight, pending := new(limit.Concurrency), new(limit.Sleeping)
 	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: backoff.JoinBudgets(inFlight, pending)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all, failed sync.WaitGroup
@@ -984,7 +958,7 @@ func ExamplePolicy_Supervise() {
 // Any number of clients may be connected, but only two of them connect at once.
 func ExampleReportReady() {
 	ctx, cancel := context.WithCancel(context.Background())
-	connecting := backoff.InFlight{Max: 2}
+	connecting := limit.Concurrency{Max: 2}
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Budget: &connecting}
 
 	var clients, connected sync.WaitGroup

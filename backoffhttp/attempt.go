@@ -1,9 +1,7 @@
 package backoffhttp
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -13,28 +11,43 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// attempt makes one, of which the answer is in c.resp, and returns what was wrong with
-// it.
+// attempt makes one attempt. It stores the answer in c.resp, and returns what
+// is wrong with it.
 func (c *call) attempt() error {
 	c.number++
-	req, err := c.next()
+	timeout := c.timeout()
+	req, err := c.next(timeout)
 	if err != nil {
 		return backoff.Permanent(err)
 	}
-	if c.limits != nil {
-		if d := c.time(); d > 0 {
-			return c.timed(req, d)
-		}
+	if timeout > 0 {
+		return c.sendWithin(req, timeout)
 	}
-	return c.exchange(req)
+	return c.send(req)
+}
+
+// timeout returns how long the attempt may take; 0 means no limit.
+func (c *call) timeout() time.Duration {
+	if c.timeouts == nil {
+		return 0
+	}
+	d := c.timeouts.Delay(c.number)
+	if d > 0 && !c.began.IsZero() {
+		d = max(1, min(d, c.policy.MaxElapsed-time.Since(c.began)))
+	}
+	return d
 }
 
 // next returns the request of the attempt.
-func (c *call) next() (*http.Request, error) {
-	req := c.req
-	if c.number > 1 {
-		req = req.WithContext(withRetryNumber(req.Context(), c.number-1))
+func (c *call) next(timeout time.Duration) (*http.Request, error) {
+	if c.number == 1 && !c.propagate {
+		return c.req, nil
 	}
+	ctx := c.req.Context()
+	if c.number > 1 {
+		ctx = withRetryNumber(ctx, c.number-1)
+	}
+	req := c.req.WithContext(ctx)
 	if c.number > 1 && req.GetBody != nil && req.Body != nil && req.Body != http.NoBody {
 		body, err := req.GetBody()
 		if err != nil {
@@ -42,59 +55,46 @@ func (c *call) next() (*http.Request, error) {
 		}
 		req.Body = body
 	}
-	if c.announce {
-		return c.announced(req), nil
+	if c.propagate {
+		req.Header = req.Header.Clone()
+		c.propagateTo(req, timeout)
 	}
 	return req, nil
 }
 
-// announced returns a request that tells the server how much there has been, and is
-// left, of the call. A call on behalf of somebody's retry is one.
-func (c *call) announced(req *http.Request) *http.Request {
-	req = req.WithContext(req.Context())
-	req.Header = req.Header.Clone()
-	up, _ := UpstreamFrom(req.Context())
-	req.Header.Set(HeaderAttempt, strconv.Itoa(c.number+max(0, up.Attempt-1)))
-	if left, ok := c.left(); ok {
-		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(0, left.Milliseconds()), 10))
-	}
-	return req
-}
-
-// left returns how long an answer is waited for.
-func (c *call) left() (left time.Duration, limited bool) {
-	if deadline, ok := c.req.Context().Deadline(); ok {
-		left, limited = time.Until(deadline), true
-	}
-	if c.limits != nil {
-		if d := c.time(); d > 0 && (!limited || d < left) {
+// propagateTo tells the server the number of the attempt, and how long the
+// client waits for the answer. If the call is made on behalf of a retry, it
+// counts as that retry.
+func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
+	req.Header.Set(HeaderAttempt, strconv.Itoa(c.number+max(0, c.upstream-1)))
+	left, limited := timeout, timeout > 0
+	if deadline, ok := req.Context().Deadline(); ok {
+		if d := time.Until(deadline); !limited || d < left {
 			left, limited = d, true
 		}
 	}
-	return left, limited
-}
-
-// time returns how long the attempt may take; 0 is unlimited.
-func (c *call) time() time.Duration {
-	d := c.limits.Delay(c.number)
-	if d > 0 && !c.began.IsZero() {
-		d = max(1, min(d, c.policy.MaxElapsed-time.Since(c.began)))
+	if limited {
+		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(0, left.Milliseconds()), 10))
 	}
-	return d
 }
 
-// timed is exchange within d. The context of the attempt lives as long as its answer's
-// body.
-func (c *call) timed(req *http.Request, d time.Duration) error {
+// send sends the request of an attempt.
+func (c *call) send(req *http.Request) error {
+	return c.receive(c.base.RoundTrip(req))
+}
+
+// sendWithin is send with a timeout. The context of the attempt lives as long
+// as the body of the answer.
+func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 	ctx, cancel := context.WithCancelCause(req.Context())
-	timer := time.AfterFunc(d, func() { cancel(backoff.ErrAttemptTimeout) })
-	err := c.exchange(req.WithContext(ctx))
-	intime := timer.Stop()
-	if !intime || c.resp == nil {
+	timer := time.AfterFunc(timeout, func() { cancel(backoff.ErrAttemptTimeout) })
+	err := c.send(req.WithContext(ctx))
+	inTime := timer.Stop()
+	if !inTime || c.resp == nil {
 		cancel(nil)
 	}
 	switch {
-	case !intime && c.req.Context().Err() == nil:
+	case !inTime && c.req.Context().Err() == nil:
 		if c.resp != nil {
 			c.resp.Body.Close()
 			c.resp = nil
@@ -106,9 +106,12 @@ func (c *call) timed(req *http.Request, d time.Duration) error {
 	return err
 }
 
-// errAttemptTimeout stands for whatever Base made of the end of the attempt's time.
+// errAttemptTimeout replaces the error with which Base reports the end of the
+// attempt's time.
 var errAttemptTimeout error = attemptTimeout{}
 
+// attemptTimeout is the error of an attempt that took longer than
+// AttemptTimeout.
 type attemptTimeout struct{}
 
 func (attemptTimeout) Error() string   { return "no answer within AttemptTimeout" }
@@ -118,101 +121,7 @@ func (attemptTimeout) Is(target error) bool {
 	return target == backoff.ErrAttemptTimeout || target == context.DeadlineExceeded
 }
 
-// exchange sends the request and judges the answer.
-func (c *call) exchange(req *http.Request) error {
-	return c.take(c.base.RoundTrip(req))
-}
-
-// take judges what Base returned.
-func (c *call) take(resp *http.Response, err error) error {
-	if err != nil {
-		return err
-	}
-	if resp == nil || resp.Body == nil {
-		return errNoAnswer
-	}
-	c.resp = resp
-	if c.guards.gate != nil {
-		c.heed(resp)
-	}
-	if resp.StatusCode >= 400 || c.t.Inspect != nil {
-		if err := c.judge(resp); err != nil {
-			return err
-		}
-	}
-	if c.t.Resume && !c.resumed && resp.StatusCode < 400 {
-		resp.Body = c.resume(resp)
-	}
-	if c.t.ReadAhead != 0 {
-		return c.readAhead()
-	}
-	return nil
-}
-
-var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
-
-// judge returns what is wrong with an answer.
-func (c *call) judge(resp *http.Response) error {
-	if resp.StatusCode >= 400 {
-		if err := givenUp(resp); err != nil { // another Transport, further down
-			return err
-		}
-	}
-	if c.t.Inspect == nil {
-		e := newStatusError(resp)
-		return c.advise(e, e)
-	}
-	err := c.t.Inspect(resp)
-	if e, ok := errors.AsType[*StatusError](err); ok {
-		return c.advise(err, e)
-	}
-	return err
-}
-
-// advise adds what the server says of retrying.
-func (c *call) advise(err error, e *StatusError) error {
-	if e.Code == http.StatusConflict && c.inFlight && c.keyed() {
-		e.class = backoff.ClassRetryable
-	}
-	return e.advised(err, c.t.RateLimits)
-}
-
-// heed shuts the host's gate if an answer, good or bad, asks for it.
-func (c *call) heed(resp *http.Response) {
-	wait, ok := RetryAfter(resp)
-	if reset, exhausted := exhaustion(resp.Header, c.t.RateLimits); exhausted && !ok {
-		wait, ok = reset, true
-	}
-	most := c.policy.MaxRetryAfter
-	if most == 0 {
-		most = defaultMaxHint
-	}
-	if ok && (most < 0 || wait <= most) {
-		c.guards.gate.close(wait)
-	}
-}
-
-const defaultMaxHint = 5 * time.Minute // as in backoff.Policy
-
-// readAhead reads the beginning of the body while there are attempts left to repeat it.
-func (c *call) readAhead() error {
-	body := c.resp.Body
-	head, whole, err := readUpTo(body, c.t.ReadAhead)
-	switch {
-	case err != nil:
-		body.Close()
-		c.resp = nil
-		return err
-	case whole:
-		body.Close()
-		c.resp.Body = io.NopCloser(bytes.NewReader(head))
-	default:
-		c.resp.Body = readCloser{io.MultiReader(bytes.NewReader(head), body), body}
-	}
-	return nil
-}
-
-// bind returns a body with which a context ends.
+// bind returns a body that cancels a context when it ends.
 func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
 	b := &boundBody{ReadCloser: body, cancel: cancel}
 	if w, ok := body.(io.Writer); ok { // 101 Switching Protocols
@@ -221,13 +130,15 @@ func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
 	return b
 }
 
+// boundBody is the body of an answer that came in time. It holds the context of
+// its attempt.
 type boundBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
 	once   sync.Once
 }
 
-// Read ends the context with the body.
+// Read cancels the context at the end of the body.
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
@@ -236,8 +147,8 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body before the context, so that net/http sees an end, not a
-// failure.
+// Close closes the body before it cancels the context, so that net/http sees
+// the end of the body and no failure.
 func (b *boundBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.end()
@@ -246,7 +157,26 @@ func (b *boundBody) Close() error {
 
 func (b *boundBody) end() { b.once.Do(func() { b.cancel(nil) }) }
 
+// boundConn is the body of an answer that is a connection.
 type boundConn struct {
 	*boundBody
 	io.Writer
+}
+
+// retryNumberKey is the key of the number of the retry in a context.
+type retryNumberKey struct{}
+
+// RetryNumber returns which retry of a [Transport] a request belongs to, given
+// the request's context: 0 for the first attempt, and outside of a Transport; 1
+// for the first retry, and so on. Inside the retry of another Transport the
+// count continues from there. It is for the Base of a Transport, to add the
+// number to logs and traces, as http.request.resend_count does.
+func RetryNumber(ctx context.Context) int {
+	n, _ := ctx.Value(retryNumberKey{}).(int)
+	return n
+}
+
+// withRetryNumber adds n to the number of the retry.
+func withRetryNumber(ctx context.Context, n int) context.Context {
+	return context.WithValue(ctx, retryNumberKey{}, RetryNumber(ctx)+n)
 }

@@ -173,7 +173,7 @@ func (u *upgraded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAnnounceTellsAttemptAndTimeLeft(t *testing.T) {
+func TestTheServerIsToldTheAttemptAndTheTimeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -188,7 +188,7 @@ func TestAnnounceTellsAttemptAndTimeLeft(t *testing.T) {
 	})
 }
 
-func TestAnnounceTellsTheShorterTime(t *testing.T) {
+func TestTheServerIsToldTheShorterTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(200))
 		tr := over(w)
@@ -199,7 +199,7 @@ func TestAnnounceTellsTheShorterTime(t *testing.T) {
 	})
 }
 
-func TestNothingIsAnnouncedUnlessWanted(t *testing.T) {
+func TestTheServerIsToldNothingUnlessPropagateAllowsIt(t *testing.T) {
 	w := newWire(answer(200))
 	for _, tr := range []*backoffhttp.Transport{over(w), {Base: w, Propagate: func(*url.URL) bool { return false }}} {
 		roundTrip(t, tr, newRequest(t, "GET", "http://other.test/", nil))

@@ -7,49 +7,8 @@ import (
 	"time"
 )
 
-// rewindable returns a request whose body can be sent again, or the request as it is
-// and false. It is req itself where that has GetBody or no body. Otherwise the body is
-// read into memory if it fits into limit, a negative one being none; where it does not
-// fit, what was read is put back in front of the rest.
-func rewindable(req *http.Request, limit int64) (*http.Request, bool, error) {
-	switch {
-	case req.Body == nil || req.Body == http.NoBody || req.GetBody != nil:
-		return req, true, nil
-	case limit == 0 || limit > 0 && req.ContentLength > limit:
-		return req, false, nil
-	}
-	head, whole, err := readUpTo(req.Body, limit)
-	if err != nil {
-		req.Body.Close()
-		return nil, false, err
-	}
-	clone := req.WithContext(req.Context())
-	if !whole {
-		clone.Body = readCloser{io.MultiReader(bytes.NewReader(head), req.Body), req.Body}
-		return clone, false, nil
-	}
-	req.Body.Close()
-	hold(clone, head)
-	return clone, true, nil
-}
-
-// hold makes content the body of req.
-func hold(req *http.Request, content []byte) {
-	req.GetBody = func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(content)), nil
-	}
-	req.Body, _ = req.GetBody()
-	if req.Trailer != nil {
-		return // which needs the chunks that go with an unknown length
-	}
-	req.ContentLength = int64(len(content))
-	if len(content) == 0 {
-		req.Body = http.NoBody
-	}
-}
-
-// readUpTo reads r to its end, or until there is more than limit; whole tells which. A
-// negative limit is none.
+// readUpTo reads r to its end, or until it has read more than limit. whole
+// tells which. A negative limit is none.
 func readUpTo(r io.Reader, limit int64) (head []byte, whole bool, err error) {
 	if limit < 0 {
 		head, err = io.ReadAll(r)
@@ -60,13 +19,15 @@ func readUpTo(r io.Reader, limit int64) (head []byte, whole bool, err error) {
 	return buffer.Bytes(), err == nil && n <= limit, err
 }
 
+// readCloser is a body whose beginning has been read already.
 type readCloser struct {
 	io.Reader
 	io.Closer
 }
 
-// A connection is kept for the next attempt if the rest of the answer is no more than
-// this, and comes within that time. Else it is closed: a new one costs less.
+// The connection of an answer serves the next attempt if the rest of the body
+// is no longer than maxDrain and comes within maxDrainTime. Otherwise the
+// connection is closed, because a new one costs less.
 const (
 	maxDrain     = 64 << 10
 	maxDrainTime = 100 * time.Millisecond
@@ -78,12 +39,13 @@ func discard(resp *http.Response) {
 	if resp.Body == http.NoBody || resp.ContentLength > maxDrain {
 		return
 	}
-	// Closing a body that is being read is how net/http lets go of one that stalls.
+	// If the body stalls, closing it ends the read.
 	timer := time.AfterFunc(maxDrainTime, func() { resp.Body.Close() })
 	defer timer.Stop()
 	io.CopyN(io.Discard, resp.Body, maxDrain+1)
 }
 
+// closeBody closes the body of a request that is not sent.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		req.Body.Close()

@@ -53,7 +53,7 @@ func TestABodyWithoutGetBodyIsSentOnce(t *testing.T) {
 	require.Equal(t, "content", w.request(0).body)
 	gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
 	require.True(t, ok)
-	require.True(t, gave.RetryableError(), "whoever can make the body again may")
+	require.True(t, gave.RetryableError(), "a caller that can make the body again may retry")
 }
 
 func TestABodyWithoutGetBodyIsBufferedUpToMaxBuffer(t *testing.T) {
@@ -132,8 +132,8 @@ func TestABodyThatCannotBeReadIsAnError(t *testing.T) {
 	require.Zero(t, w.requests())
 }
 
-// A client that shares one request body among its goroutines: bytes.Reader has state, but
-// what GetBody makes of it has not.
+// A client that shares one request body among its goroutines: bytes.Reader has
+// state, but what GetBody makes of it has not.
 func TestAClientThatSharesOneBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -166,8 +166,9 @@ func TestAClientThatSharesOneBody(t *testing.T) {
 	all.Wait()
 }
 
-// An answer that comes before the body was sent leaves net/http writing the first body
-// while the second one is read: they must not share anything (go-retryablehttp#105).
+// An answer that comes before the body was sent leaves net/http writing the
+// first body while the second one is read: they must not share anything
+// (go-retryablehttp#105).
 func TestARewoundBodyIsNotSharedWithTheAttemptBefore(t *testing.T) {
 	s := serve(t, inTurn(status(503), func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(w, r.Body)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chain is a client that calls front, which calls middle, which calls leaf, all by real
-// HTTP and with four attempts each.
+// chain is a client that calls front, which calls middle, which calls leaf, all
+// by real HTTP and with four attempts each.
 type chain struct {
 	front, middle, leaf atomic.Int64 // requests
 	client              *http.Client
@@ -126,7 +126,7 @@ func TestRow38ARetryingCallerIsLeftTheRetrying(t *testing.T) {
 			Propagate: func(*url.URL) bool { return true },
 		}
 	}
-	// The signal does not get through, as where a proxy between the services drops it.
+	// A proxy between the services drops the signal.
 	c := link{announcing, func(w http.ResponseWriter, r *http.Request, _ error) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}}.start(t, down)

@@ -12,33 +12,36 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Classify sorts what an HTTP call can fail with, and is the [Transport]'s classifier
-// where its policy has none: [backoff.DefaultClassifier] and, on top of it, what
-// net/http reports. Unlike that one it never answers [backoff.ClassUnknown]: a call is
-// repeated for a reason that is known, or not at all, so all else is permanent. So is
-// nil.
+// Classify returns the class of an error of an HTTP call. It knows everything
+// that [backoff.DefaultClassifier] knows, and the errors of net/http. It never
+// returns [backoff.ClassUnknown]: an error that it does not know is permanent,
+// and so is nil. A [Transport] uses Classify for errors that its policy does
+// not classify.
 //
-//   - Unsent: no connection (refused, no route, a timeout or a temporary failure of
-//     name resolution or of the handshake), a stream that an HTTP/2 server refused
-//     (REFUSED_STREAM), or left out of its GOAWAY.
-//   - Retryable: timeouts, resets, connections that the server closed, with or without
-//     half an answer; the other stream errors of HTTP/2 but for those below; the
-//     statuses 408, 425 and 5xx but for 501, 505, 506, 507, 508, 510 and 511; 413 with
-//     a Retry-After; 409 to a request that the Transport gave a key, which is in
-//     flight.
-//   - Throttled: status 429, AWS's throttling codes in X-Amzn-Errortype, an exhausted
-//     limit of [Transport.RateLimits], ENHANCE_YOUR_CALM.
-//   - Permanent: the other statuses, certificates, names that do not exist, HTTP/2's
-//     HTTP_1_1_REQUIRED and INADEQUATE_SECURITY, a proxy that cannot be reached for
-//     want of a route, the caller's own cancellation.
+//   - NotSent: there was no connection (refused, no route, a timeout or a
+//     temporary failure of name resolution or of the handshake), or the HTTP/2
+//     server refused the stream (REFUSED_STREAM), or left it out of its GOAWAY.
+//   - Retryable: timeouts, resets, connections that the server closed, with or
+//     without a part of the answer; the other stream errors of HTTP/2, except
+//     those below; the statuses 408, 425 and 5xx, except 501, 505, 506, 507,
+//     508, 510 and 511; 413 with a Retry-After; 409 to a request that has a key
+//     from the Transport, because an earlier attempt may be in flight.
+//   - Throttled: status 429, the throttling codes of AWS in X-Amzn-Errortype,
+//     an exhausted limit of [Transport.RateLimits], ENHANCE_YOUR_CALM.
+//   - Permanent: the other statuses, certificate errors, names that do not
+//     exist, HTTP_1_1_REQUIRED and INADEQUATE_SECURITY of HTTP/2, a proxy to
+//     which there is no route, and a context that the caller cancelled.
 //
-// A bare io.EOF is permanent: it is how a body ends. Wrapped, it is a connection that
-// ended too early. (The Transport knows where it came from.)
+// A bare io.EOF is permanent, because it is the end of a body. A wrapped one is
+// a connection that ended too early. (A Transport knows which of the two it
+// got.)
 //
-// net/http names several of its errors by nothing but their text, which is read here;
-// of HTTP/2 the texts of golang.org/x/net are the same. It is safe for concurrent use.
+// net/http identifies several of its errors only by their text, so Classify
+// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Classify
+// is safe for concurrent use.
 //
-// Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry strategy.
+// Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry
+// strategy.
 func Classify(err error) backoff.Class {
 	if e, ok := errors.AsType[*StatusError](err); ok && e.class != backoff.ClassUnknown {
 		return e.class
@@ -61,15 +64,15 @@ func roundTripClass(err error) backoff.Class {
 	return Classify(err)
 }
 
-// after returns the classifier that asks first, and roundTripClass where it knows
-// nothing.
+// after returns a classifier that asks first, and then roundTripClass if first
+// does not know.
 func after(first backoff.Classifier) backoff.Classifier {
 	if first == nil {
 		return roundTripClass
 	}
 	return func(err error) backoff.Class {
 		if err == errAttemptTimeout {
-			return backoff.ClassRetryable // what AttemptTimeout ends is retried, as by Policy.Do
+			return backoff.ClassRetryable // as in Policy.Do
 		}
 		if class := first(err); class != backoff.ClassUnknown {
 			return class
@@ -78,7 +81,8 @@ func after(first backoff.Classifier) backoff.Classifier {
 	}
 }
 
-// connecting refines the class of an error that came before the request was sent.
+// connecting returns the class of an error that came while connecting, given
+// its class at any other time.
 func connecting(err error, class backoff.Class) backoff.Class {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "dial" && op.Op != "proxyconnect" {
@@ -87,7 +91,7 @@ func connecting(err error, class backoff.Class) backoff.Class {
 	if op.Op == "proxyconnect" {
 		class = backoff.DefaultClassifier(op.Err)
 		if class == backoff.ClassNotSent && !errors.Is(op, syscall.ECONNREFUSED) {
-			return backoff.ClassPermanent // a proxy that is not there is a wrong setting
+			return backoff.ClassPermanent // the proxy does not exist: the setting is wrong
 		}
 	}
 	if class == backoff.ClassRetryable {
@@ -96,38 +100,37 @@ func connecting(err error, class backoff.Class) backoff.Class {
 	return class
 }
 
-// protocol sorts what net/http itself says, or is ClassUnknown.
+// protocol returns the class of an error of net/http itself, or ClassUnknown.
 func protocol(err error) backoff.Class {
 	if e, ok := errors.AsType[streamError](err); ok {
 		return e.class()
 	}
-	return spelled(err)
+	return classOfTexts(err)
 }
 
-// spelled looks for the texts in err's tree; where there are several, the greatest
-// class stands.
-func spelled(err error) backoff.Class {
-	if class := byText(err.Error()); class != backoff.ClassUnknown {
+// classOfTexts returns the greatest class of the texts in the tree of err.
+func classOfTexts(err error) backoff.Class {
+	if class := classOfText(err.Error()); class != backoff.ClassUnknown {
 		return class
 	}
 	class := backoff.ClassUnknown
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
-			class = spelled(inner)
+			class = classOfTexts(inner)
 		}
 	case interface{ Unwrap() []error }:
 		for _, inner := range e.Unwrap() {
 			if inner != nil {
-				class = max(class, spelled(inner))
+				class = max(class, classOfTexts(inner))
 			}
 		}
 	}
 	return class
 }
 
-// streamError is filled by errors.As from the type that net/http does not export, which
-// fits any struct of these fields.
+// streamError is a stream error of net/http. The type of net/http is not
+// exported, but errors.As copies it into any struct with the same fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -138,16 +141,18 @@ func (e streamError) Error() string {
 	return "stream error: " + codeNames[min(int(e.Code), len(codeNames)-1)]
 }
 
+// class returns the class of the error.
 func (e streamError) class() backoff.Class {
 	fromPeer := e.Cause != nil && e.Cause.Error() == "received from peer"
 	return codeClass(int(e.Code), fromPeer)
 }
 
-// codeNames are HTTP/2's error codes by their number. Source: RFC 9113, 7.
+// codeNames are the error codes of HTTP/2, by number. Source: RFC 9113, 7.
 var codeNames = []string{"NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR",
 	"SETTINGS_TIMEOUT", "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL",
 	"COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED", "unknown"}
 
+// The error codes whose class is not ClassRetryable.
 const (
 	codeProtocol = 1
 	codeRefused  = 7
@@ -156,9 +161,9 @@ const (
 	codeHTTP11   = 13
 )
 
-// codeClass sorts a stream's error code. A PROTOCOL_ERROR of our own finding is an
-// answer that cannot be read; the server's own is what some send for REFUSED_STREAM
-// (go.dev/issue/47635).
+// codeClass returns the class of the error code of a stream. If the client
+// itself found a PROTOCOL_ERROR, it cannot read the answer. But some servers
+// send a PROTOCOL_ERROR instead of a REFUSED_STREAM (go.dev/issue/47635).
 func codeClass(code int, fromPeer bool) backoff.Class {
 	switch code {
 	case codeRefused:
@@ -175,7 +180,7 @@ func codeClass(code int, fromPeer bool) backoff.Class {
 	return backoff.ClassRetryable
 }
 
-// texts are the beginnings of errors that are told by nothing else.
+// texts are the beginnings of errors that only their text identifies.
 var texts = []struct {
 	text  string
 	class backoff.Class
@@ -197,11 +202,12 @@ const (
 	goAway      = "http2: server sent GOAWAY and closed the connection; "
 	cannotRetry = "http2: Transport: cannot retry err ["
 	stream      = "stream error: stream ID "
-	broken      = "net/http: HTTP/1.x transport connection broken: "
+	cutOff      = "net/http: HTTP/1.x transport connection broken: "
 )
 
-// cutShort reports whether a header looks malformed because the connection ended in the
-// middle of a line. What speaks another protocol does not begin like that.
+// cutShort reports whether a header is malformed because the connection ended
+// in the middle of a line. A server of another protocol does not send such a
+// beginning.
 func cutShort(text string) bool {
 	if strings.HasPrefix(text, "malformed MIME header: missing colon: ") {
 		return true
@@ -213,18 +219,19 @@ func cutShort(text string) bool {
 	return ok && len(code) <= len(`50"`)
 }
 
-// byText sorts an error of net/http, or of golang.org/x/net/http2, by its text.
-func byText(text string) backoff.Class {
+// classOfText returns the class of an error of net/http, or of
+// golang.org/x/net/http2, given its text.
+func classOfText(text string) backoff.Class {
 	if !strings.HasPrefix(text, "http") && !strings.HasPrefix(text, "net/http") && !strings.HasPrefix(text, stream) {
 		return backoff.ClassUnknown
 	}
 	if inner, ok := strings.CutPrefix(text, cannotRetry); ok {
-		return byText(inner)
+		return classOfText(inner)
 	}
 	if rest, ok := strings.CutPrefix(text, stream); ok {
 		return streamClass(rest)
 	}
-	if rest, ok := strings.CutPrefix(text, broken); ok && cutShort(rest) {
+	if rest, ok := strings.CutPrefix(text, cutOff); ok && cutShort(rest) {
 		return backoff.ClassRetryable
 	}
 	if rest, ok := strings.CutPrefix(text, goAway); ok {
@@ -232,7 +239,7 @@ func byText(text string) backoff.Class {
 		if strings.HasSuffix(code, "ErrCode=ENHANCE_YOUR_CALM") {
 			return backoff.ClassThrottled
 		}
-		return backoff.ClassRetryable // the stream may have been worked on
+		return backoff.ClassRetryable // the server may have worked on the stream
 	}
 	for _, known := range texts {
 		if strings.HasPrefix(text, known.text) {
@@ -242,7 +249,8 @@ func byText(text string) backoff.Class {
 	return backoff.ClassUnknown
 }
 
-// streamClass sorts "1; REFUSED_STREAM; received from peer".
+// streamClass returns the class of a text such as "1; REFUSED_STREAM; received
+// from peer".
 func streamClass(text string) backoff.Class {
 	parts := strings.SplitN(text, "; ", 3)
 	if len(parts) < 2 {

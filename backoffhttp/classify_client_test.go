@@ -30,8 +30,8 @@ func opError(op string, err error) error { return &net.OpError{Op: op, Net: "tcp
 
 func errno(op string, e syscall.Errno) error { return opError(op, os.NewSyscallError(op, e)) }
 
-// errorClasses are errors of transports, and what Classify is to make of them: rows 94,
-// 101, 108 and 121; decisions 51 to 58.
+// errorClasses are errors of transports, and what Classify is to make of them:
+// rows 94, 101, 108 and 121; decisions 51 to 58.
 type errorClasses map[string]struct {
 	err  error
 	want backoff.Class
@@ -152,7 +152,8 @@ func TestClassifyRetriesNeitherTheUnknownNorWhatIsMarkedPermanent(t *testing.T) 
 	})
 }
 
-// maskEOF leaves a bare io.EOF out of what is tried wrapped: there it means the opposite.
+// maskEOF leaves a bare io.EOF out of what is tried wrapped: there it means the
+// opposite.
 func maskEOF(err error) error {
 	if err == io.EOF {
 		return errors.New("EOF")

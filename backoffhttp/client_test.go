@@ -60,8 +60,8 @@ type sent struct {
 	at     time.Time
 }
 
-// wire is a RoundTripper in memory, which follows a script; the last step stands for
-// all that follow.
+// wire is a RoundTripper in memory, which follows a script; the last step
+// stands for all that follow.
 type wire struct {
 	mu     sync.Mutex
 	steps  []step
@@ -201,8 +201,8 @@ type pipes struct {
 	dials atomic.Int64
 }
 
-// serveInMemory starts a server that ends with the test, and returns a transport that reaches it
-// under any name.
+// serveInMemory starts a server that ends with the test, and returns a
+// transport that reaches it under any name.
 func serveInMemory(t testing.TB, h http.Handler) (*http.Transport, *pipes) {
 	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
 	server := &http.Server{Handler: h}
@@ -269,7 +269,8 @@ func serve(t testing.TB, h http.HandlerFunc, setup ...func(*httptest.Server)) *t
 	return c
 }
 
-// inTurn answers each request by a step of its own; the last one stands for all that follow.
+// inTurn answers each request by a step of its own; the last one stands for all
+// that follow.
 func inTurn(steps ...http.HandlerFunc) http.HandlerFunc {
 	var n atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -1,22 +1,24 @@
-// Package backoffhttp retries HTTP calls that are worth it, and makes servers safe to
-// be retried, with net/http alone.
+// Package backoffhttp retries HTTP calls, and helps servers to tell their
+// clients about retries. It needs net/http alone.
 //
 //	client := backoffhttp.Client(backoff.Policy{Name: "search"})
 //	resp, err := client.Get("https://example.com/")
 //
-// The client side is a [Transport]: an http.RoundTripper that repeats what failed for a
-// reason that may pass, if the request may be sent twice; that obeys the server's hints
-// and refusals; that returns the last answer as it came; and that has a budget and a
-// breaker for each host. [Client] and [Wrap] make one. Its parts stand alone as well:
-// [Classify] sorts errors, [Check] makes an error of an answer, [RetryAfter] reads hints,
-// [Idempotency] and [Operations] say what may be repeated.
+// A client uses a [Transport], an http.RoundTripper around another one. A
+// Transport sends a request again if the failure may be transient and the
+// request may be sent twice. It waits as long as the server asks, does not
+// retry if the server says so, and has a budget and a breaker for each host. If
+// all attempts fail, it returns the last answer as it came. [Client] and [Wrap]
+// make a Transport. Its parts can be used with other clients: [Classify]
+// classifies errors, [Check] makes an error of an answer, [RetryAfter] reads
+// how long the server asks to wait, and [Idempotency] and [Operations] say
+// which requests may be sent again.
 //
-// A single call is told otherwise by its context:
+// A context changes the policy of a single call:
 //
 //	ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) { p.Idempotency = backoff.Idempotent })
 //
-// The server side is [Dedup], which gives a handler an Idempotency-Key, so that a
-// request that arrives twice has its effect once; [DoNotRetry] and [WriteError], which
-// tell clients that retrying would hurt; and [Inbound], by which a service learns that its
-// caller is retrying, and leaves that to him.
+// A server uses [DoNotRetry] and [WriteError] to tell its clients that a retry
+// would hurt, and [Inbound] to learn that a client is retrying and to leave the
+// retries to that client. Package idempotency makes a handler safe to retry.
 package backoffhttp

@@ -7,28 +7,31 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/problem"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// defaultRest is what DoNotRetry tells those who know no other word than Retry-After:
-// longer than most of them are willing to wait.
-const defaultRest = time.Minute
+// doNotRetryAfter is the Retry-After of DoNotRetry, for clients that read no
+// other header. Most clients do not wait that long.
+const doNotRetryAfter = time.Minute
 
-// DoNotRetry tells the clients of an answer not to send the request again, in all the words
-// for it that are understood already: Retry-After (a minute, unless the header has one),
-// Grpc-Retry-Pushback-Ms: -1 (gRPC, Linkerd), X-Envoy-Overloaded and X-Envoy-Ratelimited
-// (Envoy, Istio), X-Should-Retry: false (SDKs of OpenAI's and Stainless's make) and
-// Stripe-Should-Retry: false. [Transport] obeys all of them but the first, which says when
-// and not whether.
+// DoNotRetry tells the client not to send the request again. It sets all
+// headers that clients and proxies read for that: Grpc-Retry-Pushback-Ms: -1
+// (gRPC, Linkerd), X-Envoy-Overloaded and X-Envoy-Ratelimited (Envoy, Istio),
+// X-Should-Retry: false (SDKs of OpenAI and Stainless), Stripe-Should-Retry:
+// false, and Retry-After: 60 if the answer has no Retry-After. A [Transport]
+// does not retry such an answer.
 //
-// It is for servers that are overloaded, and for those that have retried in vain themselves
-// ([WriteError]): a layer that retries must be the only one, or three layers of four
-// attempts make 64. Call it before WriteHeader; it sets neither status nor body. Source:
-// Google SRE book, "Handling Overload" ("overloaded; don't retry").
-func DoNotRetry(w http.ResponseWriter) { forbid(w.Header()) }
-
-func forbid(header http.Header) {
+// Use DoNotRetry in a server that is overloaded, or that has retried without
+// success itself; see [WriteError]. If three layers make four attempts each,
+// the last layer gets 64 requests, so only one layer should retry. Call
+// DoNotRetry before WriteHeader. It sets neither the status nor the body.
+//
+// Source: Google SRE book, "Handling Overload" ("overloaded; don't retry").
+func DoNotRetry(w http.ResponseWriter) {
+	header := w.Header()
 	if header.Get(headerRetryAfter) == "" {
-		header.Set(headerRetryAfter, seconds(defaultRest))
+		header.Set(headerRetryAfter, retryafter.Format(doNotRetryAfter))
 	}
 	header.Set(headerPushback, "-1")
 	header.Set(headerEnvoyLoad, "true")
@@ -37,44 +40,47 @@ func forbid(header http.Header) {
 	header.Set(headerStripeRetry, "false")
 }
 
-// WriteError answers a request that failed with err because another service did. A nil err
-// writes nothing. It has the shape of the ErrorHandler of httputil.ReverseProxy.
+// WriteError answers a request that failed with err because another service
+// failed. It writes nothing if err is nil. httputil.ReverseProxy takes it as
+// its ErrorHandler. The status is
 //
-//   - 504: the time of r, or of the call, was over.
-//   - 429: the other service said "too much" to the last attempt; Retry-After
-//     passes on for how long.
-//   - 503: all else a policy gave up on, for lack of attempts, time or budget, and
-//     the refusal of a breaker; Retry-After tells what is known.
-//   - 502: a definitive answer (backoff.Permanent), which is not the caller's fault.
-//   - 500: any other error.
+//   - 504 if the context of r, or the time of the call, ended;
+//   - 429 if the other service throttled the last attempt, with its
+//     Retry-After;
+//   - 503 if a policy gave up for any other reason, such as attempts, time or
+//     budget, or a breaker refused the call, with Retry-After if it is known;
+//   - 502 if the error is permanent (backoff.Permanent): the caller is not at
+//     fault;
+//   - 500 for any other error.
 //
-// What a policy gave up on, and what is definitive, is [DoNotRetry]: the caller must not do
-// all of it again. Not so what a policy did not even try to repeat, being limited to one
-// attempt or leaving that to a caller that is retrying already ([Inbound], [Yield]), and
-// what no policy stood around.
+// If a policy gave up, or the error is permanent, WriteError also calls
+// [DoNotRetry], so that the caller does not repeat all attempts. It does not if
+// the policy did not retry in the first place, because it makes one attempt
+// only, or leaves retries to a caller that is retrying ([Inbound],
+// [YieldToCaller]).
 //
-// The body says no more than the status: err may name hosts, and it is for the service's
-// own log.
+// The body says no more than the status, because err may name hosts. Log err in
+// the service.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return
 	}
-	status, final := outward(r, err)
-	if wait := hintOf(err); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
-		w.Header().Set(headerRetryAfter, seconds(wait))
+	status, final := statusFor(r, err)
+	if wait := waitOf(err); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
+		w.Header().Set(headerRetryAfter, retryafter.Format(wait))
 	}
 	if final {
 		DoNotRetry(w)
 	}
-	writeProblem(w, problem{Title: http.StatusText(status), Status: status})
+	problem.Write(w, problem.Details{Title: http.StatusText(status), Status: status})
 }
 
-// outward returns the status for err, and whether its caller must not retry.
-func outward(r *http.Request, err error) (status int, final bool) {
+// statusFor returns the status for err, and whether the caller must not retry.
+func statusFor(r *http.Request, err error) (status int, final bool) {
 	gave, ok := errors.AsType[*backoff.Error](err)
 	switch {
 	case ok:
-		return gaveUp(gave), !yielded(r.Context(), gave)
+		return statusForGivenUp(gave), !yielded(r.Context(), gave)
 	case errors.Is(err, backoff.ErrOpen), errors.Is(err, backoff.ErrBudget):
 		return http.StatusServiceUnavailable, true
 	case r.Context().Err() != nil, errors.Is(err, context.DeadlineExceeded):
@@ -93,7 +99,8 @@ func outward(r *http.Request, err error) (status int, final bool) {
 	return http.StatusInternalServerError, false
 }
 
-func gaveUp(e *backoff.Error) int {
+// statusForGivenUp returns the status for a call that a policy gave up on.
+func statusForGivenUp(e *backoff.Error) int {
 	switch {
 	case e.Reason == backoff.ReasonDeadline || e.Reason == backoff.ReasonCanceled:
 		return http.StatusGatewayTimeout
@@ -103,19 +110,19 @@ func gaveUp(e *backoff.Error) int {
 	return http.StatusServiceUnavailable
 }
 
-// yielded reports whether the policy left retrying to the caller.
+// yielded reports whether the policy left the retries to the caller.
 func yielded(ctx context.Context, e *backoff.Error) bool {
 	return e.RetryableError() || e.Reason == backoff.ReasonNotIdempotent && retried(ctx)
 }
 
-// hintOf returns how long err asks to wait.
-func hintOf(err error) time.Duration {
+// waitOf returns how long err asks to wait, or 0.
+func waitOf(err error) time.Duration {
 	if gave, ok := errors.AsType[*backoff.Error](err); ok && gave.RetryAfter() > 0 {
 		return gave.RetryAfter()
 	}
-	var speaks interface{ RetryAfter() time.Duration }
-	if errors.As(err, &speaks) {
-		return speaks.RetryAfter()
+	var asks interface{ RetryAfter() time.Duration }
+	if errors.As(err, &asks) {
+		return asks.RetryAfter()
 	}
 	return 0
 }

@@ -58,7 +58,7 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 		"gave up":          {err: do(backoff.Policy{}, transient), status: 503, final: true, after: "60"},
 		"gave up, wrapped": {err: fmt.Errorf("x: %w", do(backoff.Policy{}, transient)), status: 503, final: true, after: "60"},
 		"throttled":        {err: do(backoff.Policy{}, throttled), status: 429, final: true, after: "60"},
-		"hint too long":    {err: do(backoff.Policy{}, backoff.RetryAfter(throttled, time.Hour)), status: 429, final: true, after: "3600"},
+		"wait too long":    {err: do(backoff.Policy{}, backoff.RetryAfter(throttled, time.Hour)), status: 429, final: true, after: "3600"},
 		"out of time":      {err: over, status: 504, final: true, after: "60"},
 		"invalid policy":   {err: do(backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}, transient), status: 502, final: true, after: "60"},
 		"one attempt":      {err: do(backoff.Policy{MaxAttempts: 1}, transient), status: 503},
@@ -111,3 +111,9 @@ func TestWriteErrorIsAnErrorHandler(t *testing.T) {
 	proxy.ErrorHandler = backoffhttp.WriteError
 	require.Equal(t, http.StatusServiceUnavailable, request{}.to(proxy).Code)
 }
+
+// statusError is an error of another client, with a status.
+type statusError int
+
+func (e statusError) Error() string       { return "refused for secret reasons" }
+func (e statusError) HTTPStatusCode() int { return int(e) }

@@ -18,7 +18,8 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// flaky is a server that is unavailable for its first n requests, and prints them all.
+// flaky is a server that is unavailable for its first n requests, and prints
+// them all.
 func flaky(n int) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -74,7 +75,7 @@ func ExampleTransport() {
 	// attempts: 1 reason: not idempotent
 }
 
-// Under a key, which the server must know, a POST is repeated.
+// With a key, which the server must know, a POST is sent again.
 func ExampleKeyForm() {
 	var keys sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +83,7 @@ func ExampleKeyForm() {
 		_, known := keys.LoadOrStore(key, true)
 		fmt.Println("quoted:", strings.HasPrefix(key, `"`), "known:", known)
 		if !known {
-			panic(http.ErrAbortHandler) // the effect is made, and the answer lost
+			panic(http.ErrAbortHandler) // the charge is made, and the answer is lost
 		}
 	}))
 	server.Config.ErrorLog = quiet
@@ -131,7 +132,7 @@ func ExampleTransport_attemptTimeout() {
 	// Output: at last <nil>
 }
 
-// The number of the attempt and the time left, for one's own services.
+// Services of one's own are told the number of the attempt and the time left.
 func ExampleTransport_announce() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("attempt", r.Header.Get("Backoff-Attempt"), "with a deadline:", r.Header.Get("Backoff-Deadline-Ms") != "")
@@ -180,7 +181,8 @@ func ExampleTransport_Middleware() {
 	// 200 OK
 }
 
-// For clients that take a function around their transport, such as Kubernetes' rest.Config.
+// For clients that take a function around their transport, such as Kubernetes'
+// rest.Config.
 func ExampleWrap() {
 	server := flaky(1)
 	defer server.Close()
@@ -200,7 +202,7 @@ func ExampleWrap() {
 	// 200 OK
 }
 
-// One request may be told otherwise: this POST is a search.
+// This POST is a search, and may be sent again.
 func ExampleWithRetry() {
 	server := flaky(1)
 	defer server.Close()
@@ -223,7 +225,7 @@ func ExampleWithRetry() {
 	// 200 OK
 }
 
-// Without a Transport: any client, with the policy around it.
+// Any client, without a Transport, inside a policy.
 func ExampleCheck() {
 	server := flaky(1)
 	defer server.Close()
@@ -249,7 +251,7 @@ func ExampleCheck() {
 	// <nil>
 }
 
-// An observer finds request IDs in the header of the answer that failed.
+// An observer finds request IDs in the header of a failed answer.
 func ExampleStatusError() {
 	server := flaky(1)
 	defer server.Close()
@@ -298,7 +300,7 @@ func ExampleIdempotency() {
 	// Idempotent
 }
 
-// A service's operations, where the method would be wrong.
+// The operations of a service whose methods do not tell.
 func ExampleOperations() {
 	table, err := backoffhttp.NewOperations(map[string]string{
 		"POST /search":      "always",
@@ -321,7 +323,7 @@ func ExampleOperations() {
 	// DELETE /acl/all: NonIdempotent
 }
 
-// The table of Cloud Storage, which package presets has.
+// The table of Cloud Storage is in package presets.
 func ExampleNewOperations() {
 	table, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
 	if err != nil {
@@ -344,10 +346,31 @@ func ExampleRateLimit() {
 	// Output: X-Ratelimit-Remaining X-Ratelimit-Reset unix
 }
 
-// Limits of a vendor of one's own: the header, and how it is written.
+// The limit of another vendor: the header and its form.
 func ExampleResetForm() {
 	limit := backoffhttp.RateLimit{Remaining: "X-Left", Reset: "X-Again-In", Form: backoffhttp.ResetDuration}
 	resp := &http.Response{Header: http.Header{"X-Left": {"0"}, "X-Again-In": {"1m30s"}}}
 	fmt.Println(limit.Wait(resp))
 	// Output: 1m30s true
+}
+
+func ExampleStatusClass() {
+	fmt.Println(backoffhttp.StatusClass(503), backoffhttp.StatusClass(429), backoffhttp.StatusClass(404))
+	// Output: retryable throttled permanent
+}
+
+func ExampleParseRetryAfter() {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	fmt.Println(backoffhttp.ParseRetryAfter("120", now))
+	fmt.Println(backoffhttp.ParseRetryAfter("Sun, 01 Mar 2026 12:00:30 GMT", now))
+	fmt.Println(backoffhttp.ParseRetryAfter("soon", now))
+	// Output:
+	// 2m0s true
+	// 30s true
+	// 0s false
+}
+
+func ExampleParseRetryAfterMS() {
+	fmt.Println(backoffhttp.ParseRetryAfterMS("1500"))
+	// Output: 1.5s true
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 )
 
-// A real server behind a proxy that fails: what is sent, and how often it has its effect.
+// A real server behind a proxy that fails: what is sent, and how often it has
+// its effect.
 func TestEveryFaultOfAConnection(t *testing.T) {
 	const page = 8 << 10
 	for name, c := range map[string]struct {
@@ -65,8 +66,8 @@ type faultyTransport struct {
 	addr string
 }
 
-// faulty reaches s through a proxy that does fault to the first exchange. Answers are read ahead, and
-// may take 300 ms.
+// faulty reaches s through a proxy that does fault to the first exchange.
+// Answers are read ahead, and may take 300 ms.
 func faulty(t *testing.T, s *testServer, fault faultproxy.Fault) faultyTransport {
 	proxy, err := faultproxy.Start(s.Listener.Addr().String(), faultproxy.Script(fault))
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Whatever a server writes into the headers that are read, a call ends within its limits,
-// never waits less than nothing, and returns the server's answer.
+// Whatever a server writes into its headers, a call ends within its limits,
+// waits for no negative time, and returns the server's answer.
 func FuzzHostileHeaders(f *testing.F) {
 	f.Add(503, "120", "", "", "", "0", "946684860")
 	f.Add(429, "99999999999999999999", "-1", "false", "true", "-1", "1e309")
@@ -52,7 +52,7 @@ func fuzzOnce(t *testing.T, form backoffhttp.ResetForm, code int, header []strin
 				t.Errorf("got status %d, want %d", resp.StatusCode, code)
 			}
 			if gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp)); ok && gave.RetryAfter() < 0 {
-				t.Errorf("a hint of %v", gave.RetryAfter())
+				t.Errorf("RetryAfter() = %v", gave.RetryAfter())
 			}
 			io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()

@@ -9,24 +9,25 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/internal/registry"
+	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
-// guards are what the calls to one host share.
+// guards is what all calls to one host share.
 type guards struct {
 	scheme, host string
 
 	budget  backoff.Budget
 	breaker *backoff.Breaker
-	gate    *gate // nil unless ShareRetryAfter
+	gate    *gate // nil without ShareRetryAfter
 
-	policy backoff.Policy // the Transport's, with these, for what is idempotent
-	once   backoff.Policy // the same for what is not
-	plain  bool           // neither policy nor Transport ask for anything before the first attempt
+	policy        backoff.Policy   // of the Transport, with budget and gate; for idempotent requests
+	nonIdempotent backoff.Policy   // the same for other requests
+	timeouts      backoff.Schedule // of attempts; nil without any
+	plain         bool             // neither policy nor Transport need anything before the first attempt
 }
 
-// do asks the breaker, where there is one, for a call.
+// do calls op if the breaker of the host, if any, lets it pass.
 func (g *guards) do(ctx context.Context, op func(context.Context) error) error {
 	if g.breaker == nil {
 		return op(ctx)
@@ -34,7 +35,7 @@ func (g *guards) do(ctx context.Context, op func(context.Context) error) error {
 	return g.breaker.Do(ctx, op)
 }
 
-// carrier returns the policy that a call to the host is carried by.
+// carrier returns the policy for a call to the host.
 func (g *guards) carrier(p backoff.Policy, classify backoff.Classifier) *backoff.Policy {
 	timeouts.Remove(&p)
 	p.Idempotency = nil
@@ -48,10 +49,10 @@ func (g *guards) carrier(p backoff.Policy, classify backoff.Classifier) *backoff
 	return &p
 }
 
-// hosts are the guards of a Transport without registries of its user's.
+// hosts holds the guards of a Transport.
 type hosts struct {
-	budgets  backoff.Budgets
-	breakers backoff.Breakers
+	budgets  backoff.Budgets  // unless Transport.Budgets is set
+	breakers backoff.Breakers // unless Transport.Breakers is set
 	gates    registry.Registry[*gate]
 
 	last atomic.Pointer[guards] // most clients call one host
@@ -62,13 +63,15 @@ func (t *Transport) guard(u *url.URL) *guards {
 	if g := t.hosts.last.Load(); g != nil && g.host == u.Host && g.scheme == u.Scheme {
 		return g
 	}
-	g := t.look(u)
+	g := t.newGuards(u)
 	t.hosts.last.Store(g)
 	return g
 }
 
-// look asks the registries. Users see the key as the name of breakers and budgets.
-func (t *Transport) look(u *url.URL) *guards {
+// newGuards returns new guards for a URL, with the budget, the breaker and the
+// gate of its host. Users see the key of the host as the name of its breaker
+// and budget.
+func (t *Transport) newGuards(u *url.URL) *guards {
 	key := strings.ToLower(u.Scheme + "://" + u.Host)
 	g := &guards{scheme: u.Scheme, host: u.Host}
 	if !t.Unguarded {
@@ -77,26 +80,30 @@ func (t *Transport) look(u *url.URL) *guards {
 	if t.ShareRetryAfter {
 		g.gate = t.hosts.gates.Get(key)
 	}
+	g.timeouts = timeouts.Of(&t.Policy)
 	g.policy = *g.carrier(t.Policy, t.classify)
-	g.once = g.policy
-	g.once.Idempotency = backoff.NonIdempotent
-	g.plain = t.plain() && undemanding(&g.policy)
+	g.nonIdempotent = g.policy
+	g.nonIdempotent.Idempotency = backoff.NonIdempotent
+	g.plain = t.plain() && plainPolicy(&g.policy)
 	return g
 }
 
-// plain reports whether requests are sent as they are, unless they fail.
+// plain reports whether the Transport sends requests as they are, unless they
+// fail.
 func (t *Transport) plain() bool {
 	return timeouts.Of(&t.Policy) == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
 		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 
-// undemanding reports whether a policy wants to be asked only after a failure. A
-// RetryBudget refuses no first attempt, and its Done takes a success without a ticket.
-func undemanding(p *backoff.Policy) bool {
+// plainPolicy reports whether a policy needs nothing before the first failure.
+// A RetryBudget needs nothing: it refuses no first attempt, and its Done
+// accepts a success without a ticket.
+func plainPolicy(p *backoff.Policy) bool {
 	_, ok := p.Budget.(*backoff.RetryBudget)
 	return (ok || p.Budget == nil) && p.Observer == nil && p.MaxElapsed <= 0 && p.Validate() == nil
 }
 
+// budgets returns the budgets of the hosts.
 func (t *Transport) budgets() *backoff.Budgets {
 	if t.Budgets != nil {
 		return t.Budgets
@@ -104,6 +111,7 @@ func (t *Transport) budgets() *backoff.Budgets {
 	return &t.hosts.budgets
 }
 
+// breakers returns the breakers of the hosts.
 func (t *Transport) breakers() *backoff.Breakers {
 	if t.Breakers != nil {
 		return t.Breakers
@@ -111,13 +119,12 @@ func (t *Transport) breakers() *backoff.Breakers {
 	return &t.hosts.breakers
 }
 
-// gate holds requests to a host back until the time that it asked for, its answers
-// having been failures or not. It is a Budget, because a Budget may make any attempt
-// wait.
+// gate is a Budget that holds all requests to a host back until the time that
+// an answer of the host asked for.
 type gate struct{ until atomic.Pointer[time.Time] }
 
-// close shuts the gate for d, and up to a tenth longer for each request, unless it is
-// shut for longer.
+// close closes the gate for d, unless it is closed for longer. Each request
+// waits up to a tenth longer than that.
 func (g *gate) close(d time.Duration) {
 	until := time.Now().Add(d)
 	for {
@@ -141,6 +148,7 @@ func (g *gate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 // Done implements [backoff.Budget].
 func (*gate) Done(backoff.Ticket, backoff.Result) {}
 
+// The bounds of the gates of a Transport.
 const (
 	maxGates = 1024
 	idleGate = 10 * time.Minute

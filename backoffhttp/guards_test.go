@@ -16,7 +16,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// call makes n calls, half a second apart, and returns how many requests they made.
+// call makes n calls, half a second apart, and returns how many requests they
+// made.
 func calls(t *testing.T, tr *backoffhttp.Transport, w *wire, url string, n int) int {
 	before := w.requests()
 	for range n {
@@ -28,7 +29,8 @@ func calls(t *testing.T, tr *backoffhttp.Transport, w *wire, url string, n int) 
 	return w.requests() - before
 }
 
-// Contract rows 41 and 127: a service that is down is not hit four times as hard, but left alone.
+// Contract rows 41 and 127: a service that is down is not hit four times as
+// hard, but left alone.
 func TestAServiceThatIsDownIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))
@@ -102,7 +104,7 @@ func TestTheCircuitClosesWhenTheServiceIsBack(t *testing.T) {
 	})
 }
 
-// Row 49, for hosts: one that is down does not take the others along.
+// Row 49, for hosts: one that is down does not affect the others.
 func TestGuardsAreOfOneHostAndScheme(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(func(req *http.Request) (*http.Response, error) {
@@ -150,7 +152,7 @@ func TestAPolicysBudgetStandsInForThatOfTheHost(t *testing.T) {
 	})
 }
 
-func TestHoldBackWorksWithoutOtherGuards(t *testing.T) {
+func TestRetryAfterIsSharedWithoutOtherGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503, "Retry-After", "1"), answer(200))
 		tr := &backoffhttp.Transport{Base: w, Unguarded: true, ShareRetryAfter: true, Policy: steady()}
@@ -159,7 +161,7 @@ func TestHoldBackWorksWithoutOtherGuards(t *testing.T) {
 	})
 }
 
-// Row 38: whoever is called by a client that is retrying makes one attempt.
+// Row 38: a service whose client is retrying makes one attempt.
 func TestACallOnBehalfOfARetryIsNotRetried(t *testing.T) {
 	for attempt, want := range map[string]int{"": 4, "1": 4, "2": 1, "4": 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -172,7 +174,7 @@ func TestACallOnBehalfOfARetryIsNotRetried(t *testing.T) {
 	}
 }
 
-func TestARetryOnBehalfOfARetryIsAnnounced(t *testing.T) {
+func TestARetryOnBehalfOfARetryIsPropagated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503), answer(200))
 		tr := over(w)

@@ -1,14 +1,18 @@
 package backoffhttp
 
-// Header names that both sides use. Names of others keep the spelling of their
-// owner; net/http sends and looks them up in canonical form.
+// The names of headers that clients and servers use. Names of other projects
+// are in the canonical form of net/http, in which it sends them and looks them
+// up.
 const (
-	// HeaderIdempotencyKey carries the key by which a server knows a repetition.
+	// HeaderIdempotencyKey is the header with the key by which a server
+	// knows a request that comes again.
 	HeaderIdempotencyKey = "Idempotency-Key"
-	// HeaderAttempt carries the number of the attempt, from 1: "2" is a first retry.
+	// HeaderAttempt is the header with the number of the attempt, from 1:
+	// "2" is the first retry.
 	HeaderAttempt = "Backoff-Attempt"
-	// HeaderDeadline carries the time that is left for the answer, in whole
-	// milliseconds: a time left, as the clocks of two hosts differ.
+	// HeaderDeadline is the header with the time that is left for the
+	// answer, in whole milliseconds. It is not a date, because the clocks
+	// of two hosts differ.
 	HeaderDeadline = "Backoff-Deadline-Ms"
 
 	headerEnvoyAttempt = "X-Envoy-Attempt-Count"      // from 1
@@ -19,8 +23,5 @@ const (
 	headerShouldRetry  = "X-Should-Retry"             // "true" or "false"
 	headerStripeRetry  = "Stripe-Should-Retry"        // "true" or "false"
 	headerRetryAfter   = "Retry-After"                // RFC 9110, 10.2.3
-	headerRetryMS      = "Retry-After-Ms"             // OpenAI, Azure
-	headerAzureRetryMS = "X-Ms-Retry-After-Ms"        // Azure
-	headerAWSRetryMS   = "X-Amz-Retry-After"          // AWS, milliseconds
-	headerAltKey       = "X-Idempotency-Key"          // net/http replays under this too
+	headerAltKey       = "X-Idempotency-Key"          // net/http treats it like Idempotency-Key
 )

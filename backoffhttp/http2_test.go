@@ -20,15 +20,16 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// h2 is as much of an HTTP/2 server as it takes to fail in ways that net/http's does not: it
-// answers each request, in turn, by an action. Source: RFC 9113.
+// h2 is as much of an HTTP/2 server as it takes to fail in ways that net/http's
+// does not: it answers each request, in turn, by an action. Source: RFC 9113.
 type h2 struct {
 	mu       sync.Mutex
 	actions  []h2action
 	requests int
 }
 
-// An h2action writes the answer to a stream, and reports whether the connection goes on.
+// An h2action writes the answer to a stream, and reports whether the connection
+// goes on.
 type h2action func(w *h2writer, stream uint32) bool
 
 const (
@@ -44,7 +45,8 @@ const (
 	h2calm     = 11
 )
 
-// h2OK answers 200 without a body: 0x88 is ":status: 200" in HPACK's static table.
+// h2OK answers 200 without a body: 0x88 is ":status: 200" in HPACK's static
+// table.
 func h2OK(w *h2writer, stream uint32) bool {
 	w.frame(h2headers, 0x5, stream, []byte{0x88}) // END_STREAM, END_HEADERS
 	return true
@@ -57,7 +59,8 @@ func h2Reset(code uint32) h2action {
 	}
 }
 
-// h2GoAway sends a GOAWAY that says it has worked on streams up to last, and breaks those off.
+// h2GoAway sends a GOAWAY that says it has worked on streams up to last, and
+// breaks those off.
 func h2GoAway(last, code uint32) h2action {
 	return func(w *h2writer, _ uint32) bool {
 		w.frame(h2goaway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code))
@@ -65,7 +68,7 @@ func h2GoAway(last, code uint32) h2action {
 	}
 }
 
-// h2writer writes frames in order without blocking who writes them.
+// h2writer writes frames in order without blocking its callers.
 type h2writer struct{ out chan []byte }
 
 func (w *h2writer) frame(kind, flags byte, stream uint32, payload []byte) {
@@ -84,7 +87,7 @@ func (s *h2) serve(conn net.Conn) {
 		}
 	}()
 	defer func() {
-		go io.Copy(io.Discard, conn) // who cannot write does not read, in memory
+		go io.Copy(io.Discard, conn) // in memory a peer that cannot write does not read
 		close(w.out)
 		<-written
 		conn.Close()
@@ -124,7 +127,8 @@ func (s *h2) act() h2action {
 	return s.actions[min(s.requests, len(s.actions))-1]
 }
 
-// serveHTTP2 returns a transport of net/http's that speaks HTTP/2 with such a server, in memory.
+// serveHTTP2 returns a transport of net/http's that speaks HTTP/2 with such a
+// server, in memory.
 func serveHTTP2(t testing.TB, actions ...h2action) (*http.Transport, *h2) {
 	s := &h2{actions: actions}
 	var protocols http.Protocols
@@ -158,7 +162,8 @@ func TestHTTP2StreamErrorsAreRetriedWhereTheRequestMayBe(t *testing.T) {
 	}
 }
 
-// net/http repeats refused streams by itself: at once, then after about 1, 2, 4, 8, 16 and 32 s.
+// net/http repeats refused streams by itself: at once, then after about 1, 2,
+// 4, 8, 16 and 32 s.
 func TestHTTP2RefusedStreamsAreRepeatedByNetHTTPFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, s := serveHTTP2(t, h2Reset(h2refused), h2Reset(h2refused), h2OK)
@@ -225,7 +230,7 @@ func TestHTTP2GoAwayWithABodyThatIsGone(t *testing.T) {
 		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
 		_, err := over(base).RoundTrip(newRequest(t, "PUT", "http://a.test/", stream("charge")))
 		require.ErrorContains(t, err, "define Request.GetBody")
-		require.Equal(t, backoff.ClassNotSent, backoffhttp.Classify(err), "whoever can make the body again may")
+		require.Equal(t, backoff.ClassNotSent, backoffhttp.Classify(err), "a caller that can make the body again may retry")
 		require.Equal(t, 1, s.requests)
 	})
 }
@@ -258,7 +263,7 @@ func TestHTTP2EnhanceYourCalmIsThrottling(t *testing.T) {
 	}
 }
 
-// The same behaviour over all that net/http speaks.
+// All protocols of net/http behave alike.
 var protocols = map[string]func(*httptest.Server){
 	"HTTP/1.1": func(*httptest.Server) {},
 	"HTTP/1.1 over TLS": func(s *httptest.Server) {
@@ -316,8 +321,8 @@ func TestEveryProtocolEndsAStalledAttempt(t *testing.T) {
 	}
 }
 
-// Decision 63: net/http repeats a request on its own where a kept connection turns out to be
-// dead, so attempts are a lower bound of what a server sees.
+// Decision 63: net/http repeats a request on its own where a kept connection
+// turns out to be dead, so attempts are a lower bound of what a server sees.
 func TestNetHTTPRepeatsOnAConnectionThatDied(t *testing.T) {
 	for method, want := range map[string]struct{ requests, attempts int64 }{
 		"GET": {3, 1}, "PUT": {3, 2},

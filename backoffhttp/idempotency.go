@@ -8,27 +8,29 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Idempotency says whether a request may be sent again, by what can be seen of it:
-// [backoff.Idempotent], or [backoff.NonIdempotent], which is repeated only where it
-// provably never reached the server. It is what a [Transport] goes by unless told
-// otherwise.
+// Idempotency reports whether a request may be sent again, judging by the
+// request alone: [backoff.Idempotent], or [backoff.NonIdempotent], which is
+// sent again only if it never reached the server. A [Transport] uses it by
+// default.
 //
-// Idempotent are, by RFC 9110, 9.2.2, the methods GET, HEAD, OPTIONS, TRACE, PUT and
-// DELETE, and whatever carries one of these:
+// A request is idempotent if its method is (RFC 9110, 9.2.2): GET, HEAD,
+// OPTIONS, TRACE, PUT or DELETE. It is also idempotent if it carries one of
+// these:
 //
-//   - an Idempotency-Key, or X-Idempotency-Key: who sends one says that the server
-//     knows it;
-//   - If-Match with an entity tag, or If-None-Match: *, so that a repetition finds that
-//     the condition does not hold any more, and answers 412;
-//   - ifGenerationMatch or ifMetagenerationMatch in the query, by which Cloud Storage
-//     has the same.
+//   - an Idempotency-Key or X-Idempotency-Key, since a client that sends one
+//     says that the server knows keys;
+//   - If-Match with an entity tag, or If-None-Match: *. When the request comes
+//     again, the condition no longer holds, and the server answers 412;
+//   - ifGenerationMatch or ifMetagenerationMatch in the query, which are the
+//     conditions of Cloud Storage.
 //
-// If-Match: * and If-None-Match with a tag hold as well the second time, and
-// If-Unmodified-Since does within the same second; they do not count.
+// If-Match: * and If-None-Match with a tag do not count, because they still
+// hold when the request comes again. Neither does If-Unmodified-Since, which
+// holds until the second is over.
 //
-// The method tells the truth about most services, not all: of the 47 operations of
-// Cloud Storage 13 are not what their method says. For these see [Operations], and for
-// single calls [WithRetry].
+// For most services this is right, but not for all: of the 47 operations of
+// Cloud Storage 13 differ from their method. For such services see
+// [Operations], and for single calls [WithRetry].
 func Idempotency(req *http.Request) backoff.Idempotency {
 	if idempotentMethod(req.Method) || keyed(req) || conditional(req) {
 		return backoff.Idempotent
@@ -36,6 +38,7 @@ func Idempotency(req *http.Request) backoff.Idempotency {
 	return backoff.NonIdempotent
 }
 
+// idempotentMethod reports whether a method is idempotent.
 func idempotentMethod(method string) bool {
 	switch method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace,
@@ -45,10 +48,13 @@ func idempotentMethod(method string) bool {
 	return false
 }
 
+// keyed reports whether a request has a key under one of the usual names.
 func keyed(req *http.Request) bool {
 	return req.Header.Get(HeaderIdempotencyKey) != "" || req.Header.Get(headerAltKey) != ""
 }
 
+// conditional reports whether a request has a condition that fails when the
+// request comes again.
 func conditional(req *http.Request) bool {
 	if tag := req.Header.Get("If-Match"); tag != "" && tag != "*" || req.Header.Get("If-None-Match") == "*" {
 		return true
@@ -64,22 +70,23 @@ func inQuery(query, name string) bool {
 	return values.Get(name) != ""
 }
 
-// KeyForm says how an Idempotency-Key is written.
+// KeyForm is how an Idempotency-Key is written.
 type KeyForm uint8
 
 const (
-	// KeyBare is the key as it is, which most APIs want that have the header.
+	// KeyBare writes the key as it is. Most APIs that know the header want
+	// this.
 	KeyBare KeyForm = iota
-	// KeyQuoted is the key as a structured field's string, in double quotes, as
-	// draft-ietf-httpapi-idempotency-key-header-07 has it (which expired on
-	// 2026-04-18).
+	// KeyQuoted writes the key in double quotes, as a string of structured
+	// fields. draft-ietf-httpapi-idempotency-key-header-07, which expired
+	// on 2026-04-18, wants this.
 	KeyQuoted
 )
 
 // String returns the name of the form in lower case.
 func (f KeyForm) String() string { return [...]string{"bare", "quoted"}[min(f, KeyQuoted)] }
 
-// write returns the value of the header.
+// write returns the value of the header for a key.
 func (f KeyForm) write(key string) string {
 	if f == KeyBare {
 		return key
@@ -87,28 +94,5 @@ func (f KeyForm) write(key string) string {
 	return `"` + escaper.Replace(key) + `"`
 }
 
+// escaper escapes the characters with a meaning in a quoted string.
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
-// origin returns the request that a redirect began with: req itself if there was none.
-func origin(req *http.Request) *http.Request {
-	for req.Response != nil && req.Response.Request != nil {
-		req = req.Response.Request
-	}
-	return req
-}
-
-// sameOrigin compares scheme, host and port.
-func sameOrigin(a, b *url.URL) bool {
-	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) &&
-		port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	if strings.EqualFold(u.Scheme, "https") {
-		return "443"
-	}
-	return "80"
-}

@@ -208,7 +208,7 @@ func TestTheCallersKeyIsKept(t *testing.T) {
 	}
 }
 
-// A caller's key in the header is his word that the server knows it.
+// With a key in the header the caller says that the server knows keys.
 func TestAKeyInTheHeaderMakesARequestRepeatable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503), answer(200))
@@ -219,7 +219,7 @@ func TestAKeyInTheHeaderMakesARequestRepeatable(t *testing.T) {
 	})
 }
 
-// A key in the context is sent, or it would be none: from an outer policy, say.
+// A key in the context, such as one of an outer policy, is sent.
 func TestAKeyInTheContextIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503), answer(200))

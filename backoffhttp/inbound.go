@@ -1,117 +1,114 @@
 package backoffhttp
 
 import (
+	"context"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/gobackoff/backoff"
 )
 
-// The bounds of what is believed of a request.
-const (
-	maxAttempt  = 1000
-	maxDeadline = 24 * time.Hour
-)
-
-const (
-	headerAWSRequest     = "Amz-Sdk-Request"                // attempt=1; max=3
-	headerStainlessCount = "X-Stainless-Retry-Count"        // retries, from 0
-	headerEnvoyTimeout   = "X-Envoy-Expected-Rq-Timeout-Ms" // milliseconds; 0: none
-	headerGRPCTimeout    = "Grpc-Timeout"                   // digits and a unit
-)
-
-// attemptOf returns the number of the attempt that a request is, from 1, or 0 if it does
-// not say. Several layers may have counted: the greatest number stands.
-func attemptOf(header http.Header) int {
-	return max(
-		number(header, HeaderAttempt, 0),
-		number(header, headerEnvoyAttempt, 0),
-		number(header, headerGRPCAttempts, 1),
-		number(header, headerStainlessCount, 1),
-		attemptOfAWS(header))
+// Upstream is what a request says about the retries of its client.
+type Upstream struct {
+	// Attempt is the number of the attempt, from 1, or 0 if the request
+	// does not say. Above 1 a client, or a client of the client, is
+	// retrying.
+	Attempt int
+	// Deadline is when the client gives up, or the zero time if the request
+	// does not say.
+	Deadline time.Time
 }
 
-// number reads a count that begins offset below 1. Nonsense counts as silence.
-func number(header http.Header, name string, offset int) int {
-	values := header[name]
-	if len(values) != 1 {
-		return 0
-	}
-	return bounded(values[0], offset)
-}
-
-func bounded(value string, offset int) int {
-	n, ok := digits(value)
-	if n += int64(offset); !ok || n < 1 || n > maxAttempt {
-		return 0
-	}
-	return int(n)
-}
-
-// digits reads up to 10 ASCII digits.
-func digits(value string) (int64, bool) {
-	if value == "" || len(value) > 10 || strings.Trim(value, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	return n, err == nil
-}
-
-func attemptOfAWS(header http.Header) int {
-	values := header[headerAWSRequest]
-	if len(values) != 1 || len(values[0]) > 200 {
-		return 0
-	}
-	for part := range strings.SplitSeq(values[0], ";") {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(part), "attempt="); ok {
-			return bounded(value, 0)
+// Inbound is middleware that reads what a request says about the retries of its
+// client, and puts it into the request's context:
+//
+//   - the number of the attempt, for [UpstreamFrom]. If the request is a retry,
+//     a [Transport] makes one attempt for each call under the context, and so
+//     does a policy with [YieldToCaller]: the client is retrying already.
+//   - the time that is left, as a deadline. No work is done for a client that
+//     no longer waits.
+//
+// The number is the greatest of Backoff-Attempt, X-Envoy-Attempt-Count,
+// Grpc-Previous-Rpc-Attempts, X-Stainless-Retry-Count and Amz-Sdk-Request. The
+// time is the shortest of Backoff-Deadline-Ms, X-Envoy-Expected-Rq-Timeout-Ms
+// and Grpc-Timeout. A field is ignored if it is malformed, if there are two of
+// it, or if it is implausible: 0 or more than 1000 attempts, 0 or more than 24
+// hours. A client that lies harms only its own request, because it can only
+// make attempts fewer and the deadline earlier. The absolute ttl of the AWS
+// SDKs is not read, because clocks differ.
+//
+// The time that the request was under way is not known, and not subtracted. A
+// handler can have all its attempts back with [WithRetry].
+func Inbound(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		up := Upstream{Attempt: attemptOf(r.Header)}
+		ctx := r.Context()
+		if left, ok := timeLeft(r.Header); ok {
+			up.Deadline = time.Now().Add(left)
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, up.Deadline)
+			defer cancel()
 		}
-	}
-	return 0
-}
-
-// timeLeft returns how long the client still waits, the shortest of what is said, or false
-// if nothing believable is.
-func timeLeft(header http.Header) (time.Duration, bool) {
-	var shortest time.Duration
-	for _, read := range []func(http.Header) time.Duration{ownTimeout, envoyTimeout, grpcTimeout} {
-		d := read(header)
-		if d > 0 && d <= maxDeadline && (shortest == 0 || d < shortest) {
-			shortest = d
+		if up.Attempt > 1 {
+			ctx = WithRetry(ctx, once)
 		}
-	}
-	return shortest, shortest > 0
+		if up != (Upstream{}) {
+			r = r.WithContext(context.WithValue(ctx, upstreamKey{}, up))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
-func ownTimeout(header http.Header) time.Duration {
-	return timeout(header[HeaderDeadline], time.Millisecond)
+// upstreamKey is the key of the Upstream in a context.
+type upstreamKey struct{}
+
+// UpstreamFrom returns what [Inbound] read from the request, or false if the
+// request said nothing.
+func UpstreamFrom(ctx context.Context) (Upstream, bool) {
+	up, ok := ctx.Value(upstreamKey{}).(Upstream)
+	return up, ok
 }
 
-func envoyTimeout(header http.Header) time.Duration {
-	return timeout(header[headerEnvoyTimeout], time.Millisecond)
+// once limits a policy to one attempt. Unlike backoff.NeverRetry it leaves the
+// Idempotency alone, so that a key is still sent.
+func once(p *backoff.Policy) { p.MaxAttempts = 1 }
+
+// retried reports whether the request that ctx belongs to is a retry.
+func retried(ctx context.Context) bool {
+	up, _ := UpstreamFrom(ctx)
+	return up.Attempt > 1
 }
 
-// grpcUnits are those of gRPC over HTTP/2, "Requests".
-var grpcUnits = map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second,
-	'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond}
-
-func grpcTimeout(header http.Header) time.Duration {
-	values := header[headerGRPCTimeout]
-	if len(values) != 1 || len(values[0]) < 2 || len(values[0]) > 9 {
-		return 0
+// YieldToCaller returns a [backoff.Idempotency] that leaves retries to the
+// caller if the caller is retrying already, as [Inbound] found out. Then only
+// an operation that never reached its server (ClassNotSent) is repeated.
+// Otherwise YieldToCaller is i; nil means [backoff.Idempotent]. It is for
+// policies: a [Transport] does the same by itself.
+//
+// If two layers make four attempts each, the inner one makes 4+1+1+1 calls
+// then, instead of 16. This helps where the inner layer cannot say
+// [DoNotRetry], because its answer does not arrive. [WriteError] says it if a
+// policy has used up its attempts, but not if the policy yielded.
+//
+// With [backoff.Keyed] the key must be in the context
+// ([backoff.WithIdempotencyKey]), because here the policy makes none. Without a
+// key, nothing is repeated that may have arrived.
+func YieldToCaller(i backoff.Idempotency) backoff.Idempotency {
+	if i == nil {
+		i = backoff.Idempotent
 	}
-	last := len(values[0]) - 1
-	return timeout([]string{values[0][:last]}, grpcUnits[values[0][last]])
+	return yield{i}
 }
 
-// timeout reads a whole number of units; 0 if that is not one, or more than is believed.
-func timeout(values []string, unit time.Duration) time.Duration {
-	if len(values) != 1 || unit == 0 {
-		return 0
+// yield is the Idempotency of YieldToCaller.
+type yield struct{ backoff.Idempotency }
+
+// Repeatable implements [backoff.Idempotency].
+func (y yield) Repeatable(ctx context.Context, c backoff.Class) bool {
+	switch {
+	case c == backoff.ClassNotSent:
+	case retried(ctx), y.Idempotency == backoff.Keyed && backoff.IdempotencyKey(ctx) == "":
+		return false
 	}
-	n, ok := digits(values[0])
-	if !ok || n > int64(maxDeadline/unit) {
-		return 0
-	}
-	return time.Duration(n) * unit
+	return y.Idempotency.Repeatable(ctx, c)
 }

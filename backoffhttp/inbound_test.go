@@ -138,7 +138,7 @@ func FuzzInbound(f *testing.F) {
 	})
 }
 
-// The loop inside makes one attempt where the one around it is retrying.
+// The inner loop makes one attempt if the outer one is retrying.
 func TestRow38YieldLeavesRetriesToACallerWhoRetries(t *testing.T) {
 	for attempt, want := range map[string]int{"": 4, "1": 4, "2": 1, "3": 1} {
 		calls := 0
@@ -151,7 +151,7 @@ func TestRow38YieldLeavesRetriesToACallerWhoRetries(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		require.Equal(t, want, calls, "attempt %q", attempt)
 		require.Equal(t, want == 4, w.Header().Get("X-Should-Retry") == "false",
-			"who has yielded does not forbid the caller to go on")
+			"a service that yielded does not forbid further retries")
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Operations is a table of a service's operations, which says of each whether it may be
-// sent again, where the method alone would be wrong:
+// Operations is a table of the operations of a service. It says which may be
+// sent again, for services whose methods do not tell:
 //
 //	table, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
 //	client := &http.Client{Transport: &backoffhttp.Transport{Idempotency: table.Idempotency}}
@@ -26,22 +26,24 @@ type Operations struct {
 	rules map[string]rule // by pattern
 }
 
-// NewOperations makes a table. Its keys are patterns as [http.ServeMux] takes them,
-// "POST /b/{bucket}/o", with a host if need be; of several that match, the most
-// specific one stands. An escaped slash, %2F, is part of a segment. Its values are
-// rules:
+// NewOperations makes a table. Its keys are patterns of [http.ServeMux], such
+// as "POST /b/{bucket}/o", with or without a host. If several patterns match,
+// the most specific one counts. An escaped slash, %2F, is part of a segment.
+// Its values are rules:
 //
-//   - "always": sent again;
-//   - "never": sent again only where it provably never reached the server, or where the
-//     request carries an Idempotency-Key;
-//   - "key": sent under an Idempotency-Key, which the [Transport] makes;
-//   - otherwise the conditions of which one must hold, separated by commas, or the rule
-//     is never: "?name" is a parameter of the query, "{name}" a member of the JSON
-//     object in the body, which must have GetBody, and "Name" a header. None may be
-//     empty, nor a header *, but for If-None-Match, which must be that.
+//   - "always": the request is sent again;
+//   - "never": the request is sent again only if it never reached the server,
+//     or if it carries an Idempotency-Key;
+//   - "key": the request is sent with an Idempotency-Key, which the [Transport]
+//     makes;
+//   - otherwise a list of conditions, separated by commas. If one holds, the
+//     rule is "always", else "never". "?name" is a parameter of the query,
+//     "{name}" a member of the JSON object in the body, which must have
+//     GetBody, and "Name" a header. The value must not be empty. The value of a
+//     header must not be *, except for If-None-Match, where it must be *.
 //
-// An error names the pattern that is invalid, or in conflict with another one, or whose
-// rule cannot be read.
+// The error names the pattern that is invalid, or conflicts with another one,
+// or whose rule is malformed.
 func NewOperations(table map[string]string) (*Operations, error) {
 	o := &Operations{mux: http.NewServeMux(), rules: map[string]rule{}}
 	for _, pattern := range slices.Sorted(maps.Keys(table)) {
@@ -57,7 +59,7 @@ func NewOperations(table map[string]string) (*Operations, error) {
 	return o, nil
 }
 
-// handle adds a pattern. ServeMux reports what is wrong with one by a panic.
+// handle adds a pattern. ServeMux panics if the pattern is invalid.
 func (o *Operations) handle(pattern string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -68,8 +70,8 @@ func (o *Operations) handle(pattern string) (err error) {
 	return nil
 }
 
-// Idempotency looks up a request, for [Transport.Idempotency]. What is not in the table
-// is left to the function [Idempotency].
+// Idempotency looks a request up, for [Transport.Idempotency]. A request that
+// is not in the table is left to the function [Idempotency].
 func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
 	r, ok := o.lookup(req)
 	switch {
@@ -83,13 +85,14 @@ func (o *Operations) Idempotency(req *http.Request) backoff.Idempotency {
 	return precondition{r, req}
 }
 
+// lookup returns the rule for a request, or false if there is none.
 func (o *Operations) lookup(req *http.Request) (rule, bool) {
 	_, pattern := o.mux.Handler(req)
 	r, ok := o.rules[pattern]
 	return r, ok
 }
 
-// rule is what is said of an operation.
+// rule is the rule for an operation.
 type rule struct {
 	fixed   backoff.Idempotency // nil for conditions
 	params  []string
@@ -97,12 +100,14 @@ type rule struct {
 	members []string
 }
 
+// fixedRules are the rules that are a word.
 var fixedRules = map[string]backoff.Idempotency{
 	"always": backoff.Idempotent,
 	"never":  backoff.NonIdempotent,
 	"key":    backoff.Keyed,
 }
 
+// parseRule reads a rule.
 func parseRule(text string) (rule, error) {
 	if fixed, ok := fixedRules[strings.TrimSpace(text)]; ok {
 		return rule{fixed: fixed}, nil
@@ -116,6 +121,7 @@ func parseRule(text string) (rule, error) {
 	return r, nil
 }
 
+// add adds a condition.
 func (r *rule) add(condition string) error {
 	name, isParam := strings.CutPrefix(condition, "?")
 	member, isMember := strings.CutPrefix(condition, "{")
@@ -132,8 +138,8 @@ func (r *rule) add(condition string) error {
 	return nil
 }
 
-// precondition is the idempotency of one request under conditions. It looks for them
-// when it is asked, which is after a failure.
+// precondition is the Idempotency of a request whose rule has conditions. It
+// checks them when it is asked, which is after a failure.
 type precondition struct {
 	rule rule
 	req  *http.Request
@@ -144,6 +150,7 @@ func (p precondition) Repeatable(ctx context.Context, c backoff.Class) bool {
 	return backoff.NonIdempotent.Repeatable(ctx, c) || p.holds()
 }
 
+// holds reports whether one of the conditions holds.
 func (p precondition) holds() bool {
 	query := p.req.URL.Query()
 	return slices.ContainsFunc(p.rule.params, func(name string) bool { return query.Get(name) != "" }) ||
@@ -151,15 +158,17 @@ func (p precondition) holds() bool {
 		len(p.rule.members) > 0 && p.inBody()
 }
 
+// inHeader reports whether the condition on a header holds.
 func (p precondition) inHeader(name string) bool {
 	value := p.req.Header.Get(name)
 	createOnly := strings.EqualFold(name, "If-None-Match")
 	return value != "" && (value == "*") == createOnly
 }
 
-// maxRule is how much of a body is looked into.
-const maxRule = 1 << 20
+// maxRuleBody is how many bytes of a body are searched for a member.
+const maxRuleBody = 1 << 20
 
+// inBody reports whether the condition on a member of the body holds.
 func (p precondition) inBody() bool {
 	if p.req.GetBody == nil {
 		return false
@@ -170,7 +179,7 @@ func (p precondition) inBody() bool {
 	}
 	defer body.Close()
 	var object map[string]any
-	if json.NewDecoder(io.LimitReader(body, maxRule)).Decode(&object) != nil {
+	if json.NewDecoder(io.LimitReader(body, maxRuleBody)).Decode(&object) != nil {
 		return false
 	}
 	return slices.ContainsFunc(p.rule.members, func(name string) bool {

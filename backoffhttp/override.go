@@ -7,39 +7,44 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// overrides tells whether there ever was one: contexts may be deep.
+// overrides is true once WithRetry was called. Looking a value up in a deep
+// context takes time.
 var overrides atomic.Bool
 
+// overrideKey is the key of the override in a context.
 type overrideKey struct{}
 
+// override is a change to the policy, after those of the outer contexts.
 type override struct {
 	outer  *override
 	change func(*backoff.Policy)
 }
 
-// WithRetry returns a context whose requests are carried by a changed copy of the
-// [Transport]'s policy. What change leaves alone stays as it is, and contexts within
-// one another change in turn, the outermost first: a client has its defaults, a part of
-// the program its own, a call its own.
+// WithRetry returns a context whose requests use a changed copy of the policy
+// of the [Transport]. Fields that change does not set stay as they are. If
+// WithRetry is applied several times, the outermost change comes first: a
+// client can have its defaults, a part of the program its own, and a call its
+// own.
 //
 //	ctx = backoffhttp.WithRetry(ctx, func(p *backoff.Policy) {
 //		p.MaxAttempts = 10
 //		p.Idempotency = backoff.AlwaysRetry
 //	})
 //
-// Idempotency is where a single request is stated to be repeatable, or not:
-// [backoff.Idempotent], [backoff.NonIdempotent], [backoff.Keyed], [backoff.NeverRetry].
-// It overrules method, header and table. Reset to nil, these tell again.
+// Set Idempotency to say whether a single request may be sent again:
+// [backoff.Idempotent], [backoff.NonIdempotent], [backoff.Keyed] or
+// [backoff.NeverRetry]. It goes before method, header and table. Set it to nil
+// to use those again.
 //
-// change is called once for every request, on its goroutine, and must neither keep the
-// policy nor write to what it points to.
+// change is called once for every request, on the goroutine of the request. It
+// must not keep the policy, nor change what the policy points to.
 func WithRetry(ctx context.Context, change func(*backoff.Policy)) context.Context {
 	overrides.Store(true)
 	outer, _ := ctx.Value(overrideKey{}).(*override)
 	return context.WithValue(ctx, overrideKey{}, &override{outer, change})
 }
 
-// apply returns a copy of the policy as the contexts change it.
+// apply returns a copy of the policy with all changes.
 func (o *override) apply(p backoff.Policy) backoff.Policy {
 	if o.outer != nil {
 		p = o.outer.apply(p)

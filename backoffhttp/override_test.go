@@ -12,7 +12,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Row 111: a client's default, a part's, a call's; each overrides what it wants to.
+// Row 111: a client's default, a part's, a call's; each overrides what it wants
+// to.
 func TestOverridesInherit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))

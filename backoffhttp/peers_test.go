@@ -1,8 +1,8 @@
 package backoffhttp_test
 
-// Published bugs of the two libraries that do the same, which this one must not have.
-// Numbers are those of issues and pull requests of hashicorp/go-retryablehttp and
-// failsafe-go/failsafe-go.
+// Published bugs of the two libraries that do the same, which this one must not
+// have. Numbers are those of issues and pull requests of
+// hashicorp/go-retryablehttp and failsafe-go/failsafe-go.
 
 import (
 	"bytes"
@@ -53,7 +53,8 @@ func TestRetryablehttp272NoSleepIntoADeadline(t *testing.T) {
 	})
 }
 
-// An error instead of the last response, "by design"; the work-around leaks bodies.
+// An error instead of the last response, "by design"; the work-around leaks
+// bodies.
 func TestRetryablehttp46TheLastResponseIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answerBody(500, `{"message":"why"}`))
@@ -131,7 +132,7 @@ func TestRetryablehttpConnectionsAreReused(t *testing.T) {
 	require.EqualValues(t, 1, s.connections.Load())
 }
 
-// Backoff cannot see the answer (#215, #291): a vendor's classifier and hints can.
+// Backoff cannot see the answer (#215, #291). Here classifier and Inspect can.
 func TestRetryablehttp215TheBodyMayBeInspected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answerBody(400, `{"retry_in_ms":5000}`), answer(200))
@@ -148,8 +149,8 @@ func TestRetryablehttp215TheBodyMayBeInspected(t *testing.T) {
 	})
 }
 
-// 50 GETs of 4 attempts each against a server that is down left 453 goroutines, as
-// bodies stayed open.
+// 50 GETs of 4 attempts each against a server that is down left 453 goroutines,
+// as bodies stayed open.
 func TestFailsafeBodiesOfRetriedResponsesAreClosed(t *testing.T) {
 	s := serve(t, status(503))
 	base := &http.Transport{MaxIdleConnsPerHost: 50}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A ResetForm says how a vendor writes when a limit is over.
+// A ResetForm is how a vendor writes the end of a rate limit.
 type ResetForm uint8
 
 const (
@@ -36,48 +36,47 @@ func (f ResetForm) String() string {
 	return "invalid"
 }
 
-// A RateLimit says in which headers, and in which form, a vendor tells of a limit. The
-// same header means different things with different vendors, so none is read unless it
-// is named in [Transport.RateLimits].
+// A RateLimit names the headers in which a vendor describes a rate limit, and
+// their form. One header means different things for different vendors, so a
+// [Transport] reads only the headers that are named in [Transport.RateLimits].
 //
-// Only an exhausted limit counts, one with nothing remaining: others do not ask for
-// anything. It is a hint with the answers that are retried, and turns 403 and 429 into
-// [backoff.ClassThrottled]. Where there is a Retry-After, that one stands. What cannot
-// be read is ignored.
+// A limit counts if it is exhausted, that is if no calls remain. Then the wait
+// until its end counts like a Retry-After, unless the answer has one, and the
+// statuses 403 and 429 are [backoff.ClassThrottled]. Malformed values are
+// ignored.
 type RateLimit struct {
-	Remaining string    // the header with the calls that remain; "" means that Reset alone tells
+	Remaining string    // the header with the number of calls that remain; "": the limit is exhausted if there is a Reset
 	Reset     string    // the header with the end of the limit
-	Form      ResetForm // of that header
+	Form      ResetForm // of the value of Reset
 }
 
-// The limits of some vendors, as documented in 2026. A vendor with several limits has
-// several, of which the longest exhausted one stands.
+// The rate limits of some vendors, as documented in 2026. If several limits of
+// a vendor are exhausted, the longest wait counts.
 var (
-	// GitHubLimits are those of api.github.com, which answers 403 or 429.
+	// GitHubLimits are the limits of api.github.com, which answers 403 or
+	// 429.
 	GitHubLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", ResetUnix}}
-	// XLimits are those of api.x.com, once Twitter.
+	// XLimits are the limits of api.x.com, formerly Twitter.
 	XLimits = []RateLimit{{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", ResetUnix}}
-	// DiscordLimits are those of discord.com.
+	// DiscordLimits are the limits of discord.com.
 	DiscordLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset-After", ResetSeconds}}
-	// OpenAILimits are those of api.openai.com.
+	// OpenAILimits are the limits of api.openai.com.
 	OpenAILimits = []RateLimit{
 		{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", ResetDuration},
 		{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens", ResetDuration},
 	}
-	// AnthropicLimits are those of api.anthropic.com.
+	// AnthropicLimits are the limits of api.anthropic.com.
 	AnthropicLimits = []RateLimit{
 		{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset", ResetRFC3339},
 		{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset", ResetRFC3339},
 	}
-	// DraftLimits are those of draft-ietf-httpapi-ratelimit-headers up to its revision
-	// 06. Later ones put all of it into one structured field, which is not read.
-	DraftLimits = []RateLimit{{"Ratelimit-Remaining", "Ratelimit-Reset", ResetSeconds}}
 )
 
-// Wait returns how long until the limit is over, and false if it is not exhausted or
-// cannot be read. A date in the past is 0.
+// Wait returns the time until the end of the limit. It returns false if the
+// limit is not exhausted, or a header is malformed. A date in the past is 0.
 func (l RateLimit) Wait(resp *http.Response) (time.Duration, bool) { return l.wait(resp.Header) }
 
+// wait is Wait for a header.
 func (l RateLimit) wait(h http.Header) (time.Duration, bool) {
 	if l.Remaining != "" {
 		if n, err := strconv.ParseFloat(h.Get(l.Remaining), 64); err != nil || n > 0 {
@@ -87,16 +86,18 @@ func (l RateLimit) wait(h http.Header) (time.Duration, bool) {
 	return l.Form.parse(h.Get(l.Reset), time.Now())
 }
 
-// exhaustion returns the longest wait of the limits that are exhausted.
-func exhaustion(h http.Header, limits []RateLimit) (longest time.Duration, exhausted bool) {
+// exhausted returns the longest wait of the limits that are exhausted, or false
+// if none is.
+func exhausted(h http.Header, limits []RateLimit) (longest time.Duration, found bool) {
 	for _, l := range limits {
 		if d, ok := l.wait(h); ok {
-			longest, exhausted = max(longest, d), true
+			longest, found = max(longest, d), true
 		}
 	}
-	return longest, exhausted
+	return longest, found
 }
 
+// parse reads the end of a limit, as the time from now.
 func (f ResetForm) parse(value string, now time.Time) (time.Duration, bool) {
 	value = strings.Trim(value, " \t")
 	switch f {
@@ -111,11 +112,12 @@ func (f ResetForm) parse(value string, now time.Time) (time.Duration, bool) {
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0, false
 	}
-	return f.count(n, now)
+	return f.fromNumber(n, now)
 }
 
-// count reads a number. Dates are compared as numbers, which do not overflow.
-func (f ResetForm) count(n float64, now time.Time) (time.Duration, bool) {
+// fromNumber returns the time that a number means. Dates are compared with now
+// as numbers, because those do not overflow.
+func (f ResetForm) fromNumber(n float64, now time.Time) (time.Duration, bool) {
 	unit := time.Second
 	if f == ResetMilliseconds || f == ResetUnixMilli {
 		unit = time.Millisecond

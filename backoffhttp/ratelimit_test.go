@@ -11,7 +11,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Decision 43. Under synctest it is 2000-01-01 00:00:00 UTC, 946684800 since 1970.
+// Decision 43. Under synctest it is 2000-01-01 00:00:00 UTC, 946684800 since
+// 1970.
 func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 	const minute = time.Minute
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +34,6 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 			{backoffhttp.OpenAILimits[0], []string{"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "60"}, 0, false},
 			{backoffhttp.AnthropicLimits[1], []string{"anthropic-ratelimit-tokens-remaining", "0", "anthropic-ratelimit-tokens-reset", "2000-01-01T00:01:00Z"}, minute, true},
 			{backoffhttp.AnthropicLimits[1], []string{"anthropic-ratelimit-tokens-remaining", "0", "anthropic-ratelimit-tokens-reset", "tomorrow"}, 0, false},
-			{backoffhttp.DraftLimits[0], []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "60"}, minute, true},
 			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetMilliseconds}, []string{"X-Reset", "60000"}, minute, true},
 			{backoffhttp.RateLimit{Reset: "X-Reset", Form: backoffhttp.ResetUnixMilli}, []string{"X-Reset", "946684860000"}, minute, true},
 			{backoffhttp.RateLimit{Reset: "X-Reset"}, []string{"X-Reset", "1e300"}, math.MaxInt64, true},
@@ -49,7 +49,7 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 	})
 }
 
-func TestAnExhaustedLimitIsAHintAndMakes403Throttled(t *testing.T) {
+func TestAnExhaustedLimitIsWaitedForAndMakes403Throttled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "946684860"), answer(200))
 		tr := over(w)
@@ -68,9 +68,9 @@ func TestLimitsAreNotReadUnlessNamed(t *testing.T) {
 // Decision 42.
 func TestRetryAfterWinsOverLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(429, "Retry-After", "1", "RateLimit-Remaining", "0", "RateLimit-Reset", "60"), answer(200))
+		w := newWire(answer(429, "Retry-After", "1", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
 		tr := over(w)
-		tr.RateLimits = backoffhttp.DraftLimits
+		tr.RateLimits = backoffhttp.DiscordLimits
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		require.Less(t, w.waits()[0], 2*time.Second)
 	})
@@ -88,11 +88,11 @@ func TestTheLongestExhaustedLimitStands(t *testing.T) {
 	})
 }
 
-func TestHoldBackHeedsLimitsBeforeTheyAreBroken(t *testing.T) {
+func TestAnExhaustedLimitIsSharedBeforeItIsExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(200, "RateLimit-Remaining", "0", "RateLimit-Reset", "60"), answer(200))
+		w := newWire(answer(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset-After", "60"), answer(200))
 		tr := over(w)
-		tr.ShareRetryAfter, tr.RateLimits = true, backoffhttp.DraftLimits
+		tr.ShareRetryAfter, tr.RateLimits = true, backoffhttp.DiscordLimits
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
 		require.GreaterOrEqual(t, w.waits()[0], time.Minute)

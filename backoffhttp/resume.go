@@ -14,12 +14,13 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// ErrChanged is matched by the error of a body that could not be resumed because the
-// server has another version by now, or does not serve parts of it. What was read
-// before is of no use; the call must be made again.
+// ErrChanged is the error of a body that cannot be resumed, because the server
+// has another version by now, or does not serve parts. What was read before is
+// of no use: make the call again.
 var ErrChanged = errors.New("backoffhttp: the resource changed, or cannot be read from the middle")
 
-// resumable reports whether an answer's body can be continued, and by which validator.
+// resumable reports whether the body of an answer can be continued, and with
+// which validator.
 func resumable(resp *http.Response, method string) (validator string, ok bool) {
 	if method != http.MethodGet && method != "" ||
 		resp.Uncompressed || strings.EqualFold(resp.Header.Get("Accept-Ranges"), "none") {
@@ -29,8 +30,9 @@ func resumable(resp *http.Response, method string) (validator string, ok bool) {
 	return validator, validator != "" && (resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent)
 }
 
-// strongValidator returns an entity tag, or a date, that changes with every byte of a
-// resource. A date does if the answer is at least a second younger (RFC 9110, 8.8.2.2).
+// strongValidator returns an entity tag, or a date, that changes with every
+// byte of the resource, or "". A date does so if the answer is at least a
+// second younger (RFC 9110, 8.8.2.2).
 func strongValidator(h http.Header) string {
 	tag := h.Get("Etag")
 	if strings.HasPrefix(tag, `"`) {
@@ -44,7 +46,7 @@ func strongValidator(h http.Header) string {
 	return h.Get("Last-Modified")
 }
 
-// contentRange is a Content-Range; last and size are -1 where they are not known.
+// contentRange is a Content-Range. last and size are -1 if they are not known.
 type contentRange struct{ first, last, size int64 }
 
 // parseRange reads "bytes 0-9/100" and "bytes 0-9/*".
@@ -67,27 +69,27 @@ func offset(digits string) int64 {
 	return n
 }
 
-// resumedBody is the body of an answer that goes on where it broke off.
+// resumedBody is the body of an answer that continues where it breaks off.
 type resumedBody struct {
-	call      call
+	call      call         // makes the attempts for the rest
 	run       *backoff.Run // nil before the first failure
 	ctx       context.Context
 	cancel    context.CancelFunc
 	validator string
-	first     int64 // byte of the answer
-	next      int64 // the first byte that was not read
-	last      int64 // byte of the answer; -1: not known
-	moved     bool  // since the last failure
-	broken    error // to be dealt with by the next Read
-	err       error // the end
+	first     int64 // position of the first byte of the answer
+	next      int64 // position of the first byte that was not read
+	last      int64 // position of the last byte of the answer; -1: not known
+	moved     bool  // bytes were read since the last failure
+	failure   error // of the body; the next Read asks for the rest
+	err       error // that ended the body
 
-	mu     sync.Mutex // guards those below, as Close may come while Read waits
+	mu     sync.Mutex // guards body and closed: Close may be called during Read
 	body   io.ReadCloser
 	closed bool
 }
 
-// resume returns the body of an answer, as one that goes on where it breaks off if that
-// is possible.
+// resume returns the body of an answer. If it can be continued, that is a body
+// which continues where it breaks off.
 func (c *call) resume(resp *http.Response) io.ReadCloser {
 	validator, ok := resumable(resp, c.req.Method)
 	if !ok {
@@ -111,8 +113,8 @@ func (c *call) resume(resp *http.Response) io.ReadCloser {
 // Read implements [io.Reader].
 func (b *resumedBody) Read(p []byte) (int, error) {
 	for b.err == nil {
-		if b.broken != nil {
-			b.err, b.broken = b.reopen(b.broken), nil
+		if b.failure != nil {
+			b.err, b.failure = b.reopen(b.failure), nil
 			continue
 		}
 		n, err := b.current().Read(p)
@@ -128,19 +130,20 @@ func (b *resumedBody) Read(p []byte) (int, error) {
 	return 0, b.err
 }
 
+// current returns the body of the latest answer.
 func (b *resumedBody) current() io.Reader {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.body
 }
 
-// end takes note of how a part of the body ended.
+// end notes how the body of an answer ended.
 func (b *resumedBody) end(err error) {
 	switch {
 	case err != io.EOF:
-		b.broken = err
+		b.failure = err
 	case b.next <= b.last:
-		b.broken = io.ErrUnexpectedEOF
+		b.failure = io.ErrUnexpectedEOF
 	default:
 		b.err = io.EOF
 		if b.run != nil {
@@ -149,10 +152,11 @@ func (b *resumedBody) end(err error) {
 	}
 }
 
-// reopen asks for the rest of the body after a failure, as often as the policy wants.
+// reopen asks for the rest of the body after a failure, as often as the policy
+// allows.
 func (b *resumedBody) reopen(err error) error {
 	if b.ctx.Err() != nil {
-		return err // closed, or the caller's time is over
+		return err // the body was closed, or the caller's context ended
 	}
 	if b.run == nil {
 		b.run = b.policy().Start(b.ctx)
@@ -162,9 +166,9 @@ func (b *resumedBody) reopen(err error) error {
 	for {
 		pause, ok := b.run.Retry(err)
 		b.moved = false
-		b.call.drop()
+		b.call.discard()
 		if !ok || !b.run.Begin(pause) {
-			return surfaced(b.run.Err())
+			return asTimeout(b.run.Err())
 		}
 		if err = b.ask(); err == nil {
 			return nil
@@ -172,31 +176,33 @@ func (b *resumedBody) reopen(err error) error {
 	}
 }
 
-// policy returns the call's policy, with a budget to which asking for the rest of what
-// has begun to arrive is a first attempt: it repeats no work, and refused it would
-// leave the caller to ask for all of it again.
+// policy returns the policy of the call. If bytes have arrived since the last
+// failure, the budget of the policy sees the next attempt as a first one. Such
+// an attempt repeats no work, and if it were refused, the caller would ask for
+// the whole body again.
 func (b *resumedBody) policy() *backoff.Policy {
 	p := *b.call.policy
 	if p.Budget != nil {
-		p.Budget = building{p.Budget, b}
+		p.Budget = progressBudget{p.Budget, b}
 	}
 	return &p
 }
 
-type building struct {
+// progressBudget is the budget of a resumed body.
+type progressBudget struct {
 	backoff.Budget
-	on *resumedBody
+	body *resumedBody
 }
 
 // Reserve implements [backoff.Budget].
-func (b building) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if b.on.moved {
+func (b progressBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if b.body.moved {
 		a.Kind = backoff.AttemptFirst
 	}
 	return b.Budget.Reserve(a)
 }
 
-// ask makes one attempt at the rest.
+// ask makes one attempt to get the rest.
 func (b *resumedBody) ask() error {
 	end := ""
 	if b.last >= 0 {
@@ -217,7 +223,8 @@ func (b *resumedBody) ask() error {
 	return err
 }
 
-// accept takes over the body of an answer if it is the rest, or all of it again.
+// accept continues with the body of an answer, if that is the rest, or the
+// whole body again.
 func (b *resumedBody) accept(resp *http.Response) error {
 	part, ok := parseRange(resp.Header.Get("Content-Range"))
 	same := sameVersion(b.validator, resp.Header)
@@ -241,8 +248,9 @@ func (b *resumedBody) accept(resp *http.Response) error {
 	return nil
 }
 
-// sameVersion reports whether an answer is of the version that the validator names. A
-// part (206) that names none is, for If-Range asked for that version.
+// sameVersion reports whether an answer has the version that the validator
+// names. A part (206) without a version does, because If-Range asked for that
+// version.
 func sameVersion(validator string, h http.Header) bool {
 	name := "Last-Modified"
 	if strings.HasPrefix(validator, `"`) {
@@ -252,7 +260,7 @@ func sameVersion(validator string, h http.Header) bool {
 	return now == validator || now == "" && h.Get("Content-Range") != ""
 }
 
-// Close implements [io.Closer]. It ends a Read that waits.
+// Close implements [io.Closer]. It ends a Read that is waiting.
 func (b *resumedBody) Close() error {
 	b.cancel()
 	b.mu.Lock()

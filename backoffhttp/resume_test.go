@@ -22,7 +22,8 @@ import (
 
 var file = bytes.Repeat([]byte("0123456789abcde\n"), 1<<12) // 64 KiB
 
-// A fileServer serves file, and does with the nth request what the nth of its faults says.
+// A fileServer serves file, and does with the nth request what the nth of its
+// faults says.
 type fileServer struct {
 	faults   []http.HandlerFunc // nil serves the file
 	etag     string
@@ -78,7 +79,8 @@ func TestResumeGoesOnWhereABodyBrokeOff(t *testing.T) {
 	})
 }
 
-// What has arrived gives the attempts back: only standing still ends the download.
+// What has arrived gives the attempts back: only standing still ends the
+// download.
 func TestResumeOutlastsMoreBreaksThanThereAreAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fileServer{etag: `"v1"`}
@@ -221,8 +223,8 @@ func TestResumeNeedsAStrongValidatorAndAGET(t *testing.T) {
 	}
 }
 
-// What net/http has decoded on the way cannot be continued; so none is asked for, unless the
-// caller does.
+// What net/http has decoded on the way cannot be continued; so none is asked
+// for, unless the caller does.
 func TestResumeLeavesCodingsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var zipped bytes.Buffer
@@ -394,8 +396,9 @@ func brokenRange(good, span string) step {
 	}
 }
 
-// Asking for the rest of what has begun to arrive repeats no work: it is not refused by a
-// budget that a client without success has used up. Standing still is.
+// Asking for the rest of what has begun to arrive repeats no work: it is not
+// refused by a budget that a client without success has used up. Standing still
+// is.
 func TestResumeIsNotRefusedByTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fileServer{etag: `"v1"`}

@@ -8,21 +8,22 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
-// StatusError is an answer of HTTP as an error: what the [Transport] shows to
-// classifiers and observers, and what [Check] returns. The caller of a Transport never
-// gets it, but the answer itself.
+// StatusError is an HTTP answer as an error. [Check] returns one, and a
+// [Transport] passes one to classifiers and observers. The caller of a
+// Transport does not get a StatusError: it gets the answer itself.
 //
-// It holds the header, for request IDs and limits, but not the body, and neither URL
-// nor request: its text is the status line, so that no credential gets into a log by
-// it.
+// A StatusError holds the header, for request IDs and rate limits, but not the
+// body, the URL or the request. Its text is the status line, so it puts no
+// credentials into a log.
 type StatusError struct {
 	Code   int         // such as 503
 	Status string      // such as "503 Service Unavailable"
-	Header http.Header // of the answer; not to be written to
+	Header http.Header // of the answer; not to be changed
 
-	class backoff.Class // that status and error code do not tell; ClassUnknown if they do
+	class backoff.Class // unless ClassUnknown, it goes before status and error code
 }
 
 // Error returns the status line.
@@ -33,28 +34,28 @@ func (e *StatusError) Error() string {
 	return "status " + http.StatusText(e.Code)
 }
 
-// HTTPStatusCode returns the code, for whoever reads errors by method, as
-// [backoff.DefaultClassifier] and the classifiers of package presets do.
+// HTTPStatusCode returns the status code. [backoff.DefaultClassifier] and the
+// classifiers of package presets read it.
 func (e *StatusError) HTTPStatusCode() int { return e.Code }
 
-// ErrorCode returns the error code that AWS's services send in the header
-// X-Amzn-Errortype, without its namespace, or "". It is how a 400 that is a
-// ThrottlingException is known. Services that have it in the body only want
-// [Transport.Inspect].
+// ErrorCode returns the error code that AWS sends in the header
+// X-Amzn-Errortype, without its namespace, or "". Classifiers read it to tell a
+// 400 that is a ThrottlingException from other 400s. If a service sends the
+// code in the body only, set [Transport.Inspect].
 func (e *StatusError) ErrorCode() string {
 	code, _, _ := strings.Cut(e.Header.Get("X-Amzn-Errortype"), ":")
 	return code[strings.LastIndexByte(code, '#')+1:]
 }
 
-// ResponseHeader returns a copy of the header without naming a type of net/http, for
-// those who must not import it. A request ID is http.Header(h).Get("X-Amzn-Requestid").
+// ResponseHeader returns a copy of the header, for code that must not import
+// net/http. A request ID is http.Header(h).Get("X-Amzn-Requestid").
 func (e *StatusError) ResponseHeader() map[string][]string {
 	return maps.Clone(e.Header)
 }
 
-// Check returns nil for an answer below 400, and an error for the others: a
-// [*StatusError] with the hint and the "do not retry" of the server, if it sent any. It
-// is for calls that are retried by [backoff.Policy.Do] and made by any client:
+// Check returns nil for an answer below 400, and otherwise a [*StatusError].
+// The error carries the Retry-After of the server, and its "do not retry". Use
+// Check with any client, inside [backoff.Policy.Do]:
 //
 //	resp, err := client.Do(req)
 //	if err != nil {
@@ -65,12 +66,12 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 //		return err
 //	}
 //
-// Where the answer comes from a [Transport] that gave up on it, Check returns that
-// Transport's [*backoff.Error], which is final to the policies around it: layers do not
-// multiply, and one learns how many attempts were made, and why no more.
+// If the answer comes from a [Transport] that gave up on it, Check returns the
+// [*backoff.Error] of that Transport. It tells how many attempts were made, and
+// why not more. No other policy retries it.
 //
-// It neither reads nor closes the body. A policy for such errors should have Classify
-// as its classifier, lest it repeats what it does not know.
+// Check neither reads nor closes the body. Set Classify as the classifier of
+// the policy, so that the policy does not retry errors that it does not know.
 func Check(resp *http.Response) error {
 	if resp.StatusCode < 400 {
 		return nil
@@ -86,22 +87,32 @@ func newStatusError(resp *http.Response) *StatusError {
 	return &StatusError{Code: resp.StatusCode, Status: resp.Status, Header: resp.Header}
 }
 
+// StatusClass returns the class of an HTTP status. 408, 425 and 5xx are
+// [backoff.ClassRetryable], except 501, 505, 506, 507, 508, 510 and 511. 429 is
+// [backoff.ClassThrottled]. The other 4xx and 5xx are [backoff.ClassPermanent].
+// All other numbers are [backoff.ClassUnknown].
+//
+// Source: RFC 9110 and RFC 8470; Google Cloud IoT Core and Cloud Storage, retry
+// strategy.
+func StatusClass(code int) backoff.Class { return backoff.Class(evidence.Status(code)) }
+
+// gaveUpKey is the key of the error in the context of an answer.
 type gaveUpKey struct{}
 
-// markGivenUp leaves word, in the context of the request that was answered, why there
-// were no more attempts.
+// markGivenUp stores why there were no more attempts, in the context of the
+// request of the answer.
 func markGivenUp(resp *http.Response, err error) {
 	if resp.Request == nil {
 		return
 	}
 	var gave *backoff.Error
 	if !errors.As(err, &gave) {
-		return // definitive: the status tells
+		return // the answer is final: its status says so
 	}
 	resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), gaveUpKey{}, gave))
 }
 
-// givenUp returns what markGivenUp left.
+// givenUp returns the error that markGivenUp stored, or nil.
 func givenUp(resp *http.Response) error {
 	if resp.Request == nil {
 		return nil

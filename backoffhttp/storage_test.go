@@ -1,7 +1,8 @@
 package backoffhttp_test
 
-// The operations of Cloud Storage, and its conformance tests for client libraries. Source:
-// googleapis/conformance-tests, storage/v1; google-cloud-go, storage/internal/test/conformance.
+// The operations of Cloud Storage, and its conformance tests for client
+// libraries. Source: googleapis/conformance-tests, storage/v1; google-cloud-go,
+// storage/internal/test/conformance.
 
 import (
 	"bytes"
@@ -22,7 +23,8 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// An operation is a request of Cloud Storage's JSON API, and how it is made conditional.
+// An operation is a request of Cloud Storage's JSON API, and how it is made
+// conditional.
 type operation struct {
 	name, method, path string
 	query, tag, body   string // preconditions: a parameter, If-Match, the body
@@ -224,7 +226,8 @@ func TestStorageUnderAlwaysAndNever(t *testing.T) {
 	}
 }
 
-// A session of a resumable upload: a server that keeps what arrived, and is told to fail.
+// A session of a resumable upload: a server that keeps what arrived, and is
+// told to fail.
 type session struct {
 	content      []byte
 	failAfter    int64 // bytes kept, then 503, once; 0 for never

@@ -66,7 +66,7 @@ func TestTheAnswerIsReturnedWhateverEndsTheCall(t *testing.T) {
 	}{
 		"attempts":       {backoff.Policy{MaxAttempts: 2}, "GET", answer(503), backoff.ReasonAttempts},
 		"elapsed":        {backoff.Policy{MaxElapsed: time.Millisecond, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}, "GET", answer(503), backoff.ReasonElapsed},
-		"hint":           {backoff.Policy{}, "GET", answer(503, "Retry-After", "301"), backoff.ReasonRetryAfter},
+		"retry-after":    {backoff.Policy{}, "GET", answer(503, "Retry-After", "301"), backoff.ReasonRetryAfter},
 		"not idempotent": {backoff.Policy{}, "POST", answer(503), backoff.ReasonNotIdempotent},
 		"overloaded":     {backoff.Policy{}, "GET", answer(503, "X-Should-Retry", "false"), backoff.ReasonOverloaded},
 		"budget":         {backoff.Policy{Budget: refusing{}}, "GET", answer(503), backoff.ReasonBudget},
@@ -254,7 +254,7 @@ func TestInspectMakesFailuresOfAnswers(t *testing.T) {
 		}
 		require.Equal(t, "fine", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
 		require.Equal(t, 100*time.Millisecond, w.waits()[0])
-		require.GreaterOrEqual(t, w.waits()[1], 3200*time.Millisecond, "Check keeps the hint")
+		require.GreaterOrEqual(t, w.waits()[1], 3200*time.Millisecond, "Check keeps Retry-After")
 	})
 }
 

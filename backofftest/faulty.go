@@ -7,37 +7,42 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/fleet"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // ErrStore is what a [Faulty] store fails with.
 var ErrStore = errors.New("backofftest: the store is gone")
 
-// Faulty is a fleet.Store that is slow, fails, has a clock of its own or is cut off, in
-// front of one that is not. The zero values of all fields but Store are no fault. The
-// fields must not be changed after first use; Cut and Restore may be called at any time.
+// Faulty is a fleet.Store with faults, in front of another store: it is slow,
+// fails, has a clock of its own, or is cut off. The zero value of each field
+// but Store means no such fault. The fields must not be changed after first
+// use; Cut and Restore may be called at any time.
 type Faulty struct {
+	// Store is the store behind the faults.
 	Store fleet.Store
-	// Delay passes before each call, unless ctx ends first. A negative one passes after
-	// the call: the effect is made, and the answer late.
+	// Delay passes before each call, unless ctx ends first. A negative Delay
+	// passes after the call: the change is made, and the answer is late.
 	Delay time.Duration
-	// Fail says whether the nth call fails, counted from 1. nil means that none does.
+	// Fail says whether the nth call fails, counted from 1. nil means that no
+	// call fails.
 	Fail func(n int64) bool
-	// Skew is how far the store's clock jumps ahead between a call and its answer: the
-	// times that are left are shorter by it, and longer by a negative one.
+	// Skew is how far the store's clock jumps ahead between a call and its
+	// answer. The remaining times in the answer are shorter by Skew, or longer
+	// if it is negative.
 	Skew time.Duration
 
 	calls atomic.Int64
 	cut   atomic.Bool
 }
 
-// Cut lets all calls wait for the end of their context, as those into a network do that
-// drops what it is given.
+// Cut makes all calls wait for the end of their context, as in a network that
+// drops every packet.
 func (f *Faulty) Cut() { f.cut.Store(true) }
 
-// Restore ends what Cut began.
+// Restore ends the effect of Cut.
 func (f *Faulty) Restore() { f.cut.Store(false) }
 
-// Calls returns how many calls there were so far.
+// Calls returns how many calls there have been.
 func (f *Faulty) Calls() int64 { return f.calls.Load() }
 
 // Load implements fleet.Store.
@@ -77,6 +82,7 @@ func (f *Faulty) Give(ctx context.Context, key, block string, n int) error {
 	return f.pass(ctx, func() error { return f.Store.Give(ctx, key, block, n) })
 }
 
+// circuit makes a call that returns a circuit, and skews its times.
 func (f *Faulty) circuit(ctx context.Context, call func() (fleet.Circuit, error)) (c fleet.Circuit, err error) {
 	err = f.pass(ctx, func() (err error) {
 		c, err = call()
@@ -94,7 +100,7 @@ func (f *Faulty) circuit(ctx context.Context, call func() (fleet.Circuit, error)
 	return c, nil
 }
 
-// pass lets a call pass, or not.
+// pass makes a call, with the faults.
 func (f *Faulty) pass(ctx context.Context, call func() error) error {
 	n := f.calls.Add(1)
 	if f.cut.Load() {
@@ -113,16 +119,11 @@ func (f *Faulty) pass(ctx context.Context, call func() error) error {
 	return wait(ctx, -f.Delay)
 }
 
+// wait waits for d if that is positive. It returns the error of ctx if ctx ends
+// first.
 func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
+	if d <= 0 || clock.Sleep(ctx, d) {
 		return nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ctx.Err()
 }

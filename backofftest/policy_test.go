@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/fleet"
@@ -102,12 +101,7 @@ func TestAJittersFaultsAreFound(t *testing.T) {
 
 func TestBudgetsPass(t *testing.T) {
 	for name, open := range map[string]func() backoff.Budget{
-		"RetryBudget":  func() backoff.Budget { return new(backoff.RetryBudget) },
-		"RateLimit":    func() backoff.Budget { return &backoff.RateLimit{Limiter: rate.NewLimiter(10, 10)} },
-		"Throttle":     func() backoff.Budget { return new(backoff.Throttle) },
-		"AdaptiveRate": func() backoff.Budget { return new(backoff.AdaptiveRate) },
-		"InFlight":     func() backoff.Budget { return new(backoff.InFlight) },
-		"Pending":      func() backoff.Budget { return new(backoff.Pending) },
+		"RetryBudget": func() backoff.Budget { return new(backoff.RetryBudget) },
 		"fleet": func() backoff.Budget {
 			return &fleet.Budget{Client: &fleet.Client{Store: new(fleet.Memory), Every: time.Hour}, Name: "db"}
 		},

@@ -9,63 +9,69 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// A Budget is a [backoff.Budget] that shares out a number of retries among all processes
-// of a fleet. Each takes a block of tokens from the store and pays its retries and hedges
-// with them; first attempts are never refused. It is best joined with one that looks at
-// this process alone:
+// A Budget is a [backoff.Budget] that shares a number of retries among all
+// processes of a fleet. Each process takes a block of tokens from the store and
+// pays for its retries and hedges with them. First attempts are never refused.
+// Join it with a budget that looks at this process alone:
 //
 //	var budget = backoff.JoinBudgets(&backoff.RetryBudget{}, &fleet.Budget{Client: hub, Name: "search", Allowance: 200})
 //
-// The bound: as long as the store answers, all processes together make at most Allowance
-// retries, and one Block each, in any interval of length Window. What a process does not
-// spend, because it crashed or had no use for it, is the fleet's again when Window is over.
+// The bound: as long as the store answers, in any interval of length Window all
+// processes together make at most Allowance retries, plus one Block for each
+// process. Tokens that a process does not spend, because it crashed or did not
+// need them, return to the fleet at the end of Window.
 //
-// It does not wait for the store. The token of a retry is asked for when the retry is
-// granted, before its sleep, and must be there when it departs. Where the store is silent,
-// a process has one Block per Window of its own: when it has not had any tokens for two
-// windows and the answer is not there yet, and when the store is gone.
+// A Budget does not wait for the store. It asks for the token of a retry when
+// it grants the retry, before the sleep, and the token must have arrived when
+// the sleep is over. If the store does not answer, a process has one Block per
+// Window of its own. That is so when the store fails, and when the process has
+// had no tokens for two windows and the answer has not arrived yet.
 //
-// The zero value is not ready: Client and Name are needed. A Budget must not be copied, nor
-// its fields changed, after first use. It is safe for concurrent use. A retry takes a lock.
-// A Done that never comes costs nothing, and a second one changes nothing.
+// The zero value is not ready to use: Client and Name must be set. A Budget
+// must not be copied, and its fields must not be changed, after first use. It
+// is safe for concurrent use. A retry takes a lock. If Done is never called for
+// an attempt, nothing is lost; a second Done changes nothing.
 type Budget struct {
 	// Client talks to the store.
 	Client *Client
-	// Name is what the budget is for, the same in all processes.
+	// Name says what the budget is for. It is the same in all processes.
 	Name string
-	// Allowance is the retries of the whole fleet in a Window. 0 means 100, a negative
-	// number no limit; then the store is not asked.
+	// Allowance is how many retries the whole fleet may make in a Window. 0
+	// means 100. A negative number means no limit, and the store is not asked.
 	Allowance int
-	// Window is the time that counts. 0 means 10 seconds; negative ones are invalid.
+	// Window is the interval in which retries are counted. 0 means 10 seconds;
+	// a negative Window is invalid.
 	Window time.Duration
-	// Block is how many tokens a process takes at a time, at most once per the Client's
-	// Every; so it is what a process can spend in that time. 0 means 10; negative ones
-	// are invalid.
+	// Block is how many tokens a process takes at a time. A process takes at
+	// most one block in each Every of its Client, so Block also bounds what it
+	// can spend in that time. 0 means 10; a negative Block is invalid.
 	Block int
 
-	mu      sync.Mutex
-	tokens  int       // of the block
-	block   uint32    // its number
-	until   time.Time // when it is void
-	granted time.Time // when there were tokens last
-	asked   time.Time // when the store was asked last
-	asking  bool
-	failed  bool      // the last time
-	lent    int       // retries that had no token
-	lentAt  time.Time // the last of them
-	last    uint32    // ticket
-	open    [16]uint64
+	mu          sync.Mutex
+	tokens      int        // left of the current block
+	block       uint32     // number of the current block
+	expires     time.Time  // when the current block expires
+	grantedAt   time.Time  // when the store last granted tokens
+	askedAt     time.Time  // when the store was last asked
+	asking      bool       // an answer of the store is outstanding
+	failed      bool       // the last request to the store failed
+	borrowed    int        // retries that were sent without a token
+	borrowedAt  time.Time  // when the last of these retries was sent
+	lastTicket  uint32     // number of the last ticket
+	outstanding [16]uint64 // a bit for each of the last tickets: Done has not come
 }
 
+// The defaults of a Budget.
 const (
 	defaultAllowance = 100
 	defaultWindow    = 10 * time.Second
 	defaultBlock     = 10
 )
 
-// Validate names the field that makes no sense.
+// Validate returns an error that names an invalid field.
 func (b *Budget) Validate() error {
 	switch {
 	case b == nil:
@@ -82,13 +88,13 @@ func (b *Budget) Validate() error {
 	return b.Client.Validate()
 }
 
-// The ticket of a retry holds its number, and that of the block which paid for it, unless
-// it is on credit.
+// The ticket of a retry holds the number of the ticket, and the number of the
+// block that paid for the retry, unless the retry is on credit.
 const (
-	ofRetry   = 1 << 63
-	onCredit  = 1 << 62
-	blockBits = 30
-	recalled  = 1024 // of the last so many tickets it is known which are out
+	ofRetry    = 1 << 63
+	onCredit   = 1 << 62
+	blockBits  = 30
+	remembered = 1024 // how many of the last tickets have a bit in outstanding
 )
 
 // Reserve implements [backoff.Budget].
@@ -99,73 +105,81 @@ func (b *Budget) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duratio
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if b.draw(now) {
-		return b.issue(uint64(b.block) % (1 << blockBits) << 32), 0, true
+	if b.takeToken(now) {
+		return b.newTicket(uint64(b.block) % (1 << blockBits) << 32), 0, true
 	}
-	b.ask(now)
-	if b.asking || b.failed && b.lends(now) {
-		return b.issue(onCredit), 0, true
+	b.requestBlock(now)
+	if b.asking || b.failed && b.canBorrow(now) {
+		return b.newTicket(onCredit), 0, true
 	}
 	return t, 0, false
 }
 
-// draw takes a token of the block.
-func (b *Budget) draw(now time.Time) bool {
-	if b.tokens == 0 || !now.Before(b.until) {
+// takeToken takes a token of the current block. It reports whether there was
+// one.
+func (b *Budget) takeToken(now time.Time) bool {
+	if b.tokens == 0 || !now.Before(b.expires) {
 		return false
 	}
 	b.tokens--
 	return true
 }
 
-// lend takes a token that is not there, if there is no word from the store: it failed, or
-// takes too long, or was asked for the first time in long. So what is left of a block
-// and what is lent are never spent in the same window.
-func (b *Budget) lend(now time.Time) bool {
-	late := now.Sub(b.asked) >= b.Client.timeout() && b.Client.timeout() > 0
-	first := b.granted.IsZero() || now.Sub(b.granted) >= 2*b.window()
-	if !b.failed && !(b.asking && (late || first)) || !b.lends(now) {
+// borrow lets a retry go without a token where the store has not said no: the
+// store failed, or its answer is late, or it was asked for the first time in
+// two windows. So a process never spends the rest of a block and borrows in the
+// same window.
+func (b *Budget) borrow(now time.Time) bool {
+	late := now.Sub(b.askedAt) >= b.Client.timeout() && b.Client.timeout() > 0
+	first := b.grantedAt.IsZero() || now.Sub(b.grantedAt) >= 2*b.window()
+	if !b.failed && !(b.asking && (late || first)) || !b.canBorrow(now) {
 		return false
 	}
-	b.lent++
-	b.lentAt = now
+	b.borrowed++
+	b.borrowedAt = now
 	return true
 }
 
-func (b *Budget) lends(now time.Time) bool { return b.debt(now) < b.size() }
+// canBorrow reports whether less than a block has been borrowed.
+func (b *Budget) canBorrow(now time.Time) bool { return b.debt(now) < b.blockSize() }
 
-// debt returns what was lent, but for what is a Window past.
+// debt returns how many tokens were borrowed. A debt is forgotten one Window
+// after the last of them.
 func (b *Budget) debt(now time.Time) int {
-	if now.Sub(b.lentAt) >= b.window() {
-		b.lent = 0
+	if now.Sub(b.borrowedAt) >= b.window() {
+		b.borrowed = 0
 	}
-	return b.lent
+	return b.borrowed
 }
 
-func (b *Budget) issue(flags uint64) backoff.Ticket {
-	b.last++
-	word, bit := b.place(uint64(b.last))
+// newTicket returns the next ticket, with the given flags, and marks it as
+// outstanding.
+func (b *Budget) newTicket(flags uint64) backoff.Ticket {
+	b.lastTicket++
+	word, bit := b.ticketBit(uint64(b.lastTicket))
 	*word |= bit
-	return backoff.Ticket{ofRetry | flags | uint64(b.last)}
+	return backoff.Ticket{ofRetry | flags | uint64(b.lastTicket)}
 }
 
-// place is where it is written down whether a ticket is out.
-func (b *Budget) place(ticket uint64) (*uint64, uint64) {
-	return &b.open[uint32(ticket)/64%(recalled/64)], 1 << (ticket % 64)
+// ticketBit returns the word and the bit that say whether a ticket is
+// outstanding.
+func (b *Budget) ticketBit(ticket uint64) (*uint64, uint64) {
+	return &b.outstanding[uint32(ticket)/64%(remembered/64)], 1 << (ticket % 64)
 }
 
-// settle takes a ticket back, and reports whether it was out.
-func (b *Budget) settle(ticket uint64) bool {
-	word, bit := b.place(ticket)
-	if b.last-uint32(ticket) >= recalled || *word&bit == 0 {
+// closeTicket marks a ticket as no longer outstanding. It reports whether the
+// ticket was outstanding.
+func (b *Budget) closeTicket(ticket uint64) bool {
+	word, bit := b.ticketBit(ticket)
+	if b.lastTicket-uint32(ticket) >= remembered || *word&bit == 0 {
 		return false
 	}
 	*word &^= bit
 	return true
 }
 
-// Depart implements [backoff.Confirmer]. A retry that was granted on credit needs its
-// token now.
+// Confirm implements [backoff.Confirmer]. A retry that was granted on credit
+// needs its token now.
 func (b *Budget) Confirm(t backoff.Ticket) bool {
 	if t[0]&onCredit == 0 {
 		return true
@@ -173,87 +187,90 @@ func (b *Budget) Confirm(t backoff.Ticket) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if !b.draw(now) && !b.lend(now) {
+	if !b.takeToken(now) && !b.borrow(now) {
 		return false
 	}
-	b.settle(t[0])
+	b.closeTicket(t[0])
 	return true
 }
 
-// Done implements [backoff.Budget]. The token of a retry that was not made is there for
-// another one; and one that was made without having departed is paid now.
+// Done implements [backoff.Budget]. The token of a retry that was not sent is
+// available again. A retry that was sent without Confirm is paid for now.
 func (b *Budget) Done(t backoff.Ticket, r backoff.Result) {
 	if t[0]&ofRetry == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.settle(t[0]) {
+	if !b.closeTicket(t[0]) {
 		return
 	}
 	block, now := t[0]>>32%(1<<blockBits), time.Now()
-	switch made := r.Outcome != backoff.OutcomeNotSent; {
-	case t[0]&onCredit == 0 && !made && block == uint64(b.block)%(1<<blockBits):
+	switch sent := r.Outcome != backoff.OutcomeNotSent; {
+	case t[0]&onCredit == 0 && !sent && block == uint64(b.block)%(1<<blockBits):
 		b.tokens++
-	case t[0]&onCredit != 0 && made && !b.draw(now):
-		b.lent, b.lentAt = b.lent+1, now
+	case t[0]&onCredit != 0 && sent && !b.takeToken(now):
+		b.borrowed, b.borrowedAt = b.borrowed+1, now
 	}
 }
 
-// ask asks the store for a block, unless it was asked a moment ago.
-func (b *Budget) ask(now time.Time) {
+// requestBlock asks the store for a block, unless it was asked less than Every
+// ago.
+func (b *Budget) requestBlock(now time.Time) {
 	c := b.Client
-	if b.asking || !b.asked.IsZero() && now.Sub(b.asked) < c.every() {
+	if b.asking || !b.askedAt.IsZero() && now.Sub(b.askedAt) < c.every() {
 		return
 	}
-	id, ok := c.engage()
-	if !ok { // it is closed
+	id, ok := c.beginCallUnlessClosed()
+	if !ok { // the client is closed
 		b.failed = true
 		return
 	}
-	b.asking, b.asked = true, now
+	b.asking, b.askedAt = true, now
 	b.block++
 	b.tokens = 0
-	go b.take(Claim{Block: b.name(id, b.block), Tokens: b.size(), Allowance: b.allowance(), Window: b.window()}, now)
+	go b.fetchBlock(Claim{Block: b.blockName(id, b.block), Tokens: b.blockSize(), Allowance: b.allowance(), Window: b.window()}, now)
 }
 
-func (b *Budget) name(id string, block uint32) string {
+// blockName returns the name under which the store knows a block.
+func (b *Budget) blockName(id string, block uint32) string {
 	return id + "/" + strconv.FormatUint(uint64(block), 36)
 }
 
-// take takes a block from the store.
-func (b *Budget) take(claim Claim, now time.Time) {
+// fetchBlock takes a block from the store.
+func (b *Budget) fetchBlock(claim Claim, now time.Time) {
 	c := b.Client
-	defer c.disengage()
+	defer c.endCall()
 	var granted int
 	err := c.call(func(ctx context.Context) (err error) {
 		granted, err = c.Store.Take(ctx, b.Name, claim)
 		return err
 	})
-	if b.receive(granted, err, claim, now) && !c.hold(b, now.Add(claim.Window)) {
-		b.leave(c.id) // it was closed meanwhile
+	if b.addBlock(granted, err, claim, now) && !c.addHolder(b, now.Add(claim.Window)) {
+		b.returnTokens(c.id) // the client was closed meanwhile
 	}
 }
 
-// receive takes in the answer of the store to a claim, and reports whether there are tokens.
-func (b *Budget) receive(granted int, err error, claim Claim, now time.Time) bool {
+// addBlock handles the answer to a claim. It reports whether the budget has
+// tokens now.
+func (b *Budget) addBlock(granted int, err error, claim Claim, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asking, b.failed = false, err != nil
 	if granted = min(granted, claim.Tokens); err != nil || granted <= 0 {
 		return false
 	}
-	b.granted, b.until = now, now.Add(claim.Window)
+	b.grantedAt, b.expires = now, now.Add(claim.Window)
 	repaid := min(b.debt(time.Now()), granted)
-	b.lent -= repaid
+	b.borrowed -= repaid
 	b.tokens = granted - repaid
 	return true
 }
 
-// leave gives back what is left.
-func (b *Budget) leave(id string) {
+// returnTokens gives the rest of the current block back to the store.
+func (b *Budget) returnTokens(id string) {
 	b.mu.Lock()
-	n, name := b.tokens, b.name(id, b.block)
+	n, name := b.tokens, b.blockName(id, b.block)
 	b.tokens = 0
 	b.mu.Unlock()
 	if n > 0 {
@@ -261,23 +278,11 @@ func (b *Budget) leave(id string) {
 	}
 }
 
-func (b *Budget) allowance() int {
-	if b.Allowance == 0 {
-		return defaultAllowance
-	}
-	return b.Allowance
-}
+// allowance returns Allowance or its default.
+func (b *Budget) allowance() int { return limits.Or(b.Allowance, defaultAllowance) }
 
-func (b *Budget) window() time.Duration {
-	if b.Window <= 0 {
-		return defaultWindow
-	}
-	return b.Window
-}
+// window returns Window or its default.
+func (b *Budget) window() time.Duration { return limits.Or(max(0, b.Window), defaultWindow) }
 
-func (b *Budget) size() int {
-	if b.Block <= 0 {
-		return defaultBlock
-	}
-	return b.Block
-}
+// blockSize returns Block or its default.
+func (b *Budget) blockSize() int { return limits.Or(max(0, b.Block), defaultBlock) }

@@ -26,7 +26,8 @@ func budget(s fleet.Store) *fleet.Budget {
 	return &fleet.Budget{Client: &fleet.Client{Store: s}, Name: "db", Allowance: 20, Block: 5}
 }
 
-// spend asks for n retries, departs where they are granted, and returns how many were made.
+// spend asks for n retries, confirms those that are granted, and returns how
+// many were sent.
 func spend(b *fleet.Budget, n int) (made int) {
 	for range n {
 		t, wait, ok := b.Reserve(retry)
@@ -232,7 +233,7 @@ func TestWhatWasLentIsRepaidOnce(t *testing.T) {
 	})
 }
 
-// A block that has come is a number, and each ticket takes one, and gives it back at most once.
+// Each ticket takes one token of a block, and gives it back at most once.
 func TestATicketIsGivenBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const block = 100
@@ -311,7 +312,7 @@ func TestTheDefaultsOfABudget(t *testing.T) {
 	})
 }
 
-// frozen takes for ever over the second claim, whatever its context says.
+// frozen never answers the second claim, and ignores its context.
 type frozen struct {
 	fleet.Memory
 	claims atomic.Int32

@@ -8,289 +8,317 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// circuit is what a process knows of a circuit of its fleet. The client's lock guards it.
+// circuit is what a process knows of a circuit of its fleet. The client's lock
+// guards it.
 type circuit struct {
 	client *Client
 	key    string
 	trust  time.Duration
 
-	seen Circuit   // what the store said last
-	at   time.Time // when; zero as long as it has not
-	firm time.Time // until then, an older generation is taken for a lie
+	seen             Circuit   // what the store said last
+	seenAt           time.Time // when the store said it; zero if it never did
+	rejectOlderUntil time.Time // until then, an answer with an older generation is wrong
 
-	used    bool      // since the last tick
-	resting bool      // there is something to remember, and no more
-	wakes   []func()  // of closed breakers, to be called when there is news
-	next    time.Time // when it may be looked at again
-	nextAsk time.Time // when the lease may be asked for again
+	used     bool      // called since the last tick
+	retained bool      // not called any more, and only kept for what it knows
+	wakes    []func()  // wake the closed breakers when the circuit trips
+	nextLoad time.Time // when it may be loaded again
+	nextAsk  time.Time // when the lease may be asked for again
 
-	errands errands
-	done    chan struct{} // closed at the end of an errand; nil: nobody is under way
-	sent    time.Time     // when the errand under way was sent
-	failed  time.Time     // when one failed; zero: the last one did not
+	todo     requests
+	answered chan struct{} // closed at the next answer of the store; nil if none is awaited
+	sentAt   time.Time     // when the current request was sent
+	failedAt time.Time     // when the last request failed; zero if it did not fail
 
-	leased   time.Time // until when this process may probe
-	probing  bool      // it has
-	yielding time.Time // since when it does as the fleet says, against its own will
-	free     bool      // it probes by its own rules, until it knows more
-	overrule uint64    // the generation that this process has found wrong
+	leasedUntil  time.Time // until when this process may probe
+	probed       bool      // this process has used its lease
+	obeyingSince time.Time // since when it follows the fleet against its own judgement
+	independent  bool      // it probes by its own rules until it knows more
+	overruled    uint64    // the generation that this process has found wrong
 
 	timer *time.Timer
 }
 
-// errands is what there is to do at the store.
-type errands struct {
+// requests is what is to be sent to the store.
+type requests struct {
 	trip  *Trip
-	reset uint64 // generation; 0: none
-	lease time.Duration
+	reset uint64        // the generation to close; 0 for none
+	lease time.Duration // how long a lease to ask for; negative gives it back
 	load  bool
 }
 
 // look answers a closed breaker.
 func (e *circuit) look(q backoff.SharedQuery, now time.Time) (backoff.SharedHint, <-chan struct{}) {
-	e.use()
+	e.markUsed()
 	e.wakes = append(e.wakes, q.Wake)
-	if !now.Before(e.next) {
-		e.errands.load = true
-		e.run()
+	if !now.Before(e.nextLoad) {
+		e.todo.load = true
+		e.send()
 	}
 	if e.knows(now) {
 		return e.hint(now), nil
 	}
-	if e.away(now) {
+	if e.storeIsAway(now) {
 		return backoff.SharedHint{}, nil
 	}
-	return backoff.SharedHint{}, e.done
+	return backoff.SharedHint{}, e.answered
 }
 
-// knows reports whether what is known is good enough.
+// knows reports whether the last answer is recent enough.
 func (e *circuit) knows(now time.Time) bool {
-	return !e.at.IsZero() && (now.Sub(e.at) < 2*e.client.every() || e.left(now) > 0)
+	return !e.seenAt.IsZero() && (now.Sub(e.seenAt) < 2*e.client.every() || e.openLeft(now) > 0)
 }
 
-// left returns for how long the circuit of the fleet will be open.
-func (e *circuit) left(now time.Time) time.Duration { return e.seen.Open - now.Sub(e.at) }
+// openLeft returns how long the circuit of the fleet stays open.
+func (e *circuit) openLeft(now time.Time) time.Duration { return e.seen.Open - now.Sub(e.seenAt) }
 
-func (e *circuit) tripped() bool { return e.seen.Tripped && e.seen.Generation != e.overrule }
+// tripped reports whether the fleet found the service down, and this process
+// has not found otherwise.
+func (e *circuit) tripped() bool { return e.seen.Tripped && e.seen.Generation != e.overruled }
 
-// hint says what the state of the fleet's circuit means for a closed one.
+// hint says what the state of the fleet's circuit means for a closed breaker.
 func (e *circuit) hint(now time.Time) backoff.SharedHint {
 	if !e.tripped() {
-		e.yielding = time.Time{}
+		e.obeyingSince = time.Time{}
 		return backoff.SharedHint{}
 	}
-	if left := min(e.left(now), e.yield(now)); left > 0 {
+	if left := min(e.openLeft(now), e.obeyFor(now)); left > 0 {
 		return e.open(left)
 	}
 	return backoff.SharedHint{State: backoff.StateHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
-// open is the hint to stay away, with a spread, so that the processes do not all ask for
-// the lease at the same moment.
+// open tells the breaker to stay open for the given time. It adds a little at
+// random, so that the processes do not all ask for the lease at the same
+// moment.
 func (e *circuit) open(left time.Duration) backoff.SharedHint {
 	left += time.Duration(rand.Float64() * float64(min(left, e.client.every())))
 	return backoff.SharedHint{State: backoff.StateOpen, For: left, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
-// yield notes that the process does as the fleet says, and returns for how long it will.
-func (e *circuit) yield(now time.Time) time.Duration {
-	if e.yielding.IsZero() {
-		e.yielding = now
+// obeyFor notes that the process follows the fleet, and returns for how long it
+// will.
+func (e *circuit) obeyFor(now time.Time) time.Duration {
+	if e.obeyingSince.IsZero() {
+		e.obeyingSince = now
 	}
-	return e.yielding.Add(e.trust).Sub(now)
+	return e.obeyingSince.Add(e.trust).Sub(now)
 }
 
 // probe answers a half-open breaker.
 func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
-	e.use()
+	e.markUsed()
 	switch {
-	case e.free || e.away(now):
+	case e.independent || e.storeIsAway(now):
 		return hint, nil, false
-	case e.leased.After(now):
-		e.probing, e.yielding = true, time.Time{} // not before: a lease may be over when it is known
+	case e.leasedUntil.After(now):
+		e.probed, e.obeyingSince = true, time.Time{} // not earlier: a lease may be over when its grant arrives
 		return hint, nil, false
-	case e.yield(now) <= 0:
-		e.free, e.yielding = true, time.Time{}
+	case e.obeyFor(now) <= 0:
+		e.independent, e.obeyingSince = true, time.Time{}
 		return hint, nil, false
 	}
-	fresh := !e.at.IsZero() && now.Sub(e.at) < e.client.every()
+	fresh := e.fresh(now)
 	hold := backoff.SharedHint{State: backoff.StateHalfOpen}
-	switch left := min(e.left(now), e.yield(now)); {
-	case e.tripped() && left > 0: // it cannot be closed before
+	switch left := min(e.openLeft(now), e.obeyFor(now)); {
+	case e.tripped() && left > 0: // it cannot be closed earlier
 		return e.open(left), nil, false
-	case !e.tripped() && (fresh || e.at.After(e.yielding)):
-		e.yielding = time.Time{}
+	case e.knownClosed(fresh):
+		e.obeyingSince = time.Time{}
 		return hint, nil, false
-	case fresh && e.seen.Leased > now.Sub(e.at):
+	case fresh && e.seen.Leased > now.Sub(e.seenAt):
 		return hold, nil, false
 	}
 	if !now.Before(e.nextAsk) {
-		e.errands.lease, asks = min(q.ProbeTimeout, forever)+e.detour(), true
-		e.run()
+		e.todo.lease, asks = min(q.ProbeTimeout, forever)+e.leaseMargin(), true
+		e.send()
 	}
-	return hold, e.done, asks
+	return hold, e.answered, asks
 }
 
-// detour returns how long it may take from the grant of a lease to the next call, which
-// probes. If there is none until the next tick, the lease is given back.
-func (e *circuit) detour() time.Duration {
+// fresh reports whether the last answer is less than Every old.
+func (e *circuit) fresh(now time.Time) bool {
+	return !e.seenAt.IsZero() && now.Sub(e.seenAt) < e.client.every()
+}
+
+// knownClosed reports whether the circuit of the fleet is closed. The answer
+// that says so must be fresh, or newer than the first question of this
+// half-open breaker.
+func (e *circuit) knownClosed(fresh bool) bool {
+	return !e.tripped() && (fresh || e.seenAt.After(e.obeyingSince))
+}
+
+// leaseMargin returns how long it may take from the grant of a lease to the
+// next call, which probes. If there is no call until the next tick, the lease
+// is given back.
+func (e *circuit) leaseMargin() time.Duration {
 	return min(max(0, e.client.timeout()), time.Hour) + min(e.client.every(), time.Hour)
 }
 
 // late answers a call that has waited long enough.
 func (e *circuit) late(q backoff.SharedQuery, hint backoff.SharedHint) backoff.SharedHint {
-	if e.done != nil && q.State == backoff.StateHalfOpen {
+	if e.answered != nil && q.State == backoff.StateHalfOpen {
 		return backoff.SharedHint{}
 	}
 	return hint
 }
 
-// away reports whether there is no store to listen to.
-func (e *circuit) away(now time.Time) bool {
+// storeIsAway reports whether the store cannot be relied on now: its answer is
+// overdue, or it failed a moment ago.
+func (e *circuit) storeIsAway(now time.Time) bool {
 	c := e.client
-	overdue := e.done != nil && c.timeout() > 0 && now.Sub(e.sent) >= c.timeout()
-	return overdue || !e.failed.IsZero() && now.Sub(e.failed) < c.every() || c.guard.State() == backoff.StateOpen
+	overdue := e.answered != nil && c.timeout() > 0 && now.Sub(e.sentAt) >= c.timeout()
+	return overdue || !e.failedAt.IsZero() && now.Sub(e.failedAt) < c.every() || c.guard.State() == backoff.StateOpen
 }
 
-// opened takes in that this process found the service down.
-func (e *circuit) opened(openFor time.Duration, openings int) {
-	e.use()
-	e.verdict()
-	e.errands.trip = &Trip{By: e.client.id, Voter: e.client.voter(), Open: min(openFor, forever), Openings: openings, Quorum: e.client.quorum()}
-	e.errands.lease = 0
-	e.overrule = 0
-	e.run()
+// reportOpened handles that this process found the service down.
+func (e *circuit) reportOpened(openFor time.Duration, openings int) {
+	e.markUsed()
+	e.stopObeying()
+	e.todo.trip = &Trip{By: e.client.id, Voter: e.client.voter(), Open: min(openFor, forever), Openings: openings, Quorum: e.client.quorum()}
+	e.todo.lease = 0
+	e.overruled = 0
+	e.send()
 }
 
-// shut takes in that this process found it to be back. If the fleet did not ask it to
-// find out, it keeps that to itself.
-func (e *circuit) shut(now time.Time) {
-	e.use()
-	e.verdict()
-	e.errands.lease = 0
+// reportClosed handles that this process found the service up again. The
+// process tells the fleet only if it holds the lease.
+func (e *circuit) reportClosed(now time.Time) {
+	e.markUsed()
+	e.stopObeying()
+	e.todo.lease = 0
 	if !e.seen.Tripped {
 		return
 	}
-	e.overrule = e.seen.Generation
-	if e.leased.After(now) {
-		e.errands.reset = e.seen.Generation
-		e.run()
+	e.overruled = e.seen.Generation
+	if e.leasedUntil.After(now) {
+		e.todo.reset = e.seen.Generation
+		e.send()
 	}
-	e.leased = time.Time{}
+	e.leasedUntil = time.Time{}
 }
 
-func (e *circuit) verdict() { e.free, e.yielding = false, time.Time{} }
+// stopObeying notes that the process has judged for itself.
+func (e *circuit) stopObeying() { e.independent, e.obeyingSince = false, time.Time{} }
 
-// leave gives back a lease that was not used.
-func (e *circuit) leave(now time.Time) {
+// shutDown stops the timer, and gives back the lease.
+func (e *circuit) shutDown(now time.Time) {
 	e.timer.Stop()
-	e.errands.load, e.errands.lease = false, 0
-	if e.leased.After(now) {
-		e.giveBack()
+	e.todo.load, e.todo.lease = false, 0
+	if e.leasedUntil.After(now) {
+		e.returnLease()
 	}
 }
 
-func (e *circuit) giveBack() {
-	e.leased = time.Time{}
-	e.errands.lease = -1
-	e.run()
+// returnLease gives back the lease.
+func (e *circuit) returnLease() {
+	e.leasedUntil = time.Time{}
+	e.todo.lease = -1
+	e.send()
 }
 
-// use notes that there are calls.
-func (e *circuit) use() {
+// markUsed notes that there are calls.
+func (e *circuit) markUsed() {
 	e.used = true
-	if e.resting {
-		e.resting = false
+	if e.retained {
+		e.retained = false
 		e.timer.Reset(e.client.every())
 	}
 }
 
-// worth returns for how long what is known is to be remembered though nobody calls: that
-// the circuit is open, or was a moment ago, or this process probing, and what would make
-// the process yield for longer than it trusts the fleet.
-func (e *circuit) worth(now time.Time) time.Duration {
-	if (e.overrule != 0 || !e.yielding.IsZero()) && e.trust < forever {
+// worthKeepingFor returns how long to remember the circuit though there are no
+// calls. It is worth remembering that the circuit is open, or was open a moment
+// ago, and that this process holds the lease. It is also worth remembering
+// since when the process follows the fleet: otherwise it would follow for
+// longer than Trust.
+func (e *circuit) worthKeepingFor(now time.Time) time.Duration {
+	if (e.overruled != 0 || !e.obeyingSince.IsZero()) && e.trust < forever {
 		return e.trust
 	}
-	return min(max(e.firm.Sub(now), e.leased.Sub(now)), defaultTrust)
+	return min(max(e.rejectOlderUntil.Sub(now), e.leasedUntil.Sub(now)), defaultTrust)
 }
 
-// tick ends the time in which nothing was to be asked. The calls that come next ask; if
-// none do until the next tick, what is known is forgotten, unless it is worth something.
+// tick runs when the circuit may be loaded again. The next call loads it. If
+// there is no call until the next tick, the circuit is forgotten, unless it is
+// worth keeping.
 func (e *circuit) tick() {
 	c := e.client
 	c.mu.Lock()
 	wakes := e.wakes
 	e.wakes = nil
 	now := time.Now()
-	if e.leased.After(now) && !e.probing && !c.closed {
-		e.giveBack()
+	if e.leasedUntil.After(now) && !e.probed && !c.closed {
+		e.returnLease()
 	}
 	switch {
 	case c.closed:
-	case e.used || e.done != nil:
-		e.timer.Reset(max(c.every(), e.next.Sub(now)))
-	case !e.resting && e.worth(now) > 0:
-		e.resting = true
-		e.timer.Reset(e.worth(now))
+	case e.used || e.answered != nil:
+		e.timer.Reset(max(c.every(), e.nextLoad.Sub(now)))
+	case !e.retained && e.worthKeepingFor(now) > 0:
+		e.retained = true
+		e.timer.Reset(e.worthKeepingFor(now))
 	default:
 		delete(c.circuits, e.key)
 	}
 	e.used = false
 	c.mu.Unlock()
-	wake(wakes)
+	wakeAll(wakes)
 }
 
-func wake(breakers []func()) {
+// wakeAll wakes breakers. The caller must not hold the lock, since a breaker
+// may call the client again.
+func wakeAll(breakers []func()) {
 	for _, wake := range breakers {
 		wake()
 	}
 }
 
-// run does the errands, unless somebody is doing them.
-func (e *circuit) run() {
-	if e.done != nil {
+// send sends the requests to the store on a goroutine, unless one is doing so
+// already.
+func (e *circuit) send() {
+	if e.answered != nil {
 		return
 	}
-	e.done, e.sent = make(chan struct{}), time.Now()
-	e.client.depart()
-	go e.work()
+	e.answered, e.sentAt = make(chan struct{}), time.Now()
+	e.client.beginCall()
+	go e.sendAll()
 }
 
-func (e *circuit) work() {
+// sendAll sends requests until there are none left.
+func (e *circuit) sendAll() {
 	c := e.client
-	defer c.disengage()
-	for errand := e.pick(); errand != nil; errand = e.pick() {
+	defer c.endCall()
+	for request := e.nextRequest(); request != nil; request = e.nextRequest() {
 		var seen Circuit
 		err := c.call(func(ctx context.Context) (err error) {
-			seen, err = errand(ctx)
+			seen, err = request(ctx)
 			return err
 		})
-		wake(e.learn(seen, err))
+		wakeAll(e.receive(seen, err))
 	}
 }
 
-// pick returns the next errand, and nil when there are none.
-func (e *circuit) pick() func(context.Context) (Circuit, error) {
+// nextRequest takes the next request; nil if there is none.
+func (e *circuit) nextRequest() func(context.Context) (Circuit, error) {
 	c := e.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	errand := e.choose()
-	if errand == nil {
-		close(e.done)
-		e.done = nil
+	request := e.mostUrgent()
+	if request == nil {
+		close(e.answered)
+		e.answered = nil
 		return nil
 	}
-	e.sent = time.Now()
-	e.next = e.sent.Add(spread(c.every()))
-	return errand
+	e.sentAt = time.Now()
+	e.nextLoad = e.sentAt.Add(spread(c.every()))
+	return request
 }
 
-// choose takes the errand that matters most.
-func (e *circuit) choose() func(context.Context) (Circuit, error) {
-	store, key, id, todo := e.client.Store, e.key, e.client.id, &e.errands
+// mostUrgent takes the request that matters most; nil if there is none.
+func (e *circuit) mostUrgent() func(context.Context) (Circuit, error) {
+	store, key, id, todo := e.client.Store, e.key, e.client.id, &e.todo
 	switch {
-	case todo.trip != nil && !e.at.IsZero():
+	case todo.trip != nil && !e.seenAt.IsZero():
 		t := *todo.trip
 		t.Seen = e.seen.Generation
 		todo.trip = nil
@@ -304,47 +332,59 @@ func (e *circuit) choose() func(context.Context) (Circuit, error) {
 		todo.lease, todo.load = 0, false
 		e.nextAsk = time.Now().Add(spread(e.client.every()))
 		return func(ctx context.Context) (Circuit, error) { return store.Lease(ctx, key, id, d) }
-	case todo.load || todo.trip != nil: // who trips says what he has seen
+	case todo.load || todo.trip != nil: // a Trip must name the generation that was seen
 		todo.load = false
 		return func(ctx context.Context) (Circuit, error) { return store.Load(ctx, key) }
 	}
 	return nil
 }
 
-// learn takes in what the store said, and returns the breakers that should hear of it.
-func (e *circuit) learn(seen Circuit, err error) (wakes []func()) {
+// receive handles an answer of the store, and returns the breakers that must be
+// woken.
+func (e *circuit) receive(seen Circuit, err error) (wakes []func()) {
 	c := e.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	close(e.done)
-	e.done = make(chan struct{})
-	if !e.resting && !c.closed {
-		e.timer.Reset(max(0, e.next.Sub(now)))
+	close(e.answered)
+	e.answered = make(chan struct{})
+	if !e.retained && !c.closed {
+		e.timer.Reset(max(0, e.nextLoad.Sub(now)))
 	}
 	if err != nil {
-		e.failed = now
-		e.errands.load, e.errands.lease = false, 0 // they will be needed again, or not
-		if e.at.IsZero() {
-			e.errands.trip = nil
-		}
+		e.failed(now)
 		return nil
 	}
-	e.failed = time.Time{}
-	if seen.Generation < e.seen.Generation && now.Before(e.firm) {
+	e.failedAt = time.Time{}
+	if seen.Generation < e.seen.Generation && now.Before(e.rejectOlderUntil) {
 		return nil
 	}
 	if seen.Tripped && !e.seen.Tripped {
 		wakes, e.wakes = e.wakes, nil
 	}
-	if seen.Generation != e.seen.Generation || seen.State() != backoff.StateHalfOpen {
-		e.leased = time.Time{}
-	}
-	if seen.State() == backoff.StateHalfOpen && seen.Mine && seen.Leased > 0 {
-		e.leased = e.sent.Add(min(seen.Leased, forever))
-		e.probing = false
-	}
-	e.seen, e.at = seen, now
-	e.firm = now.Add(min(seen.Open, e.trust) + c.every())
+	e.updateLease(seen)
+	e.seen, e.seenAt = seen, now
+	e.rejectOlderUntil = now.Add(min(seen.Open, e.trust) + c.every())
 	return wakes
+}
+
+// failed handles that a request failed.
+func (e *circuit) failed(now time.Time) {
+	e.failedAt = now
+	e.todo.load, e.todo.lease = false, 0 // the next call asks again if it needs them
+	if e.seenAt.IsZero() {
+		e.todo.trip = nil
+	}
+}
+
+// updateLease notes whether this process holds the lease.
+func (e *circuit) updateLease(seen Circuit) {
+	halfOpen := seen.State() == backoff.StateHalfOpen
+	if seen.Generation != e.seen.Generation || !halfOpen {
+		e.leasedUntil = time.Time{}
+	}
+	if halfOpen && seen.Mine && seen.Leased > 0 {
+		e.leasedUntil = e.sentAt.Add(min(seen.Leased, forever))
+		e.probed = false
+	}
 }

@@ -11,69 +11,85 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// ErrTripped is the Last of a [backoff.OpenError] where the breaker was opened by what
-// other processes saw.
+// ErrTripped is the Last of a [backoff.OpenError] if other processes caused the
+// breaker to open.
 var ErrTripped = errors.New("fleet: other processes found the service down")
 
-// A Client is how one process takes part in a fleet: it is the Shared of its breakers, and
-// talks to the store for them and for its budgets.
+// A Client is how one process takes part in a fleet. It is the Shared of the
+// breakers of the process, and talks to the store for them and for the budgets
+// of the process.
 //
 //	var hub = &fleet.Client{Store: store}
 //	var breaker = backoff.Breaker{Name: "search", Shared: hub}
 //
-// One is enough for all breakers and budgets of a process; they meet those of other
-// processes that have the same name. Only Store is needed. A Client must not be copied,
-// nor its fields changed, after first use. It is safe for concurrent use.
+// One Client is enough for all breakers and budgets of a process. They share
+// what they know with those of the same name in other processes. Only Store
+// must be set. A Client must not be copied, and its fields must not be changed,
+// after first use. It is safe for concurrent use.
 //
-// A breaker in use costs about one Load per Every, on a goroutine of its own that is there
-// for the time of that call. When a process opens a circuit, probes or closes one, it says
-// so at once. What fails is not repeated; the next change or the next probe makes it good.
-// The store itself is behind a breaker. A Store that panics counts as one that failed.
+// A breaker in use costs about one Load per Every, on a goroutine that lives as
+// long as the call of the store. When a process opens a circuit, probes it or
+// closes it, it says so at once. A call of the store that fails is not
+// repeated; the next change or the next probe makes up for it. The calls of the
+// store go through a breaker of their own. A Store that panics counts as one
+// that failed.
 type Client struct {
 	// Store is what the processes have in common.
 	Store Store
-	// Voter is who votes for opening a circuit: processes of the same name are one. Where
-	// processes fail together, such as the functions on one host, that should be the
-	// host's. "" means that this process is one by itself.
+	// Voter is the name under which the process votes for opening a circuit.
+	// Processes of the same name count as one. Where processes fail together,
+	// such as the functions on one host, Voter should be the name of the host.
+	// "" means that the process has a vote of its own.
 	Voter string
-	// Timeout bounds every call of the store. 0 means 50 ms, a negative number no limit.
+	// Timeout bounds every call of the store. 0 means 50 ms, a negative number
+	// no limit.
 	Timeout time.Duration
-	// Every is the time between two looks at the same circuit, at least, and up to a
-	// fifth more; and between two requests for a budget's tokens. 0 means 1 second.
+	// Every is the least time between two loads of the same circuit, to which
+	// up to a fifth is added at random. It is also the least time between two
+	// requests for tokens of a budget. 0 means 1 second; a negative Every is
+	// invalid.
 	Every time.Duration
-	// Wait is how long a call may wait for the store where nothing is known yet: the
-	// first call, that after a pause of Every or more, and one that would be a probe. 0
-	// means that calls go by what this process knows, and that of those which would be
-	// refused the one that asks to be the probe waits for the answer, up to Timeout (50
-	// ms if that is no limit). A negative number means that none does: then a process
-	// that calls less often than Every may have to wait for Trust. See [Serverless].
+	// Wait is how long a call may wait for the store if nothing is known yet.
+	// That is the first call, the call after a pause of Every or more, and a
+	// call that would be a probe.
+	//
+	// 0 means that calls go by what the process knows. One call waits
+	// nevertheless: the call that asks for the right to probe, since it would
+	// be refused otherwise. It waits up to Timeout, or 50 ms if Timeout is no
+	// limit.
+	//
+	// A negative number means that no call waits. Then a process that calls
+	// less often than Every may have to wait for Trust. See [Serverless].
 	Wait time.Duration
-	// Quorum is how many processes must have found a service down, at the same time, for
-	// all others to believe it. 0 means 2, a negative number 1: then any sick process can
-	// stop the whole fleet.
+	// Quorum is how many processes must have found a service down, at the same
+	// time, before all other processes believe it. 0 means 2, a negative number
+	// 1: then any sick process can stop the whole fleet.
 	Quorum int
-	// Trust is how long the fleet can keep a process from finding out by itself, one way
-	// or another: after that it probes, whatever the store says. Up to a fifth more is
-	// added at random. 0 means 5 minutes, a negative number no limit.
+	// Trust is how long the fleet can keep a process from finding out for
+	// itself. After Trust the process probes, whatever the store says. Up to a
+	// fifth is added at random. 0 means 5 minutes, a negative number no limit.
 	Trust time.Duration
-	// Guard is the breaker around the store. nil means one that opens at the third
-	// failure in a row, for 1 to 30 seconds. Its Observer hears when the store is lost.
+	// Guard is the breaker around the store. nil means a breaker that opens at
+	// the third failure in a row, for 1 to 30 seconds. The Observer of Guard
+	// hears when the store is lost.
 	Guard *backoff.Breaker
 
 	mu       sync.Mutex
-	ready    bool
-	closed   bool
-	id       string
-	guard    *backoff.Breaker
-	circuits map[string]*circuit
-	holders  map[*Budget]time.Time // of tokens, and until when
-	sweepAt  int                   // their number
-	flights  int                   // goroutines that call the store
-	quiet    chan struct{}         // closed when there are none; nil: there are none
+	ready    bool                  // the fields below are set
+	closed   bool                  // Close was called
+	id       string                // the name of this process
+	guard    *backoff.Breaker      // around the store
+	circuits map[string]*circuit   // by the name of the breaker
+	holders  map[*Budget]time.Time // the budgets with tokens, and when the tokens expire
+	sweepAt  int                   // number of holders at which the next sweep is due
+	calling  int                   // number of goroutines that call the store
+	idle     chan struct{}         // closed when calling falls to 0; nil while it is 0
 }
 
+// The defaults of a Client.
 const (
 	defaultTimeout = 50 * time.Millisecond
 	defaultEvery   = time.Second
@@ -81,8 +97,8 @@ const (
 	defaultTrust   = 5 * time.Minute
 )
 
-// Validate names the field that makes no sense. A breaker refuses its calls with the
-// error.
+// Validate returns an error that names an invalid field. A breaker refuses its
+// calls with this error.
 func (c *Client) Validate() error {
 	switch {
 	case c == nil:
@@ -100,17 +116,17 @@ func (c *Client) Validate() error {
 // Consult implements [backoff.Shared].
 func (c *Client) Consult(ctx context.Context, q backoff.SharedQuery) backoff.SharedHint {
 	hint, coming, asks := c.consult(q, false)
-	wait := c.patience(asks)
+	wait := c.maxWait(asks)
 	if coming == nil || wait <= 0 {
 		return hint
 	}
-	patience := time.NewTimer(wait)
-	defer patience.Stop()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	for coming != nil {
 		select {
 		case <-coming:
 			hint, coming, _ = c.consult(q, false)
-		case <-patience.C:
+		case <-timer.C:
 			hint, coming, _ = c.consult(q, true)
 		case <-ctx.Done():
 			return hint
@@ -119,9 +135,10 @@ func (c *Client) Consult(ctx context.Context, q backoff.SharedQuery) backoff.Sha
 	return hint
 }
 
-// patience returns how long a call waits for what is coming. A call that asks for the lease
-// and goes away may be the only one for long: nobody would be there when it is granted.
-func (c *Client) patience(asks bool) time.Duration {
+// maxWait returns how long a call waits for an answer of the store. A call that
+// asks for the lease should wait: it may be the only call for a long time, and
+// then no call would use the lease.
+func (c *Client) maxWait(asks bool) time.Duration {
 	switch {
 	case !asks || c.Wait != 0:
 		return c.Wait
@@ -131,12 +148,13 @@ func (c *Client) patience(asks bool) time.Duration {
 	return c.timeout()
 }
 
-// consult answers from what is known; coming is closed when more will be, and nil where it
-// is known, or too late to wait for; asks says that this call has asked for the lease.
+// consult answers from what is known. coming is closed when more is known; it
+// is nil if there is nothing to wait for. asks says that this call has asked
+// for the lease. late says that the call has waited long enough.
 func (c *Client) consult(q backoff.SharedQuery, late bool) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open(); c.closed {
+	if c.setUp(); c.closed {
 		return backoff.SharedHint{}, nil, false
 	}
 	e, now := c.circuit(q.Name), time.Now()
@@ -155,8 +173,8 @@ func (c *Client) consult(q backoff.SharedQuery, late bool) (hint backoff.SharedH
 func (c *Client) Opened(name string, openFor time.Duration, openings int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open(); !c.closed {
-		c.circuit(name).opened(openFor, openings)
+	if c.setUp(); !c.closed {
+		c.circuit(name).reportOpened(openFor, openings)
 	}
 }
 
@@ -164,86 +182,92 @@ func (c *Client) Opened(name string, openFor time.Duration, openings int) {
 func (c *Client) Closed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open(); !c.closed {
-		c.circuit(name).shut(time.Now())
+	if c.setUp(); !c.closed {
+		c.circuit(name).reportClosed(time.Now())
 	}
 }
 
-// Flush returns when nothing is on its way to the store any more, or ctx has ended, with its
-// error. A process that is about to be frozen, as functions are between two calls, should
-// call it. It waits for a few times Timeout at most.
+// Flush waits until nothing is on its way to the store, or until ctx ends, and
+// then returns the error of ctx. Call it before the process is frozen, as
+// functions are between two calls. It waits for a few times Timeout at most.
 func (c *Client) Flush(ctx context.Context) error {
 	c.mu.Lock()
-	quiet := c.quiet
+	idle := c.idle
 	c.mu.Unlock()
-	if quiet == nil {
+	if idle == nil {
 		return nil
 	}
 	select {
-	case <-quiet:
+	case <-idle:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Close gives back leases and tokens, and waits as Flush does. A process that is about to
-// end should call it; one that cannot loses nothing but time, for all it holds has an end.
-// Breakers and budgets go on without a fleet.
+// Close gives back leases and tokens, and waits as Flush does. Call it before
+// the process ends. A process that cannot call Close loses nothing but time,
+// because everything it holds expires. Breakers and budgets go on without a
+// fleet.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
-	for b := range c.part() {
-		c.depart()
+	for b := range c.shutDown() {
+		c.beginCall()
 		go func() {
-			defer c.disengage()
-			b.leave(c.id)
+			defer c.endCall()
+			b.returnTokens(c.id)
 		}()
 	}
 	c.mu.Unlock()
 	return c.Flush(ctx)
 }
 
-// part ends what the client does, and returns the budgets that hold tokens.
-func (c *Client) part() map[*Budget]time.Time {
-	if c.open(); c.closed {
+// shutDown closes the client, and returns the budgets that hold tokens.
+func (c *Client) shutDown() map[*Budget]time.Time {
+	if c.setUp(); c.closed {
 		return nil
 	}
 	c.closed = true
 	for _, e := range c.circuits {
-		e.leave(time.Now())
+		e.shutDown(time.Now())
 	}
 	return c.holders
 }
 
-// engage notes that a goroutine is about to call the store, unless the client is closed.
-func (c *Client) engage() (id string, ok bool) {
+// beginCallUnlessClosed is beginCall for a caller that does not hold the lock.
+// It also returns the name of this process. ok is false if the client is
+// closed.
+func (c *Client) beginCallUnlessClosed() (id string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open(); c.closed {
+	if c.setUp(); c.closed {
 		return "", false
 	}
-	c.depart()
+	c.beginCall()
 	return c.id, true
 }
 
-func (c *Client) depart() {
-	if c.flights++; c.flights == 1 {
-		c.quiet = make(chan struct{})
+// beginCall notes that a goroutine is about to call the store. Each beginCall
+// must be followed by an endCall.
+func (c *Client) beginCall() {
+	if c.calling++; c.calling == 1 {
+		c.idle = make(chan struct{})
 	}
 }
 
-func (c *Client) disengage() {
+// endCall notes that a goroutine has called the store for the last time.
+func (c *Client) endCall() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flights--; c.flights == 0 {
-		close(c.quiet)
-		c.quiet = nil
+	if c.calling--; c.calling == 0 {
+		close(c.idle)
+		c.idle = nil
 	}
 }
 
-// hold notes that a budget has tokens, unless the client is closed, and forgets those whose
-// are void.
-func (c *Client) hold(b *Budget, until time.Time) bool {
+// addHolder notes that a budget has tokens until the given time, and forgets
+// budgets whose tokens have expired. It returns false if the client is closed.
+func (c *Client) addHolder(b *Budget, until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -261,8 +285,8 @@ func (c *Client) hold(b *Budget, until time.Time) bool {
 	return true
 }
 
-// open makes the client ready at first use.
-func (c *Client) open() {
+// setUp makes the client ready at first use.
+func (c *Client) setUp() {
 	if c.ready {
 		return
 	}
@@ -281,7 +305,8 @@ func (c *Client) open() {
 	}
 }
 
-// circuit returns what is known of a circuit, and makes it if need be.
+// circuit returns what is known of a circuit. It adds the circuit at its first
+// use.
 func (c *Client) circuit(name string) *circuit {
 	e := c.circuits[name]
 	if e == nil {
@@ -292,8 +317,7 @@ func (c *Client) circuit(name string) *circuit {
 	return e
 }
 
-// call calls the store, for as long as Timeout, if that is there. It must be called without
-// the lock.
+// call calls the store, for Timeout at most. The caller must not hold the lock.
 func (c *Client) call(op func(context.Context) error) error {
 	ctx := context.Background()
 	if d := c.timeout(); d > 0 {
@@ -311,20 +335,13 @@ func (c *Client) call(op func(context.Context) error) error {
 	})
 }
 
-func (c *Client) timeout() time.Duration {
-	if c.Timeout == 0 {
-		return defaultTimeout
-	}
-	return c.Timeout
-}
+// timeout returns Timeout or its default.
+func (c *Client) timeout() time.Duration { return limits.Or(c.Timeout, defaultTimeout) }
 
-func (c *Client) every() time.Duration {
-	if c.Every <= 0 {
-		return defaultEvery
-	}
-	return c.Every
-}
+// every returns Every or its default.
+func (c *Client) every() time.Duration { return limits.Or(max(0, c.Every), defaultEvery) }
 
+// voter returns Voter or its default.
 func (c *Client) voter() string {
 	if c.Voter == "" {
 		return c.id
@@ -332,28 +349,24 @@ func (c *Client) voter() string {
 	return c.Voter
 }
 
+// quorum returns Quorum or its default.
 func (c *Client) quorum() int {
-	if c.Quorum == 0 {
-		return defaultQuorum
-	}
-	return max(1, c.Quorum)
+	return max(1, limits.Or(c.Quorum, defaultQuorum))
 }
 
-// trust draws for how long the fleet is trusted.
+// trust draws how long the fleet is trusted.
 func (c *Client) trust() time.Duration {
-	d := c.Trust
-	switch {
-	case d == 0:
-		d = defaultTrust
-	case d < 0:
+	if c.Trust < 0 {
 		return forever
 	}
-	return spread(d)
+	return spread(limits.Or(c.Trust, defaultTrust))
 }
 
+// forever stands for no limit, and is short enough to be added to any time.
 const forever = 100 * 365 * 24 * time.Hour
 
-// spread adds up to a fifth, so that the processes of a fleet do not act as one.
+// spread adds up to a fifth at random, so that the processes of a fleet do not
+// act at the same moment.
 func spread(d time.Duration) time.Duration {
 	d = min(d, forever)
 	return d + time.Duration(mathrand.Float64()*float64(d/5))

@@ -20,7 +20,8 @@ import (
 
 var errDown = errors.New("down")
 
-// breaker returns one that opens at the third failure in a row, for exactly 5, 10, 20 s.
+// breaker returns one that opens at the third failure in a row, for exactly 5,
+// 10, 20 s.
 func breaker(hub *fleet.Client) *backoff.Breaker {
 	return &backoff.Breaker{Name: "db", Shared: hub, ConsecutiveFailures: 3, ConsecutiveSpan: -1, Jitter: backoff.NoJitter}
 }
@@ -105,7 +106,7 @@ func TestAnOpeningIsKnownUntilItsEnd(t *testing.T) {
 	})
 }
 
-// lookouts write down when a store is asked for the first times after a minute.
+// lookouts is a store that records when it is asked.
 type lookouts struct {
 	fleet.Memory
 	mu    sync.Mutex
@@ -120,7 +121,7 @@ func (l *lookouts) Load(ctx context.Context, key string) (fleet.Circuit, error) 
 	return l.Memory.Load(ctx, key)
 }
 
-// As many processes as there are in a fleet must not do the same thing at the same time.
+// The many processes of a fleet must not do the same thing at the same time.
 func TestProcessesOfAFleetSpreadOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const processes = 100
@@ -231,8 +232,9 @@ func TestAFleetProbesOnceAndAllHearOfIt(t *testing.T) {
 	})
 }
 
-// The store hears of an opening later than the breaker that opens, and so of its end: the
-// breaker is told to stay away for that little more. Its probe may take its time even so.
+// The store hears of an opening later than the breaker that opens, so for the
+// store it also ends later. The breaker is told to stay open for that little
+// more. Its probe has all its time even so.
 func TestAProbeHasTimeThoughTheStoreIsBehind(t *testing.T) {
 	for _, delay := range []time.Duration{time.Microsecond, 5 * time.Millisecond, -5 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -256,7 +258,7 @@ func TestAProbeHasTimeThoughTheStoreIsBehind(t *testing.T) {
 	}
 }
 
-// It would be refused otherwise, and those beside it are.
+// It would be refused otherwise, as the calls beside it are.
 func TestOnlyTheCallThatAsksForTheProbeWaits(t *testing.T) {
 	for _, c := range []struct {
 		wait, timeout, delay time.Duration
@@ -312,7 +314,8 @@ func TestAFleetHearsOfAProbeThatTookLong(t *testing.T) {
 	})
 }
 
-// The lease begins when the store grants it, the probe with the next call that knows.
+// The lease begins when the store grants it, the probe with the next call that
+// knows.
 func TestALeaseIsThereWhenTheNextCallComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker(&fleet.Client{Store: &backofftest.Faulty{Store: new(fleet.Memory), Delay: -20 * time.Millisecond}, Quorum: -1})
@@ -343,7 +346,7 @@ func TestALeaseThatIsNotUsedIsGivenBack(t *testing.T) {
 	})
 }
 
-// liar always says the same, under a new generation each time.
+// liar always gives the same answer, under a new generation each time.
 type liar struct {
 	fleet.Memory
 	says fleet.Circuit
@@ -364,8 +367,9 @@ func (l *liar) Lease(context.Context, string, string, time.Duration) (fleet.Circ
 }
 func (l *liar) Reset(context.Context, string, string, uint64) (fleet.Circuit, error) { return l.tell() }
 
-// However it lies, the process finds out for itself within Trust and a fifth, and with a
-// steady lie it then knows better.
+// Whatever a wrong store says, the process finds out for itself within Trust
+// and a fifth. If the store keeps saying the same, the process no longer
+// believes it.
 func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 	for name, lie := range map[string]*liar{
 		"open for ever":            {says: fleet.Circuit{Generation: 7, Tripped: true, Open: 1<<63 - 1}},
@@ -409,7 +413,7 @@ func TestTrustMayHaveNoLimit(t *testing.T) {
 	})
 }
 
-// A store that was restored from an old copy tells of what is long past.
+// A store that was restored from an old copy reports what is long past.
 func TestAnOlderGenerationIsNotBelievedAsLongAsTheNewerOneLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lie := &liar{says: fleet.Circuit{Generation: 9, Tripped: true, Open: 5 * time.Second}}
@@ -574,7 +578,7 @@ func TestCloseTellsWhatIsYetToBeToldAndGivesBack(t *testing.T) {
 	})
 }
 
-// Keys come from strangers.
+// The keys may come from users of the program.
 func TestAClientForgetsCircuitsThatNobodyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &fleet.Client{Store: new(fleet.Memory)}
@@ -611,7 +615,8 @@ func TestAClientThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-// A trip that comes up while another call of the store fails is told all the same.
+// A Trip that comes up while another call of the store fails is sent all the
+// same.
 func TestAnOpeningIsToldThoughALookFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(fleet.Memory)
@@ -629,7 +634,8 @@ func TestAnOpeningIsToldThoughALookFailed(t *testing.T) {
 	})
 }
 
-// Where nothing is known it cannot be told, and is told when the circuit opens next.
+// A Trip cannot be sent while nothing is known; it is sent when the circuit
+// opens next.
 func TestAStoreThatFailsAtFirstHearsOfTheNextOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(fleet.Memory)

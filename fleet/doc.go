@@ -1,5 +1,5 @@
-// Package fleet lets breakers and budgets see more than one process: what the others
-// learn of a service reaches them as a hint, by way of a store such as Redis.
+// Package fleet lets breakers and budgets see more than one process. What other
+// processes learn of a service reaches this one through a store such as Redis.
 //
 //	var hub = &fleet.Client{Store: store}
 //	var service = backoff.Stack(
@@ -7,16 +7,20 @@
 //		&backoff.Policy{Name: "search"},
 //	)
 //
-// The local guard decides, the store is a hint: calls never wait for it (unless Wait
-// says so; but the one that asks to be the probe does, shortly, or it would be
-// refused), and where it is slow, gone, empty or lying, every process goes by what it
-// sees itself. What is told is little. A process whose circuit opens says so; where a
-// quorum of them has, those that have seen too few calls to judge by open theirs, too.
-// When the time is over, one process in the fleet probes, and tells the others.
+// The local breaker decides; the store only advises it. Calls never wait for
+// the store, unless Wait says so. There is one exception: the call that asks to
+// be the probe waits for a short time, because otherwise it would be refused.
+// If the store is slow, gone, empty or wrong, every process goes by what it
+// sees itself.
 //
-// [Budget] shares out a number of retries among all processes, in blocks.
+// Processes exchange little. A process whose circuit opens says so. When a
+// quorum of processes has said so, those that have seen too few calls to judge
+// open their circuits too. When the time is over, one process in the fleet
+// probes, and tells the others the result.
 //
-// There is no goroutine but those that are talking to the store just now, and a process
-// that makes no calls does not talk to it. See docs/fleet.md for when all this helps, when
-// it hurts, and what it costs.
+// [Budget] shares a number of retries among all processes, in blocks.
+//
+// The only goroutines are those that are talking to the store, and a process
+// that makes no calls does not talk to the store. See docs/fleet.md for when a
+// shared breaker helps, when it hurts, and what it costs.
 package fleet

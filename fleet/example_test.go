@@ -10,8 +10,8 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// Two processes of three find a service down, and the third one stays away without having
-// tried.
+// Two of three processes find a service down, and the third one stops calling
+// without having tried.
 func ExampleClient() {
 	ctx := context.Background()
 	store := new(fleet.Memory) // in earnest, that of contrib/backoffredis
@@ -32,8 +32,8 @@ func ExampleClient() {
 	// Output: true true
 }
 
-// However many processes there are, they share one retry in ten seconds. This one takes it,
-// and has no second one.
+// All processes share one retry in ten seconds. This process takes it, and gets
+// no second one.
 func ExampleBudget() {
 	hub := &fleet.Client{Store: new(fleet.Memory)}
 	policy := backoff.Policy{

@@ -17,13 +17,13 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// upTo draws a time, of any order of magnitude below its limit.
+// upTo draws a time of any order of magnitude below the limit.
 func upTo(r *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(1 + r.Int64N(1+int64(limit)>>r.IntN(12)))
 }
 
-// faulty returns a way to a store that is slow, there or back, or cut off, and loses one of every
-// so many calls, or none.
+// faulty returns a store whose calls or answers are slow, or that is cut off.
+// It may also lose one of every few calls.
 func faulty(r *rand.Rand, s fleet.Store) *backofftest.Faulty {
 	loses := 2 + r.Int64N(10)
 	f := &backofftest.Faulty{Store: s, Delay: upTo(r, 45*time.Millisecond)}
@@ -39,13 +39,15 @@ func faulty(r *rand.Rand, s fleet.Store) *backofftest.Faulty {
 	return f
 }
 
-// member is a process that calls a service every now and then, which takes a while.
+// member is a process that calls a service every now and then. A call takes a
+// while.
 type member struct {
 	breaker     *backoff.Breaker
 	every, call time.Duration
 }
 
-// run calls until the circuit is closed and the service up, and returns when it was.
+// run calls until the circuit is closed and the service is up, and returns when
+// that was.
 func (m *member) run(t *testing.T, up time.Time) time.Duration {
 	for {
 		_ = m.breaker.Do(t.Context(), func(context.Context) error {
@@ -63,8 +65,9 @@ func (m *member) run(t *testing.T, up time.Time) time.Duration {
 	}
 }
 
-// However bad its store, however short its open times, and however seldom it calls: when
-// the service is back, each process of a fleet finds out soon.
+// When the service is back, each process of a fleet finds out soon, however bad
+// the store is, however short the open times are, and however seldom the
+// process calls.
 func TestAFleetRecovers(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,9 +91,9 @@ func TestAFleetRecovers(t *testing.T) {
 	}
 }
 
-// outage has 100 processes call every so often, for a minute before, for the two minutes of an
-// outage and after it. It returns how many calls the service had while it was down, and when
-// the last process had three answers in a row.
+// outage lets 100 processes call at intervals: for a minute before an outage,
+// for its two minutes, and after it. It returns how many calls the service had
+// while it was down, and when the last process had three answers in a row.
 func outage(t *testing.T, every time.Duration, hub func(fleet.Store) *fleet.Client) (calls int64, back time.Duration) {
 	store := new(fleet.Memory)
 	var down atomic.Int64
@@ -126,8 +129,9 @@ func outage(t *testing.T, every time.Duration, hub func(fleet.Store) *fleet.Clie
 	return down.Load(), slices.Max(ends)
 }
 
-// Where nobody has calls enough to learn from, all have. But who calls seldom is refused seldom,
-// too, and must not miss his turn to probe.
+// No single process makes enough calls to learn from, but all together do. A
+// process that calls seldom is also refused seldom, and must not miss its
+// chance to probe.
 func TestProcessesWithLittleTraffic(t *testing.T) {
 	for _, every := range []time.Duration{2 * time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Memory is a [Store] for the tests of a program, and for the breakers of one process
-// that have the same name. The zero value is ready to use. It is safe for concurrent use,
-// never fails but with the error of a context that has ended, and forgets what its time is
-// over for.
+// Memory is a [Store] for the tests of a program, and for breakers of one
+// process that have the same name. The zero value is ready to use. It is safe
+// for concurrent use. Its methods fail only with the error of a context that
+// has ended. It forgets what has expired.
 type Memory struct {
 	mu       sync.Mutex
 	circuits map[string]*circuitRecord
 	accounts map[string]*account
-	sweepAt  int // number of keys
+	sweepAt  int // number of keys at which the next sweep is due
 }
 
 // Load implements [Store].
@@ -41,7 +41,8 @@ func (m *Memory) Reset(ctx context.Context, key, by string, generation uint64) (
 	})
 }
 
-// circuit changes a record, and returns what one of the processes may know of it.
+// circuit changes a record, and returns what the process named by may know of
+// it.
 func (m *Memory) circuit(ctx context.Context, key, by string, change func(*circuitRecord, time.Time)) (Circuit, error) {
 	if err := ctx.Err(); err != nil {
 		return Circuit{}, err
@@ -50,53 +51,57 @@ func (m *Memory) circuit(ctx context.Context, key, by string, change func(*circu
 	defer m.mu.Unlock()
 	now := time.Now()
 	r := m.circuits[key]
-	if r == nil || r.over(now) {
+	if r == nil || r.expired(now) {
 		r = new(circuitRecord)
 	}
 	change(r, now)
-	if !r.over(now) {
-		m.keep(now)
+	if !r.expired(now) {
+		m.sweep(now)
 		m.circuits[key] = r
 	}
-	return r.at(now, by), nil
+	return r.view(now, by), nil
 }
 
-// circuitRecord is what is known of a circuit.
+// circuitRecord is what the store knows of a circuit.
 type circuitRecord struct {
-	generation uint64
-	tripped    bool
-	opened     time.Time // until when
-	openings   int
-	holder     string
-	leased     time.Time            // until when
-	votes      map[string]time.Time // until when, by voter
-	end        time.Time            // of the last of all times
+	generation  uint64
+	tripped     bool
+	openUntil   time.Time
+	openings    int
+	holder      string // the process that holds the lease
+	leasedUntil time.Time
+	votes       map[string]time.Time // until when each voter's vote counts
+	end         time.Time            // the last of all these times
 }
 
-func (r *circuitRecord) over(now time.Time) bool { return !now.Before(r.end.Add(Linger)) }
+// expired reports whether the record may be forgotten.
+func (r *circuitRecord) expired(now time.Time) bool { return !now.Before(r.end.Add(Linger)) }
 
-func (r *circuitRecord) last(until time.Time) time.Time {
+// extend keeps the record until the given time at least, and returns that time.
+func (r *circuitRecord) extend(until time.Time) time.Time {
 	if until.After(r.end) {
 		r.end = until
 	}
 	return until
 }
 
+// leasedTo reports whether a process holds the lease.
 func (r *circuitRecord) leasedTo(by string, now time.Time) bool {
-	return r.holder == by && r.leased.After(now)
+	return r.holder == by && r.leasedUntil.After(now)
 }
 
+// trip counts a vote, and opens the circuit if there are enough of them.
 func (r *circuitRecord) trip(t Trip, now time.Time) {
-	if r.tripped && r.opened.After(now) || r.generation > t.Seen {
+	if r.tripped && r.openUntil.After(now) || r.generation > t.Seen {
 		return
 	}
 	if r.leasedTo(t.By, now) || r.vote(t, now) >= t.Quorum {
-		*r = circuitRecord{generation: t.Seen + 1, tripped: true, opened: now.Add(t.Open), openings: t.Openings}
-		r.last(r.opened)
+		*r = circuitRecord{generation: t.Seen + 1, tripped: true, openUntil: now.Add(t.Open), openings: t.Openings}
+		r.extend(r.openUntil)
 	}
 }
 
-// vote counts a vote, and returns how many there are.
+// vote counts a vote, and returns how many votes there are.
 func (r *circuitRecord) vote(t Trip, now time.Time) int {
 	if r.votes == nil {
 		r.votes = make(map[string]time.Time)
@@ -106,27 +111,28 @@ func (r *circuitRecord) vote(t Trip, now time.Time) int {
 			delete(r.votes, by)
 		}
 	}
-	r.votes[t.Voter] = r.last(now.Add(t.Open))
+	r.votes[t.Voter] = r.extend(now.Add(t.Open))
 	return len(r.votes)
 }
 
+// lease grants the lease if it is free, and takes it back if d is not positive.
 func (r *circuitRecord) lease(by string, d time.Duration, now time.Time) {
 	switch {
-	case !r.tripped || r.opened.After(now) || r.leased.After(now) && r.holder != by:
+	case !r.tripped || r.openUntil.After(now) || r.leasedUntil.After(now) && r.holder != by:
 	case d > 0:
-		r.holder, r.leased = by, r.last(now.Add(d))
+		r.holder, r.leasedUntil = by, r.extend(now.Add(d))
 	default:
-		r.holder, r.leased = "", time.Time{}
+		r.holder, r.leasedUntil = "", time.Time{}
 	}
 }
 
-// at says what one of the processes may know.
-func (r *circuitRecord) at(now time.Time, by string) Circuit {
+// view returns what the process named by may know.
+func (r *circuitRecord) view(now time.Time, by string) Circuit {
 	c := Circuit{Generation: r.generation, Tripped: r.tripped}
 	if r.tripped {
 		c.Openings = r.openings
-		c.Open = max(0, r.opened.Sub(now))
-		c.Leased = max(0, r.leased.Sub(now))
+		c.Open = max(0, r.openUntil.Sub(now))
+		c.Leased = max(0, r.leasedUntil.Sub(now))
 		c.Mine = by != "" && r.leasedTo(by, now)
 	}
 	return c
@@ -142,11 +148,11 @@ func (m *Memory) Take(ctx context.Context, key string, c Claim) (int, error) {
 	now := time.Now()
 	a := m.accounts[key]
 	if a == nil {
-		m.keep(now)
+		m.sweep(now)
 		a = new(account)
 		m.accounts[key] = a
 	}
-	n := min(c.Tokens, c.Allowance-a.out(now))
+	n := min(c.Tokens, c.Allowance-a.outstanding(now))
 	if b := a.find(c.Block); b != nil {
 		return b.tokens, nil
 	}
@@ -172,15 +178,17 @@ func (m *Memory) Give(ctx context.Context, key, name string, n int) error {
 	return nil
 }
 
-// account is the blocks of tokens that are out.
+// account holds the blocks of tokens that processes have taken.
 type account struct{ blocks []block }
 
+// block is a number of tokens that one process has taken.
 type block struct {
 	name   string
 	tokens int
 	until  time.Time
 }
 
+// find returns the block of the given name; nil if there is none.
 func (a *account) find(name string) *block {
 	for i := range a.blocks {
 		if a.blocks[i].name == name {
@@ -190,8 +198,9 @@ func (a *account) find(name string) *block {
 	return nil
 }
 
-// out returns how many tokens are out, and forgets the blocks of which the time is over.
-func (a *account) out(now time.Time) (n int) {
+// outstanding returns how many tokens processes hold. It forgets the blocks
+// that have expired.
+func (a *account) outstanding(now time.Time) (n int) {
 	kept := a.blocks[:0]
 	for _, b := range a.blocks {
 		if b.tokens > 0 && b.until.After(now) {
@@ -204,9 +213,9 @@ func (a *account) out(now time.Time) (n int) {
 	return n
 }
 
-// keep makes room for one more key. Whenever their number has doubled, it drops those
-// of which nothing is to be known any more.
-func (m *Memory) keep(now time.Time) {
+// sweep makes room for one more key. Whenever the number of keys has doubled,
+// it drops the keys that have expired.
+func (m *Memory) sweep(now time.Time) {
 	if m.circuits == nil {
 		m.circuits, m.accounts = make(map[string]*circuitRecord), make(map[string]*account)
 	}
@@ -214,12 +223,12 @@ func (m *Memory) keep(now time.Time) {
 		return
 	}
 	for key, r := range m.circuits {
-		if r.over(now) {
+		if r.expired(now) {
 			delete(m.circuits, key)
 		}
 	}
 	for key, a := range m.accounts {
-		if a.out(now) == 0 {
+		if a.outstanding(now) == 0 {
 			delete(m.accounts, key)
 		}
 	}

@@ -10,65 +10,74 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// AWSRetryer is a policy in the shape of aws.RetryerV2, and so of aws.Retryer and of the
-// Retryer of Alibaba's OSS client. See [AWS].
+// AWSRetryer is a policy in the shape of aws.RetryerV2, and so of aws.Retryer
+// and of the Retryer of Alibaba's OSS client. See [AWS].
 type AWSRetryer struct {
 	rule
 
-	pending atomic.Int64 // the retries in due
+	grantedCount atomic.Int64 // number of retries in granted
 
 	mu      sync.Mutex
-	due     map[<-chan struct{}][]*awsRetry // granted, not begun; by the context's Done
-	waiting map[error]*awsRetry             // granted, RetryDelay not asked; nil where two share an error
+	granted map[<-chan struct{}][]*awsRetry // retries not begun, by the context's Done
+	delayed map[error]*awsRetry             // those that await RetryDelay; nil if two have the same error
 }
 
 // awsRetry is a retry that was granted.
 type awsRetry struct {
-	ctx    context.Context // of the attempt that failed
-	err    error           // that it failed with
-	ticket backoff.Ticket
-	until  time.Time // when the budget allows it
-	stop   func() bool
-	over   bool // the budget was told
+	ctx      context.Context // the context of the attempt that failed
+	err      error           // what the attempt failed with
+	ticket   backoff.Ticket
+	until    time.Time   // when the budget allows the retry
+	stop     func() bool // ends the watch over ctx
+	reported bool        // the budget was told how the retry ended
 }
 
-// AWS returns p as a retryer for the AWS SDK for Go v2. One may serve any number of
-// clients, which then share its budget:
+// AWS returns p as a retryer for the AWS SDK for Go v2. One retryer may serve
+// any number of clients, which then share its budget:
 //
 //	retryer := plug.AWS(&policy)
-//	cfg, err := config.LoadDefaultConfig(ctx, config.WithRetryer(func() aws.Retryer { return retryer }))
+//	cfg, err := config.LoadDefaultConfig(ctx,
+//		config.WithRetryer(func() aws.Retryer { return retryer }))
 //
 // or, for one client, func(o *s3.Options) { o.Retryer = retryer }.
 //
-// Unlike the SDK's own, it obeys Retry-After, within p.MaxRetryAfter, and gives up at once
-// where the wait would pass the context's deadline; its errors are then final to the policies
-// around it. It retries what p.Classify, or [backoff.DefaultClassifier], knows to be
-// transient, and 429 whatever the code; an error of which nothing is known is not retried. What
-// a [backoff.Policy] inside the transport gave up on is not either: 3 attempts, not 3 times 4.
+// Unlike the SDK's own retryer, it obeys Retry-After, within p.MaxRetryAfter.
+// It gives up at once if the wait would pass the context's deadline. Its errors
+// are final to the policies around the call. It retries errors that p.Classify,
+// or [backoff.DefaultClassifier], knows to be transient, and 429 whatever the
+// code. It does not retry an error of which nothing is known. Nor does it retry
+// what a [backoff.Policy] inside the transport gave up on: 3 attempts, not 3
+// times 4.
 //
-// MaxAttempts, Schedule, Jitter, MaxDelay, MaxRetryAfter, Classify, Idempotency and Budget hold. The
-// shape has no place for MaxElapsed and AttemptTimeout (use the context and the
-// HTTP client), nor for Observer and a jitter's memory of the wait before.
+// MaxAttempts, Schedule, Jitter, MaxDelay, MaxRetryAfter, Classify, Idempotency
+// and Budget hold. The shape has no place for MaxElapsed and AttemptTimeout
+// (use the context and the HTTP client), for Observer, and for a jitter's
+// memory of the previous wait.
 //
-// A nil or invalid policy refuses every call before its first attempt. So does one without a limit of attempts
-// a call whose context has no deadline. Attempt numbers below 1 count as 1: the SDK counts
-// retries from 1, or from 0 with AWS_NEW_RETRIES_2026=true, where the schedule's first
-// step is so taken twice.
+// A nil or invalid policy refuses every call before its first attempt. A policy
+// without a limit of attempts refuses calls whose context has no deadline.
+// Attempt numbers below 1 count as 1: the SDK counts retries from 1, or from 0
+// with AWS_NEW_RETRIES_2026=true, and then the first step of the schedule is
+// taken twice.
 //
-// The Budget is asked before each attempt, waits included, and told after it. The SDK keeps
-// some of its tokens: the one of a call that is cancelled in a pause, and from 2026 that of a
-// retry's attempt. So a retry is accounted for by its retry token alone, which the context's
-// end gives back, and its attempt is told from a first one by the context of the call.
-// Where calls that run at the same time share a context, one may pass for the other; their sum is right.
+// The Budget is asked before each attempt, waits included, and told after it.
+// The SDK does not return every token. It keeps the token of a call that is
+// canceled during a wait, and since 2026 the token of a retry's attempt. So a
+// retry is accounted for by its retry token alone, which is given back when the
+// context ends. The attempt of a retry is told from a first attempt by the
+// context of the call. If calls that run at the same time share a context, one
+// may be taken for the other; their sum is right.
 //
-// A retryer is safe for concurrent use; p is copied. While calls succeed it takes no lock.
+// A retryer is safe for concurrent use. It keeps a copy of p. It takes no lock
+// while calls succeed.
 func AWS(p *backoff.Policy) *AWSRetryer {
 	return &AWSRetryer{
-		rule:    ruleOf(p),
-		due:     make(map[<-chan struct{}][]*awsRetry),
-		waiting: make(map[error]*awsRetry),
+		rule:    newRule(p),
+		granted: make(map[<-chan struct{}][]*awsRetry),
+		delayed: make(map[error]*awsRetry),
 	}
 }
 
@@ -80,81 +89,85 @@ func (r *AWSRetryer) IsErrorRetryable(err error) bool {
 // MaxAttempts implements aws.Retryer, in which 0 means no limit.
 func (r *AWSRetryer) MaxAttempts() int { return max(0, r.attempts()) }
 
-// RetryDelay implements aws.Retryer. It fails, with a [*backoff.Error], where the delay
-// would pass the deadline of the call, or the server asks for more than MaxRetryAfter.
+// RetryDelay implements aws.Retryer. It fails with a [*backoff.Error] if the
+// delay would pass the deadline of the call, or if the server asks for more
+// than MaxRetryAfter.
 func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
-	t := r.look(err)
+	t := r.takeByError(err)
 	if r.err != nil {
 		return 0, r.err
 	}
 	wait, again := r.waits.Decide(max(attempt, 1), awsHinted(err))
-	gave := &backoff.Error{Name: r.policy.Name, Attempts: max(attempt, 1), Last: err}
+	final := &backoff.Error{Name: r.policy.Name, Attempts: max(attempt, 1), Last: err}
 	switch {
 	case !again:
-		gave.Reason = backoff.ReasonRetryAfter
+		final.Reason = backoff.ReasonRetryAfter
 		if !r.policy.Retryable(err) {
-			gave.Reason = backoff.ReasonPermanent
+			final.Reason = backoff.ReasonPermanent
 		}
-	case t == nil || !t.passesDeadline(wait):
+	case t == nil || !passesDeadline(t.ctx, wait):
 		return wait, nil
 	default:
-		gave.Reason = backoff.ReasonDeadline
+		final.Reason = backoff.ReasonDeadline
 	}
 	if t != nil {
-		r.settle(t, backoff.OutcomeNotSent)
+		r.report(t, backoff.OutcomeNotSent)
 	}
-	return 0, gave
+	return 0, final
 }
 
-func (t *awsRetry) passesDeadline(wait time.Duration) bool {
-	deadline, ok := t.ctx.Deadline()
+// passesDeadline reports whether a wait that begins now ends after the
+// deadline.
+func passesDeadline(ctx context.Context, wait time.Duration) bool {
+	deadline, ok := ctx.Deadline()
 	return ok && wait > 0 && wait >= time.Until(deadline)
 }
 
-// GetInitialToken implements aws.Retryer. The SDK calls GetAttemptToken instead.
+// GetInitialToken implements aws.Retryer. The SDK calls GetAttemptToken
+// instead.
 func (r *AWSRetryer) GetInitialToken() (release func(error) error) {
 	if r.policy.Budget == nil {
-		return released
+		return releaseNothing
 	}
 	ticket, _, ok := r.policy.Budget.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst})
 	if !ok {
-		return released
+		return releaseNothing
 	}
 	return r.releaser(context.Background(), ticket)
 }
 
-// GetAttemptToken implements aws.RetryerV2. It blocks for as long as the budget wants the
-// attempt to wait, or until ctx ends.
+// GetAttemptToken implements aws.RetryerV2. It blocks for as long as the budget
+// wants the attempt to wait, or until ctx ends.
 func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) error, err error) {
 	if err := r.refusal(ctx); err != nil {
 		return nil, err
 	}
-	if t := r.claim(ctx); t != nil {
-		return released, r.depart(ctx, t.ticket, time.Until(t.until))
+	if t := r.takeByContext(ctx); t != nil {
+		return releaseNothing, r.waitForBudget(ctx, t.ticket, time.Until(t.until))
 	}
 	b := r.policy.Budget
 	if b == nil {
-		return released, nil
+		return releaseNothing, nil
 	}
 	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst})
 	if !ok {
 		return nil, r.overBudget()
 	}
-	if err := r.depart(ctx, ticket, wait); err != nil {
+	if err := r.waitForBudget(ctx, ticket, wait); err != nil {
 		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		return nil, err
 	}
 	return r.releaser(ctx, ticket), nil
 }
 
-// GetRetryToken implements aws.Retryer. It fails where the operation must not be sent again,
-// and where the budget refuses.
+// GetRetryToken implements aws.Retryer. It fails if the operation must not be
+// sent again, or if the budget refuses.
 func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func(error) error, _ error) {
 	if refused := r.refusal(ctx); refused != nil {
 		return nil, refused
 	}
 	if !r.repeatable(ctx, err) {
-		return nil, r.saying("not idempotent, not sent again", nil)
+		return nil, r.newFinalError("not idempotent, not sent again", nil)
 	}
 	t := &awsRetry{ctx: ctx, err: err}
 	if b := r.policy.Budget; b != nil {
@@ -164,33 +177,36 @@ func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func
 		}
 		t.ticket, t.until = ticket, time.Now().Add(wait)
 	}
-	r.expect(t)
+	r.add(t)
 	return func(err error) error {
-		r.settle(t, r.outcome(ctx, err))
+		r.report(t, r.outcome(ctx, err))
 		return nil
 	}, nil
 }
 
-func released(error) error { return nil }
+// releaseNothing is the release of a token that no budget gave.
+func releaseNothing(error) error { return nil }
 
-// releaser tells the budget, once, how a first attempt ended.
+// releaser returns a function that tells the budget, once, how a first attempt
+// ended.
 func (r *AWSRetryer) releaser(ctx context.Context, t backoff.Ticket) func(error) error {
-	var told atomic.Bool
+	var reported atomic.Bool
 	return func(err error) error {
-		if told.CompareAndSwap(false, true) {
+		if reported.CompareAndSwap(false, true) {
 			r.policy.Budget.Done(t, backoff.Result{Outcome: r.outcome(ctx, err), Class: r.class(err)})
 		}
 		return nil
 	}
 }
 
-// depart waits as long as the budget wants, and asks it once more.
-func (r *AWSRetryer) depart(ctx context.Context, t backoff.Ticket, wait time.Duration) error {
-	if deadline, ok := ctx.Deadline(); ok && wait > 0 && wait >= time.Until(deadline) {
-		return r.saying("the budget's wait of "+wait.String()+" would pass the deadline", context.DeadlineExceeded)
+// waitForBudget waits as long as the budget wants, and then asks it to confirm
+// the attempt.
+func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait time.Duration) error {
+	if passesDeadline(ctx, wait) {
+		return r.newFinalError("the budget's wait of "+wait.String()+" would pass the deadline", context.DeadlineExceeded)
 	}
-	if err := rest(ctx, wait); err != nil {
-		return err
+	if !clock.Sleep(ctx, wait) {
+		return ctx.Err()
 	}
 	if b, ok := r.policy.Budget.(backoff.Confirmer); ok && !b.Confirm(t) {
 		return r.overBudget()
@@ -198,123 +214,131 @@ func (r *AWSRetryer) depart(ctx context.Context, t backoff.Ticket, wait time.Dur
 	return nil
 }
 
+// overBudget returns the error of a call that the budget refused.
 func (r *AWSRetryer) overBudget() error {
-	return r.saying("retry budget refused", backoff.ErrBudget)
+	return r.newFinalError("retry budget refused", backoff.ErrBudget)
 }
 
-// saying returns an error that is final to the policies around the call.
-func (r *AWSRetryer) saying(text string, matched error) error {
+// newFinalError returns an error that is final to the policies around the call.
+func (r *AWSRetryer) newFinalError(text string, matched error) error {
 	if r.policy.Name != "" {
 		text = r.policy.Name + ": " + text
 	}
-	return backoff.Permanent(&refusal{"backoff: " + text, matched})
+	return backoff.Permanent(&finalError{"backoff: " + text, matched})
 }
 
-type refusal struct {
+// finalError is an error of the retryer itself.
+type finalError struct {
 	text    string
 	matched error
 }
 
-func (e *refusal) Error() string { return e.text }
-func (e *refusal) Unwrap() error { return e.matched }
+// Error implements error.
+func (e *finalError) Error() string { return e.text }
 
-// expect notes a retry that was granted, until it begins, or its context ends.
-func (r *AWSRetryer) expect(t *awsRetry) {
+// Unwrap returns the error that errors.Is matches.
+func (e *finalError) Unwrap() error { return e.matched }
+
+// add keeps a retry that was granted until it begins, or until its context
+// ends.
+func (r *AWSRetryer) add(t *awsRetry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	done := t.ctx.Done()
-	r.due[done] = append(r.due[done], t)
-	r.pending.Add(1)
-	if identifies(t.err) {
-		if _, shared := r.waiting[t.err]; shared {
-			r.waiting[t.err] = nil
+	r.granted[done] = append(r.granted[done], t)
+	r.grantedCount.Add(1)
+	if isMapKey(t.err) {
+		if _, shared := r.delayed[t.err]; shared {
+			r.delayed[t.err] = nil
 		} else {
-			r.waiting[t.err] = t
+			r.delayed[t.err] = t
 		}
 	}
 	if done != nil {
-		t.stop = context.AfterFunc(t.ctx, func() { r.lapse(t) })
+		t.stop = context.AfterFunc(t.ctx, func() { r.expire(t) })
 	}
 }
 
-// look finds the retry whose delay is asked for.
-func (r *AWSRetryer) look(err error) *awsRetry {
-	if !identifies(err) {
+// takeByError returns the retry whose delay is asked for; nil if it is not
+// known.
+func (r *AWSRetryer) takeByError(err error) *awsRetry {
+	if !isMapKey(err) {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.waiting[err]
-	delete(r.waiting, err)
+	t := r.delayed[err]
+	delete(r.delayed, err)
 	return t
 }
 
-// claim finds the retry that begins with an attempt under ctx.
-func (r *AWSRetryer) claim(ctx context.Context) *awsRetry {
-	if r.pending.Load() == 0 {
+// takeByContext returns the retry that begins with an attempt under ctx; nil if
+// the attempt is a first one.
+func (r *AWSRetryer) takeByContext(ctx context.Context) *awsRetry {
+	if r.grantedCount.Load() == 0 {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if due := r.due[ctx.Done()]; len(due) > 0 {
-		r.forget(due[0])
-		return due[0]
+	if retries := r.granted[ctx.Done()]; len(retries) > 0 {
+		r.remove(retries[0])
+		return retries[0]
 	}
 	return nil
 }
 
-// lapse ends a retry whose context ended before it began.
-func (r *AWSRetryer) lapse(t *awsRetry) {
+// expire ends a retry whose context ended before the retry began.
+func (r *AWSRetryer) expire(t *awsRetry) {
 	r.mu.Lock()
-	slept := r.forget(t)
+	begun := !r.remove(t)
 	r.mu.Unlock()
-	if slept {
-		r.settle(t, backoff.OutcomeNotSent)
+	if !begun {
+		r.report(t, backoff.OutcomeNotSent)
 	}
 }
 
-// settle tells the budget, once, what became of a retry.
-func (r *AWSRetryer) settle(t *awsRetry, o backoff.Outcome) {
+// report tells the budget, once, how a retry ended.
+func (r *AWSRetryer) report(t *awsRetry, o backoff.Outcome) {
 	r.mu.Lock()
-	over := t.over
-	t.over = true
-	r.forget(t)
+	reported := t.reported
+	t.reported = true
+	r.remove(t)
 	stop := t.stop
 	r.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
-	if !over && r.policy.Budget != nil {
+	if !reported && r.policy.Budget != nil {
 		r.policy.Budget.Done(t.ticket, backoff.Result{Outcome: o})
 	}
 }
 
-// forget takes a retry off the lists, and reports whether it was still due.
-func (r *AWSRetryer) forget(t *awsRetry) bool {
-	if identifies(t.err) && r.waiting[t.err] == t {
-		delete(r.waiting, t.err)
+// remove forgets a retry. It reports whether the retry had not begun.
+func (r *AWSRetryer) remove(t *awsRetry) bool {
+	if isMapKey(t.err) && r.delayed[t.err] == t {
+		delete(r.delayed, t.err)
 	}
 	done := t.ctx.Done()
-	for i, other := range r.due[done] {
+	for i, other := range r.granted[done] {
 		if other != t {
 			continue
 		}
-		r.due[done] = append(r.due[done][:i:i], r.due[done][i+1:]...)
-		if len(r.due[done]) == 0 {
-			delete(r.due, done)
+		r.granted[done] = append(r.granted[done][:i:i], r.granted[done][i+1:]...)
+		if len(r.granted[done]) == 0 {
+			delete(r.granted, done)
 		}
-		r.pending.Add(-1)
+		r.grantedCount.Add(-1)
 		return true
 	}
 	return false
 }
 
-// identifies reports whether err may be the key of a map.
-func identifies(err error) bool {
+// isMapKey reports whether err may be the key of a map.
+func isMapKey(err error) bool {
 	return err != nil && reflect.ValueOf(err).Comparable()
 }
 
-// awsHinted marks an error of the SDK with the hint of its answer.
+// awsHinted marks an error of the SDK with the Retry-After of its response.
 func awsHinted(err error) error {
 	resp := awsResponse(err)
 	if resp == nil {
@@ -323,8 +347,9 @@ func awsHinted(err error) error {
 	return hinted(err, resp.Header)
 }
 
-// awsResponse finds the answer behind an error of the SDK: its ResponseError has a method
-// HTTPResponse, whose result, a struct around an *http.Response, is of a type that cannot be named here.
+// awsResponse finds the response behind an error of the SDK. The ResponseError
+// of the SDK has a method HTTPResponse. Its result is a struct around an
+// *http.Response, of a type that cannot be named here.
 func awsResponse(err error) *http.Response {
 	for ; err != nil; err = errors.Unwrap(err) {
 		method := reflect.ValueOf(err).MethodByName("HTTPResponse")

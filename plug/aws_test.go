@@ -16,7 +16,7 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-// books is a budget that writes down what it is told.
+// books is a budget that records what it is told.
 type books struct {
 	mu      sync.Mutex
 	firsts  int
@@ -57,8 +57,8 @@ func (b *books) Done(t backoff.Ticket, r backoff.Result) {
 
 func (b *books) Confirm(backoff.Ticket) bool { return !b.leave }
 
-// sdk makes a call as the middleware of aws-sdk-go-v2 does, attempt by attempt, with as
-// many of its tokens released as its two modes do.
+// sdk makes a call as the middleware of aws-sdk-go-v2 does, attempt by attempt,
+// with as many of its tokens released as its two modes do.
 func sdk(ctx context.Context, r *plug.AWSRetryer, era2026 bool, op func(attempt int) error) error {
 	release := func(error) error { return nil }
 	for n := 1; ; n++ {

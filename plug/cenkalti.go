@@ -8,17 +8,20 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Stop is what [BackOff.NextBackOff] returns when there is to be no more retry.
+// Stop is what [BackOff.NextBackOff] returns to end the retries.
 const Stop time.Duration = -1
 
-// BackOff is a policy in the shape of github.com/cenkalti/backoff's BackOff, of any
-// version, which other libraries take. See [Cenkalti].
+// BackOff is a policy in the shape of the interface BackOff of
+// github.com/cenkalti/backoff, of any version. Other libraries take the same
+// interface. See [Cenkalti].
 type BackOff struct {
 	run  *backoff.Run
-	err  error // of refusal
-	last error // the failure that the run is told of
+	err  error // why the operation is refused
+	last error // what the run is told of every failure
 }
 
+// errFailed stands for the error of the operation, which the shape does not
+// pass on.
 var errFailed = errors.New("the operation failed")
 
 // Cenkalti returns p as a BackOff for one operation at a time:
@@ -26,16 +29,18 @@ var errFailed = errors.New("the operation failed")
 //	err := cenkalti.Retry(op, plug.Cenkalti(ctx, &policy)) // v4
 //	v, err := cenkalti.Retry(ctx, op, cenkalti.WithBackOff(plug.Cenkalti(ctx, &policy))) // v5
 //
-// The shape is told that an attempt failed, but not with what error: it takes every one
-// for transient. So Classify and hints are without effect; mark what is final by that
-// package's own Permanent. MaxAttempts, MaxElapsed, Schedule, Jitter with its memory,
-// MaxDelay, Budget, Idempotency, Observer and the deadline of ctx hold. It is not told of success either: a
-// Budget that is paid by success gets nothing here, and soon grants only its reserve.
+// The shape says that an attempt failed, but not with which error. Cenkalti
+// takes every error as transient, so Classify and Retry-After have no effect;
+// mark final errors with that package's own Permanent. MaxAttempts, MaxElapsed,
+// Schedule, Jitter with its memory, MaxDelay, Budget, Idempotency, Observer and
+// the deadline of ctx hold. The shape does not report success either: a Budget
+// that is paid by success is never paid, and soon grants only its reserve.
 //
-// With a nil or invalid policy, and one that nothing ends (no limit of attempts, no MaxElapsed, and no deadline
-// of ctx), NextBackOff stops at once, and Err says why. A BackOff is for one goroutine.
+// If the policy is nil or invalid, NextBackOff stops at once, and Err says why.
+// So it does if nothing would end the retries: no limit of attempts, no
+// MaxElapsed, and no deadline of ctx. A BackOff is for one goroutine.
 func Cenkalti(ctx context.Context, p *backoff.Policy) *BackOff {
-	rule := ruleOf(p)
+	rule := newRule(p)
 	err := rule.refusal(ctx)
 	if err == errUnbounded && p.MaxElapsed > 0 {
 		err = nil
@@ -61,11 +66,11 @@ func (b *BackOff) NextBackOff() time.Duration {
 	return wait
 }
 
-// Reset begins a new operation, as that package's Retry does by itself.
+// Reset begins a new operation. That package's Retry calls it.
 func (b *BackOff) Reset() {
 	if b.run != nil {
 		b.run.Reset()
-		b.run.Admit() // begins to count MaxElapsed; whether it may begin, NextBackOff tells
+		b.run.Admit() // starts MaxElapsed; NextBackOff reports whether it was admitted
 	}
 }
 

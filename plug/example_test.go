@@ -87,8 +87,8 @@ func code(err error) string {
 	return code
 }
 
-// A consumer of a log of messages, such as Kafka, carries the handler of each message, and
-// commits the message when it was handled, or was set aside.
+// A consumer of a log of messages, such as Kafka, calls its handler under a
+// policy. It commits each message that was handled or set aside.
 func Example_consumer() {
 	log := []string{"one", "two", "poison"}
 	failures := map[string]int{"two": 1, "poison": 99}

@@ -8,11 +8,11 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// GRPCRetry is a policy in the shapes that go-grpc-middleware/v2/interceptors/retry asks
-// for. See [GRPC].
+// GRPCRetry is a policy in the shapes that
+// go-grpc-middleware/v2/interceptors/retry takes. See [GRPC].
 type GRPCRetry struct {
 	rule
-	observe backoff.Observer // contained
+	observe backoff.Observer // recovers from panics
 }
 
 // GRPC returns p as the three hooks of go-grpc-middleware's retry interceptor:
@@ -26,21 +26,23 @@ type GRPCRetry struct {
 //		retry.WithOnRetryCallback(hooks.OnRetry),
 //	)
 //
-// An error's code is the business of p.Classify, as no package with gRPC's codes is imported
-// here; without it no status is known, and none is retried. MaxAttempts (by Max), Schedule,
-// Jitter (without its memory of the wait before), MaxDelay, Classify and Observer (of retries) hold. Trailers,
-// and so the server's pushback, are out of reach here: see contrib/backoffgrpc.
+// This package does not import gRPC's codes, so p.Classify must read them;
+// without Classify no status is known, and none is retried. MaxAttempts (by
+// Max), Schedule, Jitter (without its memory of the previous wait), MaxDelay,
+// Classify and Observer (of retries) hold. The hooks do not see trailers, and
+// so not the server's pushback: see contrib/backoffgrpc.
 //
-// A nil or invalid policy, and one that says NonIdempotent or NeverRetry, retries nothing. One without
-// a limit of attempts has 4, because the hooks cannot refuse a call that has no deadline. GRPCRetry is
-// safe for concurrent use.
+// A nil or invalid policy, and one with NonIdempotent or NeverRetry, retries
+// nothing. A policy without a limit of attempts makes 4, because the hooks
+// cannot refuse a call that has no deadline. A GRPCRetry is safe for concurrent
+// use.
 func GRPC(p *backoff.Policy) *GRPCRetry {
-	g := &GRPCRetry{rule: ruleOf(p)}
+	g := &GRPCRetry{rule: newRule(p)}
 	g.observe = backoff.JoinObservers(g.policy.Observer)
 	return g
 }
 
-// Max is the number of attempts, the first included.
+// Max returns the number of attempts, the first included.
 func (g *GRPCRetry) Max() uint {
 	if n := g.attempts(); n > 0 {
 		return uint(n)
@@ -53,12 +55,13 @@ func (g *GRPCRetry) Backoff(_ context.Context, retry uint) time.Duration {
 	return g.delay(int(min(retry, math.MaxInt)))
 }
 
-// Retriable reports whether a call that failed with err may be sent again; false for nil.
+// Retriable reports whether a call that failed with err may be sent again;
+// false for nil.
 func (g *GRPCRetry) Retriable(err error) bool {
 	return g.retryable(err) && g.repeatable(context.Background(), err)
 }
 
-// OnRetry tells p.Observer of a retry, counted from 1, that follows a failure.
+// OnRetry tells p.Observer of a retry, counted from 1, after a failure.
 func (g *GRPCRetry) OnRetry(ctx context.Context, retry uint, err error) {
 	if g.observe == nil {
 		return

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// HTTPRetry is a policy in the shapes that github.com/hashicorp/go-retryablehttp asks for,
-// and who passes them on, such as Vault's client. See [RetryableHTTP].
+// HTTPRetry is a policy in the shapes that
+// github.com/hashicorp/go-retryablehttp takes, and libraries built on it, such
+// as Vault's client. See [RetryableHTTP].
 type HTTPRetry struct{ rule }
 
 // RetryableHTTP returns p as the functions of a go-retryablehttp client:
@@ -22,20 +24,26 @@ type HTTPRetry struct{ rule }
 //	client.CheckRetry, client.Backoff = retry.CheckRetry, retry.Backoff
 //	client.ErrorHandler, client.RetryMax = retry.ErrorHandler, retry.RetryMax()
 //
-// Unlike that client's own, they honour Retry-After with every answer that is retried, within p.MaxRetryAfter,
-// do not begin a wait that would pass the context's deadline, and send a POST or PATCH again only
-// where it provably never arrived, or carries an Idempotency-Key. To have it otherwise, set p.Idempotency.
-// RetryWaitMin and RetryWaitMax of the client are without effect.
+// Unlike the functions of that client, these obey Retry-After in every response
+// that is retried, within p.MaxRetryAfter. They do not begin a wait that would
+// pass the context's deadline. They send a POST or PATCH again only if it
+// provably never arrived, or if it carries an Idempotency-Key; set
+// p.Idempotency to change that. RetryWaitMin and RetryWaitMax of the client
+// have no effect.
 //
-// MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the wait before), MaxDelay, MaxRetryAfter, Classify
-// and Idempotency hold. The shape has no place for MaxElapsed, AttemptTimeout, Budget and Observer.
-// For these, and where nothing ties you to that client, use a backoffhttp.Transport.
+// MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the
+// previous wait), MaxDelay, MaxRetryAfter, Classify and Idempotency hold. The
+// shape has no place for MaxElapsed, AttemptTimeout, Budget and Observer. If
+// you need them, and nothing ties you to that client, use a
+// backoffhttp.Transport.
 //
-// A nil or invalid policy makes no retries, and every call fails with the reason. So does a call whose
-// context has no deadline, after its first failure, if p has no limit of attempts. It is safe for concurrent use.
-func RetryableHTTP(p *backoff.Policy) *HTTPRetry { return &HTTPRetry{ruleOf(p)} }
+// If the policy is nil or invalid, nothing is retried and every call fails with
+// the reason. If p has no limit of attempts, a call whose context has no
+// deadline fails after its first failure. An HTTPRetry is safe for concurrent
+// use.
+func RetryableHTTP(p *backoff.Policy) *HTTPRetry { return &HTTPRetry{newRule(p)} }
 
-// RetryMax is the number of retries that p allows.
+// RetryMax returns the number of retries that p allows.
 func (h *HTTPRetry) RetryMax() int {
 	if n := h.attempts(); n > 0 {
 		return n - 1
@@ -43,8 +51,9 @@ func (h *HTTPRetry) RetryMax() int {
 	return math.MaxInt32
 }
 
-// CheckRetry reports whether a request that ended with resp or err is to be sent again. An answer
-// that is not is passed on as it came, without an error.
+// CheckRetry reports whether a request that ended with resp or err is sent
+// again. A response that is not retried reaches the caller unchanged, without
+// an error.
 func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	switch {
 	case h.err != nil:
@@ -55,7 +64,7 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 	if err == nil {
 		err = failure(resp)
 	}
-	if !h.repeats(ctx, resp, err) {
+	if !h.shouldRetry(ctx, resp, err) {
 		return false, nil
 	}
 	if refused := h.refusal(ctx); refused != nil {
@@ -67,7 +76,8 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 	return true, nil
 }
 
-// Backoff returns the wait after a failed request. attempt counts from 0; the bounds are ignored.
+// Backoff returns the wait after a failed request. attempt counts from 0; the
+// bounds are ignored.
 func (h *HTTPRetry) Backoff(_, _ time.Duration, attempt int, resp *http.Response) time.Duration {
 	retry := fromOne(attempt)
 	if wait, again := h.waits.Decide(retry, failure(resp)); again {
@@ -76,9 +86,10 @@ func (h *HTTPRetry) Backoff(_, _ time.Duration, attempt int, resp *http.Response
 	return h.delay(retry)
 }
 
-// ErrorHandler makes the error of a call that is given up: a [*backoff.Error], which is final to
-// the policies around it, and in whose tree is the last error, or one with the last status. What
-// was not to be retried comes back as it is. The answer's body is closed.
+// ErrorHandler makes the error of a call that is given up: a [*backoff.Error],
+// which is final to the policies around the call. It wraps the last error, or
+// an error with the last status. An error that was not to be retried comes back
+// as it is. ErrorHandler closes the body of the response.
 func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (*http.Response, error) {
 	if err == nil {
 		err = failure(resp)
@@ -86,41 +97,45 @@ func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close()
 	}
-	var gave *backoff.Error
+	var final *backoff.Error
 	switch {
 	case err == nil:
 		return nil, errors.New("backoff: plug: the request failed")
-	case errors.As(err, &gave) && gave.Last != nil && gave.Attempts == 0: // by CheckRetry, which does not count
-		gave.Attempts = attempts
-		return nil, gave
+	case errors.As(err, &final) && final.Last != nil && final.Attempts == 0: // from CheckRetry, which does not count attempts
+		final.Attempts = attempts
+		return nil, final
 	case !h.retryable(err):
 		return nil, err
 	}
 	return nil, &backoff.Error{Name: h.policy.Name, Attempts: max(attempts, 1), Reason: backoff.ReasonAttempts, Last: err}
 }
 
-// ShouldRetry returns p in the shape of RetryOptions.ShouldRetry of Azure's azcore:
+// ShouldRetry returns p in the shape of RetryOptions.ShouldRetry of Azure's
+// azcore:
 //
 //	options.Retry = policy.RetryOptions{MaxRetries: 3, ShouldRetry: plug.ShouldRetry(&p)}
 //
-// It is false for success, for what p.Classify or [backoff.DefaultClassifier] does not
-// know to be transient, for a hint beyond p.MaxRetryAfter, and for a POST or PATCH that may have arrived, unless it
-// carries an Idempotency-Key or p.Idempotency says otherwise. Attempts and delays are numbers of
-// azcore's; it obeys the server's hints by itself.
+// The function returns false for success. It returns false for an error that
+// p.Classify or [backoff.DefaultClassifier] does not know to be transient, and
+// for a Retry-After beyond p.MaxRetryAfter. It returns false for a POST or
+// PATCH that may have arrived, unless the request carries an Idempotency-Key or
+// p.Idempotency says otherwise. Attempts and delays are settings of azcore,
+// which obeys the server's Retry-After by itself.
 //
-// A nil or invalid policy retries nothing. The function is safe for concurrent use.
+// A nil or invalid policy retries nothing. The function is safe for concurrent
+// use.
 func ShouldRetry(p *backoff.Policy) func(*http.Response, error) bool {
 	h := RetryableHTTP(p)
 	return func(resp *http.Response, err error) bool {
 		if err == nil {
 			err = failure(resp)
 		}
-		return h.repeats(contextOf(resp), resp, err)
+		return h.shouldRetry(contextOf(resp), resp, err)
 	}
 }
 
-// repeats looks at both factors: the failure, and the request.
-func (h *HTTPRetry) repeats(ctx context.Context, resp *http.Response, err error) bool {
+// shouldRetry reports whether both the failure and the request allow a retry.
+func (h *HTTPRetry) shouldRetry(ctx context.Context, resp *http.Response, err error) bool {
 	if !h.retryable(err) {
 		return false
 	}
@@ -130,9 +145,10 @@ func (h *HTTPRetry) repeats(ctx context.Context, resp *http.Response, err error)
 	return idempotent(resp, err) || backoff.NonIdempotent.Repeatable(ctx, h.class(err))
 }
 
-// idempotent reports whether the request behind an answer, or an error of net/http, may be sent twice
-// (RFC 9110, 9.2.2). Where nothing tells, such as an error of azcore's transport, its
-// client's word stands.
+// idempotent reports whether the request behind a response, or behind an error
+// of net/http, may be sent twice (RFC 9110, 9.2.2). If neither shows the
+// request, as an error of azcore's transport does not, it reports true: the
+// client that asks has decided so.
 func idempotent(resp *http.Response, err error) bool {
 	method := ""
 	if failed, ok := errors.AsType[*url.Error](err); ok {
@@ -151,6 +167,7 @@ func idempotent(resp *http.Response, err error) bool {
 	return true
 }
 
+// contextOf returns the context of the request behind a response.
 func contextOf(resp *http.Response) context.Context {
 	if resp == nil || resp.Request == nil {
 		return context.Background()
@@ -158,11 +175,11 @@ func contextOf(resp *http.Response) context.Context {
 	return resp.Request.Context()
 }
 
-// hintOf is what an answer asks for; 0 if nothing.
+// hintOf returns how long the server asked to wait; 0 if it did not.
 func hintOf(resp *http.Response) time.Duration {
 	if resp == nil {
 		return 0
 	}
-	d, _ := hint(resp.Header)
+	d, _ := retryafter.From(resp.Header, time.Now())
 	return d
 }

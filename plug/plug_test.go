@@ -15,7 +15,8 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-// The shapes of the clients, written out. internal/lab/plugtest holds them against the real ones.
+// The shapes of the clients, written out. internal/lab/plugtest holds them
+// against the real ones.
 type (
 	awsRetryer interface {
 		IsErrorRetryable(error) bool

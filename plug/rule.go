@@ -8,21 +8,25 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
+// What an adapter without a usable policy refuses its calls with.
 var (
 	errNoPolicy  = backoff.Permanent(errors.New("backoff: plug: the policy is nil"))
 	errUnbounded = backoff.Permanent(errors.New("backoff: plug: the policy has no limit of attempts and the context no deadline: set MaxAttempts, or give the call a deadline"))
 )
 
-// rule is a policy as the loop of somebody else can follow it.
+// rule is a policy in a form that another library's loop can follow.
 type rule struct {
 	policy backoff.Policy // a copy
-	waits  backoff.Policy // the same, for Decide: the loop keeps the count, and the context
-	err    error          // why it cannot be obeyed
+	waits  backoff.Policy // policy for Decide: without what the other loop decides itself
+	err    error          // why every call is refused; nil if none is
 }
 
-func ruleOf(p *backoff.Policy) rule {
+// newRule returns the rule of a policy. It is invalid if the policy is nil or
+// invalid.
+func newRule(p *backoff.Policy) rule {
 	if p == nil {
 		return rule{err: errNoPolicy}
 	}
@@ -31,7 +35,8 @@ func ruleOf(p *backoff.Policy) rule {
 	return r
 }
 
-// attempts is how many a call may have; negative if there is no limit.
+// attempts returns how many attempts a call may have; a negative number means
+// no limit.
 func (r *rule) attempts() int {
 	switch {
 	case r.err != nil || r.policy.Idempotency == backoff.NeverRetry:
@@ -42,7 +47,7 @@ func (r *rule) attempts() int {
 	return r.policy.MaxAttempts
 }
 
-// refusal says why a call must not begin.
+// refusal returns why a call must not begin; nil if it may.
 func (r *rule) refusal(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
@@ -53,20 +58,21 @@ func (r *rule) refusal(ctx context.Context) error {
 	return nil
 }
 
-// class is what the policy makes of an error. It is ClassUnknown only if nothing is
-// known; then a client's loop, of which nobody has said that its calls fail
-// transiently, goes no further.
+// class returns the class of an error by the policy. It is ClassUnknown only if
+// nothing is known about the error. Such an error is not retried, because
+// nobody has said that the calls of the other library fail transiently.
 func (r *rule) class(err error) backoff.Class {
 	if r.policy.Classify != nil && err != nil {
 		own := r.policy.Classify(err)
-		if own != backoff.ClassUnknown && own.Retryable() == r.policy.Retryable(err) { // else a mark stands above it
+		if own != backoff.ClassUnknown && own.Retryable() == r.policy.Retryable(err) { // otherwise a marker in the chain overrides it
 			return own
 		}
 	}
 	return backoff.DefaultClassifier(err)
 }
 
-// retryable reports whether the class of err allows another attempt, and its hint.
+// retryable reports whether the class of err, and what the server asked for,
+// allow another attempt.
 func (r *rule) retryable(err error) bool {
 	if r.err != nil || err == nil {
 		return false
@@ -81,16 +87,16 @@ func (r *rule) retryable(err error) bool {
 
 // repeatable reports whether the operation may be sent again after err.
 func (r *rule) repeatable(ctx context.Context, err error) bool {
-	said := r.policy.Idempotency
-	return said == nil || said.Repeatable(ctx, r.class(err))
+	idempotency := r.policy.Idempotency
+	return idempotency == nil || idempotency.Repeatable(ctx, r.class(err))
 }
 
-// delay is the wait before a retry, counted from 1, whatever number a client comes with.
+// delay returns the wait before a retry, counted from 1. It accepts any number.
 func (r *rule) delay(retry int) time.Duration {
 	return r.waits.Delay(max(retry, 1))
 }
 
-// outcome is what a budget is told of an attempt.
+// outcome returns what a budget is told of an attempt.
 func (r *rule) outcome(ctx context.Context, err error) backoff.Outcome {
 	switch {
 	case err == nil:
@@ -107,22 +113,8 @@ func (r *rule) outcome(ctx context.Context, err error) backoff.Outcome {
 	return backoff.OutcomeTransient
 }
 
-// rest sleeps, and returns what ended the sleep before its time.
-func rest(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// fromOne turns a number that counts retries from 0 into one that counts from 1.
+// fromOne turns a number that counts retries from 0 into one that counts from
+// 1.
 func fromOne(retry int) int {
 	if retry < 0 {
 		return 1
@@ -130,67 +122,42 @@ func fromOne(retry int) int {
 	return min(retry, math.MaxInt-1) + 1
 }
 
-// FromZero adapts a function that counts retries from 1, such as [backoff.Policy.Delay],
-// to a client that counts them from 0. A negative number means the first retry.
+// FromZero adapts a function that counts retries from 1, such as
+// [backoff.Policy.Delay], to a client that counts retries from 0. A negative
+// number means the first retry.
 func FromZero(delay func(retry int) time.Duration) func(retry int) time.Duration {
 	return func(retry int) time.Duration { return delay(fromOne(retry)) }
 }
 
-// answer is a response of HTTP as an error.
-type answer struct{ resp *http.Response }
+// responseError is an HTTP response as an error.
+type responseError struct{ resp *http.Response }
 
-func (a *answer) Error() string {
-	if a.resp.Status != "" {
-		return "status " + a.resp.Status
+// Error implements error.
+func (e *responseError) Error() string {
+	if e.resp.Status != "" {
+		return "status " + e.resp.Status
 	}
-	return "status " + http.StatusText(a.resp.StatusCode)
+	return "status " + http.StatusText(e.resp.StatusCode)
 }
 
 // HTTPStatusCode is read by [backoff.DefaultClassifier].
-func (a *answer) HTTPStatusCode() int { return a.resp.StatusCode }
+func (e *responseError) HTTPStatusCode() int { return e.resp.StatusCode }
 
 // ResponseHeader returns the header without naming a type of net/http.
-func (a *answer) ResponseHeader() map[string][]string { return a.resp.Header }
+func (e *responseError) ResponseHeader() map[string][]string { return e.resp.Header }
 
 // failure returns an error for an answer that is one, with the server's hint.
 func failure(resp *http.Response) error {
 	if resp == nil || resp.StatusCode < 400 {
 		return nil
 	}
-	return hinted(&answer{resp}, resp.Header)
+	return hinted(&responseError{resp}, resp.Header)
 }
 
-// maxAWSHint is how much of x-amz-retry-after counts: with the tenth by which the
-// library spreads a hint, 5 s.
-const maxAWSHint = 5 * time.Second * 10 / 11
-
-// hinted marks err with the hint in a header.
+// hinted marks err with how long the server asks to wait.
 func hinted(err error, h http.Header) error {
-	if d, ok := hint(h); ok {
+	if d, ok := retryafter.From(h, time.Now()); ok {
 		return backoff.RetryAfter(err, d)
 	}
 	return err
-}
-
-// hint returns the longest valid hint in a header.
-func hint(h http.Header) (longest time.Duration, found bool) {
-	for _, name := range [...]string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
-		for _, value := range h[name] {
-			if d, ok := parseHint(name, value); ok {
-				longest, found = max(longest, d), true
-			}
-		}
-	}
-	return longest, found
-}
-
-func parseHint(name, value string) (time.Duration, bool) {
-	switch name {
-	case "Retry-After":
-		return backoff.ParseRetryAfter(value, time.Now())
-	case "X-Amz-Retry-After":
-		d, ok := backoff.ParseRetryAfterMS(value)
-		return min(d, maxAWSHint), ok
-	}
-	return backoff.ParseRetryAfterMS(value)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// RateLimiter is a policy in the shape of TypedRateLimiter[T] of client-go/util/workqueue
-// of Kubernetes. See [Workqueue].
+// RateLimiter is a policy in the shape of TypedRateLimiter[T] of Kubernetes'
+// client-go/util/workqueue. See [Workqueue].
 type RateLimiter[T comparable] struct {
 	rule rule
 
@@ -18,13 +18,14 @@ type RateLimiter[T comparable] struct {
 	failures map[T]int
 }
 
-// Workqueue returns p as a rate limiter for the queue of a controller, which counts the failures of
-// each item until it is forgotten:
+// Workqueue returns p as a rate limiter for the queue of a controller. It
+// counts the failures of each item until the item is forgotten:
 //
 //	queue := workqueue.NewTypedRateLimitingQueue(plug.Workqueue[reconcile.Request](&policy))
 //
-// Only Schedule, Jitter (without its memory of the wait before) and MaxDelay have a place in the
-// shape. It is the controller that gives up, if it does, by asking NumRequeues:
+// The shape has a place only for Schedule, Jitter (without its memory of the
+// previous wait) and MaxDelay. The controller decides when to give up, by
+// asking NumRequeues:
 //
 //	if !policy.Retryable(err) || queue.NumRequeues(item) >= 10 {
 //		queue.Forget(item)
@@ -32,13 +33,14 @@ type RateLimiter[T comparable] struct {
 //		queue.AddRateLimited(item)
 //	}
 //
-// A nil or invalid policy gives the delays of the zero [backoff.Policy]. A RateLimiter is safe for
-// concurrent use, and keeps a number per item that failed and was not forgotten.
+// A nil or invalid policy gives the delays of the zero [backoff.Policy]. A
+// RateLimiter is safe for concurrent use. It keeps a number for each item that
+// failed and was not forgotten.
 func Workqueue[T comparable](p *backoff.Policy) *RateLimiter[T] {
-	return &RateLimiter[T]{rule: sound(p), failures: make(map[T]int)}
+	return &RateLimiter[T]{rule: newDelayRule(p), failures: make(map[T]int)}
 }
 
-// When counts a failure of item, and returns how long it should wait.
+// When counts a failure of item, and returns how long item should wait.
 func (l *RateLimiter[T]) When(item T) time.Duration {
 	l.mu.Lock()
 	n := fromOne(l.failures[item])
@@ -47,7 +49,7 @@ func (l *RateLimiter[T]) When(item T) time.Duration {
 	return l.rule.delay(n)
 }
 
-// Forget begins anew with item, of which nothing is kept.
+// Forget forgets the failures of item.
 func (l *RateLimiter[T]) Forget(item T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,25 +63,27 @@ func (l *RateLimiter[T]) NumRequeues(item T) int {
 	return l.failures[item]
 }
 
-// DelayFunc returns p in the shape of wait.DelayFunc of Kubernetes' apimachinery, and of
-// whoever else asks for one delay after the other: the first call gives the delay before the first
-// retry, and so on.
+// DelayFunc returns p in the shape of wait.DelayFunc of Kubernetes'
+// apimachinery. It also suits other code that asks for one delay after the
+// other: the first call returns the delay before the first retry, and so on.
 //
 //	err := wait.DelayFunc(plug.DelayFunc(&policy)).Until(ctx, true, false, condition)
 //
-// Only Schedule, Jitter (without its memory of the wait before) and MaxDelay have a place in the
-// shape. A nil or invalid policy gives the delays of the zero [backoff.Policy]. The function is safe
-// for concurrent use; its callers share the count.
+// The shape has a place only for Schedule, Jitter (without its memory of the
+// previous wait) and MaxDelay. A nil or invalid policy gives the delays of the
+// zero [backoff.Policy]. The function is safe for concurrent use; its callers
+// share the count.
 func DelayFunc(p *backoff.Policy) func() time.Duration {
-	rule := sound(p)
+	rule := newDelayRule(p)
 	var asked atomic.Int64
 	return func() time.Duration { return rule.delay(int(min(asked.Add(1), math.MaxInt))) }
 }
 
-// sound is ruleOf for shapes that cannot refuse.
-func sound(p *backoff.Policy) rule {
-	if r := ruleOf(p); r.err == nil {
+// newDelayRule is newRule for shapes that cannot refuse a call: instead of an
+// invalid policy it takes the zero policy.
+func newDelayRule(p *backoff.Policy) rule {
+	if r := newRule(p); r.err == nil {
 		return r
 	}
-	return ruleOf(new(backoff.Policy))
+	return newRule(new(backoff.Policy))
 }

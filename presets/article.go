@@ -8,15 +8,15 @@ import (
 
 // TableConstant waits 1 s before every retry.
 //
-// Source: the table of strategies in "Exponential Backoff and Retry Strategy", as for
-// [TableLinear] and [TableExponential], which start at the same 1 s. The table names
-// neither cap, jitter nor limit.
+// Source: the table of strategies in "Exponential Backoff and Retry Strategy".
+// [TableLinear] and [TableExponential] are from the same table and start at the
+// same 1 s. The table names no cap, no jitter and no limit.
 func TableConstant() backoff.Policy {
 	return backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 }
 
-// TableLinear waits 1 s, 2 s, 3 s, without a cap: base*attempt, the attempt counted
-// from 1, where the same table counts from 0 for [TableExponential].
+// TableLinear waits 1 s, 2 s, 3 s, without a cap: base*attempt. Here the table
+// counts the attempt from 1, but from 0 for [TableExponential].
 func TableLinear() backoff.Policy {
 	return backoff.Policy{
 		Schedule: backoff.Linear{Initial: time.Second, Max: -1},
@@ -24,8 +24,8 @@ func TableLinear() backoff.Policy {
 	}
 }
 
-// TableExponential waits 1 s, 2 s, 4 s, without a cap: base*2^attempt, the attempt
-// counted from 0.
+// TableExponential waits 1 s, 2 s, 4 s, without a cap: base*2^attempt, with the
+// attempt counted from 0.
 func TableExponential() backoff.Policy {
 	return backoff.Policy{
 		Schedule: backoff.Exponential{Initial: time.Second, Max: -1},
@@ -33,17 +33,19 @@ func TableExponential() backoff.Policy {
 	}
 }
 
-// Canonical waits min(30 s, 100 ms * factor^n), n from 0, and exactly 30 s from there
-// on. The article's factor is 2, which 0 means too, or 1.5 where many clients share
-// what they wait for. Its heuristic of 3 to 5 attempts is the library's default of 4.
+// Canonical waits min(30 s, 100 ms * factor^n), n from 0, and so exactly 30 s
+// from some retry on. The article's factor is 2, which 0 means too, or 1.5
+// where many clients share a resource. The article recommends 3 to 5 attempts;
+// the library's default is 4.
 //
-// Source: "Exponential Backoff and Retry Strategy". Its text lets the fifth retry wait
-// up to 3.2 s, while its table, which counts from 0, gives 1.6 s; 3.2 s is the sixth.
-// This follows the table; Initial: 200 ms follows the text.
+// Source: "Exponential Backoff and Retry Strategy". Its text lets the fifth
+// retry wait up to 3.2 s. Its table, which counts from 0, gives 1.6 s; 3.2 s is
+// the sixth. This follows the table; Initial: 200 ms follows the text.
 func Canonical(factor float64) backoff.Policy {
 	return backoff.Policy{Schedule: canonical(factor), Jitter: backoff.NoJitter}
 }
 
+// canonical returns the schedule of [Canonical].
 func canonical(factor float64) backoff.Schedule {
 	return backoff.Exponential{
 		Initial:    100 * time.Millisecond,
@@ -53,21 +55,23 @@ func canonical(factor float64) backoff.Schedule {
 }
 
 // ArticleHelper is the article's TypeScript helper, retryWithBackoff, without
-// options: 100 ms, doubling, 30 s, and full jitter, which at the cap draws from
-// [0, 30 s].
+// options: 100 ms, doubling, up to 30 s, and full jitter, which at the cap
+// draws from [0, 30 s].
 //
-// Its options are fields here: maxRetries is MaxAttempts-1, initialDelay, maxDelay and
-// backoffFactor are the Schedule's, jitterStrategy is Jitter, isRetryableError is
-// Classify with [backoff.RetryIf], abortSignal is the context. The default of
-// maxRetries is not known; here the library's stands.
+// The options of the helper are fields here. maxRetries is MaxAttempts-1.
+// initialDelay, maxDelay and backoffFactor are fields of the Schedule.
+// jitterStrategy is Jitter. isRetryableError is Classify with
+// [backoff.RetryIf]. abortSignal is the context. The default of maxRetries is
+// not known, so the library's default stands.
 //
 // Source: "Exponential Backoff and Retry Strategy", retry-with-backoff.ts.
 func ArticleHelper() backoff.Policy {
 	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.FullJitter}
 }
 
-// ArticleHelperExample is the helper as the article's example calls it: 200 ms, doubling,
-// 5 s, 4 retries, and equal jitter, which at the cap draws from [2.5 s, 5 s].
+// ArticleHelperExample is the helper as the article's example calls it: 200 ms,
+// doubling, 5 s, 4 retries, and equal jitter, which at the cap draws from [2.5
+// s, 5 s].
 //
 // Source: "Exponential Backoff and Retry Strategy", example-usage.ts.
 func ArticleHelperExample() backoff.Policy {

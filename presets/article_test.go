@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 var articleRows = []row{
@@ -69,7 +70,7 @@ func TestCanonicalStaysAtItsCap(t *testing.T) {
 func TestZeroPolicyIsWhatTheArticleRecommends(t *testing.T) {
 	var zero backoff.Policy
 	helper := presets.ArticleHelper()
-	require.Equal(t, helper.Preview(12), zero.Preview(12))
+	require.Equal(t, preview.Of(helper, 12), preview.Of(zero, 12))
 
 	synctest.Test(t, func(t *testing.T) {
 		made, _ := exhaust(t, &zero)

@@ -6,29 +6,32 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// AWSFullJitter waits U(0, min(30 s, 100 ms * 2^n)), n from 0. At the cap it keeps its
-// whole spread. With [AWSEqualJitter] and [AWSDecorrelated] it is one of the three
-// that the analysis compares; waits close to 0 are part of it.
+// AWSFullJitter waits U(0, min(30 s, 100 ms * 2^n)), n from 0. At the cap it
+// keeps its whole spread. It is one of the three jitters that the analysis
+// compares, with [AWSEqualJitter] and [AWSDecorrelated]. Some of its waits are
+// close to 0.
 //
-// Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+// Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+// 2015.
 func AWSFullJitter() backoff.Policy {
 	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.FullJitter}
 }
 
-// AWSEqualJitter waits between half of min(30 s, 100 ms * 2^n) and all of it, so
-// [15 s, 30 s] at the cap.
+// AWSEqualJitter waits between half of min(30 s, 100 ms * 2^n) and all of it,
+// so [15 s, 30 s] at the cap.
 //
 // Source: as [AWSFullJitter].
 func AWSEqualJitter() backoff.Policy {
 	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.EqualJitter}
 }
 
-// AWSDecorrelated waits min(30 s, U(100 ms, 3*previous)), the first previous wait being
-// 100 ms. The schedule is that base; the growth is in the draws, of which each
-// call has its own.
+// AWSDecorrelated waits min(30 s, U(100 ms, 3*previous)), where the first
+// previous wait is 100 ms. The schedule is that constant base. The growth comes
+// from the draws, and each call has its own.
 //
-// Near the cap it bunches: of the waits that follow one of 30 s, two thirds are 30 s
-// exactly. AWSFullJitter does not do that, and is the better choice for a fleet.
+// Near the cap the waits bunch: after a wait of 30 s, two thirds of the next
+// waits are exactly 30 s. AWSFullJitter does not bunch, and is the better
+// choice for a fleet.
 //
 // Source: as [AWSFullJitter].
 func AWSDecorrelated() backoff.Policy {
@@ -39,11 +42,13 @@ func AWSDecorrelated() backoff.Policy {
 	}
 }
 
-// AWSSimulator waits min(2 s, 5 ms * 2^n) without jitter, n from 1: it raises the count
-// before it uses it, so the first wait is 10 ms. The simulated clients try until
-// they succeed. Its other strategies differ in the Jitter.
+// AWSSimulator waits min(2 s, 5 ms * 2^n) without jitter, n from 1: it
+// increments the count before it uses it, so the first wait is 10 ms. The
+// simulated clients try until they succeed. The simulator's other strategies
+// differ in the Jitter.
 //
-// Source: aws-arch-backoff-simulator, the program behind the figures of [AWSFullJitter].
+// Source: aws-arch-backoff-simulator, the program behind the figures of
+// [AWSFullJitter].
 func AWSSimulator() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: -1,
@@ -52,15 +57,16 @@ func AWSSimulator() backoff.Policy {
 	}
 }
 
-// AWSStandardDocs is the standard retry mode of the AWS SDKs as documented before
-// 2026: 3 attempts, min(20 s, U(0, 1) * 2^n s), n from 0.
+// AWSStandardDocs is the standard retry mode of the AWS SDKs as documented
+// before 2026: 3 attempts, min(20 s, U(0, 1) * 2^n s), n from 0.
 //
-// The cap comes after the draw. From the sixth retry on a share of 1 - 20/2^n of the
-// waits is 20 s exactly: 37.5 % at n = 5, 69 % at n = 6. Three attempts never get there;
-// a copy with more does. The SDK's quota of retries is for Budget, here and below.
+// The cap comes after the draw. From the sixth retry on, a share of 1 - 20/2^n
+// of the waits is exactly 20 s: 37.5 % at n = 5, 69 % at n = 6. Three attempts
+// never get there, but a copy with more attempts does. The SDK's quota of
+// retries belongs in Budget: see [NewAWSQuota].
 //
-// Source: AWS SDKs and Tools Reference Guide, "Retry behavior". The SDK for Go waits
-// otherwise: [AWSGoV2Legacy], [AWS2026Transient].
+// Source: AWS SDKs and Tools Reference Guide, "Retry behavior". The SDK for Go
+// waits otherwise: [AWSGoV2Legacy], [AWS2026Transient].
 func AWSStandardDocs() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 3,
@@ -70,14 +76,16 @@ func AWSStandardDocs() backoff.Policy {
 	}
 }
 
+// awsCap is the longest wait of the AWS SDKs.
 const awsCap = 20 * time.Second
 
-// AWSGoV2Legacy is the standard retryer of the AWS SDK for Go v2 in its default mode:
-// 3 attempts, U(0, 2^n s), n from 1, and exactly 20 s, without jitter, from the fifth
-// retry on.
+// AWSGoV2Legacy is the standard retryer of the AWS SDK for Go v2 in its default
+// mode: 3 attempts, U(0, 2^n s), n from 1, and from the fifth retry on exactly
+// 20 s, without jitter.
 //
-// Where the documentation starts at up to 1 s ([AWSStandardDocs]), the SDK counts from
-// 1 and starts at up to 2 s; and where that draws and cuts, the SDK does not draw.
+// The documentation starts at up to 1 s ([AWSStandardDocs]); the SDK counts
+// from 1 and starts at up to 2 s. At the cap the documentation draws and then
+// cuts; the SDK does not draw.
 //
 // Source: aws-sdk-go-v2, aws/retry; measured with v1.47.6.
 func AWSGoV2Legacy() backoff.Policy {
@@ -88,7 +96,7 @@ func AWSGoV2Legacy() backoff.Policy {
 	}
 }
 
-// fullBelowCap is full jitter that is dropped at the cap.
+// fullBelowCap is full jitter below the cap, and no jitter at the cap.
 func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
 	if delay >= awsCap {
 		return delay
@@ -96,26 +104,27 @@ func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
 	return backoff.FullJitter(delay, prev, u)
 }
 
-// AWS2026Transient is the retry behaviour that AWS_NEW_RETRIES_2026=true chooses, after
-// a transient error: 3 attempts, U(0, min(20 s, 50 ms * 2^n)), n from 0, which keeps
-// its spread at the cap.
+// AWS2026Transient is the retry behavior that AWS_NEW_RETRIES_2026=true
+// chooses, after a transient error: 3 attempts, U(0, min(20 s, 50 ms * 2^n)), n
+// from 0, which keeps its spread at the cap.
 //
-// The SDK looks at each error and takes the base of [AWS2026Throttling] after a
-// throttling one; a policy has one schedule for all of them. It also bounds what
-// x-amz-retry-after asks for to 5 s above its own wait, where the library obeys
-// up to MaxRetryAfter.
+// The SDK looks at each error, and takes the base of [AWS2026Throttling] after
+// a throttling error; a policy has one schedule for all errors. The SDK also
+// limits what x-amz-retry-after asks for to 5 s above its own wait; the library
+// obeys up to MaxRetryAfter.
 //
 // Source: aws-sdk-go-v2; measured with v1.47.6, where it is opt-in.
 func AWS2026Transient() backoff.Policy {
 	return aws2026(50 * time.Millisecond)
 }
 
-// AWS2026Throttling is [AWS2026Transient] after a throttling error:
-// U(0, min(20 s, 1 s * 2^n)).
+// AWS2026Throttling is [AWS2026Transient] after a throttling error: U(0, min(20
+// s, 1 s * 2^n)).
 func AWS2026Throttling() backoff.Policy {
 	return aws2026(time.Second)
 }
 
+// aws2026 returns the policy of the SDK from 2026 with the given base.
 func aws2026(base time.Duration) backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 3,

@@ -7,50 +7,53 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// AWSQuota is the retry quota of the AWS SDKs, of a client: a number of tokens, full at
-// the start, of which each retry takes some. A retry that succeeds gets back what it
-// took; every success adds a little. A retry is refused when there are not enough.
+// AWSQuota is the retry quota that each client of the AWS SDKs has: a number of
+// tokens, full at the start, from which each retry takes some. A retry that
+// succeeds returns what it took, and every success adds a little. A retry is
+// refused when there are not enough tokens.
 //
-// So retries that work are free: up to about a third of random failures nothing is
-// limited. It is refilled by success only, never by time.
+// So retries that succeed are free: up to about a third of random failures
+// nothing is limited. Only successes refill the quota, never time.
 //
-// It is safe for concurrent use; its fields must not be changed after first use. The
-// tokens of a retry whose Done never comes stay taken, as there; a second Done changes
-// nothing. A retry that was granted and not made gives its tokens back, which the SDK
-// keeps.
+// It is safe for concurrent use; its fields must not be changed after first
+// use. If Done is never called for a retry, its tokens stay taken, as in the
+// SDK. A second Done changes nothing. A retry that was granted and not sent
+// returns its tokens; the SDK keeps them.
 //
-// Source: aws-sdk-go-v2, aws/retry/standard.go and aws/ratelimit; its retry2026_test.go,
-// whose sequences are tests of this.
+// Source: aws-sdk-go-v2, aws/retry/standard.go and aws/ratelimit. The sequences
+// of its retry2026_test.go are tests of this type.
 type AWSQuota struct {
-	// Capacity is the tokens at the start, and at most, 0 or more.
+	// Capacity is how many tokens there are at the start and at most, 0 or
+	// more.
 	Capacity int
 	// Cost is what a retry takes, 0 or more.
 	Cost int
-	// TimeoutCost is what one takes after an attempt that its own time ended.
+	// TimeoutCost is what a retry takes after an attempt that timed out.
 	TimeoutCost int
-	// ThrottleCost is what one takes after a throttling error.
+	// ThrottleCost is what a retry takes after a throttling error.
 	ThrottleCost int
 	// Increment is what a success adds, 0 or more.
 	Increment int
-	// FirstOnly adds the increment only to the success of a first attempt.
+	// FirstOnly adds the increment only if a first attempt succeeded.
 	FirstOnly bool
 
 	mu     sync.Mutex
 	ledger ledger
-	taken  int // below Capacity
+	taken  int // tokens below Capacity
 }
 
-// NewAWSQuota returns the quota of the standard and adaptive modes as they were until
-// 2026: 500 tokens, 5 for a retry, 10 after a timeout, and 1 for every success, that of a
-// retry included.
+// NewAWSQuota returns the quota that the standard and adaptive modes had until
+// 2026: 500 tokens, 5 for a retry, 10 after a timeout, and 1 back for every
+// success, also of a retry.
 //
-// The SDK for Python adds the 1 only where a first attempt succeeded.
+// The SDK for Python gives 1 back only if a first attempt succeeded.
 func NewAWSQuota() *AWSQuota {
 	return &AWSQuota{Capacity: 500, Cost: 5, TimeoutCost: 10, ThrottleCost: 5, Increment: 1}
 }
 
-// NewAWSQuota2026 returns the quota that AWS_NEW_RETRIES_2026=true chooses: 500 tokens,
-// 14 for a retry, 5 after a throttling error, and 1 for a first attempt that succeeds.
+// NewAWSQuota2026 returns the quota that AWS_NEW_RETRIES_2026=true chooses: 500
+// tokens, 14 for a retry, 5 after a throttling error, and 1 back for a first
+// attempt that succeeds.
 func NewAWSQuota2026() *AWSQuota {
 	return &AWSQuota{Capacity: 500, Cost: 14, TimeoutCost: 14, ThrottleCost: 5, Increment: 1, FirstOnly: true}
 }
@@ -60,16 +63,17 @@ func (b *AWSQuota) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.Kind == backoff.AttemptFirst {
-		return b.ledger.open(0), 0, true
+		return b.ledger.add(0), 0, true
 	}
 	cost := b.cost(a)
 	if b.taken+cost > b.Capacity {
 		return backoff.Ticket{}, 0, false
 	}
 	b.taken += cost
-	return b.ledger.open(uint64(cost)<<1 | 1), 0, true
+	return b.ledger.add(uint64(cost)<<1 | 1), 0, true
 }
 
+// cost returns what an attempt takes.
 func (b *AWSQuota) cost(a backoff.Attempt) int {
 	switch {
 	case a.Class == backoff.ClassThrottled:
@@ -84,7 +88,7 @@ func (b *AWSQuota) cost(a backoff.Attempt) int {
 func (b *AWSQuota) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	note, ok := b.ledger.close(t)
+	note, ok := b.ledger.remove(t)
 	if !ok || r.Outcome != backoff.OutcomeSuccess && r.Outcome != backoff.OutcomeNotSent {
 		return
 	}
@@ -95,14 +99,14 @@ func (b *AWSQuota) Done(t backoff.Ticket, r backoff.Result) {
 	b.taken = max(0, b.taken)
 }
 
-// Tokens returns what is left.
+// Tokens returns how many tokens are left.
 func (b *AWSQuota) Tokens() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.Capacity - b.taken
 }
 
-// Validate names the field that is out of its range.
+// Validate returns an error that names a field out of its range.
 func (b *AWSQuota) Validate() error {
 	if b == nil {
 		return missing("AWSQuota")

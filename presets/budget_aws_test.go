@@ -11,8 +11,8 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// A call of the quota's tests: its attempts, and the tokens after each. Each attempt asks
-// for a retry if it fails, as the SDK does.
+// A call of the quota's tests: its attempts, and the tokens after each. Each
+// attempt asks for a retry if it fails, as the SDK does.
 //
 //	500 a server error, 400 a throttling error, 0 a timeout, 200 a success
 type awsCall struct {

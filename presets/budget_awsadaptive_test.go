@@ -16,8 +16,9 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// offerTo makes a call every so often, or as often as the budget lets, to a service with
-// a limit that it does not tell, and returns what was taken and what was refused.
+// offerTo calls a service at intervals, or as often as the budget allows. The
+// client does not know the service's limit. offerTo returns how many calls were
+// accepted and how many were refused.
 func offerTo(b backoff.Budget, service *rate.Limiter, every, d time.Duration) (taken, refused int) {
 	for begin := time.Now(); time.Since(begin) < d; {
 		ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
@@ -33,8 +34,8 @@ func offerTo(b backoff.Budget, service *rate.Limiter, every, d time.Duration) (t
 	return taken, refused
 }
 
-// The sequence of the SDK's TestAdaptiveRateLimit_Update: an answer every 200 ms,
-// throttling at 2 s and at 3.2 s.
+// The sequence of the SDK's TestAdaptiveRateLimit_Update: an answer every 200
+// ms, throttling at 2 s and at 3.2 s.
 func TestAWSRateByTheTestOfTheSDK(t *testing.T) {
 	want := []float64{0.5, 0.5, 0.5, 0.5, 0.5, 0.6912, 1.0976, 1.6384, 2.3328,
 		3.02848, 3.4866391734702598, 3.8218744160402554, 4.053385727709987, 4.200373108479455, 4.282036558348658,
@@ -113,7 +114,8 @@ func TestAWSRateMakesAttemptsWaitInOrder(t *testing.T) {
 	})
 }
 
-// Thirty calls refused together cut the rate once. In the SDK it would be 0.5 a second.
+// Thirty calls refused together cut the rate once. In the SDK it would be 0.5 a
+// second.
 func TestAWSRateCutsOnceForWhatWasUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := presets.NewAWSRate()
@@ -144,8 +146,9 @@ func TestAWSRateTakesWhatItHasForAMeasurement(t *testing.T) {
 	})
 }
 
-// A service that throttled all for a while has taken the rate to the bottom, and those
-// who wait were told turns for that rate, a minute ahead. Others need not wait for them.
+// A service that throttled everything for a while has cut the rate to the
+// minimum, and waiting attempts have turns for that rate, up to a minute ahead.
+// Newcomers need not wait for them.
 func TestAWSRateRecoversWithALineOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := presets.NewAWSRate()
@@ -218,8 +221,8 @@ func TestAWSRateEndsAtOnceACallThatCannotWait(t *testing.T) {
 	})
 }
 
-// Contract row 48: the rate falls to the service's limit, and stays within 10 % of it; 15
-// %, of a limit so low that a few calls are a tenth.
+// Contract row 48: the rate falls to the service's limit, and stays within 10 %
+// of it; 15 %, of a limit so low that a few calls are a tenth.
 func TestRow48AWSRateFindsAHiddenLimit(t *testing.T) {
 	for hidden, within := range map[float64]float64{10: 0.15, 40: 0.1, 100: 0.1, 400: 0.1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -254,8 +257,8 @@ func TestRow48And49AWSAdaptiveIsKeptPerResource(t *testing.T) {
 	})
 }
 
-// In the SDK for Go it is not: 500 -> 0, and 0 after 1000 successes (aws-sdk-go-v2
-// #3550).
+// In the SDK for Go it is not: 500 -> 0, and 0 after 1000 successes
+// (aws-sdk-go-v2 #3550).
 func TestAWSAdaptiveRefillsItsQuota(t *testing.T) {
 	b := presets.NewAWSAdaptive()
 	require.Equal(t, 100, grants(b, 1000))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The sequences of the SDK's TestAdaptiveRateLimit_cubic: 10 a second were throttled at 5
-// s.
+// The sequences of the SDK's TestAdaptiveRateLimit_cubic: 10 a second were
+// throttled at 5 s.
 func TestCubicByTheTestOfTheSDK(t *testing.T) {
 	type answer struct {
 		at        time.Duration
@@ -36,7 +36,8 @@ func TestCubicByTheTestOfTheSDK(t *testing.T) {
 	}
 }
 
-// The measured rates of the SDK's TestAdaptiveRateLimit_Update: an answer every 200 ms.
+// The measured rates of the SDK's TestAdaptiveRateLimit_Update: an answer every
+// 200 ms.
 func TestMeterByTheTestOfTheSDK(t *testing.T) {
 	var m awsMeter
 	for i, want := range []float64{0, 0, 4.8, 4.8, 4.16, 4.16, 4.16, 5.632, 5.632, 4.3264, 4.3264, 4.3264, 5.66528, 5.66528, 4.333056, 4.333056, 4.333056} {

@@ -7,28 +7,28 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// EnvoyBudget is Envoy's retry_budget, for a cluster's circuit breaker: retries that are
-// out at once may be BudgetPercent of the attempts under way, truncated, or
-// MinRetryConcurrency where that is more. A retry is out from the decision on, through
-// its backoff, to its end; it is under way, and widens the budget, once its backoff is
-// over.
+// EnvoyBudget is Envoy's retry_budget, a setting of a cluster's circuit
+// breaker. At any moment there may be as many pending retries as BudgetPercent
+// of the active attempts, rounded down, or MinRetryConcurrency if that is more.
+// A retry is pending from the decision to retry until its end, through its
+// backoff. It is active, and so widens the budget, once its backoff is over.
 //
-// An attempt that has failed is not under way any more when its retry is asked for. So
-// where all fail at once, and fast, the budget closes on the minimum, as Envoy's does
-// with responses that are headers only (#30205).
+// An attempt that has failed is no longer active when its retry is asked for.
+// So if all attempts fail at once, and fast, only the minimum is left, as in
+// Envoy with responses that consist of headers only (#30205).
 //
-// It is safe for concurrent use; its fields must not be changed after first use. An
-// attempt whose Done never comes stays under way, or out, as a request that hangs does
-// there; a second Done changes nothing.
+// It is safe for concurrent use; its fields must not be changed after first
+// use. If Done is never called for an attempt, the attempt stays active or
+// pending, as a hanging request does in Envoy. A second Done changes nothing.
 //
 // Source: Envoy, circuit_breaker.proto, upstream/resource_manager_impl.h and
-// router/retry_state_impl.cc. Its limits may be overshot by a race; this one's may not.
-// The newer budget_interval, which counts requests over a time, is not part of it: see
-// [KubernetesBudget].
+// router/retry_state_impl.cc. In Envoy a race may exceed the limits; here it
+// cannot. The newer budget_interval, which counts requests over a time, is not
+// part of it: see [KubernetesBudget].
 type EnvoyBudget struct {
 	// BudgetPercent is a percentage, 0 to 100.
 	BudgetPercent float64
-	// MinRetryConcurrency is what may be out in any case, 0 or more.
+	// MinRetryConcurrency is how many retries may always be pending, 0 or more.
 	MinRetryConcurrency int
 
 	mu      sync.Mutex
@@ -37,12 +37,12 @@ type EnvoyBudget struct {
 	retries int
 }
 
-// NewEnvoyBudget returns a retry_budget that was left at its defaults: 20 %, and 3.
+// NewEnvoyBudget returns a retry_budget with its defaults: 20 %, and 3.
 func NewEnvoyBudget() *EnvoyBudget {
 	return &EnvoyBudget{BudgetPercent: 20, MinRetryConcurrency: 3}
 }
 
-// A note is what an attempt counts as.
+// The note of an attempt says what it counts as.
 const (
 	asActive = 1 << iota
 	asRetry
@@ -63,11 +63,12 @@ func (b *EnvoyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 		return backoff.Ticket{}, 0, false
 	}
 	b.count(note, 1)
-	b.ledger.forever = true
-	return b.ledger.open(note), 0, true
+	b.ledger.keepAll = true
+	return b.ledger.add(note), 0, true
 }
 
-// Depart implements [backoff.Confirmer].
+// Confirm implements [backoff.Confirmer]. The backoff is over, so the retry is
+// active.
 func (b *EnvoyBudget) Confirm(t backoff.Ticket) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,10 +83,11 @@ func (b *EnvoyBudget) Confirm(t backoff.Ticket) bool {
 func (b *EnvoyBudget) Done(t backoff.Ticket, _ backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	note, _ := b.ledger.close(t)
+	note, _ := b.ledger.remove(t)
 	b.count(note, -1)
 }
 
+// count adds to the counts that an attempt belongs to.
 func (b *EnvoyBudget) count(note uint64, by int) {
 	if note&asActive != 0 {
 		b.active += by
@@ -95,18 +97,19 @@ func (b *EnvoyBudget) count(note uint64, by int) {
 	}
 }
 
+// limit returns how many retries may be pending.
 func (b *EnvoyBudget) limit() int {
 	return max(int(b.BudgetPercent/100*float64(b.active)), b.MinRetryConcurrency)
 }
 
-// Load returns how many attempts are under way, and how many retries are out.
+// Load returns how many attempts are active, and how many retries are pending.
 func (b *EnvoyBudget) Load() (active, retries int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.active, b.retries
 }
 
-// Validate names the field that is out of its range.
+// Validate returns an error that names a field out of its range.
 func (b *EnvoyBudget) Validate() error {
 	if b == nil {
 		return missing("EnvoyBudget")

@@ -24,7 +24,7 @@ func TestEnvoyAllowsAShareOfWhatIsUnderWay(t *testing.T) {
 	require.Zero(t, grants(&presets.EnvoyBudget{BudgetPercent: 100}, 1), "without a minimum, and nothing under way")
 }
 
-// A retry is out from the decision on, and under way when its sleep is over.
+// A retry is pending from the decision on, and active when its sleep is over.
 func TestEnvoyHoldsARetryThroughItsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := presets.NewEnvoyBudget()
@@ -81,8 +81,8 @@ func TestEnvoyCountsAHedgeAsBoth(t *testing.T) {
 	require.Equal(t, []int{0, 0}, []int{active, retries})
 }
 
-// Attempts that have failed are not under way: where all fail at once, the minimum is all
-// there is (envoy #30205).
+// Attempts that have failed are not active: if all fail at once, only the
+// minimum is left (envoy #30205).
 func TestEnvoyClosesOnItsMinimumWhereAllFailAtOnce(t *testing.T) {
 	b := presets.NewEnvoyBudget()
 	var tickets []backoff.Ticket

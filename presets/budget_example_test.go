@@ -7,8 +7,8 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// outage prints how many of so many retries a budget grants after so many calls have
-// succeeded, when all at once nothing succeeds any more.
+// outage prints how many of so many retries a budget grants after so many calls
+// have succeeded, when all at once nothing succeeds any more.
 func outage(budget backoff.Budget, succeeded, retries int) {
 	for range succeeded {
 		ticket, _, _ := budget.Reserve(backoff.Attempt{Number: 1})
@@ -67,7 +67,8 @@ func ExampleFinagleBudget() {
 	// Output: 120 of 1000
 }
 
-// It counts what is under way at the same time, so calls that fail at once meet no limit.
+// It counts what is under way at the same time, so calls that fail at once meet
+// no limit.
 func ExampleEnvoyBudget() {
 	budget := presets.NewEnvoyBudget()
 	outage(budget, 0, 1000)

@@ -9,42 +9,44 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// FinagleBudget is the RetryBudget of Finagle, and of Linkerd after it: a leaky bucket.
-// Each deposit pays for PercentCanRetry retries and expires after TTL; besides there is a
-// reserve of MinRetriesPerSec for each second of TTL. Of the reserve, all can be used at
-// once: 100 retries by default, in every process of a fleet.
+// FinagleBudget is the RetryBudget of Finagle, and of Linkerd after it: a leaky
+// bucket. Each deposit pays for PercentCanRetry retries, and expires after TTL.
+// In addition there is a reserve of MinRetriesPerSec for each second of TTL.
+// All of the reserve can be used at once: 100 retries by default, in every
+// process of a fleet.
 //
-// Deposits and withdrawals expire by tenths of TTL. Each of these lasts until somebody
-// asks after its end, as there, so that TTL is stretched where calls are rare. A token is
-// 1/1000 of a deposit, and a retry costs 1000/PercentCanRetry of them, truncated.
+// Deposits and withdrawals expire by tenths of TTL. As in the originals, a
+// tenth lasts until the first call after its end, so TTL is longer where calls
+// are rare. A token is 1/1000 of a deposit, and a retry costs
+// 1000/PercentCanRetry tokens, rounded down.
 //
-// What it does not do: bound the retries of one call to a fifth of the balance at its
-// start, as Finagle's requeues are; for that there is MaxAttempts. Where an attempt was
-// not made, what it paid is given back, and what it was paid is taken; the systems have
-// no word for that.
+// Finagle also limits the requeues of one call to a fifth of the balance at its
+// start. This type does not; use MaxAttempts. If an attempt was not sent, what
+// it paid is given back, and what it was paid is taken back. The originals have
+// no such case.
 //
-// It is safe for concurrent use; its fields must not be changed after first use.
-// Withdrawals are atomic, so there is no overdraft, unlike in Linkerd. A Done that never
-// comes is a deposit not made, where deposits are made at the end; a second one changes
-// nothing.
+// It is safe for concurrent use; its fields must not be changed after first
+// use. Withdrawals are atomic, so unlike in Linkerd the balance cannot be
+// overdrawn. If deposits are made at the end of an attempt and Done is never
+// called, the deposit is not made. A second Done changes nothing.
 //
-// Source: finagle-core, service/RetryBudget.scala, util-core, TokenBucket.scala and
-// WindowedAdder.scala; tower, retry/budget/tps_budget.rs; linkerd2-proxy,
+// Source: finagle-core, service/RetryBudget.scala, util-core, TokenBucket.scala
+// and WindowedAdder.scala; tower, retry/budget/tps_budget.rs; linkerd2-proxy,
 // app/outbound/http/retry.rs.
 type FinagleBudget struct {
 	// TTL is how long a deposit counts, 1 to 60 s.
 	TTL time.Duration
-	// MinRetriesPerSec is the reserve, 0 or more and at most a million.
+	// MinRetriesPerSec is the reserve, 0 to a million.
 	MinRetriesPerSec int
-	// PercentCanRetry is the retries per deposit, 0 to 1000. It is a share, in spite of
-	// its name: 0.2 is 20 %.
+	// PercentCanRetry is how many retries a deposit pays for, 0 to 1000. In
+	// spite of its name it is a ratio: 0.2 is 20 %.
 	PercentCanRetry float64
 	// Deposits says when a deposit is made.
 	Deposits Deposits
 
-	tower  bool // the ring of tower
+	tower  bool // the ring is that of tower
 	mu     sync.Mutex
-	watch  stopwatch
+	watch  clock.Stopwatch
 	ledger ledger
 	ring   leakyRing
 }
@@ -53,32 +55,34 @@ type FinagleBudget struct {
 type Deposits uint8
 
 const (
-	// DepositAtStart pays for every call when it begins. It goes on paying through an
-	// outage.
+	// DepositAtStart pays for every call when it begins, also during an outage.
 	DepositAtStart Deposits = iota
 	// DepositOnSuccess pays for every call that succeeds.
 	DepositOnSuccess
-	// DepositOnAnswer pays for every answer that is not to be retried, be it an error.
+	// DepositOnAnswer pays for every answer that is not to be retried, also for
+	// an error.
 	DepositOnAnswer
 )
 
-// NewFinagleBudget returns the budget of Finagle's RetryFilter: 20 % of the calls begun
-// in the last 10 s, and 10 a second.
+// NewFinagleBudget returns the budget of Finagle's RetryFilter: 20 % of the
+// calls begun in the last 10 s, and 10 a second.
 func NewFinagleBudget() *FinagleBudget {
 	return &FinagleBudget{TTL: 10 * time.Second, MinRetriesPerSec: 10, PercentCanRetry: 0.2}
 }
 
-// NewFinagleRequeueBudget returns the budget of Finagle's RequeueFilter, which every
-// client has: the same, but paid by calls that succeed.
+// NewFinagleRequeueBudget returns the budget of Finagle's RequeueFilter, which
+// every client has. It is that of [NewFinagleBudget], but paid by calls that
+// succeed.
 func NewFinagleRequeueBudget() *FinagleBudget {
 	b := NewFinagleBudget()
 	b.Deposits = DepositOnSuccess
 	return b
 }
 
-// NewLinkerdBudget returns the budget of Linkerd, which is tower's: the same, but paid by
-// answers that are not retried, and with a ring of one tenth more. tower truncates the
-// reciprocal of its ratio, so that there 0.6 acts as 1.0 (tower #857); this one does not.
+// NewLinkerdBudget returns the budget of Linkerd, which is tower's. It is that
+// of [NewFinagleBudget], but paid by answers that are not retried, and its ring
+// has one more slot. tower truncates the reciprocal of its ratio, so that there
+// 0.6 acts as 1.0 (tower #857); this budget does not.
 func NewLinkerdBudget() *FinagleBudget {
 	b := NewFinagleBudget()
 	b.Deposits = DepositOnAnswer
@@ -103,7 +107,7 @@ func (b *FinagleBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 		return backoff.Ticket{}, 0, false
 	}
 	b.ring.written += change
-	return b.ledger.open(b.note(change)), 0, true
+	return b.ledger.add(b.note(change)), 0, true
 }
 
 // Done implements [backoff.Budget].
@@ -111,42 +115,48 @@ func (b *FinagleBudget) Done(t backoff.Ticket, r backoff.Result) {
 	now := clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	note, ok := b.ledger.close(t)
-	if !ok {
-		return
+	if note, ok := b.ledger.remove(t); ok {
+		b.advance(now)
+		b.close(note, r.Outcome)
 	}
-	b.advance(now)
+}
+
+// close pays for the outcome of an attempt, or undoes what was paid if the
+// attempt was not sent.
+func (b *FinagleBudget) close(note uint64, o backoff.Outcome) {
 	switch {
-	case r.Outcome == backoff.OutcomeNotSent:
+	case o == backoff.OutcomeNotSent:
 		b.undo(note)
-	case b.Deposits != DepositAtStart && r.Outcome == backoff.OutcomeSuccess,
-		b.Deposits == DepositOnAnswer && r.Outcome == backoff.OutcomeDefinitive:
+	case b.Deposits != DepositAtStart && o == backoff.OutcomeSuccess,
+		b.Deposits == DepositOnAnswer && o == backoff.OutcomeDefinitive:
 		b.ring.written += b.deposit()
 	}
 }
 
-// A note is the number of the slot, and what was done to it.
+// The note of an attempt is the number of the slot, and what was done to it.
 const (
-	paid     = 1
-	withdrew = 2
+	deposited = 1
+	withdrew  = 2
 )
 
+// note returns the note of an attempt that changed the balance.
 func (b *FinagleBudget) note(change int64) uint64 {
 	note := b.ring.number << 2
 	switch {
 	case change > 0:
-		note |= paid
+		note |= deposited
 	case change < 0:
 		note |= withdrew
 	}
 	return note
 }
 
+// undo undoes a change, unless it has expired.
 func (b *FinagleBudget) undo(note uint64) {
 	slot := b.ring.slot(note>>2, b.size())
 	switch {
 	case slot == nil:
-	case note&paid != 0:
+	case note&deposited != 0:
 		*slot -= b.deposit()
 	case note&withdrew != 0:
 		*slot += b.price()
@@ -162,11 +172,13 @@ func (b *FinagleBudget) Balance() int {
 	return int(b.balance() / b.price())
 }
 
+// balance returns the balance in tokens, with the reserve.
 func (b *FinagleBudget) balance() int64 {
 	reserve := int64(b.MinRetriesPerSec) * int64(b.TTL/time.Second) * b.price()
 	return b.ring.sum() + reserve
 }
 
+// deposit returns how many tokens a deposit is worth.
 func (b *FinagleBudget) deposit() int64 {
 	if b.PercentCanRetry == 0 {
 		return 0
@@ -174,7 +186,7 @@ func (b *FinagleBudget) deposit() int64 {
 	return 1000
 }
 
-// price is what a retry costs.
+// price returns how many tokens a retry costs.
 func (b *FinagleBudget) price() int64 {
 	if b.PercentCanRetry == 0 {
 		return 1
@@ -182,7 +194,7 @@ func (b *FinagleBudget) price() int64 {
 	return int64(min(1000/b.PercentCanRetry, math.MaxInt32))
 }
 
-// size is the number of slots besides the current one.
+// size returns the number of slots besides the current one.
 func (b *FinagleBudget) size() int {
 	if b.tower {
 		return 10
@@ -190,23 +202,24 @@ func (b *FinagleBudget) size() int {
 	return 9
 }
 
+// advance advances the ring to a reading of the clock.
 func (b *FinagleBudget) advance(now time.Time) {
-	b.ring.advance(b.watch.read(now), max(1, b.TTL/10), b.size(), b.tower)
+	b.ring.advance(b.watch.Elapsed(now), max(1, b.TTL/10), b.size(), b.tower)
 }
 
-// A leakyRing is the slots of a leaky bucket.
+// A leakyRing holds the slots of a leaky bucket.
 type leakyRing struct {
-	written int64 // to the current slot
+	written int64 // the balance of the current slot
 	slots   [10]int64
-	next    int           // the place of the current slot when it is over, that of the oldest
-	number  uint64        // of the current slot
-	turned  time.Duration // when it began
+	next    int           // index of the oldest slot, which the current one replaces when it is over
+	number  uint64        // number of the current slot
+	began   time.Duration // when the current slot began
 }
 
-// advance begins a new slot if the current one has lasted its time. How many are skipped
-// after a long one the two systems count in different ways.
+// advance begins a new slot if the current one is over. After a long time the
+// two systems skip different numbers of slots.
 func (r *leakyRing) advance(now, width time.Duration, size int, tower bool) {
-	d := now - r.turned
+	d := now - r.began
 	if d < width {
 		return
 	}
@@ -219,16 +232,17 @@ func (r *leakyRing) advance(now, width time.Duration, size int, tower bool) {
 	for range skipped {
 		r.push(size, 0)
 	}
-	r.written, r.turned = 0, now
+	r.written, r.began = 0, now
 }
 
+// push replaces the oldest slot.
 func (r *leakyRing) push(size int, tokens int64) {
 	r.slots[r.next] = tokens
 	r.next = (r.next + 1) % size
 	r.number++
 }
 
-// slot returns the slot with a number, nil if it has expired.
+// slot returns the slot of the given number; nil if it has expired.
 func (r *leakyRing) slot(number uint64, size int) *int64 {
 	back := int(min(r.number-number, 100))
 	switch {
@@ -240,6 +254,7 @@ func (r *leakyRing) slot(number uint64, size int) *int64 {
 	return &r.slots[(r.next-back+size)%size]
 }
 
+// sum returns the sum of all slots.
 func (r *leakyRing) sum() int64 {
 	sum := r.written
 	for _, tokens := range r.slots {
@@ -248,7 +263,7 @@ func (r *leakyRing) sum() int64 {
 	return sum
 }
 
-// Validate names the field that is out of its range.
+// Validate returns an error that names a field out of its range.
 func (b *FinagleBudget) Validate() error {
 	if b == nil {
 		return missing("FinagleBudget")

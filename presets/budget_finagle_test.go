@@ -84,8 +84,9 @@ func TestFinagleDepositsAndWithdrawalsExpire(t *testing.T) {
 	})
 }
 
-// The current slot ends when somebody asks, and so lasts longer where calls are rare:
-// with a look every 1.9 slots the 9 older ones are 17.1 s.
+// The current slot ends at the first call after its time, and so lasts longer
+// where calls are rare: with a call every 1.9 slots the 9 older slots are 17.1
+// s.
 func TestFinagleStretchesItsTTLWhereCallsAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := presets.NewFinagleBudget()
@@ -100,8 +101,8 @@ func TestFinagleStretchesItsTTLWhereCallsAreRare(t *testing.T) {
 	})
 }
 
-// The tests of tower's TpsBudget: what is deposited, how long after, and whether there is
-// a retry then.
+// The tests of tower's TpsBudget: what is deposited, how long after, and
+// whether there is a retry then.
 func TestLinkerdByTheTestsOfTower(t *testing.T) {
 	type step struct {
 		wait    time.Duration

@@ -8,25 +8,28 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// GRPCThrottling is gRPC's retryThrottling, of a server name: a count that starts at
-// MaxTokens. An attempt that fails so that it could be retried takes one, down to 0, the
-// last attempt of a call and one whose server said "don't retry" included; a success adds
-// TokenRatio, up to MaxTokens. Retries and hedges are made while the count is above half
-// of MaxTokens.
+// GRPCThrottling is gRPC's retryThrottling, which gRPC keeps per server name: a
+// count that starts at MaxTokens. An attempt whose failure could be retried
+// takes one token, down to 0. That includes the last attempt of a call, and an
+// attempt whose server said "don't retry". A success adds TokenRatio, up to
+// MaxTokens. Retries and hedges are sent while the count is above half of
+// MaxTokens.
 //
-// It is a switch rather than a bound. With MaxTokens 10 and TokenRatio 0.1, more than 9 %
-// of failures end all retries, and after an outage a failure is retried again after 61
-// successes.
+// It is a switch rather than a bound. With MaxTokens 10 and TokenRatio 0.1,
+// more than 9 % of failures end all retries, and after an outage it takes 61
+// successes until a failure is retried again.
 //
-// It counts in thousandths, as the ratio has three decimals and more are ignored: in
-// floats, 10 successes after 5 failures would leave a little less or more than the half,
-// which is what decides.
+// It counts in thousandths: the ratio has three decimals, and more are ignored.
+// In floating point, 10 successes after 5 failures would leave a little more or
+// less than the half that decides.
 //
-// It is safe for concurrent use; its fields must not be changed after first use. gRPC
-// counts a failure and decides in one step, here others may come between. A Done that
-// never comes is a call not counted; a second one changes nothing.
+// It is safe for concurrent use; its fields must not be changed after first
+// use. gRPC counts a failure and decides in one step; here other attempts may
+// come between. If Done is never called for an attempt, the attempt is not
+// counted; a second Done changes nothing.
 //
-// Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs"; grpc-go, retryThrottler.
+// Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs"; grpc-go,
+// retryThrottler.
 type GRPCThrottling struct {
 	// MaxTokens is 1 to 1000.
 	MaxTokens int
@@ -38,8 +41,9 @@ type GRPCThrottling struct {
 	taken  int64 // thousandths below MaxTokens, so that the zero value is full
 }
 
-// NewGRPCThrottling returns the throttling that gRPC's design gives as its example:
-// maxTokens 10, tokenRatio 0.1. gRPC has none unless a service config asks for it.
+// NewGRPCThrottling returns the throttling that gRPC's design gives as its
+// example: maxTokens 10, tokenRatio 0.1. gRPC has none unless a service config
+// asks for it.
 func NewGRPCThrottling() *GRPCThrottling { return &GRPCThrottling{MaxTokens: 10, TokenRatio: 0.1} }
 
 // Reserve implements [backoff.Budget].
@@ -49,14 +53,14 @@ func (b *GRPCThrottling) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durati
 	if a.Kind != backoff.AttemptFirst && 2*b.taken >= b.most() {
 		return backoff.Ticket{}, 0, false
 	}
-	return b.ledger.open(0), 0, true
+	return b.ledger.add(0), 0, true
 }
 
 // Done implements [backoff.Budget].
 func (b *GRPCThrottling) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.ledger.close(t); !ok {
+	if _, ok := b.ledger.remove(t); !ok {
 		return
 	}
 	switch r.Outcome {
@@ -67,6 +71,7 @@ func (b *GRPCThrottling) Done(t backoff.Ticket, r backoff.Result) {
 	}
 }
 
+// most returns MaxTokens in thousandths.
 func (b *GRPCThrottling) most() int64 { return 1000 * int64(b.MaxTokens) }
 
 // Tokens returns the count.
@@ -76,7 +81,7 @@ func (b *GRPCThrottling) Tokens() float64 {
 	return float64(b.most()-b.taken) / 1000
 }
 
-// Validate names the field that is out of its range.
+// Validate returns an error that names a field out of its range.
 func (b *GRPCThrottling) Validate() error {
 	if b == nil {
 		return missing("GRPCThrottling")

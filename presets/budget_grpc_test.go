@@ -12,8 +12,8 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// What is left, and whether a retry may be made, after attempts that fail (F) or succeed
-// (s).
+// What is left, and whether a retry may be made, after attempts that fail (F)
+// or succeed (s).
 func TestGRPCThrottlingCountsInThousandths(t *testing.T) {
 	for _, c := range []struct {
 		tokens   int
@@ -87,8 +87,8 @@ func TestGRPCThrottlingCountsFailuresThatCouldBeRetried(t *testing.T) {
 	}
 }
 
-// Contract row 60: the last attempt of a call counts, and a pushback that forbids a
-// retry.
+// Contract row 60: the last attempt of a call counts, and a pushback that
+// forbids a retry.
 func TestRow60GRPCThrottlingCountsEveryFailedAttempt(t *testing.T) {
 	b := presets.NewGRPCThrottling()
 	p := presets.GRPCRetry()

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/badfield"
 )
 
-// Budgets yields every budget with its name, such as "grpc-retry-throttling". The order
-// is the same every time and the budgets are new ones, as none has been used before.
+// Budgets yields every budget with its name, such as "grpc-retry-throttling".
+// The order is always the same, and the budgets are new ones.
 func Budgets() iter.Seq2[string, backoff.Budget] {
 	return func(yield func(string, backoff.Budget) bool) {
 		for _, b := range budgets {
@@ -22,6 +21,7 @@ func Budgets() iter.Seq2[string, backoff.Budget] {
 	}
 }
 
+// budgets lists the budgets.
 var budgets = []struct {
 	name   string
 	budget func() backoff.Budget
@@ -39,24 +39,25 @@ var budgets = []struct {
 	{"aws-adaptive", func() backoff.Budget { return NewAWSAdaptive() }},
 }
 
-// A ledger knows which attempts are out, with a note on each: what it has cost, or where
-// it was counted. So each is settled once, whatever its Done does. Its owner's lock
-// guards it.
+// A ledger keeps a note on each attempt that is under way: what it cost, or
+// where it was counted. So each attempt is accounted for once, however often
+// Done is called. The lock of its owner guards it.
 //
-// Where Done never comes, a budget could fill with attempts that will never end. So those
-// are forgotten that were there before the last 65,536 which are out; unless the system
-// itself holds on to them.
+// If Done were never called, a budget could fill up with attempts that never
+// end. So the ledger forgets all but the last 65,536 attempts at least, unless
+// the system itself keeps them all.
 type ledger struct {
-	last       uint64 // ticket
-	young, old map[uint64]uint64
-	forever    bool
+	last       uint64            // number of the last ticket
+	young, old map[uint64]uint64 // notes by ticket; old are those before the last maxYoung
+	keepAll    bool              // forget no attempt
 }
 
-const generation = 1 << 16
+// maxYoung is how many attempts young holds before it becomes old.
+const maxYoung = 1 << 16
 
-// open enters an attempt.
-func (l *ledger) open(note uint64) backoff.Ticket {
-	if l.young == nil || !l.forever && len(l.young) >= generation {
+// add enters an attempt, and returns its ticket.
+func (l *ledger) add(note uint64) backoff.Ticket {
+	if l.young == nil || !l.keepAll && len(l.young) >= maxYoung {
 		l.old, l.young = l.young, make(map[uint64]uint64)
 	}
 	l.last++
@@ -64,8 +65,9 @@ func (l *ledger) open(note uint64) backoff.Ticket {
 	return backoff.Ticket{l.last}
 }
 
-// close strikes an attempt out, and returns its note; false if it was not out.
-func (l *ledger) close(t backoff.Ticket) (note uint64, ok bool) {
+// remove removes an attempt, and returns its note; false if the attempt is not
+// in the ledger.
+func (l *ledger) remove(t backoff.Ticket) (note uint64, ok bool) {
 	if note, ok = l.young[t[0]]; ok {
 		delete(l.young, t[0])
 		return note, true
@@ -75,36 +77,16 @@ func (l *ledger) close(t backoff.Ticket) (note uint64, ok bool) {
 	return note, ok
 }
 
-// A stopwatch turns readings of a clock into time that only goes on, whether those who
-// read it come late to the lock, or the clock is set back by more than a second.
-type stopwatch struct {
-	began, last time.Time
-	passed      time.Duration
-}
-
-func (s *stopwatch) read(now time.Time) time.Duration {
-	if s.began.IsZero() {
-		s.began, s.last = now, now
-	}
-	switch d := now.Sub(s.last); {
-	case d > 0:
-		s.passed += min(d, math.MaxInt64-s.passed)
-		s.last = now
-	case d < -time.Second:
-		s.last = now
-	}
-	return s.passed
-}
-
-// millionths is a share as a whole number, for in floats 100 * 0.29 is less than 29.
+// millionths returns a share as a whole number. In floating point, 100 * 0.29
+// is less than 29.
 func millionths(share float64) uint64 { return uint64(math.Round(max(0, share) * 1e6)) }
 
-// check names a field that is not as it must be.
+// check returns an error that names a field, unless the field is valid.
 func check(ok bool, field string, value any, want string) error {
 	if ok {
 		return nil
 	}
-	return backoff.Permanent(&badfield.Error{Field: "presets." + field, Problem: fmt.Sprintf("is %v, want %s", value, want)})
+	return backoff.Permanent(badfield.New("presets."+field, fmt.Sprintf("is %v, want %s", value, want)))
 }
 
 // first returns the first error.
@@ -117,7 +99,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// missing refuses a nil budget.
+// missing returns the error of a nil budget.
 func missing(name string) error {
-	return backoff.Permanent(&badfield.Error{Field: "presets." + name, Problem: "is nil"})
+	return backoff.Permanent(badfield.New("presets."+name, "is nil"))
 }

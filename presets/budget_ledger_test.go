@@ -11,11 +11,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -55,16 +55,6 @@ func grants(b backoff.Budget, most int) (n int) {
 	return n
 }
 
-// clockSetBy is what a clock reads after it was set: the time of day is another, the
-// monotonic reading is not. It knows how a time.Time is made.
-func clockSetBy(t time.Time, step time.Duration) time.Time {
-	word := (*uint64)(unsafe.Pointer(&t))
-	if *word>>63 == 1 {
-		*word += uint64(step/time.Second) << 30
-	}
-	return t
-}
-
 func TestBudgetsYieldsNewAndValidBudgets(t *testing.T) {
 	all := maps.Collect(presets.Budgets())
 	require.Len(t, all, 11)
@@ -92,8 +82,8 @@ func TestBudgetsThatAreNilAreInvalid(t *testing.T) {
 	}
 }
 
-// No budget refuses a first attempt, or makes it wait, whatever has failed before; but
-// the adaptive one, which is for that.
+// No budget refuses a first attempt, or makes it wait, whatever has failed
+// before; but the adaptive one, which is for that.
 func TestBudgetsGrantFirstAttempts(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		for range 1000 {
@@ -110,7 +100,7 @@ func TestBudgetsGrantFirstAttempts(t *testing.T) {
 	}
 }
 
-// An attempt that was granted and not made leaves no trace.
+// An attempt that was granted and not sent changes nothing.
 func TestBudgetsGetBackWhatWasNotMade(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		repeat(50, func() { finish(t, b, backoff.OutcomeSuccess) })
@@ -127,7 +117,8 @@ func TestBudgetsGetBackWhatWasNotMade(t *testing.T) {
 	}
 }
 
-// A second Done changes nothing, whatever it says; nor does one that nobody asked for.
+// A second Done changes nothing, whatever its outcome, and nor does a Done
+// without a Reserve.
 func TestBudgetsHearADoneOnce(t *testing.T) {
 	for name, once := range presets.Budgets() {
 		twice := maps.Collect(presets.Budgets())[name]
@@ -181,7 +172,7 @@ func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
 		for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
 			now := time.Now()
 			for range 100 {
-				ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1, Now: clockSetBy(now, step)})
+				ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1, Now: clocktest.Set(now, step)})
 				b.Done(ticket, backoff.Result{})
 				ticket, _, _ = untouched.Reserve(backoff.Attempt{Number: 1, Now: now})
 				untouched.Done(ticket, backoff.Result{})
@@ -191,7 +182,8 @@ func TestBudgetsAreNotMovedByAClockThatIsSet(t *testing.T) {
 	}
 }
 
-// Without a monotonic reading a clock that is set back is one that stands still.
+// Without a monotonic reading a clock that is set back is one that stands
+// still.
 func TestBudgetsStandStillWhereTimeGoesBack(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		still := maps.Collect(presets.Budgets())[name]
@@ -288,7 +280,8 @@ func TestBudgetsAllocateNothing(t *testing.T) {
 	}
 }
 
-// Every budget in a call: it refuses before the sleep, and keeps the operation's error.
+// In a call every budget refuses before the sleep, and the operation's error
+// stays.
 func TestBudgetsEndACallWithItsError(t *testing.T) {
 	down := errors.New("down")
 	for name, b := range presets.Budgets() {

@@ -1,6 +1,7 @@
 //go:build !race
 
-// A simulation runs in one goroutine: the race detector sees nothing there, and takes a minute to.
+// A simulation runs in one goroutine: the race detector sees nothing there, and
+// takes a minute to.
 
 package presets_test
 
@@ -16,17 +17,18 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// What each budget allows, against an independent simulation of the systems' algorithms:
-// Poisson arrivals, up to 4 attempts, backoff of 50, 100, 200 ms under full jitter. The
-// columns are attempts per call in an outage, at 1000 calls a second whose failures take
-// 5 ms or 500 ms, and at one a second; retries in the first second of a start in an
-// outage; and attempts per call and success at 10 % of random errors. Those at 30 % are
-// the closed forms.
+// What each budget allows, against an independent simulation of the systems'
+// algorithms: Poisson arrivals, up to 4 attempts, backoff of 50, 100, 200 ms
+// under full jitter. The columns are attempts per call in an outage, at 1000
+// calls a second whose failures take 5 ms or 500 ms, and at one a second;
+// retries in the first second of a start in an outage; and attempts per call
+// and success at 10 % of random errors. Those at 30 % are the closed forms.
 //
-// Envoy's row is this library's own. The other simulation has 1.18 where failures take
-// 500 ms: there a retry under way does not widen the budget, as it does in Envoy. And it has
-// 16 retries in the first second, where 3 at a time that take 60 ms each, with their backoff, are
-// some 47. Successes take no time here, so that it has less under way at 10 % of errors.
+// Envoy's row is this library's own. The other simulation has 1.18 where
+// failures take 500 ms: there a retry under way does not widen the budget, as
+// it does in Envoy. And it has 16 retries in the first second, where 3 at a
+// time that take 60 ms each, with their backoff, are some 47. Successes take no
+// time here, so that it has less under way at 10 % of errors.
 func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 	type row struct {
 		fast, slow, small float64

@@ -9,48 +9,50 @@ import (
 	sliding "github.com/gobackoff/backoff/internal/window"
 )
 
-// SREBudget is the per-client retry budget of the Google SRE book: a retry is made as
-// long as retries are below a Ratio of the requests of the last Window. Requests are
-// first attempts, the stricter reading.
+// SREBudget is the per-client retry budget of the Google SRE book: a retry is
+// sent as long as retries are below a Ratio of the requests of the last Window.
+// Requests are first attempts, which is the stricter reading.
 //
-// The book has neither window nor floor for it; the 2 minutes are those of its adaptive
-// throttling, and what may be retried in any case is this library's, for a client that
-// has just started or makes few calls. Being paid by requests, it feeds an outage with
-// its tenth for as long as it lasts, and allows a burst of 12 seconds' worth of requests
-// at the onset.
+// The book names no window and no floor. The 2 minutes are those of its
+// adaptive throttling. The retries that are always allowed are this library's,
+// for a client that has just started or makes few calls. Requests pay for this
+// budget. So it adds its tenth to an outage for as long as the outage lasts,
+// and allows a burst of 12 seconds' worth of requests when the outage begins.
 //
-// The window goes by tenths. Retries count for a whole window at least, and requests for
-// no more than one, so there are never more than allowed. It is safe for concurrent use;
-// its fields must not be changed after first use. It needs no Done, except to take back
-// an attempt that was not made; a second one changes nothing.
+// The window moves by tenths. Retries count for a whole window at least, and
+// requests for one at most, so there are never more retries than allowed. It is
+// safe for concurrent use; its fields must not be changed after first use. Done
+// matters only for an attempt that was not sent; a second Done changes nothing.
 //
 // Source: Google SRE book, "Handling Overload", "Deciding to Retry".
 type SREBudget struct {
-	// Ratio is the retries per request, 0 or more.
+	// Ratio is the number of retries per request, 0 or more.
 	Ratio float64
-	// Window is the time that counts, more than 0.
+	// Window is the time in which requests and retries count, more than 0.
 	Window time.Duration
-	// MinRetries may be made in each MinInterval whatever the ratio, 0 or more.
+	// MinRetries is how many retries are always allowed in each MinInterval, 0
+	// or more.
 	MinRetries int
-	// MinInterval is more than 0.
+	// MinInterval is the time in which MinRetries are counted, more than 0.
 	MinInterval time.Duration
 
 	ratioWindow
 }
 
-// NewSREBudget returns the budget with 10 % of 2 minutes, and a retry every 10 s.
+// NewSREBudget returns the budget with a ratio of 10 % over 2 minutes, and a
+// retry every 10 s.
 func NewSREBudget() *SREBudget {
 	return &SREBudget{Ratio: 0.1, Window: 2 * time.Minute, MinRetries: 1, MinInterval: 10 * time.Second}
 }
 
 // Reserve implements [backoff.Budget].
 func (b *SREBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return b.reserve(a, b.Window, b.MinInterval, func(requests, retries, lately uint64) bool {
-		return retries*1e6 < requests*millionths(b.Ratio) || lately < uint64(b.MinRetries)
+	return b.reserve(a, b.Window, b.MinInterval, func(requests, retries, recent uint64) bool {
+		return retries*1e6 < requests*millionths(b.Ratio) || recent < uint64(b.MinRetries)
 	})
 }
 
-// Validate names the field that is out of its range.
+// Validate returns an error that names a field out of its range.
 func (b *SREBudget) Validate() error {
 	if b == nil {
 		return missing("SREBudget")
@@ -63,16 +65,17 @@ func (b *SREBudget) Validate() error {
 	)
 }
 
-// DotNetBudget is the retry budget of .NET's HTTP resilience: retries in a sliding window
-// stay below RetryRatio of its requests, rounded down, but one a window is always
-// allowed. Where there are fewer than MinimumThroughput requests, and the ratio is not 0,
-// nothing is limited.
+// DotNetBudget is the retry budget of .NET's HTTP resilience: the retries in a
+// sliding window stay below RetryRatio of its requests, rounded down, but one
+// per window is always allowed. If there are fewer than MinimumThroughput
+// requests, and RetryRatio is not 0, nothing is limited.
 //
-// Requests are taken to be calls, without their retries, and the window goes by tenths,
-// as in [SREBudget]; of neither the documentation speaks. For concurrency and Done see
-// there, too.
+// The documentation does not say what a request is, nor how the window moves.
+// Here requests are calls, without their retries, and the window moves by
+// tenths, as in [SREBudget]. For concurrency and Done see SREBudget too.
 //
-// Source: Microsoft.Extensions.Http.Resilience, HttpRetryBudgetOptions, .NET 11 preview.
+// Source: Microsoft.Extensions.Http.Resilience, HttpRetryBudgetOptions, .NET 11
+// preview.
 type DotNetBudget struct {
 	// RetryRatio is 0 to 1; 0 means no retries.
 	RetryRatio float64
@@ -99,7 +102,7 @@ func (b *DotNetBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration
 	})
 }
 
-// Validate names the field that is out of its range.
+// Validate returns an error that names a field out of its range.
 func (b *DotNetBudget) Validate() error {
 	if b == nil {
 		return missing("DotNetBudget")
@@ -111,13 +114,15 @@ func (b *DotNetBudget) Validate() error {
 	)
 }
 
-// KubernetesBudget is the RetryConstraint of the Kubernetes Gateway API: of all the
-// requests in an Interval, Percent may be retries, and MinRetryCount retries may be made
-// in each MinRetryInterval whatever the percentage. Each retry of a request counts by
-// itself. Of 1000 requests 200 may be retries, so 200 for 800 calls.
+// KubernetesBudget is the RetryConstraint of the Kubernetes Gateway API: of all
+// requests in an Interval, Percent may be retries. MinRetryCount retries are
+// always allowed in each MinRetryInterval. Each retry of a request counts by
+// itself. Of 1000 requests 200 may be retries, so there are 200 retries for 800
+// calls.
 //
-// The specification leaves the way of counting to the implementation. Here windows go by
-// tenths, as in [SREBudget]; for concurrency and Done see there, too.
+// The specification leaves the way of counting to the implementation. Here
+// windows move by tenths, as in [SREBudget]. For concurrency and Done see
+// SREBudget too.
 //
 // Source: GEP-3388; XBackendTrafficPolicy, apisx/v1alpha1.
 type KubernetesBudget struct {
@@ -133,20 +138,20 @@ type KubernetesBudget struct {
 	ratioWindow
 }
 
-// NewKubernetesBudget returns the constraint with its defaults: 20 % of 10 s, and 10 in 1
-// s.
+// NewKubernetesBudget returns the constraint with its defaults: 20 % over 10 s,
+// and 10 per second.
 func NewKubernetesBudget() *KubernetesBudget {
 	return &KubernetesBudget{Percent: 20, Interval: 10 * time.Second, MinRetryCount: 10, MinRetryInterval: time.Second}
 }
 
 // Reserve implements [backoff.Budget].
 func (b *KubernetesBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return b.reserve(a, b.Interval, b.MinRetryInterval, func(requests, retries, lately uint64) bool {
-		return retries*100 < (requests+retries)*uint64(b.Percent) || lately < uint64(b.MinRetryCount)
+	return b.reserve(a, b.Interval, b.MinRetryInterval, func(requests, retries, recent uint64) bool {
+		return retries*100 < (requests+retries)*uint64(b.Percent) || recent < uint64(b.MinRetryCount)
 	})
 }
 
-// Validate names the field that is out of its range.
+// Validate returns an error that names a field out of its range.
 func (b *KubernetesBudget) Validate() error {
 	if b == nil {
 		return missing("KubernetesBudget")
@@ -159,8 +164,8 @@ func (b *KubernetesBudget) Validate() error {
 	)
 }
 
-// A ratioWindow counts requests and retries in one sliding window, and retries in
-// another.
+// A ratioWindow counts requests and retries in one sliding window, and retries
+// in another.
 type ratioWindow struct {
 	mu     sync.Mutex
 	ledger ledger
@@ -168,8 +173,8 @@ type ratioWindow struct {
 	short  sliding.Ring // Bad: retries
 }
 
-// reserve counts an attempt, a retry only if allow says so.
-func (w *ratioWindow) reserve(a backoff.Attempt, long, short time.Duration, allow func(requests, retries, lately uint64) bool) (backoff.Ticket, time.Duration, bool) {
+// reserve counts an attempt. It refuses a retry unless allow says so.
+func (w *ratioWindow) reserve(a backoff.Attempt, long, short time.Duration, allow func(requests, retries, recent uint64) bool) (backoff.Ticket, time.Duration, bool) {
 	now := a.Time()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,17 +182,18 @@ func (w *ratioWindow) reserve(a backoff.Attempt, long, short time.Duration, allo
 	w.short.Advance(now, short, 0)
 	if a.Kind == backoff.AttemptFirst {
 		w.ring.Add(sliding.Other, 1)
-		return w.ledger.open(w.note(0)), 0, true
+		return w.ledger.add(w.note(0)), 0, true
 	}
 	if !allow(w.ring.Least(sliding.Other), w.ring.Most(sliding.Bad), w.short.Most(sliding.Bad)) {
 		return backoff.Ticket{}, 0, false
 	}
 	w.ring.Add(sliding.Bad, 1)
 	w.short.Add(sliding.Bad, 1)
-	return w.ledger.open(w.note(1)), 0, true
+	return w.ledger.add(w.note(1)), 0, true
 }
 
-// note keeps the lower 31 bits of the numbers of the buckets, and whether it was a retry.
+// note returns the note of an attempt: the lower 31 bits of the numbers of its
+// buckets, and whether it was a retry.
 func (w *ratioWindow) note(retry uint64) uint64 {
 	const lower = 1<<31 - 1
 	return uint64(w.ring.Bucket())&lower<<32 | uint64(w.short.Bucket())&lower<<1 | retry
@@ -197,31 +203,32 @@ func (w *ratioWindow) note(retry uint64) uint64 {
 func (w *ratioWindow) Done(t backoff.Ticket, r backoff.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	note, ok := w.ledger.close(t)
+	note, ok := w.ledger.remove(t)
 	if !ok || r.Outcome != backoff.OutcomeNotSent {
 		return
 	}
 	kind := sliding.Other
 	if note&1 == 1 {
 		kind = sliding.Bad
-		w.short.Remove(kind, whole(note>>1, w.short.Bucket()))
+		w.short.Remove(kind, bucketNumber(note>>1, w.short.Bucket()))
 	}
-	w.ring.Remove(kind, whole(note>>32, w.ring.Bucket()))
+	w.ring.Remove(kind, bucketNumber(note>>32, w.ring.Bucket()))
 }
 
-// whole finds the number that ended in the lower 31 bits of note, of those up to now.
-func whole(note uint64, now int64) int64 {
+// bucketNumber returns the highest number up to now whose lower 31 bits are
+// those of note.
+func bucketNumber(note uint64, now int64) int64 {
 	const lower = 1<<31 - 1
 	return now - int64((uint64(now)-note)&lower)
 }
 
-// WindowStats is what a budget of a window has counted.
+// WindowStats is what the budget of a window has counted.
 type WindowStats struct {
 	Requests uint64 // first attempts
 	Retries  uint64
 }
 
-// stats returns the state at this moment.
+// stats returns the counts at this moment.
 func (w *ratioWindow) stats(long time.Duration) WindowStats {
 	now := clock.Now()
 	w.mu.Lock()
@@ -230,11 +237,11 @@ func (w *ratioWindow) stats(long time.Duration) WindowStats {
 	return WindowStats{Requests: w.ring.Least(sliding.Other), Retries: w.ring.Most(sliding.Bad)}
 }
 
-// Stats returns the state of the budget at this moment.
+// Stats returns the counts at this moment.
 func (b *SREBudget) Stats() WindowStats { return b.stats(b.Window) }
 
-// Stats returns the state of the budget at this moment.
+// Stats returns the counts at this moment.
 func (b *DotNetBudget) Stats() WindowStats { return b.stats(b.SamplingDuration) }
 
-// Stats returns the state of the budget at this moment.
+// Stats returns the counts at this moment.
 func (b *KubernetesBudget) Stats() WindowStats { return b.stats(b.Interval) }

@@ -7,14 +7,15 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// EnvoyDocs is Envoy's retry as documented: a whole number of milliseconds below
-// min((2^n - 1) * 25 ms, 250 ms), n from 1, so 0-24, 0-74, 0-174 and then 0-249 ms, and
-// one retry (num_retries). [EnvoySource] is what runs.
+// EnvoyDocs is Envoy's retry as documented: a whole number of milliseconds
+// below min((2^n - 1) * 25 ms, 250 ms), n from 1, so 0-24, 0-74, 0-174 and then
+// 0-249 ms, and one retry (num_retries). [EnvoySource] is what runs.
 //
-// Envoy's route timeout covers all attempts: end the context.
+// Envoy's route timeout covers all attempts: use a context with a deadline.
 //
-// Source: Envoy, router filter, x-envoy-max-retries. A revision of the code did the
-// same, but cut after the draw, which made 250 ms exactly a frequent wait.
+// Source: Envoy, router filter, x-envoy-max-retries. One revision of the code
+// did the same, but cut after the draw, so that exactly 250 ms was a frequent
+// wait.
 func EnvoyDocs() backoff.Policy {
 	const base = 25 * time.Millisecond
 	return backoff.Policy{
@@ -24,9 +25,10 @@ func EnvoyDocs() backoff.Policy {
 	}
 }
 
-// EnvoySource is Envoy's retry as its code has it: a whole number of milliseconds below
-// an interval that doubles from 25 ms and stays at 250 ms: 0-24, 0-49, 0-99, 0-199, and
-// then 0-249 ms. One retry, as in [EnvoyDocs].
+// EnvoySource is Envoy's retry as its code has it: a whole number of
+// milliseconds below an interval that doubles from 25 ms and stays at 250 ms:
+// 0-24, 0-49, 0-99, 0-199, and then 0-249 ms. It makes one retry, as
+// [EnvoyDocs] does.
 //
 // Source: Envoy, JitteredExponentialBackOffStrategy.
 func EnvoySource() backoff.Policy {
@@ -38,11 +40,12 @@ func EnvoySource() backoff.Policy {
 	}
 }
 
-// Istio is the retry policy of the usual VirtualService example, attempts: 3 and
-// perTryTimeout: 2s, over [EnvoySource]. Istio's attempts are retries, so these are 4
-// requests, and the 2 s hold for the first of them too.
+// Istio is the retry policy of the usual VirtualService example, attempts: 3
+// and perTryTimeout: 2s, over [EnvoySource]. Istio's attempts are retries, so
+// these are 4 requests. The 2 s hold for the first request too.
 //
-// Its retryOn: 5xx,reset,connect-failure is for Classify.
+// Its retryOn: 5xx,reset,connect-failure belongs in Classify: see
+// [EnvoyRetryOn].
 //
 // Source: Istio, HTTPRetry.
 func Istio() backoff.Policy {
@@ -52,12 +55,13 @@ func Istio() backoff.Policy {
 	return p
 }
 
-// EnvoyOutlierEjection is how long a host stays ejected, for the n-th time: n times base,
-// without jitter, and exactly 300 s, or base where that is longer, from there on. A base
-// of 0 means 30 s. It never gives up.
+// EnvoyOutlierEjection is how long a host stays ejected for the n-th time: n
+// times base, without jitter, up to 300 s, or up to base if that is longer. A
+// base of 0 means 30 s. It never gives up.
 //
-// It is no retry but the cool-down of a circuit breaker, for its Schedule. Istio's
-// outlierDetection example ejects after 5 5xx in a row, and looks every 30 s.
+// This is not a retry policy: its Schedule is for the OpenFor of a circuit
+// breaker. Istio's outlierDetection example ejects a host after 5 responses of
+// 5xx in a row, and checks every 30 s.
 //
 // Source: Envoy, outlier detection, base_ejection_time and max_ejection_time.
 func EnvoyOutlierEjection(base time.Duration) backoff.Policy {

@@ -7,16 +7,18 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-const ethernetSlot = 51200 * time.Nanosecond // 512 bit times at 10 Mb/s
+// ethernetSlot is the slot time at 10 Mb/s: 512 bit times.
+const ethernetSlot = 51200 * time.Nanosecond
 
-// Ethernet is the truncated binary exponential backoff of CSMA/CD: after the c-th
-// collision it waits k slots, k being drawn from the integers 0 to 2^min(c,10) - 1.
-// The 16th failed attempt is the last, so there are 15 waits.
+// Ethernet is the truncated binary exponential backoff of CSMA/CD: after the
+// c-th collision it waits k slots, where k is drawn from the integers 0 to
+// 2^min(c,10) - 1. The 16th failed attempt is the last, so there are 15 waits.
 //
-// At its ceiling of 10 the window stays at 0 to 1023 slots: the "1024 slots" of some
-// texts are the choices, the "1023 slot times" of others the longest wait.
+// From the 10th collision on, k is at most 1023. The "1024 slots" of some texts
+// are the number of choices, the "1023 slot times" of others the longest wait.
 //
-// A slot of 0 is that of 10 Mb/s, 51.2 us; 100 Mb/s has 5.12 us, 1 Gb/s 4.096 us.
+// A slot of 0 means that of 10 Mb/s, 51.2 us; 100 Mb/s has 5.12 us, 1 Gb/s
+// 4.096 us.
 //
 // Source: IEEE 802.3, 4.2.3.2.5.
 func Ethernet(slot time.Duration) backoff.Policy {
@@ -27,13 +29,15 @@ func Ethernet(slot time.Duration) backoff.Policy {
 	return p
 }
 
-// ExponentialSlots is exponential backoff in its general form: after the c-th failure
-// it waits k slots, k being drawn from the integers 0 to base^c - 1, (base^c - 1)/2 on
-// average. Nothing truncates it: with the slots of Ethernet the window is as long as a
-// duration can be from the 48th failure on, and stays so.
+// ExponentialSlots is exponential backoff in its general form: after the c-th
+// failure it waits k slots, where k is drawn from the integers 0 to base^c - 1,
+// so (base^c - 1)/2 on average. The window is not truncated: with the slots of
+// Ethernet it reaches the longest possible duration at the 48th failure, and
+// stays there.
 //
-// A base of 0 means 2, which is Ethernet's backoff without its limits. A slot of 0 is
-// that of [Ethernet]. Validate refuses a base below 1 and a negative slot.
+// A base of 0 means 2, which is Ethernet's backoff without its limits. A slot
+// of 0 means that of [Ethernet]. Validate refuses a base below 1 and a negative
+// slot.
 //
 // Source: Wikipedia, "Exponential backoff".
 func ExponentialSlots(base float64, slot time.Duration) backoff.Policy {
@@ -44,17 +48,17 @@ func ExponentialSlots(base float64, slot time.Duration) backoff.Policy {
 	}
 }
 
-// CSMACA is the contention window of wireless networks: a wait of k slots, k being
-// drawn from the integers 0 to CW. CW begins at cwMin, goes from w to 2w+1 with every
-// failure, and stays at cwMax. 0 means the numbers of OFDM: 9 us, 15, 1023. DSSS has
-// 20 us and 31.
+// CSMACA is the contention window of wireless networks: a wait of k slots,
+// where k is drawn from the integers 0 to CW. CW begins at cwMin, goes from w
+// to 2w+1 with every failure, and stays at cwMax. 0 means the numbers of OFDM:
+// 9 us, 15, 1023. DSSS has 20 us and 31.
 //
-// A station that finds the medium busy draws before its first transmission too. A
-// policy waits only before retries: that first pause is Delay(1), and the k-th retry
-// then waits Delay(k+1).
+// A station that finds the medium busy draws before its first transmission too.
+// A policy waits only before retries: take Delay(1) for that first wait, and
+// Delay(k+1) for the k-th retry.
 //
-// Source: IEEE 802.11, the distributed coordination function, by way of secondary
-// literature.
+// Source: IEEE 802.11, the distributed coordination function, as described in
+// secondary literature.
 func CSMACA(slot time.Duration, cwMin, cwMax int) backoff.Policy {
 	slot = cmp.Or(slot, 9*time.Microsecond)
 	cwMin, cwMax = cmp.Or(cwMin, 15), cmp.Or(cwMax, 1023)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 const slot = 51200 * time.Nanosecond
@@ -44,7 +45,7 @@ func TestEthernetDrawsWholeSlotsAllEquallyLikely(t *testing.T) {
 func TestEthernetWaitsFifteenTimesAndNeverBeyond1023Slots(t *testing.T) {
 	p := presets.Ethernet(0)
 	p.Rand = always(top)
-	require.Len(t, p.Preview(0).Waits, 15)
+	require.Len(t, preview.Of(p, 0).Waits, 15)
 	for _, c := range []int{10, 11, 15, 63, 64, 1000} {
 		require.Equal(t, 1023*slot, p.Delay(c))
 	}
@@ -74,8 +75,8 @@ func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
 	}
 }
 
-// Contract row 72: the contention of Aloha. N stations that each draw one of W slots make
-// N(N-1)/2W colliding pairs on the mean: 487.8 for 1000 and 1024.
+// Contract row 72: the contention of Aloha. N stations that each draw one of W
+// slots make N(N-1)/2W colliding pairs on the mean: 487.8 for 1000 and 1024.
 func TestAThousandStationsCollideAsOftenAsChanceHasIt(t *testing.T) {
 	const stations, window, rounds = 1000, 1024, 200
 	p := presets.Ethernet(0)
@@ -160,7 +161,8 @@ func slots(t *testing.T, p *backoff.Policy, retry int, slot time.Duration, choic
 	return counts
 }
 
-// uniform is a chi-square test that refuses one uniform sample in some thousands.
+// uniform is a chi-square test that refuses one uniform sample in some
+// thousands.
 func uniform(t *testing.T, counts []float64, format string, args ...any) {
 	t.Helper()
 	var total, chi2 float64

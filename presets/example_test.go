@@ -7,6 +7,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 func Example() {
@@ -14,7 +15,7 @@ func Example() {
 	policy.Name = "fetch"  // the fields are as of any policy
 	policy.MaxAttempts = 3 // the original has 5
 
-	for i, wait := range policy.Preview(0).Waits {
+	for i, wait := range preview.Of(policy, 0).Waits {
 		fmt.Printf("retry %d after %v\n", i+1, wait.Mean)
 	}
 	// Output:
@@ -28,12 +29,12 @@ func ExampleAll() {
 	// Output: true 32s 4s
 }
 
-// At the maximum no jitter is left: a fleet that failed together stays together.
+// At the maximum no jitter is left: clients that failed together stay together.
 func ExampleIoTCore() {
 	policy := presets.IoTCore(32 * time.Second)
 	policy.MaxAttempts = 9
 
-	for _, wait := range policy.Preview(0).Waits[3:7] {
+	for _, wait := range preview.Of(policy, 0).Waits[3:7] {
 		fmt.Println(wait.Min, "to", wait.Max)
 	}
 	// Output:

@@ -7,21 +7,23 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The client libraries of Cloud Storage. "The document" is its page "Retry strategy",
-// which lists their parameters and examples; the source of each is its code.
+// The client libraries of Cloud Storage. "The document" is its page "Retry
+// strategy", which lists their parameters and examples; the source of each is
+// its code.
 
-// GCSCpp is ExponentialBackoffPolicy(initial, maximum, scaling) of the C++ library under
-// LimitedTimeRetryPolicy(total): each wait is drawn from a window that starts where
-// the one before ended and is scaling times as long, the first being
-// [initial, initial*scaling]. It is cut to whole milliseconds.
+// GCSCpp is ExponentialBackoffPolicy(initial, maximum, scaling) of the C++
+// library under LimitedTimeRetryPolicy(total). Each wait is drawn from a window
+// that starts where the previous window ended and is scaling times as long. The
+// first window is [initial, initial*scaling]. The wait is cut to whole
+// milliseconds.
 //
-// Once a window's end reaches maximum, every window is
-// [max(maximum/scaling, initial), maximum]. With (1 s, 1 min, 3) the windows are [1, 3],
-// [3, 9], [9, 27] and then [20, 60] s, not [27, 60] as the document's "etc." suggests.
+// Once a window would end beyond maximum, every window is [max(maximum/scaling,
+// initial), maximum]. With (1 s, 1 min, 3) the windows are [1, 3], [3, 9], [9,
+// 27] and then [20, 60] s, not [27, 60] as the document's "etc." suggests.
 //
-// 0 means the default of each: 1 s, 5 min, 2, 15 min; a negative total is no limit.
-// scaling must be 1 or more. C++ begins a sleep that ends after total and then does not
-// try again; this gives up before such a sleep.
+// 0 means the default of each: 1 s, 5 min, 2, 15 min; a negative total means no
+// limit. scaling must be 1 or more. C++ begins a sleep that ends after total
+// and then does not try again; this policy gives up before such a sleep.
 //
 // Source: google-cloud-cpp, internal/backoff_policy.
 func GCSCpp(initial, maximum time.Duration, scaling float64, total time.Duration) backoff.Policy {
@@ -39,8 +41,8 @@ func GCSCpp(initial, maximum time.Duration, scaling float64, total time.Duration
 	}
 }
 
-// window draws between a delay and what it was before it was scaled, which is where the
-// window before it ended.
+// window returns a jitter that draws between the delay before it was scaled,
+// where the previous window ended, and the delay.
 func window(initial time.Duration, scaling float64) backoff.Jitter {
 	return func(end, prev time.Duration, u float64) time.Duration {
 		start := max(initial, time.Duration(float64(end)/scaling))
@@ -48,21 +50,22 @@ func window(initial time.Duration, scaling float64) backoff.Jitter {
 	}
 }
 
-// GCSGoDefault waits U[1 ns, min(30 s, 1 s * 2^n)], n from 0: full jitter that is never
-// 0 and keeps its spread at the cap. It retries for ever: give it a context that ends,
-// or MaxAttempts and MaxElapsed, which are the library's WithMaxAttempts and
-// WithMaxRetryDuration.
+// GCSGoDefault waits U[1 ns, min(30 s, 1 s * 2^n)], n from 0: full jitter that
+// is never 0 and keeps its spread at the cap. It retries forever: use a context
+// that ends, or set MaxAttempts and MaxElapsed, which are WithMaxAttempts and
+// WithMaxRetryDuration of the library.
 //
-// The scopes of that library (client, bucket, object) are copies of a policy, each
-// overriding what it wants to. RetryIdempotent, RetryAlways and RetryNever are the
-// field Idempotency. gax does not bound the first pause by the maximum, which shows
-// only where Initial is beyond Max; Validate refuses such a policy.
+// The scopes of that library (client, bucket, object) are copies of a policy,
+// each with its own changes. RetryIdempotent, RetryAlways and RetryNever are
+// the field Idempotency. gax does not bound the first wait by the maximum,
+// which matters only if Initial is beyond Max; Validate refuses such a policy.
 //
 // Source: gax-go, Backoff; measured with v2.26.
 func GCSGoDefault() backoff.Policy {
 	return gax(time.Second, 30*time.Second, 2)
 }
 
+// gax returns the policy of gax.Backoff.
 func gax(initial, most time.Duration, multiplier float64) backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: -1,
@@ -71,28 +74,32 @@ func gax(initial, most time.Duration, multiplier float64) backoff.Policy {
 	}
 }
 
-// fullButZero is full jitter from 1 ns on.
+// fullButZero is full jitter that is never 0.
 func fullButZero(delay, prev time.Duration, u float64) time.Duration {
 	return min(backoff.FullJitter(delay, prev, u), delay-1) + 1
 }
 
-// GCSGoResumableChunk is what the Go library does for each chunk of a resumable upload:
-// [GCSGoDefault] from 100 ms on, for 32 s (Writer.ChunkRetryDeadline). The 32 s start
-// again with every chunk: call [backoff.Run.Progress] when one is through.
+// GCSGoResumableChunk is what the Go library does for each chunk of a resumable
+// upload: [GCSGoDefault], but starting at 100 ms, for 32 s
+// (Writer.ChunkRetryDeadline). The 32 s start again with every chunk: call
+// [backoff.Run.Progress] after each chunk.
 //
-// Source: google-api-go-client, gensupport. The document gives 1 s as the initial
-// delay of every operation; without a custom retryer the upload path starts at 100 ms.
+// Source: google-api-go-client, gensupport. The document gives 1 s as the
+// initial delay of every operation; without a custom retryer the upload path
+// starts at 100 ms.
 func GCSGoResumableChunk() backoff.Policy {
 	p := gax(100*time.Millisecond, 30*time.Second, 2)
 	p.MaxElapsed = 32 * time.Second
 	return p
 }
 
-// GCSGoCustom is the document's example for Go: gax.Backoff{2 s, 60 s, 3}, RetryAlways,
-// and a context of 500 s, which stands here as MaxElapsed so that the policy is
-// complete by itself. A context, unlike MaxElapsed, also ends an attempt: pass one too.
+// GCSGoCustom is the document's example for Go: gax.Backoff{2 s, 60 s, 3},
+// RetryAlways, and a context of 500 s. The 500 s are MaxElapsed here, so that
+// the policy is complete by itself. A context also ends a running attempt,
+// which MaxElapsed does not: pass one too.
 //
-// Where the context ends a sleep halfway in the original, this gives up before it.
+// In the original the context ends a sleep halfway; this policy gives up before
+// such a sleep.
 func GCSGoCustom() backoff.Policy {
 	p := gax(2*time.Second, 60*time.Second, 3)
 	p.MaxElapsed = 500 * time.Second
@@ -100,26 +107,30 @@ func GCSGoCustom() backoff.Policy {
 	return p
 }
 
-// GCSJavaDefault is RetrySettings of the Java library: 6 attempts, which is 5 retries,
-// in at most 50 s; waits of whole milliseconds from [0, min(32 s, 1 s * 2^n)), n from 0,
-// which keep their spread at the cap. An attempt may take 50 s (initialRpcTimeout, with
-// a multiplier of 1), and no more than is left of the total.
+// GCSJavaDefault is RetrySettings of the Java library: 6 attempts, so 5
+// retries, in at most 50 s. It waits whole milliseconds from [0, min(32 s, 1 s
+// * 2^n)), n from 0, which keeps its spread at the cap. An attempt may take 50
+// s (initialRpcTimeout, with a multiplier of 1), but no more than is left of
+// the total.
 //
-// Java begins a wait that ends exactly with the total; this does not, as no time would
-// be left for the attempt. In Java a total of 0 together with 0 attempts means no
-// retries. The timeouts of connecting and reading, 20 s each, belong to the transport.
+// Java begins a wait that ends exactly with the total; this policy does not, as
+// no time would be left for the attempt. In Java a total of 0 together with 0
+// attempts means no retries. The timeouts of connecting and reading, 20 s each,
+// belong to the transport.
 //
 // Source: gax-java, RetrySettings and ExponentialRetryAlgorithm.
 func GCSJavaDefault() backoff.Policy {
 	return gcsJava(6, 2, 50*time.Second)
 }
 
-// GCSJavaCustom is the document's example for Java: [GCSJavaDefault] with 10 attempts,
-// which it explains as the initial one and 9 retries, a multiplier of 3, and 5 min.
+// GCSJavaCustom is the document's example for Java: [GCSJavaDefault] with 10
+// attempts, which the document explains as the initial one and 9 retries, a
+// multiplier of 3, and 5 min.
 func GCSJavaCustom() backoff.Policy {
 	return gcsJava(10, 3, 5*time.Minute)
 }
 
+// gcsJava returns the policy of RetrySettings.
 func gcsJava(attempts int, multiplier float64, total time.Duration) backoff.Policy {
 	const rpc = 50 * time.Second
 	return backoff.Policy{
@@ -131,8 +142,9 @@ func gcsJava(attempts int, multiplier float64, total time.Duration) backoff.Poli
 	}
 }
 
-// GCSNodeDocs is the Node.js library as the document's table has it: 1 s, doubling up to
-// 64 s, 3 retries in at most 600 s, and no word of jitter. [GCSNode] is what runs.
+// GCSNodeDocs is the Node.js library as in the document's table: 1 s, doubling
+// up to 64 s, 3 retries in at most 600 s. The table does not mention jitter.
+// [GCSNode] is what runs.
 func GCSNodeDocs() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 4,
@@ -143,19 +155,23 @@ func GCSNodeDocs() backoff.Policy {
 }
 
 // GCSNode is the Node.js library with the names of its options:
-// min(retryDelayMultiplier^n s + k ms, maxRetryDelay), n from 1, k from 0 to 999. The
-// cap is on the sum and leaves no jitter, by default from the 6th retry on.
+// min(retryDelayMultiplier^n s + k ms, maxRetryDelay), n from 1, k from 0 to
+// 999. The cap bounds the sum and leaves no jitter, by default from the 6th
+// retry on.
 //
-// 0 means the default of each: 3, 2, 64 s, 600 s. A negative number is no limit.
-// Validate refuses a maxRetryDelay below the first wait. For autoRetry: false set
-// MaxAttempts to 1; retryableErrorFn is Classify with [backoff.RetryIf].
+// 0 means the default of each: 3, 2, 64 s, 600 s. A negative number means no
+// limit. Validate refuses a maxRetryDelay below the first wait. For autoRetry:
+// false set MaxAttempts to 1; retryableErrorFn is Classify with
+// [backoff.RetryIf].
 //
-// The original SHORTENS its last wait to what is left of totalTimeout, and tries once
-// more at its end. MaxElapsed cannot say that: this gives up at once, before the wait
-// that would pass it. Nor does it count failures without a response separately.
+// The original shortens its last wait to what is left of totalTimeout, and
+// tries once more at its end. MaxElapsed cannot express that: this policy gives
+// up at once, before the wait that would pass it. Nor does it count failures
+// without a response separately.
 //
-// Source: retry-request. The document says that the first wait is 1 s ([GCSNodeDocs]);
-// there is no such parameter, and it is one multiplier: 2 to 2.999 s.
+// Source: retry-request. The document says that the first wait is 1 s
+// ([GCSNodeDocs]). The code has no such parameter: its first wait is one
+// multiplier, 2 to 2.999 s.
 func GCSNode(maxRetries int, retryDelayMultiplier float64, maxRetryDelay, totalTimeout time.Duration) backoff.Policy {
 	multiplier := cmp.Or(retryDelayMultiplier, 2)
 	most := cmp.Or(maxRetryDelay, 64*time.Second)
@@ -172,24 +188,26 @@ func GCSNode(maxRetries int, retryDelayMultiplier float64, maxRetryDelay, totalT
 	}
 }
 
-// GCSPythonDefault is google.api_core.retry.Retry: U[0, min(60 s, 1 s * 2^n)], n from 0,
-// which keeps its spread at the cap, for 120 s. As here, a wait that would pass the
-// deadline is not begun, and one that ends with it is.
+// GCSPythonDefault is google.api_core.retry.Retry: U[0, min(60 s, 1 s * 2^n)],
+// n from 0, which keeps its spread at the cap, for 120 s. As in this library, a
+// wait that would pass the deadline is not begun, and a wait that ends exactly
+// at the deadline is.
 //
-// with_deadline, with_delay and with_predicate are copies with another MaxElapsed,
-// Schedule or Classify.
+// with_deadline, with_delay and with_predicate are copies with another
+// MaxElapsed, Schedule or Classify.
 //
 // Source: google-api-core, api_core/retry.
 func GCSPythonDefault() backoff.Policy {
 	return gcsPython(time.Second, 2, time.Minute, 120*time.Second)
 }
 
-// GCSPythonCustom is the document's example for Python: [GCSPythonDefault] with 1.5 s,
-// a multiplier of 1.2, 45 s, and a deadline of 500 s.
+// GCSPythonCustom is the document's example for Python: [GCSPythonDefault] with
+// 1.5 s, a multiplier of 1.2, 45 s, and a deadline of 500 s.
 func GCSPythonCustom() backoff.Policy {
 	return gcsPython(1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
 }
 
+// gcsPython returns the policy of Retry.
 func gcsPython(initial time.Duration, multiplier float64, most, deadline time.Duration) backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: -1,
@@ -199,23 +217,25 @@ func gcsPython(initial time.Duration, multiplier float64, most, deadline time.Du
 	}
 }
 
-// GCSRubyDefault is the Ruby library: min(60 s, 1 s * 2^n), n from 0, times U[0.5, 1.5],
-// 3 retries in at most 900 s. The 60 s, documented as the longest wait, bound what is
-// jittered: at the cap it waits 30 to 90 s, which 3 retries do not reach.
+// GCSRubyDefault is the Ruby library: min(60 s, 1 s * 2^n), n from 0, times
+// U[0.5, 1.5], and 3 retries in at most 900 s. The 60 s are documented as the
+// longest wait, but bound the delay before jitter: at the cap it waits 30 to 90
+// s, which 3 retries do not reach.
 //
 // Retries for one operation are a copy with another MaxAttempts.
 //
-// Source: google-apis-core, by way of the gem retriable.
+// Source: google-apis-core, through the gem retriable.
 func GCSRubyDefault() backoff.Policy {
 	return gcsRuby(4, time.Second, 2, time.Minute, 900*time.Second)
 }
 
-// GCSRubyCustom is the document's example for Ruby: [GCSRubyDefault] with 5 retries,
-// 1.5 s, a multiplier of 1.2, 45 s, and 500 s in all.
+// GCSRubyCustom is the document's example for Ruby: [GCSRubyDefault] with 5
+// retries, 1.5 s, a multiplier of 1.2, 45 s, and 500 s in all.
 func GCSRubyCustom() backoff.Policy {
 	return gcsRuby(6, 1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
 }
 
+// gcsRuby returns the policy of the Ruby library.
 func gcsRuby(attempts int, base time.Duration, multiplier float64, most, total time.Duration) backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: attempts,
@@ -225,11 +245,12 @@ func gcsRuby(attempts int, base time.Duration, multiplier float64, most, total t
 	}
 }
 
-// GCSPHP is the PHP library, which cannot be configured: min(2^n s + k us, 60 s), n from
-// 0, k from 0 to 1000000, 3 retries. The cap is on the sum and leaves no jitter from the
-// 7th retry on, of which there are none.
+// GCSPHP is the PHP library, which cannot be configured: min(2^n s + k us, 60
+// s), n from 0, k from 0 to 1000000, and 3 retries. The cap bounds the sum. It
+// would leave no jitter from the 7th retry on, which 3 retries do not reach.
 //
-// Source: Google Cloud PHP core, ExponentialBackoff. The document gives no numbers.
+// Source: Google Cloud PHP core, ExponentialBackoff. The document gives no
+// numbers.
 func GCSPHP() backoff.Policy {
 	const most = time.Minute
 	return backoff.Policy{
@@ -240,11 +261,11 @@ func GCSPHP() backoff.Policy {
 	}
 }
 
-// GCSCSharp is RetryTiming.Default of the C# library: min(32 s, 1 s * 2^n), n from 0,
-// without jitter and so exactly 32 s at the cap. It names no limit.
+// GCSCSharp is RetryTiming.Default of the C# library: min(32 s, 1 s * 2^n), n
+// from 0, without jitter, and so exactly 32 s at the cap. It names no limit.
 //
-// Source: Google.Cloud.Storage.V1, RetryTiming. The document says it cannot be
-// customised, which since 4.x it can.
+// Source: Google.Cloud.Storage.V1, RetryTiming. The document says that it
+// cannot be customized; since 4.x it can.
 func GCSCSharp() backoff.Policy {
 	return backoff.Policy{
 		Schedule: backoff.Exponential{Initial: time.Second, Max: 32 * time.Second},

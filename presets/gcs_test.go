@@ -12,6 +12,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 var gcsRows = []row{
@@ -293,7 +294,7 @@ func TestGCSJavaDoesNotWaitUntilTheVeryEndAndPythonDoes(t *testing.T) {
 
 func TestGCSJavaCustomIsTheInitialAttemptAndNineRetries(t *testing.T) {
 	p := presets.GCSJavaCustom()
-	require.Len(t, p.Preview(0).Waits, 9)
+	require.Len(t, preview.Of(p, 0).Waits, 9)
 }
 
 // Contract row 119.
@@ -370,7 +371,7 @@ func TestGCSRubyMayWaitNinetySecondsAtACapOfSixty(t *testing.T) {
 	p := presets.GCSRubyDefault()
 	p.Rand = always(top)
 	require.InDelta(t, 90*time.Second, p.Delay(7), float64(float))
-	require.Less(t, p.Preview(0).Waits[2].Max, 60*time.Second, "which three retries do not reach")
+	require.Less(t, preview.Of(p, 0).Waits[2].Max, 60*time.Second, "which three retries do not reach")
 }
 
 func TestGCSRubyRetriesAreOverriddenPerOperation(t *testing.T) {

@@ -7,17 +7,17 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// IoTCore waits min(2^n s + k ms, maximum), n from 0, k a whole number of milliseconds
-// from 0 to 1000 that is drawn for every wait. maximum is 32 s, which 0 means, or
-// 64 s; it must not be below 1 s.
+// IoTCore waits min(2^n s + k ms, maximum), n from 0, where k is an integer
+// from 0 to 1000 that is drawn for every wait. maximum is 32 s, which 0 means,
+// or 64 s; it must not be below 1 s.
 //
-// The maximum bounds the sum, so that no jitter is left where 2^n s reaches it: from
-// the 6th retry on (32 s), or the 7th (64 s), everybody waits exactly the maximum, and
-// a fleet that failed together stays together. For new designs take the zero
-// backoff.Policy.
+// The maximum bounds the sum, so no jitter is left when 2^n s reaches it: from
+// the 6th retry on (32 s), or from the 7th on (64 s), every client waits
+// exactly the maximum, and clients that failed together stay together. New
+// designs should use the zero backoff.Policy.
 //
-// The document wants some maximum number of retries, and names none: set MaxAttempts
-// for more than the library's 4, and -1 to retry at the maximum for ever.
+// The document wants a maximum number of retries and names none. For more than
+// the library's 4 attempts set MaxAttempts; -1 retries at the maximum forever.
 //
 // Source: Google Cloud IoT Core, "Implementing exponential backoff".
 func IoTCore(maximum time.Duration) backoff.Policy {
@@ -29,29 +29,32 @@ func IoTCore(maximum time.Duration) backoff.Policy {
 	}
 }
 
-// APIN5 waits 2^n s + k ms without a cap, k as in [IoTCore], and gives up at n == 5:
-// 5 waits, 6 requests.
+// APIN5 waits 2^n s + k ms without a cap, with k as in [IoTCore], and gives up
+// at n == 5: 5 waits, 6 requests.
 //
-// Source: the generic guide of Google's APIs, "Implementing Exponential Back-Off". It
-// speaks of a total of 32 s; the waits sum to 31 s and the jitter adds 0 to 5 s.
+// Source: the generic guide of Google's APIs, "Implementing Exponential
+// Back-Off". The guide speaks of a total of 32 s; the waits add up to 31 s, and
+// the jitter adds 0 to 5 s.
 func APIN5() backoff.Policy {
 	p := IoTCore(-1)
 	p.MaxAttempts = 6
 	return p
 }
 
-// GCloud is gcloud storage with its four properties:
-// min(baseRetryDelay * exponentialSleepMultiplier^n + U(0, 1 s), maxRetryDelay), n from
-// 0. As in [IoTCore], the cap is on the sum and leaves no jitter: by default from the
+// GCloud is gcloud storage with its four properties: min(baseRetryDelay *
+// exponentialSleepMultiplier^n + U(0, 1 s), maxRetryDelay), n from 0. As in
+// [IoTCore], the cap bounds the sum and leaves no jitter: by default from the
 // 6th retry on.
 //
-// 0 means the default of each: 1 s, 2, 32, 32 s. A negative maxRetries or maxRetryDelay
-// is no limit. Validate refuses a maxRetryDelay below baseRetryDelay. For no retries at
-// all, set MaxAttempts to 1. Several named configurations are several policies.
+// 0 means the default of each: 1 s, 2, 32, 32 s. A negative maxRetries or
+// maxRetryDelay means no limit. Validate refuses a maxRetryDelay below
+// baseRetryDelay. For no retries at all, set MaxAttempts to 1. Several named
+// configurations are several policies.
 //
-// Source: Cloud Storage, "Retry strategy", which gives 32 as the number of retries;
-// the code of the Google Cloud SDK has 23 there, and 32 s as the longest delay. For the
-// code's: GCloud(0, 0, 23, 0). Its max_wait, not set by default, is MaxElapsed.
+// Source: Cloud Storage, "Retry strategy", which gives 32 as the number of
+// retries. The code of the Google Cloud SDK has 23 retries, and 32 s as the
+// longest delay: that is GCloud(0, 0, 23, 0). Its max_wait, not set by default,
+// is MaxElapsed.
 func GCloud(baseRetryDelay time.Duration, exponentialSleepMultiplier float64, maxRetries int, maxRetryDelay time.Duration) backoff.Policy {
 	maxRetryDelay = cmp.Or(maxRetryDelay, 32*time.Second)
 	return backoff.Policy{
@@ -66,10 +69,10 @@ func GCloud(baseRetryDelay time.Duration, exponentialSleepMultiplier float64, ma
 	}
 }
 
-// Gsutil waits U(0, min(60 s, 1 s * 2^n)), n from 0, and so keeps its spread at the
-// cap; it makes 23 retries.
+// Gsutil waits U(0, min(60 s, 1 s * 2^n)), n from 0, and so keeps its spread at
+// the cap. It makes 23 retries.
 //
-// Source: gsutil, by way of its options num_retries and max_retry_delay.
+// Source: gsutil, as described by its options num_retries and max_retry_delay.
 func Gsutil() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 24,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 var googleRows = []row{
@@ -135,7 +136,7 @@ func TestGCloudTakesZeroForItsDefaultsAndNegativeForNoLimit(t *testing.T) {
 	require.Equal(t, 33, docs.MaxAttempts)
 	require.Equal(t, 24, code.MaxAttempts)
 	explicit := presets.GCloud(time.Second, 2, 32, 32*time.Second)
-	require.Equal(t, explicit.Preview(40), docs.Preview(40))
+	require.Equal(t, preview.Of(explicit, 40), preview.Of(docs, 40))
 
 	unlimited := presets.GCloud(0, 0, -1, -1)
 	unlimited.Rand = always(0)

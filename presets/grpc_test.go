@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 var grpcRows = []row{
@@ -35,7 +36,7 @@ func TestGRPCRetryJittersAfterTheCap(t *testing.T) {
 func TestGRPCRetryOfOlderRevisionsIsOneFieldAway(t *testing.T) {
 	p := presets.GRPCRetry()
 	p.Jitter = backoff.FullJitter
-	last := p.Preview(5).Waits[4]
+	last := preview.Of(p, 5).Waits[4]
 	require.Zero(t, last.Min)
 	require.InDelta(t, time.Second, last.Max, float64(float))
 }

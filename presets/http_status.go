@@ -8,47 +8,49 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The tables by which well-known systems tell from an HTTP status whether to retry, for
-// Classify of a policy. They read the status by the error's method HTTPStatusCode()
-// int, as backoffhttp's StatusError and many clients have it; of errors without one
-// they know nothing (ClassUnknown), which leaves connections to backoffhttp. A table is
-// the one factor; whether the request may be sent twice is the other.
+// The classifiers in this file are the tables by which well-known systems
+// decide from an HTTP status whether to retry. They belong in Classify of a
+// policy. They read the status by the error's method HTTPStatusCode() int,
+// which backoffhttp's StatusError and the errors of many clients have. An error
+// without this method is ClassUnknown, which leaves connections to backoffhttp.
+// A table does not decide whether the request may be sent twice: Idempotency
+// does.
 //
-// 429 is ClassThrottled in all of them that have it.
+// All tables that contain 429 make it ClassThrottled.
 
-// HTTPStatus returns a [backoff.Classifier] that retries exactly the given statuses: a
-// table of one's own.
+// HTTPStatus returns a [backoff.Classifier] that retries exactly the given
+// statuses: a custom table.
 func HTTPStatus(codes ...int) backoff.Classifier {
 	table := slices.Clone(codes)
 	return byStatus(func(code int) bool { return slices.Contains(table, code) })
 }
 
-// IoTCoreStatus is 429 and any 5xx. Source: Google Cloud IoT Core, "Implementing
-// exponential backoff".
+// IoTCoreStatus retries 429 and any 5xx. Source: Google Cloud IoT Core,
+// "Implementing exponential backoff".
 func IoTCoreStatus() backoff.Classifier {
 	return byStatus(func(code int) bool { return code == 429 || is5xx(code) })
 }
 
-// CloudStorageStatus is the table of Cloud Storage's client libraries for C++, Go,
-// Java, Node.js and Python: 408, 429, 500, 502, 503 and 504. Source: Cloud Storage,
-// "Retry strategy".
+// CloudStorageStatus is the table of Cloud Storage's client libraries for C++,
+// Go, Java, Node.js and Python: 408, 429, 500, 502, 503 and 504. Source: Cloud
+// Storage, "Retry strategy".
 func CloudStorageStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 502, 503, 504) }
 
-// CloudStorageStatusDocs is what the same page says in general, and the library for
-// Ruby and the code of the one for Go do: 408, 429 and any 5xx.
+// CloudStorageStatusDocs retries 408, 429 and any 5xx. The same page says so in
+// general, and the library for Ruby and the code of the library for Go do so.
 func CloudStorageStatusDocs() backoff.Classifier {
 	return byStatus(func(code int) bool { return code == 408 || code == 429 || is5xx(code) })
 }
 
-// AzureStatus is that of the Azure SDKs: 408, 429, 500, 502, 503 and 504. Source:
-// azcore, policy.RetryOptions.
+// AzureStatus is the table of the Azure SDKs: 408, 429, 500, 502, 503 and 504.
+// Source: azcore, policy.RetryOptions.
 func AzureStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 502, 503, 504) }
 
-// AWSStatus is that of the AWS SDKs: 500, 502, 503 and 504, and the error codes that
-// they list as transient or throttling, read by the error's method ErrorCode() string,
-// whatever the status. A bare 429 or 408 is not retried. backoffhttp finds the code in
-// the header X-Amzn-Errortype; services that have it in the body want a hook
-// (Transport.Inspect).
+// AWSStatus is the table of the AWS SDKs: 500, 502, 503 and 504, and whatever
+// the status, the error codes that the SDKs list as transient or throttling. It
+// reads the code by the error's method ErrorCode() string. A bare 429 or 408 is
+// not retried. backoffhttp finds the code in the header X-Amzn-Errortype; for
+// services that have it in the body, use a hook (Transport.Inspect).
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior"; aws-sdk-go-v2,
 // aws/retry.
@@ -64,9 +66,10 @@ func AWSStatus() backoff.Classifier {
 	}
 }
 
-// Urllib3Status is that of Python's urllib3: the given statuses (its status_forcelist),
-// and 413, 429 and 503 where there is a Retry-After, read by the error's method
-// ResponseHeader() map[string][]string. Source: urllib3, util/retry.py.
+// Urllib3Status is the table of Python's urllib3: the given statuses (its
+// status_forcelist), and 413, 429 and 503 if there is a Retry-After. It reads
+// that by the error's method ResponseHeader() map[string][]string. Source:
+// urllib3, util/retry.py.
 func Urllib3Status(forcelist ...int) backoff.Classifier {
 	table := slices.Clone(forcelist)
 	return func(err error) backoff.Class {
@@ -76,36 +79,45 @@ func Urllib3Status(forcelist ...int) backoff.Classifier {
 	}
 }
 
-type (
-	statusCode interface {
-		error
-		HTTPStatusCode() int
-	}
-	errorCode interface {
-		error
-		ErrorCode() string
-	}
-	responseHeader interface {
-		error
-		ResponseHeader() map[string][]string
-	}
-)
+// statusCode is an error that has an HTTP status.
+type statusCode interface {
+	error
+	HTTPStatusCode() int
+}
 
-// onlyCode is an error of which nothing is known but its code.
+// errorCode is an error that has a code of its service.
+type errorCode interface {
+	error
+	ErrorCode() string
+}
+
+// responseHeader is an error that has the header of a response.
+type responseHeader interface {
+	error
+	ResponseHeader() map[string][]string
+}
+
+// onlyCode is an error that has a code and nothing else.
 type onlyCode string
 
-func (c onlyCode) Error() string     { return string(c) }
+// Error implements error.
+func (c onlyCode) Error() string { return string(c) }
+
+// ErrorCode is read by [backoff.DefaultClassifier].
 func (c onlyCode) ErrorCode() string { return string(c) }
 
+// asksToWait reports whether the response has a Retry-After.
 func asksToWait(err error) bool {
 	e, ok := errors.AsType[responseHeader](err)
 	return ok && len(e.ResponseHeader()["Retry-After"]) > 0
 }
 
+// is5xx reports whether a status is an error of the server.
 func is5xx(code int) bool { return code >= 500 && code < 600 }
 
-// byStatus retries what accept accepts. A status of 0 is that of clients which got no
-// answer.
+// byStatus returns a classifier that retries the statuses that accept accepts.
+// Some clients report a status of 0 when there was no response; that is
+// ClassUnknown.
 func byStatus(accept func(code int) bool) backoff.Classifier {
 	return func(err error) backoff.Class {
 		e, ok := errors.AsType[statusCode](err)
@@ -121,19 +133,21 @@ func byStatus(accept func(code int) bool) backoff.Classifier {
 	}
 }
 
-// EnvoyRetryOn returns the classifier of Envoy's retry_on, and of Istio's retryOn: a
-// list of groups separated by commas. codes are its retriable_status_codes.
+// EnvoyRetryOn returns the classifier of Envoy's retry_on, and of Istio's
+// retryOn: a list of groups separated by commas. codes are its
+// retriable_status_codes.
 //
-//   - "5xx": any 5xx, and no answer at all: a reset, a refused connection or stream.
+//   - "5xx": any 5xx, and no response at all: a reset, a refused connection or
+//     stream.
 //   - "gateway-error": the same for 502, 503 and 504.
 //   - "retriable-4xx": 409. "retriable-status-codes": codes.
-//   - "reset": no answer at all. "connect-failure": no connection. "refused-stream": a
-//     stream that HTTP/2 refused.
+//   - "reset": no response at all. "connect-failure": no connection.
+//     "refused-stream": a stream that HTTP/2 refused.
 //
-// Other groups are errors: what Envoy knows of headers (retriable-headers) has no place
-// in a list; envoy-ratelimited retries what says not to be retried, which backoffhttp
-// obeys; and gRPC's groups belong to gRPC. Envoy does not look at the method: set
-// Idempotency where that is wanted too.
+// Other groups are errors. The conditions on headers (retriable-headers) have
+// no place in a list. envoy-ratelimited retries what a server says not to
+// retry, which backoffhttp obeys. gRPC's groups belong to gRPC. Envoy does not
+// look at the method: set Idempotency if you want that too.
 //
 // Source: Envoy, router filter, x-envoy-retry-on, and RetryStateImpl.
 func EnvoyRetryOn(groups string, codes ...int) (backoff.Classifier, error) {
@@ -146,11 +160,13 @@ func EnvoyRetryOn(groups string, codes ...int) (backoff.Classifier, error) {
 	return on.class, nil
 }
 
+// envoyGroups is the set of groups in a list.
 type envoyGroups struct {
 	all5xx, gateway, reset, connect, refused bool
 	codes                                    []int
 }
 
+// add adds a group. It returns false if the group is not known.
 func (on *envoyGroups) add(group string, codes []int) bool {
 	switch group {
 	case "5xx":
@@ -173,6 +189,7 @@ func (on *envoyGroups) add(group string, codes []int) bool {
 	return true
 }
 
+// class is the classifier of the groups.
 func (on *envoyGroups) class(err error) backoff.Class {
 	class := byStatus(func(code int) bool {
 		return on.all5xx && is5xx(code) || on.gateway && code >= 502 && code <= 504 || slices.Contains(on.codes, code)
@@ -186,8 +203,9 @@ func (on *envoyGroups) class(err error) backoff.Class {
 	return backoff.ClassPermanent
 }
 
-// noConnection knows a net.OpError of dialling by its text, as importing its package
-// would make this one heavy.
+// noConnection reports whether err is an error of dialing that may be retried.
+// It recognizes a net.OpError by its text, since importing package net would
+// make this package heavy.
 func noConnection(err error) bool {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.HasPrefix(e.Error(), "dial ") {
@@ -197,16 +215,18 @@ func noConnection(err error) bool {
 	return false
 }
 
-// streamError has the fields of net/http's error of a stream, which lets errors.As fill
-// it.
+// streamError has the fields of net/http's error of a stream, so that errors.As
+// can fill it.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
 	Cause    error
 }
 
+// Error implements error.
 func (streamError) Error() string { return "stream error" }
 
+// refusedStream reports whether HTTP/2 refused the stream.
 func refusedStream(err error) bool {
 	const refused = 7 // RFC 9113, 7
 	e, ok := errors.AsType[streamError](err)

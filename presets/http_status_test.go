@@ -18,7 +18,7 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// answered is an error of a client that got an answer.
+// answered is an error of a client that got a response.
 type answered struct {
 	code   int
 	aws    string
@@ -30,8 +30,8 @@ func (a answered) HTTPStatusCode() int                 { return a.code }
 func (a answered) ErrorCode() string                   { return a.aws }
 func (a answered) ResponseHeader() map[string][]string { return a.header }
 
-// retried lists the statuses that a classifier retries, and checks that it retries
-// nothing else and throttles at 429 only.
+// retried lists the statuses that a classifier retries, and checks that it
+// retries nothing else and throttles at 429 only.
 func retried(t *testing.T, classify backoff.Classifier) []int {
 	var codes []int
 	for code := 200; code < 600; code++ {
@@ -92,7 +92,7 @@ func TestTablesKeepACopyOfTheirCodes(t *testing.T) {
 	require.Equal(t, []int{500}, retried(t, urllib3))
 }
 
-// Connections are left to whoever knows them; and a status of 0 is no status.
+// The tables do not judge connections, and a status of 0 is no status.
 func TestTablesKnowNothingOfConnections(t *testing.T) {
 	for _, classify := range []backoff.Classifier{
 		presets.IoTCoreStatus(), presets.CloudStorageStatus(), presets.AWSStatus(), presets.AzureStatus(),
@@ -158,8 +158,8 @@ func TestEnvoyTellsFailuresOfConnectionsApart(t *testing.T) {
 	}
 }
 
-// refusing is a stream's error as net/http has it: of a type that cannot be named, but
-// fills any struct of the same fields.
+// refusing is a stream's error as net/http has it: of a type that cannot be
+// named, but fills any struct of the same fields.
 type refusing uint32
 
 func (refusing) Error() string { return "stream error" }

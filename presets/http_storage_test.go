@@ -9,8 +9,9 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// Rows 95 to 97: 22 operations always, 11 under conditions, 14 never. objects.insert
-// has two addresses. That each rule is right, backoffhttp's conformance tests show.
+// Rows 95 to 97: 22 operations always, 11 under conditions, 14 never.
+// objects.insert has two addresses. That each rule is right, backoffhttp's
+// conformance tests show.
 func TestCloudStorageHasEveryOperation(t *testing.T) {
 	count := map[string]int{}
 	for pattern, rule := range presets.CloudStorageOperations() {

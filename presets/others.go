@@ -7,13 +7,13 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Azcore is the Azure SDK for Go: min((2^n - 1) * 800 ms * U[0.8, 1.3), 60 s), n from 1,
-// and 3 retries. The cap comes after the draw: from the 7th retry on every wait is
-// exactly 60 s. A server that asks for more than these 60 s ends the call, which is
-// MaxRetryAfter here.
+// Azcore is the Azure SDK for Go: min((2^n - 1) * 800 ms * U[0.8, 1.3), 60 s),
+// n from 1, and 3 retries. The cap comes after the draw: from the 7th retry on
+// every wait is exactly 60 s. If a server asks for a wait of more than 60 s the
+// call ends, which is MaxRetryAfter here.
 //
-// Source: azcore, runtime/policy_retry.go. Its comment says random(0.8, 1.2); the code
-// draws up to 1.3.
+// Source: azcore, runtime/policy_retry.go. Its comment says random(0.8, 1.2);
+// the code draws up to 1.3.
 func Azcore() backoff.Policy {
 	const most = time.Minute
 	return backoff.Policy{
@@ -25,8 +25,8 @@ func Azcore() backoff.Policy {
 	}
 }
 
-// RetryableHTTP is DefaultBackoff of hashicorp/go-retryablehttp: min(30 s, 1 s * 2^n), n
-// from 0, without jitter, so exactly 30 s at the cap; 4 retries.
+// RetryableHTTP is DefaultBackoff of hashicorp/go-retryablehttp: min(30 s, 1 s
+// * 2^n), n from 0, without jitter, and so exactly 30 s at the cap; 4 retries.
 //
 // Source: go-retryablehttp, client.go; measured with v0.7.8.
 func RetryableHTTP() backoff.Policy {
@@ -37,11 +37,13 @@ func RetryableHTTP() backoff.Policy {
 	}
 }
 
-// KubernetesDefault is retry.DefaultBackoff of client-go: 10 ms, times 5 with every
-// retry, and 0 to 10 % more at random. Its Steps: 4 are attempts, so 3 waits; the delay
-// stops growing after as many steps, at 6.25 s, which keeps its 10 % above.
+// KubernetesDefault is retry.DefaultBackoff of client-go: 10 ms, times 5 with
+// every retry, and 0 to 10 % more at random. Its Steps: 4 are attempts, so
+// there are 3 waits. The delay stops growing after as many steps, at 6.25 s, to
+// which the 10 % are added.
 //
-// Source: client-go, util/retry, and apimachinery, util/wait; measured with v0.37.2.
+// Source: client-go, util/retry, and apimachinery, util/wait; measured with
+// v0.37.2.
 func KubernetesDefault() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 4,
@@ -54,10 +56,11 @@ func KubernetesDefault() backoff.Policy {
 	}
 }
 
-// Etcd is the retry interceptor of etcd's client v3: up to 100 attempts, and 25 ms
-// +-10 % whenever another quorum of the endpoints has been tried, n/2+1 of them, without a
-// wait in between: before every retry with one endpoint, which 0 means too, before every
-// second one with two or three. Nothing grows, so there is no cap.
+// Etcd is the retry interceptor of etcd's client v3: up to 100 attempts. It
+// waits 25 ms +-10 % each time it has tried another quorum of the endpoints,
+// n/2+1 of them, and does not wait in between. So it waits before every retry
+// with one endpoint, which 0 means too, and before every second one with two or
+// three. Nothing grows, so there is no cap.
 //
 // Source: etcd, client/v3, retry_interceptor.go.
 func Etcd(endpoints int) backoff.Policy {
@@ -74,12 +77,13 @@ func Etcd(endpoints int) backoff.Policy {
 	}
 }
 
-// Urllib3 is Retry(backoff_factor) of Python's urllib3: the first retry at once, then
-// min(120 s, factor * 2^n), n from 1, without jitter; 10 retries. 0 means the 100 ms of its
-// documentation's example; urllib3's own default of 0 does not wait at all.
+// Urllib3 is Retry(backoff_factor) of Python's urllib3: the first retry at
+// once, then min(120 s, factor * 2^n), n from 1, without jitter; 10 retries. 0
+// means 100 ms, as in the example of its documentation; urllib3's own default
+// of 0 does not wait at all.
 //
-// backoff_jitter, off by default, is backoff.AddedJitter with MaxDelay of 120 s, the
-// cap being on the sum there.
+// backoff_jitter, off by default, is backoff.AddedJitter with a MaxDelay of 120
+// s, since urllib3 caps the sum.
 //
 // Source: urllib3, util/retry.py.
 func Urllib3(factor time.Duration) backoff.Policy {
@@ -94,9 +98,9 @@ func Urllib3(factor time.Duration) backoff.Policy {
 	}
 }
 
-// Stripe is stripe-go: min(5 s, 500 ms * (1 + n^2)), n from 0, of which it waits 75 to
-// 100 %, but not less than 500 ms; 2 retries. The first wait is therefore exactly 500 ms,
-// and at the cap it is 3.75 to 5 s.
+// Stripe is stripe-go: it waits 75 to 100 % of min(5 s, 500 ms * (1 + n^2)), n
+// from 0, but not less than 500 ms; 2 retries. So the first wait is exactly 500
+// ms, and at the cap the wait is 3.75 to 5 s.
 //
 // Source: stripe-go, BackendImplementation.sleepTime.
 func Stripe() backoff.Policy {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 var othersRows = []row{
@@ -80,7 +81,7 @@ func TestKubernetesStopsGrowingWithItsSteps(t *testing.T) {
 	p := presets.KubernetesDefault()
 	p.Rand = always(0)
 	require.Equal(t, 6250*time.Millisecond, p.Delay(1000))
-	require.Len(t, p.Preview(0).Waits, 3)
+	require.Len(t, preview.Of(p, 0).Waits, 3)
 }
 
 func TestEtcdWaitsOnlyAfterEachQuorum(t *testing.T) {

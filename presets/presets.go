@@ -1,26 +1,29 @@
-// Package presets holds the backoff of well-known systems as policies: protocols,
-// client libraries, service meshes, and the formulas that documents teach.
+// Package presets holds the backoff of well-known systems as policies: of
+// protocols, client libraries and service meshes, and of the formulas in
+// well-known documents.
 //
 //	policy := presets.GCSJavaDefault()
 //	err := policy.Do(ctx, upload)
 //
-// Every function returns a new [backoff.Policy] by value, to be used as it is or
-// varied field by field. [JoinBudgets] yields them under the names by which tools know them.
+// Every function returns a new [backoff.Policy] by value. Use it as it is, or
+// change single fields. [All] yields the policies under the names by which
+// tools know them.
 //
-// A preset follows its primary source: the standard, or the code that runs. Where a
-// popular document says otherwise, the comment names both, and where both are in
-// use each has a function of its own. These rules hold for all of them:
+// A preset follows its primary source: the standard, or the code that runs. If
+// a popular document says otherwise, the comment names both. If both are in
+// use, each has a function of its own. These rules hold for all presets:
 //
-//   - A limit that the source sets is set, and "for ever" is MaxAttempts: -1. Where
+//   - A limit that the source sets is set, and "forever" is MaxAttempts: -1. If
 //     the source names no limit, the field stays 0: the library's 4 attempts.
-//   - A total time is MaxElapsed. A wait that would pass it is not begun, whether the
-//     original does the same, sleeps past it, or shortens the wait.
+//   - A total time is MaxElapsed. A wait that would pass it is not begun,
+//     whether the original does the same, sleeps past it, or shortens the wait.
 //   - A wait begins when the attempt has failed.
-//   - Schedule, jitter and limits are the system's own. Classes of errors, hints
-//     and budgets stay at the library's defaults, except where a comment says so.
+//   - Schedule, jitter and limits are the system's own. Classes of errors,
+//     Retry-After and budgets keep the library's defaults, unless a comment
+//     says otherwise.
 //
-// Where a function takes parameters, 0 means the value of the source and a negative
-// number no limit, as in the library.
+// Where a function takes parameters, 0 means the value of the source and a
+// negative number means no limit, as in the library.
 package presets
 
 import (
@@ -31,9 +34,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// All yields every preset with its name, such as "iot-core-32s", grouped by subject.
-// The order is the same every time and the policies are new ones. For one of them by
-// name:
+// All yields every preset with its name, such as "iot-core-32s", grouped by
+// subject. The order is always the same, and the policies are new ones. To get
+// one of them by name:
 //
 //	policy, ok := maps.Collect(presets.All())[name]
 func All() iter.Seq2[string, backoff.Policy] {
@@ -46,7 +49,8 @@ func All() iter.Seq2[string, backoff.Policy] {
 	}
 }
 
-// catalogue holds functions, so that importing the package builds no policy.
+// catalogue lists the presets. It holds functions, so that importing the
+// package builds no policy.
 var catalogue = []struct {
 	name   string
 	policy func() backoff.Policy
@@ -113,8 +117,8 @@ var catalogue = []struct {
 	{"extra-gsutil", Gsutil},
 }
 
-// attempts is the number of attempts with so many retries, a negative number being
-// no limit to either.
+// attempts returns the number of attempts that has the given number of retries.
+// A negative number means no limit.
 func attempts(retries int) int {
 	if retries < 0 {
 		return -1
@@ -122,7 +126,8 @@ func attempts(retries int) int {
 	return retries + 1
 }
 
-// added adds a whole number of units, 0 to most, all equally likely.
+// added returns a jitter that adds a whole number of units, from 0 to most. All
+// numbers are equally likely.
 func added(most, unit time.Duration) backoff.Jitter {
 	draw := backoff.SlottedJitter(unit)
 	return func(delay, prev time.Duration, u float64) time.Duration {
@@ -130,13 +135,14 @@ func added(most, unit time.Duration) backoff.Jitter {
 	}
 }
 
-// wholeMillis draws a whole number of milliseconds below the delay.
+// wholeMillis is full jitter in whole milliseconds.
 func wholeMillis(delay, prev time.Duration, u float64) time.Duration {
 	return backoff.FullJitter(delay, prev, u).Truncate(time.Millisecond)
 }
 
-// powersLessOne is (first*base^(retry-1) - 1) units: the highest number of a draw
-// among a power's worth of them. Where the power saturates, so does this.
+// powersLessOne returns the schedule of (first*base^(retry-1) - 1) units: the
+// highest of first*base^(retry-1) slots that are numbered from 0. It saturates
+// where the power saturates.
 func powersLessOne(first, base float64, unit time.Duration) backoff.Schedule {
 	powers := backoff.Exponential{
 		Initial:    time.Duration(first * float64(unit)),
@@ -144,7 +150,7 @@ func powersLessOne(first, base float64, unit time.Duration) backoff.Schedule {
 		Multiplier: base,
 	}
 	if p := (backoff.Policy{Schedule: powers}); p.Validate() != nil {
-		return powers // to be refused again: a func is not looked into
+		return powers // Validate of the policy refuses it too; it could not look into a func
 	}
 	return backoff.ScheduleFunc(func(retry int) time.Duration { return powers.Delay(retry) - unit })
 }

@@ -15,10 +15,11 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
-// A row is what the sources say of one system. Durations are those of the retries 1
-// to 8. The rows stand beside the tests of their subject.
+// A row is what the sources say of one system. Durations are those of the
+// retries 1 to 8. The rows stand beside the tests of their subject.
 type row struct {
 	name     string
 	delays   string        // before jitter; "" where the source has none
@@ -69,7 +70,7 @@ func TestEveryPresetIsValidAndNew(t *testing.T) {
 func TestDelaysAreThoseOfTheRow(t *testing.T) {
 	for _, row := range rows {
 		p := byName(t, row.name)
-		previewed := p.Preview(8).Waits
+		previewed := preview.Of(p, 8).Waits
 		for i, want := range durations(t, row.delays) {
 			got := previewed[i].Delay
 			if p.MaxDelay > 0 {

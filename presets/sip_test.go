@@ -61,7 +61,8 @@ func TestSIPRefusesT2BelowT1(t *testing.T) {
 	require.Error(t, p.Validate())
 }
 
-// sends checks when an operation that always fails is called, in times scale ms.
+// sends checks when an operation that always fails is called, in times scale
+// ms.
 func sends(t *testing.T, p backoff.Policy, scale time.Duration, want []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

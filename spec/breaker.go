@@ -2,6 +2,8 @@ package spec
 
 import "github.com/gobackoff/backoff"
 
+// breaker is the object of a circuit breaker. Its members are the fields of
+// [backoff.Breaker] that are data.
 type breaker struct {
 	FailureRate         float64   `json:"failureRate,omitzero"`
 	MinCalls            int       `json:"minCalls,omitzero"`
@@ -21,6 +23,7 @@ type breaker struct {
 	MinAttemptTime      duration  `json:"minAttemptTime,omitzero"`
 }
 
+// check returns the problem of a breaker that the library would refuse.
 func (b *breaker) check(path string) error {
 	if b == nil {
 		return nil
@@ -31,9 +34,10 @@ func (b *breaker) check(path string) error {
 	if err := b.Jitter.check(path + ".jitter"); err != nil {
 		return err
 	}
-	return at(path, "Breaker", b.build("").Validate())
+	return relocate(path, "Breaker", b.build("").Validate())
 }
 
+// build returns a new breaker; nil for nil.
 func (b *breaker) build(name string) *backoff.Breaker {
 	if b == nil {
 		return nil

@@ -9,27 +9,31 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/presets"
 )
 
+// budget is the name of a preset, or an object with one member.
 type budget struct {
 	Preset         string          `json:"-"`
 	Retry          *retryBudget    `json:"retry,omitzero"`
 	Throttle       *throttle       `json:"throttle,omitzero"`
 	Rate           *rateLimit      `json:"rate,omitzero"`
 	AdaptiveRate   *adaptiveRate   `json:"adaptiveRate,omitzero"`
-	Concurrency    *places         `json:"concurrency,omitzero"`
-	Sleeping       *places         `json:"sleeping,omitzero"`
+	Concurrency    *maxAtOnce      `json:"concurrency,omitzero"`
+	Sleeping       *maxAtOnce      `json:"sleeping,omitzero"`
 	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
 	All            []budget        `json:"all,omitzero"`
 }
 
+// retryBudget holds the fields of [backoff.RetryBudget].
 type retryBudget struct {
 	Ratio  float64  `json:"ratio,omitzero"`
 	Window duration `json:"window,omitzero"`
 	Floor  int      `json:"floor,omitzero"`
 }
 
+// throttle holds the fields of [limit.Throttle].
 type throttle struct {
 	K         float64  `json:"k,omitzero"`
 	Window    duration `json:"window,omitzero"`
@@ -37,6 +41,7 @@ type throttle struct {
 	MaxReject float64  `json:"maxReject,omitzero"`
 }
 
+// rateLimit holds the fields of [limit.Rate], and those of its limiter.
 type rateLimit struct {
 	Limit       float64 `json:"limit,omitzero"`
 	Burst       int     `json:"burst,omitzero"`
@@ -44,6 +49,7 @@ type rateLimit struct {
 	RetriesOnly bool    `json:"retriesOnly,omitzero"`
 }
 
+// adaptiveRate holds the fields of [limit.AdaptiveRate].
 type adaptiveRate struct {
 	Max      float64   `json:"max,omitzero"`
 	Min      float64   `json:"min,omitzero"`
@@ -53,22 +59,24 @@ type adaptiveRate struct {
 	Recovery *schedule `json:"recovery,omitzero"`
 }
 
-type places struct {
+// maxAtOnce holds the field of [limit.Concurrency] and of [limit.Sleeping].
+type maxAtOnce struct {
 	Max int `json:"max,omitzero"`
 }
 
+// grpcThrottling holds the fields of [presets.GRPCThrottling].
 type grpcThrottling struct {
 	MaxTokens  int     `json:"maxTokens,omitzero"`
 	TokenRatio float64 `json:"tokenRatio,omitzero"`
 }
 
-// take implements literal.
-func (b *budget) take(token json.Token) bool {
+// fromToken implements literal.
+func (b *budget) fromToken(token json.Token) bool {
 	b.Preset, _ = token.(string)
 	return b.preset() != nil
 }
 
-// preset returns the budget of the given name, a new one.
+// preset returns a new budget of the given name; nil if there is none.
 func (b *budget) preset() backoff.Budget {
 	for name, budget := range presets.Budgets() {
 		if name == b.Preset {
@@ -78,6 +86,7 @@ func (b *budget) preset() backoff.Budget {
 	return nil
 }
 
+// wanted implements literal.
 func (b *budget) wanted() string {
 	var known []string
 	for name := range presets.Budgets() {
@@ -95,6 +104,7 @@ func (b budget) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object(b))
 }
 
+// check returns the problem of a budget that the library would refuse.
 func (b *budget) check(path string) error {
 	if b == nil || b.Preset != "" {
 		return nil
@@ -114,26 +124,28 @@ func (b *budget) check(path string) error {
 	}
 	kind, name := b.kind()
 	probe := backoff.Policy{Budget: b.build()}
-	return at(join(path, kind), name, probe.Validate())
+	return relocate(join(path, kind), name, probe.Validate())
 }
 
-// kind returns the member that is set, and what the library calls it.
+// kind returns the member that is set, and the name that errors of the library
+// give it.
 func (b *budget) kind() (member, name string) {
 	switch {
 	case b.Retry != nil:
 		return "retry", "RetryBudget"
 	case b.Throttle != nil:
-		return "throttle", "Throttle"
+		return "throttle", "limit.Throttle"
 	case b.AdaptiveRate != nil:
-		return "adaptiveRate", "AdaptiveRate"
+		return "adaptiveRate", "limit.AdaptiveRate"
 	case b.Concurrency != nil:
-		return "concurrency", "InFlight"
+		return "concurrency", "limit.Concurrency"
 	case b.Sleeping != nil:
-		return "pending", "Pending"
+		return "sleeping", "limit.Sleeping"
 	}
 	return "grpcThrottling", "presets.GRPCThrottling"
 }
 
+// checkAll checks the budgets that are joined.
 func (b *budget) checkAll(path string) error {
 	if len(b.All) == 0 {
 		return problem(path, "is empty, want at least one budget")
@@ -144,25 +156,29 @@ func (b *budget) checkAll(path string) error {
 		}
 	}
 	probe := backoff.Policy{Budget: b.build()}
-	return at(path, "All", probe.Validate())
+	return relocate(path, "JoinBudgets", probe.Validate())
 }
 
+// check returns the problem of a rate limit. The limiter belongs to another
+// library, which would accept a limit of 0.
 func (l *rateLimit) check(path string) error {
 	if !(l.Limit > 0) {
 		return problem(path+".limit", "is "+strconv.FormatFloat(l.Limit, 'g', -1, 64)+", want more than 0 attempts per second")
 	}
 	probe := backoff.Policy{Budget: l.build()}
-	return at(path, "RateLimit", probe.Validate())
+	return relocate(path, "limit.Rate", probe.Validate())
 }
 
-func (l *rateLimit) build() *backoff.RateLimit {
-	return &backoff.RateLimit{
+// build returns a new rate limit.
+func (l *rateLimit) build() *limit.Rate {
+	return &limit.Rate{
 		Limiter:     rate.NewLimiter(rate.Limit(l.Limit), cmp.Or(l.Burst, l.Tokens, 1)),
 		Tokens:      l.Tokens,
 		RetriesOnly: l.RetriesOnly,
 	}
 }
 
+// build returns a new budget; nil for nil.
 func (b *budget) build() backoff.Budget {
 	switch {
 	case b == nil:
@@ -178,9 +194,9 @@ func (b *budget) build() backoff.Budget {
 	case b.AdaptiveRate != nil:
 		return b.AdaptiveRate.build()
 	case b.Concurrency != nil:
-		return &backoff.InFlight{Max: b.Concurrency.Max}
+		return &limit.Concurrency{Max: b.Concurrency.Max}
 	case b.Sleeping != nil:
-		return &backoff.Pending{Max: b.Sleeping.Max}
+		return &limit.Sleeping{Max: b.Sleeping.Max}
 	case b.GRPCThrottling != nil:
 		return &presets.GRPCThrottling{MaxTokens: b.GRPCThrottling.MaxTokens, TokenRatio: b.GRPCThrottling.TokenRatio}
 	}
@@ -191,12 +207,14 @@ func (b *budget) build() backoff.Budget {
 	return backoff.JoinBudgets(members...)
 }
 
-func (t *throttle) build() *backoff.Throttle {
-	return &backoff.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
+// build returns a new throttle.
+func (t *throttle) build() *limit.Throttle {
+	return &limit.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
 }
 
-func (a *adaptiveRate) build() *backoff.AdaptiveRate {
-	return &backoff.AdaptiveRate{
+// build returns a new adaptive rate.
+func (a *adaptiveRate) build() *limit.AdaptiveRate {
+	return &limit.AdaptiveRate{
 		Max:      rate.Limit(a.Max),
 		Min:      rate.Limit(a.Min),
 		Burst:    a.Burst,

@@ -5,15 +5,17 @@ import (
 	"time"
 )
 
-// duration is a text such as "1.5s", or -1.
+// duration is a string such as "1.5s", or -1 for no limit.
 type duration time.Duration
 
+// wantDuration says how a duration is written.
 const wantDuration = `a duration such as "1.5s", or -1 for no limit`
 
+// value returns the duration as the library wants it.
 func (d duration) value() time.Duration { return time.Duration(d) }
 
-// take implements literal.
-func (d *duration) take(token json.Token) bool {
+// fromToken implements literal.
+func (d *duration) fromToken(token json.Token) bool {
 	switch token := token.(type) {
 	case string:
 		parsed, err := time.ParseDuration(token)
@@ -26,6 +28,7 @@ func (d *duration) take(token json.Token) bool {
 	return false
 }
 
+// wanted implements literal.
 func (d *duration) wanted() string { return wantDuration }
 
 // MarshalJSON implements json.Marshaler.
@@ -35,3 +38,21 @@ func (d duration) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(d.value().String())
 }
+
+// timeout is the duration of attemptTimeout. The member used to take a
+// schedule, which has a member of its own now.
+type timeout duration
+
+// value returns the timeout as the library wants it.
+func (t timeout) value() time.Duration { return time.Duration(t) }
+
+// fromToken implements literal.
+func (t *timeout) fromToken(token json.Token) bool { return (*duration)(t).fromToken(token) }
+
+// wanted implements literal.
+func (t *timeout) wanted() string {
+	return wantDuration + "; a schedule belongs in attemptTimeoutSchedule"
+}
+
+// MarshalJSON implements json.Marshaler.
+func (t timeout) MarshalJSON() ([]byte, error) { return duration(t).MarshalJSON() }

@@ -20,7 +20,8 @@ func ExampleParse() {
 	// backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1
 }
 
-// A service loads the file that the simulator was run with, and adds what is code.
+// A service loads the file that the simulator was run with, and adds what is
+// code.
 func ExampleSpec() {
 	file := []byte(`{
 		"name": "fetch",

@@ -9,8 +9,8 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-// Whatever the text: either one line of error, or objects that their own Validate
-// accepts, and a text that says the same.
+// Whatever the text: either one line of error, or objects that their own
+// Validate accepts, and a text that says the same.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		`{"name":"fetch","maxAttempts":4,"maxElapsed":"30s","attemptTimeout":"2s","waitOpen":true,"idempotency":"keyed"}`,

@@ -7,6 +7,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
+// jitter is the name of a jitter without parameters, or an object with one
+// member for a jitter that has some.
 type jitter struct {
 	Kind         string        `json:"-"`
 	Decorrelated *decorrelated `json:"decorrelated,omitzero"`
@@ -15,23 +17,28 @@ type jitter struct {
 	Slotted      *duration     `json:"slotted,omitzero"`
 }
 
+// decorrelated holds the parameters of [backoff.DecorrelatedJitter].
 type decorrelated struct {
 	Base duration `json:"base,omitzero"`
 	Max  duration `json:"max,omitzero"`
 }
 
+// uniform holds the parameters of [backoff.UniformJitter].
 type uniform struct {
 	Low  float64 `json:"low,omitzero"`
 	High float64 `json:"high,omitzero"`
 }
 
-// take implements literal.
-func (j *jitter) take(token json.Token) bool {
+// fromToken implements literal.
+func (j *jitter) fromToken(token json.Token) bool {
 	j.Kind, _ = token.(string)
 	return slices.Contains([]string{"none", "full", "equal"}, j.Kind)
 }
 
-func (j *jitter) wanted() string { return "none, full, equal, or an object with one of " + names(*j) }
+// wanted implements literal.
+func (j *jitter) wanted() string {
+	return "none, full, equal, or an object with one of " + names(*j)
+}
 
 // MarshalJSON implements json.Marshaler.
 func (j jitter) MarshalJSON() ([]byte, error) {
@@ -42,8 +49,9 @@ func (j jitter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object(j))
 }
 
-// check lets the library find out whether the bounds are possible. As that does not know
-// them any more, they are told here.
+// check returns the problem of bounds that the library refuses. A jitter is a
+// function, so the library cannot say which bounds it was made from. check adds
+// them to the text.
 func (j *jitter) check(path string) error {
 	if j == nil || j.Kind != "" {
 		return nil
@@ -69,6 +77,7 @@ func (j *jitter) check(path string) error {
 	return problem(path+member, "is "+j.bounds()+", want "+want)
 }
 
+// bounds returns the parameters as JSON.
 func (j *jitter) bounds() string {
 	for _, kind := range []any{j.Decorrelated, j.Uniform, j.Added, j.Slotted} {
 		if text, _ := json.Marshal(kind); string(text) != "null" {
@@ -78,6 +87,7 @@ func (j *jitter) bounds() string {
 	return ""
 }
 
+// build returns the jitter; nil for nil.
 func (j *jitter) build() backoff.Jitter {
 	switch {
 	case j == nil:

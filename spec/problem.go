@@ -9,7 +9,8 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 )
 
-// problem says what is wrong with the member at a path.
+// problem returns the error of the member at a path. The empty path is the
+// whole policy.
 func problem(path, text string) error {
 	if path == "" {
 		path = "the policy"
@@ -17,9 +18,10 @@ func problem(path, text string) error {
 	return errors.New("backoff: spec: " + path + " " + text)
 }
 
-// at is the error of a Validate, told of the member at path. name is what Validate calls
-// that, and what follows in its field are the members below.
-func at(path, name string, err error) error {
+// relocate turns an error of Validate into the error of the member at path.
+// name is what Validate calls that member. What follows name in the error's
+// field are the members below it.
+func relocate(path, name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -29,18 +31,20 @@ func at(path, name string, err error) error {
 	}
 	below := strings.TrimPrefix(bad.Field, name)
 	for part := range strings.FieldsFuncSeq(below, func(r rune) bool { return r == '.' || r == ':' || r == ' ' }) {
-		if part = uncapital(part); part != "constant" && part != "limiter" { // which are no members here
+		if part = uncapital(part); part != "constant" && part != "limiter" { // neither is a member
 			path = join(path, part)
 		}
 	}
 	return problem(path, strings.Replace(bad.Problem, "is -1ns,", "is -1,", 1))
 }
 
+// uncapital returns name with a lower-case first letter.
 func uncapital(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToLower(first)) + name[size:]
 }
 
+// join returns the path of a member of the object at path.
 func join(path, member string) string {
 	if path == "" {
 		return member

@@ -78,21 +78,26 @@ func (r maker) number() int {
 }
 
 func (r maker) form() form {
-	return form{
-		Name:           maybe(r, string([]rune{rune('a' + r.IntN(26)), '"', '\n', 'é', '<'})),
-		MaxAttempts:    r.number(),
-		MaxElapsed:     r.unlimited(),
-		AttemptTimeout: maybe(r, r.schedule(0)),
-		Schedule:       maybe(r, r.schedule(0)),
-		Jitter:         maybe(r, r.jitter()),
-		MaxDelay:       r.unlimited(),
-		MaxRetryAfter:  r.unlimited(),
-		Idempotency:    maybe(r, idempotencies[r.IntN(len(idempotencies))].name),
-		Budget:         maybe(r, r.budget(0)),
-		WaitOpen:       r.IntN(2) == 0,
-		ResetAfter:     r.unlimited(),
-		Breaker:        maybe(r, r.breaker()),
+	f := form{
+		Name:          maybe(r, string([]rune{rune('a' + r.IntN(26)), '"', '\n', 'é', '<'})),
+		MaxAttempts:   r.number(),
+		MaxElapsed:    r.unlimited(),
+		Schedule:      maybe(r, r.schedule(0)),
+		Jitter:        maybe(r, r.jitter()),
+		MaxDelay:      r.unlimited(),
+		MaxRetryAfter: r.unlimited(),
+		Idempotency:   maybe(r, idempotencies[r.IntN(len(idempotencies))].name),
+		Budget:        maybe(r, r.budget(0)),
+		WaitOpen:      r.IntN(2) == 0,
+		ResetAfter:    r.unlimited(),
+		Breaker:       maybe(r, r.breaker()),
 	}
+	if r.IntN(2) == 0 {
+		f.AttemptTimeout = timeout(r.unlimited())
+	} else {
+		f.AttemptTimeoutSchedule = maybe(r, r.schedule(0))
+	}
+	return f
 }
 
 func (r maker) schedule(depth int) *schedule {
@@ -137,9 +142,9 @@ func (r maker) budget(depth int) *budget {
 	case 3:
 		return &budget{AdaptiveRate: &adaptiveRate{Max: 10 + r.Float64(), Min: maybe(r, r.Float64()), Burst: r.IntN(3), Decrease: r.Float64(), Steps: r.IntN(9), Recovery: maybe(r, r.schedule(0))}}
 	case 4:
-		return &budget{Concurrency: &places{Max: r.number()}}
+		return &budget{Concurrency: &maxAtOnce{Max: r.number()}}
 	case 5:
-		return &budget{Sleeping: &places{Max: r.number()}}
+		return &budget{Sleeping: &maxAtOnce{Max: r.number()}}
 	case 6:
 		return &budget{GRPCThrottling: &grpcThrottling{MaxTokens: 1 + r.IntN(1000), TokenRatio: 0.01 + r.Float64()}}
 	case 7:

@@ -11,34 +11,39 @@ import (
 	"strings"
 )
 
-// A literal is a type of its own way to be written, besides as an object. Its methods
-// are those of a pointer.
+// A literal is a type that may be written as one token, such as a string or a
+// number. Pointers implement it.
 type literal interface {
-	take(json.Token) bool // false if the token is not it
+	// fromToken sets the value from a token. It reports whether the token is
+	// valid.
+	fromToken(json.Token) bool
+	// wanted says what is valid, for the text of an error.
 	wanted() string
 }
 
-// A reader reads JSON into structs, by the names in their tags. It is stricter than
-// encoding/json, and knows the path of what it refuses.
+// A reader reads JSON into structs by the names in their tags. It is stricter
+// than encoding/json, and its errors name the path of the member that it
+// refuses.
 type reader struct {
 	tokens *json.Decoder
 	depth  int
 }
 
-const mostDepth = 32
+// maxDepth is how deep objects and lists may be nested.
+const maxDepth = 32
 
-// read reads a text that is one JSON value.
+// read reads a text that holds one JSON value and nothing else.
 func read(text []byte, into any) error {
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil {
-		return broken(text, err)
+		return syntaxError(text, err)
 	}
 	r := reader{tokens: json.NewDecoder(bytes.NewReader(text))}
 	r.tokens.UseNumber()
-	return r.member("", reflect.ValueOf(into).Elem())
+	return r.value("", reflect.ValueOf(into).Elem())
 }
 
-// broken tells where a text stops being JSON.
-func broken(text []byte, err error) error {
+// syntaxError says at which line and column a text stops being JSON.
+func syntaxError(text []byte, err error) error {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok {
 		return problem("", "is refused: "+err.Error())
@@ -49,14 +54,15 @@ func broken(text []byte, err error) error {
 	return errors.New("backoff: spec: line " + strconv.Itoa(line) + ", column " + strconv.Itoa(column) + ": " + err.Error())
 }
 
-// next returns the next token. There is one: the text is known to be JSON.
+// next returns the next token. There always is one: read has checked that the
+// text is JSON.
 func (r *reader) next() json.Token {
 	token, _ := r.tokens.Token()
 	return token
 }
 
-// member reads the next value.
-func (r *reader) member(path string, into reflect.Value) error {
+// value reads the next value.
+func (r *reader) value(path string, into reflect.Value) error {
 	token := r.next()
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
@@ -64,7 +70,7 @@ func (r *reader) member(path string, into reflect.Value) error {
 	}
 	l, ok := into.Addr().Interface().(literal)
 	switch {
-	case ok && l.take(token):
+	case ok && l.fromToken(token):
 		return nil
 	case token == json.Delim('{') && into.Kind() == reflect.Struct:
 		return r.nested(path, into, r.object)
@@ -76,9 +82,10 @@ func (r *reader) member(path string, into reflect.Value) error {
 	return problem(path, "is "+show(token)+", want "+wanted(into))
 }
 
-// nested keeps a text from exhausting the stack.
+// nested reads an object or a list. It refuses deep nesting, which could
+// exhaust the stack.
 func (r *reader) nested(path string, into reflect.Value, read func(string, reflect.Value) error) error {
-	if r.depth++; r.depth > mostDepth {
+	if r.depth++; r.depth > maxDepth {
 		return problem(path, "is nested too deeply")
 	}
 	err := read(path, into)
@@ -86,6 +93,7 @@ func (r *reader) nested(path string, into reflect.Value, read func(string, refle
 	return err
 }
 
+// object reads the members of an object whose brace has been read.
 func (r *reader) object(path string, into reflect.Value) error {
 	var seen []string
 	for r.tokens.More() {
@@ -94,32 +102,61 @@ func (r *reader) object(path string, into reflect.Value) error {
 		at := join(path, printable(name))
 		switch {
 		case !known:
-			return problem(at, "is not known, want one of "+names(into.Interface()))
+			return unknown(at, name, into)
 		case slices.Contains(seen, name):
 			return problem(at, "is there twice")
 		}
 		seen = append(seen, name)
-		if err := r.member(at, member); err != nil {
+		if err := r.value(at, member); err != nil {
 			return err
 		}
 	}
-	r.next() // the brace
+	r.next() // the closing brace
 	return nil
 }
 
+// renamed holds the names that members had in earlier versions.
+var renamed = map[string]string{
+	"maxHint":    "maxRetryAfter",
+	"healthy":    "resetAfter",
+	"streak":     "consecutiveFailures",
+	"streakSpan": "consecutiveSpan",
+	"probes":     "maxProbes",
+	"successes":  "probeSuccesses",
+	"lease":      "probeTimeout",
+	"ramp":       "rampUp",
+	"minAttempt": "minAttemptTime",
+	"rateLimit":  "rate",
+	"inFlight":   "concurrency",
+	"pending":    "sleeping",
+}
+
+// unknown returns the error of a member that a struct does not have. If the
+// struct has the member under a newer name, the error says which.
+func unknown(path, name string, of reflect.Value) error {
+	if newer, ok := renamed[name]; ok {
+		if _, known := field(of, newer); known {
+			return problem(path, "is now "+newer)
+		}
+	}
+	return problem(path, "is not known, want one of "+names(of.Interface()))
+}
+
+// list reads the elements of a list whose bracket has been read.
 func (r *reader) list(path string, into reflect.Value) error {
 	into.Set(reflect.MakeSlice(into.Type(), 0, 0))
 	for i := 0; r.tokens.More(); i++ {
 		into.Set(reflect.Append(into, reflect.Zero(into.Type().Elem())))
-		if err := r.member(path+"["+strconv.Itoa(i)+"]", into.Index(i)); err != nil {
+		if err := r.value(path+"["+strconv.Itoa(i)+"]", into.Index(i)); err != nil {
 			return err
 		}
 	}
-	r.next() // the bracket
+	r.next() // the closing bracket
 	return nil
 }
 
-// scalar sets a field of a plain type. Of the numbers below 0 there is only -1.
+// scalar sets a field that is a string, a bool or a number. It reports whether
+// the token fits.
 func scalar(token json.Token, into reflect.Value) bool {
 	switch token := token.(type) {
 	case string:
@@ -138,6 +175,7 @@ func scalar(token json.Token, into reflect.Value) bool {
 	return false
 }
 
+// number sets a field that is a number. The only number below 0 is -1.
 func number(text string, into reflect.Value) bool {
 	switch into.Kind() {
 	case reflect.Int:
@@ -152,6 +190,7 @@ func number(text string, into reflect.Value) bool {
 	return false
 }
 
+// wanted says how a field is written, for the text of an error.
 func wanted(into reflect.Value) string {
 	if l, ok := into.Addr().Interface().(literal); ok {
 		return l.wanted()
@@ -171,15 +210,15 @@ func wanted(into reflect.Value) string {
 	return "an object"
 }
 
-// show prints a token within a line.
+// show returns a token as it is printed in an error: short, and on one line.
 func show(token json.Token) string {
 	switch token := token.(type) {
 	case nil:
 		return "null"
 	case string:
-		return strconv.Quote(cut(token))
+		return strconv.Quote(shorten(token))
 	case json.Number:
-		return cut(string(token))
+		return shorten(string(token))
 	case bool:
 		return strconv.FormatBool(token)
 	case json.Delim:
@@ -190,17 +229,19 @@ func show(token json.Token) string {
 	return "an object"
 }
 
-var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// plainName matches the names that are printed without quotes.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// printable is a name as it may stand in a path.
+// printable returns a name as it is printed in a path.
 func printable(name string) string {
-	if plain.MatchString(name) {
+	if plainName.MatchString(name) {
 		return name
 	}
-	return strconv.Quote(cut(name))
+	return strconv.Quote(shorten(name))
 }
 
-func cut(text string) string {
+// shorten returns at most the first 64 bytes of a text.
+func shorten(text string) string {
 	const most = 64
 	if len(text) <= most {
 		return text
@@ -208,23 +249,25 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// field returns the field of a struct that has a name in JSON.
+// field returns the field of a struct that has the given name in JSON. No field
+// has the name "-", which is the tag of those that are not in JSON.
 func field(of reflect.Value, name string) (reflect.Value, bool) {
 	for i := range of.NumField() {
-		if tag(of.Type().Field(i)) == name {
+		if name != "-" && tag(of.Type().Field(i)) == name {
 			return of.Field(i), true
 		}
 	}
 	return reflect.Value{}, false
 }
 
-// tag is the name of a field in JSON; "-" if it has none, which is then no name either.
+// tag returns the name of a field in JSON, and "-" for a field that is not in
+// JSON.
 func tag(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
 
-// names lists the members of a struct.
+// names returns the members of a struct, separated by commas.
 func names(of any) string {
 	var all []string
 	for i := range reflect.TypeOf(of).NumField() {
@@ -235,7 +278,7 @@ func names(of any) string {
 	return strings.Join(all, ", ")
 }
 
-// oneOf refuses a struct of which not exactly one member is set.
+// oneOf refuses a struct unless exactly one of its members is set.
 func oneOf(path string, of any) error {
 	v := reflect.ValueOf(of)
 	var set []string

@@ -9,7 +9,8 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-// refuse holds that each of the texts, in turn with its problem, is refused by it.
+// refuse holds that each of the texts, in turn with its problem, is refused by
+// it.
 func refuse(t *testing.T, cases ...string) {
 	t.Helper()
 	for ; len(cases) > 0; cases = cases[2:] {
@@ -71,6 +72,47 @@ func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
 	require.Less(t, len(err.Error()), 300)
 }
 
+// The tag "-" of a field that is not in JSON is not a name.
+func TestADashIsNoMember(t *testing.T) {
+	refuse(t,
+		`{"jitter": {"-": "unheard"}}`, `jitter.- is not known, want one of decorrelated, uniform, added, slotted`,
+		`{"schedule": {"-": "1s"}}`, `schedule.- is not known, want one of linear, exponential, sequence, truncated`,
+		`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
+	)
+}
+
+func TestAnOldNameIsRefusedWithTheNewOne(t *testing.T) {
+	refuse(t,
+		`{"maxHint": "1m"}`, `maxHint is now maxRetryAfter`,
+		`{"healthy": "1m"}`, `healthy is now resetAfter`,
+		`{"breaker": {"maxHint": "1m"}}`, `breaker.maxHint is now maxRetryAfter`,
+		`{"breaker": {"streak": 3}}`, `breaker.streak is now consecutiveFailures`,
+		`{"breaker": {"streakSpan": "1s"}}`, `breaker.streakSpan is now consecutiveSpan`,
+		`{"breaker": {"probes": 1}}`, `breaker.probes is now maxProbes`,
+		`{"breaker": {"successes": 1}}`, `breaker.successes is now probeSuccesses`,
+		`{"breaker": {"lease": "1s"}}`, `breaker.lease is now probeTimeout`,
+		`{"breaker": {"ramp": "1s"}}`, `breaker.ramp is now rampUp`,
+		`{"breaker": {"minAttempt": "1s"}}`, `breaker.minAttempt is now minAttemptTime`,
+		`{"budget": {"rateLimit": {"limit": 1}}}`, `budget.rateLimit is now rate`,
+		`{"budget": {"inFlight": {}}}`, `budget.inFlight is now concurrency`,
+		`{"budget": {"all": [{"pending": {}}]}}`, `budget.all[0].pending is now sleeping`,
+	)
+}
+
+func TestAnOldNameIsUnknownWhereItNeverWasOne(t *testing.T) {
+	refuse(t,
+		`{"schedule": {"linear": {"maxHint": "1m"}}}`, `schedule.linear.maxHint is not known, want one of initial, step, max`,
+		`{"budget": {"concurrency": {"pending": 1}}}`, `budget.concurrency.pending is not known, want one of max`,
+	)
+}
+
+func TestAScheduleOfAttemptTimeoutsHasAMemberOfItsOwn(t *testing.T) {
+	refuse(t,
+		`{"attemptTimeout": {"linear": {}}}`, `attemptTimeout is an object, want a duration such as "1.5s", or -1 for no limit; a schedule belongs in attemptTimeoutSchedule`,
+		`{"attemptTimeout": "2s", "attemptTimeoutSchedule": {"linear": {}}}`, `attemptTimeout is 2s beside an AttemptTimeoutSchedule, want one of them`,
+	)
+}
+
 func TestWhatIsThereTwiceIsRefused(t *testing.T) {
 	refuse(t,
 		`{"maxAttempts": 3, "maxAttempts": 3}`, `maxAttempts is there twice`,
@@ -100,7 +142,8 @@ func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
 		`{"schedule": -1}`, `schedule is -1, want 0 or more`,
 		`{"schedule": {"sequence": ["1s", -1]}}`, `schedule.sequence[1] is -1, want 0 or more`,
 		`{"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}`, `schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
-		`{"attemptTimeout": {"exponential": {"initial": -1}}}`, `attemptTimeout.exponential.initial is -1, want 0 or more`,
+		`{"attemptTimeoutSchedule": -1}`, `attemptTimeoutSchedule is -1, want 0 or more`,
+		`{"attemptTimeoutSchedule": {"exponential": {"initial": -1}}}`, `attemptTimeoutSchedule.exponential.initial is -1, want 0 or more`,
 		`{"jitter": {"uniform": {"low": 1.2, "high": 0.8}}}`, `jitter.uniform is {"low":1.2,"high":0.8}, want 0 <= low <= high`,
 		`{"jitter": {"decorrelated": {"base": "1s", "max": "1ms"}}}`, `jitter.decorrelated is {"base":"1s","max":"1ms"}, want 0 <= base <= max`,
 		`{"jitter": {"added": -1}}`, `jitter.added is -1, want 0 or more`,

@@ -7,6 +7,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
+// schedule is a duration, which makes a constant schedule, or an object with
+// one member.
 type schedule struct {
 	Constant    *duration    `json:"-"`
 	Linear      *linear      `json:"linear,omitzero"`
@@ -15,33 +17,37 @@ type schedule struct {
 	Truncated   *truncated   `json:"truncated,omitzero"`
 }
 
+// linear holds the fields of [backoff.Linear].
 type linear struct {
 	Initial duration `json:"initial,omitzero"`
 	Step    duration `json:"step,omitzero"`
 	Max     duration `json:"max,omitzero"`
 }
 
+// exponential holds the fields of [backoff.Exponential].
 type exponential struct {
 	Initial    duration `json:"initial,omitzero"`
 	Max        duration `json:"max,omitzero"`
 	Multiplier float64  `json:"multiplier,omitzero"`
 }
 
+// truncated holds the parameters of [backoff.Truncate].
 type truncated struct {
 	Schedule *schedule `json:"schedule,omitzero"`
 	Max      duration  `json:"max,omitzero"`
 }
 
-// take implements literal.
-func (s *schedule) take(token json.Token) bool {
+// fromToken implements literal.
+func (s *schedule) fromToken(token json.Token) bool {
 	var d duration
-	if !d.take(token) {
+	if !d.fromToken(token) {
 		return false
 	}
 	s.Constant = &d
 	return true
 }
 
+// wanted implements literal.
 func (s *schedule) wanted() string {
 	return `a duration such as "1.5s", or an object with one of ` + names(*s)
 }
@@ -55,6 +61,7 @@ func (s schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object(s))
 }
 
+// check returns the problem of a schedule that the library would refuse.
 func (s *schedule) check(path string) error {
 	if s == nil {
 		return nil
@@ -70,9 +77,10 @@ func (s *schedule) check(path string) error {
 		}
 	}
 	probe := backoff.Policy{Schedule: s.build()}
-	return at(path, "Policy.Schedule", probe.Validate())
+	return relocate(path, "Policy.Schedule", probe.Validate())
 }
 
+// build returns the schedule; nil for nil.
 func (s *schedule) build() backoff.Schedule {
 	switch {
 	case s == nil:

@@ -1,5 +1,5 @@
-// Package spec reads a policy, its budget and its breaker from a JSON file: the same file
-// that cmd/backoffsim simulates is the one that the service loads.
+// Package spec reads a policy, its budget and its breaker from a JSON file. The
+// file that cmd/backoffsim simulates is the same file that the service loads.
 //
 //	{
 //	  "name": "fetch",
@@ -12,49 +12,58 @@
 //	  "breaker": {"consecutiveFailures": 10}
 //	}
 //
-// A [backoff.Policy] holds functions and objects with a state, which cannot be read back.
-// So the data is a type of its own, [Spec], which makes policies, budgets and breakers.
-// What is code stays with the service: it sets Classify, Observer and Shared on what a
-// Spec has made.
+// A [backoff.Policy] holds functions, and objects that have a state. Neither
+// can be read back from a file. So the data is a type of its own, [Spec], which
+// makes policies, budgets and breakers. What is code stays in the service: it
+// sets Classify, Observer and Shared on what a Spec has made.
 //
 // # The form
 //
-// Every member may be left out, and then is what the field of that name is by default;
-// 0 means the same. A member means what the field of [backoff.Policy],
-// [backoff.Breaker], and so on, means that is written with a capital.
+// Every member may be left out. It then has the default of the field of that
+// name, and so it has if it is 0. A member means what the field of the same
+// name, with a capital letter, means in [backoff.Policy], [backoff.Breaker] and
+// so on.
 //
-//   - Durations are texts such as "1.5s", "100ms" or "1m30s".
-//   - No limit is -1, for a number and for a duration. It is the only number below 0;
-//     where there is nothing to be unlimited it is refused, as by Validate.
-//   - A schedule (schedule, attemptTimeout, a breaker's openFor, an adaptive rate's
-//     recovery) is a duration, which is a constant one, or an object with one of
-//     linear {initial, step, max}, exponential {initial, max, multiplier},
-//     sequence [durations], truncated {schedule, max}.
+//   - A duration is a string such as "1.5s", "100ms" or "1m30s".
+//   - -1 means no limit, for a number and for a duration. It is the only number
+//     below 0. Where no limit is impossible -1 is refused, as Validate refuses
+//     it.
+//   - A schedule (schedule, attemptTimeoutSchedule, a breaker's openFor, an
+//     adaptive rate's recovery) is a duration, which makes a constant schedule,
+//     or an object with one of linear {initial, step, max}, exponential
+//     {initial, max, multiplier}, sequence [durations], truncated {schedule,
+//     max}.
 //   - A jitter is "none", "full" or "equal", or an object with one of
 //     decorrelated {base, max}, uniform {low, high}, added (a duration),
 //     slotted (a duration).
 //   - idempotency is "idempotent", "nonIdempotent", "keyed", "alwaysRetry" or
 //     "neverRetry".
-//   - A budget is the name of one of [presets.Budgets], or an object with one of
-//     retry {ratio, window, floor}, throttle {k, window, pad, maxReject},
-//     rateLimit {limit, burst, tokens, retriesOnly},
-//     adaptiveRate {max, min, burst, decrease, steps, recovery},
-//     inFlight {max}, pending {max}, grpcThrottling {maxTokens, tokenRatio},
-//     all [budgets]. Rates are attempts per second. A rateLimit's limit must be given;
-//     its burst of 0 means what an attempt takes.
-//   - A policy has besides these: name, maxAttempts, maxElapsed, maxDelay, maxRetryAfter,
-//     waitOpen, resetAfter. A breaker has failureRate, minCalls, window, windowCalls, streak,
-//     streakSpan, slowCall, slowRate, openFor, jitter, maxHint, probes, successes, lease,
-//     ramp, minAttempt; its Name is that of the policy.
+//   - A budget is the name of one of [presets.Budgets], or an object with one
+//     of retry {ratio, window, floor}, throttle {k, window, pad, maxReject},
+//     rate {limit, burst, tokens, retriesOnly}, adaptiveRate {max, min, burst,
+//     decrease, steps, recovery}, concurrency {max}, sleeping {max},
+//     grpcThrottling {maxTokens, tokenRatio}, all [budgets]. Rates are attempts
+//     per second. The limit of a rate must be given. Its burst is by default
+//     what one attempt takes.
+//   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,
+//     maxDelay, maxRetryAfter, waitOpen and resetAfter. At most one of
+//     attemptTimeout and attemptTimeoutSchedule may be set.
+//   - A breaker has failureRate, minCalls, window, windowCalls,
+//     consecutiveFailures, consecutiveSpan, slowCall, slowRate, openFor,
+//     jitter, maxRetryAfter, maxProbes, probeSuccesses, probeTimeout, rampUp
+//     and minAttemptTime. Its Name is the name of the policy.
 //
-// What the form does not know is refused: other members, a member that is there twice, null, a
-// wrong type, a value out of its range. The error is one line with the path of the member
-// and its value, such as
+// Everything else is refused: a member that is not listed here, a member that
+// is there twice, null, a wrong type, a value out of its range. The error is
+// one line with the path of the member and its value, such as
 //
 //	backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1
 //
-// It is a package of its own because encoding/json would add 12 KiB to every program with
-// a policy, whether it reads files or not.
+// If a member had another name in an earlier version, the error names the new
+// one.
+//
+// This is a package of its own because encoding/json would add 12 KiB to every
+// program that has a policy, also to those that read no files.
 package spec
 
 import (
@@ -63,29 +72,31 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A Spec is a policy as data, with its budget and its breaker. It is always valid: it
-// comes from [Parse], or from encoding/json as a part of something larger. The zero Spec
-// is the zero Policy, without a budget and a breaker.
+// A Spec is a policy as data, with its budget and its breaker. A Spec is always
+// valid, since it comes from [Parse], or from encoding/json as part of
+// something larger. The zero Spec makes the zero Policy, without a budget, and
+// no breaker.
 //
-// It is not changed by its methods, and safe for concurrent use. To vary what it makes,
-// change that.
+// Its methods do not change it, and it is safe for concurrent use. To vary a
+// policy, change the policy that the Spec has made.
 type Spec struct{ form form }
 
-// form is the JSON object.
+// form is the JSON object of a policy.
 type form struct {
-	Name           string      `json:"name,omitzero"`
-	MaxAttempts    int         `json:"maxAttempts,omitzero"`
-	MaxElapsed     duration    `json:"maxElapsed,omitzero"`
-	AttemptTimeout *schedule   `json:"attemptTimeout,omitzero"`
-	Schedule       *schedule   `json:"schedule,omitzero"`
-	Jitter         *jitter     `json:"jitter,omitzero"`
-	MaxDelay       duration    `json:"maxDelay,omitzero"`
-	MaxRetryAfter  duration    `json:"maxRetryAfter,omitzero"`
-	Idempotency    idempotency `json:"idempotency,omitzero"`
-	Budget         *budget     `json:"budget,omitzero"`
-	WaitOpen       bool        `json:"waitOpen,omitzero"`
-	ResetAfter     duration    `json:"resetAfter,omitzero"`
-	Breaker        *breaker    `json:"breaker,omitzero"`
+	Name                   string      `json:"name,omitzero"`
+	MaxAttempts            int         `json:"maxAttempts,omitzero"`
+	MaxElapsed             duration    `json:"maxElapsed,omitzero"`
+	AttemptTimeout         timeout     `json:"attemptTimeout,omitzero"`
+	AttemptTimeoutSchedule *schedule   `json:"attemptTimeoutSchedule,omitzero"`
+	Schedule               *schedule   `json:"schedule,omitzero"`
+	Jitter                 *jitter     `json:"jitter,omitzero"`
+	MaxDelay               duration    `json:"maxDelay,omitzero"`
+	MaxRetryAfter          duration    `json:"maxRetryAfter,omitzero"`
+	Idempotency            idempotency `json:"idempotency,omitzero"`
+	Budget                 *budget     `json:"budget,omitzero"`
+	WaitOpen               bool        `json:"waitOpen,omitzero"`
+	ResetAfter             duration    `json:"resetAfter,omitzero"`
+	Breaker                *breaker    `json:"breaker,omitzero"`
 }
 
 // Parse reads a Spec. The text must hold one JSON object and nothing else.
@@ -100,8 +111,8 @@ func Parse(text []byte) (Spec, error) {
 	return s, nil
 }
 
-// UnmarshalJSON is [Parse] for encoding/json, for those who have policies within a file
-// of their own. Paths in errors begin at the Spec.
+// UnmarshalJSON is [Parse] for encoding/json. It serves programs whose own
+// files contain policies. The paths in its errors begin at the Spec.
 func (s *Spec) UnmarshalJSON(text []byte) error {
 	parsed, err := Parse(text)
 	if err == nil {
@@ -110,17 +121,19 @@ func (s *Spec) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// MarshalJSON returns the shortest text that Parse reads as the same Spec.
+// MarshalJSON returns the shortest text from which [Parse] reads the same Spec.
 func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form) }
 
-// Policy returns a new policy, with a new budget if there is one. Its copies share that.
+// Policy returns a new policy, with a new budget if the Spec has one. Copies of
+// the policy share the budget.
 func (s Spec) Policy() backoff.Policy {
 	f := &s.form
 	return backoff.Policy{
 		Name:                   f.Name,
 		MaxAttempts:            f.MaxAttempts,
 		MaxElapsed:             f.MaxElapsed.value(),
-		AttemptTimeoutSchedule: f.AttemptTimeout.build(),
+		AttemptTimeout:         f.AttemptTimeout.value(),
+		AttemptTimeoutSchedule: f.AttemptTimeoutSchedule.build(),
 		Schedule:               f.Schedule.build(),
 		Jitter:                 f.Jitter.build(),
 		MaxDelay:               f.MaxDelay.value(),
@@ -132,15 +145,16 @@ func (s Spec) Policy() backoff.Policy {
 	}
 }
 
-// Budget returns a new budget, as it was never used; nil if there is none. It is for
-// those who keep one per key, as [backoff.Budgets] does; [Spec.Policy] has its own.
+// Budget returns a new budget that has not been used; nil if the Spec has none.
+// It is for programs that keep a budget per key, as [backoff.Budgets] does. The
+// policy of [Spec.Policy] has a budget of its own.
 func (s Spec) Budget() backoff.Budget { return s.form.Budget.build() }
 
-// Breaker returns a new breaker; nil if there is none.
+// Breaker returns a new breaker; nil if the Spec has none.
 func (s Spec) Breaker() *backoff.Breaker { return s.form.Breaker.build(s.form.Name) }
 
-// Stack returns a new breaker around a new policy, or the policy alone if there is no
-// breaker: what a service puts around its calls.
+// Stack returns what a service puts around its calls: a new breaker around a
+// new policy, or the policy alone if the Spec has no breaker.
 func (s Spec) Stack() backoff.Doer {
 	policy := s.Policy()
 	if breaker := s.Breaker(); breaker != nil {
@@ -149,9 +163,9 @@ func (s Spec) Stack() backoff.Doer {
 	return &policy
 }
 
-// check asks the Validate of all that the form makes.
+// check calls Validate on everything that the form makes.
 func (f *form) check() error {
-	if err := f.AttemptTimeout.check("attemptTimeout"); err != nil {
+	if err := f.AttemptTimeoutSchedule.check("attemptTimeoutSchedule"); err != nil {
 		return err
 	}
 	if err := f.Schedule.check("schedule"); err != nil {
@@ -167,5 +181,5 @@ func (f *form) check() error {
 		return err
 	}
 	policy := Spec{*f}.Policy()
-	return at("", "Policy", policy.Validate())
+	return relocate("", "Policy", policy.Validate())
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/presets"
 	"github.com/gobackoff/backoff/spec"
 )
@@ -69,7 +70,7 @@ func TestEveryScheduleCanBeWritten(t *testing.T) {
 		`{"truncated": {"schedule": {"truncated": {}}}}`:         backoff.Truncate(backoff.Truncate(nil, 0), 0),
 	} {
 		require.Equal(t, want, parse(t, `{"schedule":`+text+`}`).Policy().Schedule, text)
-		require.Equal(t, want, parse(t, `{"attemptTimeout":`+text+`}`).Policy().AttemptTimeout, text)
+		require.Equal(t, want, parse(t, `{"attemptTimeoutSchedule":`+text+`}`).Policy().AttemptTimeoutSchedule, text)
 		require.Equal(t, want, parse(t, `{"breaker":{"openFor":`+text+`}}`).Breaker().OpenFor, text)
 	}
 }
@@ -111,15 +112,15 @@ func TestEveryBudgetCanBeWritten(t *testing.T) {
 	for text, want := range map[string]backoff.Budget{
 		`{"retry": {}}`: &backoff.RetryBudget{},
 		`{"retry": {"ratio": 0.2, "window": "1m", "floor": 10}}`:               &backoff.RetryBudget{Ratio: 0.2, Window: time.Minute, Floor: 10},
-		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`: &backoff.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
-		`{"rate": {"limit": 10}}`:                                    &backoff.RateLimit{Limiter: rate.NewLimiter(10, 1)},
-		`{"rate": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`: &backoff.RateLimit{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
-		`{"rate": {"limit": 10, "burst": 20}}`:                       &backoff.RateLimit{Limiter: rate.NewLimiter(10, 20)},
-		`{"adaptiveRate": {"max": 100, "min": 1, "burst": 2, "decrease": 0.9, "steps": 2, "recovery": {"linear": {"step": "30s"}}}}`: &backoff.AdaptiveRate{Max: 100, Min: 1, Burst: 2, Decrease: 0.9, Steps: 2, Recovery: backoff.Linear{Step: 30 * time.Second}},
-		`{"concurrency": {"max": -1}}`:                                 &backoff.InFlight{Max: -1},
-		`{"sleeping": {"max": 50}}`:                                    &backoff.Pending{Max: 50},
+		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`: &limit.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
+		`{"rate": {"limit": 10}}`:                                    &limit.Rate{Limiter: rate.NewLimiter(10, 1)},
+		`{"rate": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`: &limit.Rate{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
+		`{"rate": {"limit": 10, "burst": 20}}`:                       &limit.Rate{Limiter: rate.NewLimiter(10, 20)},
+		`{"adaptiveRate": {"max": 100, "min": 1, "burst": 2, "decrease": 0.9, "steps": 2, "recovery": {"linear": {"step": "30s"}}}}`: &limit.AdaptiveRate{Max: 100, Min: 1, Burst: 2, Decrease: 0.9, Steps: 2, Recovery: backoff.Linear{Step: 30 * time.Second}},
+		`{"concurrency": {"max": -1}}`:                                 &limit.Concurrency{Max: -1},
+		`{"sleeping": {"max": 50}}`:                                    &limit.Sleeping{Max: 50},
 		`{"grpcThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`:     presets.NewGRPCThrottling(),
-		`{"all": [{"retry": {}}, "aws-retry-quota", {"sleeping":{}}]}`: backoff.JoinBudgets(&backoff.RetryBudget{}, presets.NewAWSQuota(), &backoff.Pending{}),
+		`{"all": [{"retry": {}}, "aws-retry-quota", {"sleeping":{}}]}`: backoff.JoinBudgets(&backoff.RetryBudget{}, presets.NewAWSQuota(), &limit.Sleeping{}),
 	} {
 		s := parse(t, `{"budget":`+text+`}`)
 		require.Equal(t, want, s.Budget(), text)
@@ -133,7 +134,8 @@ func TestEveryPresetBudgetCanBeNamed(t *testing.T) {
 	}
 }
 
-// Every field that is data has a member, so that a new field is not forgotten here.
+// Every field that is data has a member, so that a new field is not forgotten
+// here.
 func TestNoFieldIsForgotten(t *testing.T) {
 	for _, c := range []struct {
 		of    any
@@ -145,11 +147,11 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{backoff.Linear{}, `{"schedule":{"linear":{%}}}`, ""},
 		{backoff.Exponential{}, `{"schedule":{"exponential":{%}}}`, ""},
 		{backoff.RetryBudget{}, `{"budget":{"retry":{%}}}`, ""},
-		{backoff.Throttle{}, `{"budget":{"throttle":{%}}}`, " Rand "},
-		{backoff.RateLimit{}, `{"budget":{"rate":{%}}}`, " Limiter "},
-		{backoff.AdaptiveRate{}, `{"budget":{"adaptiveRate":{%}}}`, ""},
-		{backoff.InFlight{}, `{"budget":{"concurrency":{%}}}`, ""},
-		{backoff.Pending{}, `{"budget":{"sleeping":{%}}}`, ""},
+		{limit.Throttle{}, `{"budget":{"throttle":{%}}}`, " Rand "},
+		{limit.Rate{}, `{"budget":{"rate":{%}}}`, " Limiter "},
+		{limit.AdaptiveRate{}, `{"budget":{"adaptiveRate":{%}}}`, ""},
+		{limit.Concurrency{}, `{"budget":{"concurrency":{%}}}`, ""},
+		{limit.Sleeping{}, `{"budget":{"sleeping":{%}}}`, ""},
 		{presets.GRPCThrottling{}, `{"budget":{"grpcThrottling":{%}}}`, ""},
 	} {
 		of := reflect.TypeOf(c.of)
@@ -178,8 +180,8 @@ func TestEveryMemberOfABreakerReachesIt(t *testing.T) {
 	}, s.Breaker())
 }
 
-// A process that makes two policies of a file must not have one budget for both unless it
-// says so; and a simulated fleet must not share one at all.
+// A process that makes two policies of a file must not have one budget for both
+// unless it says so; and a simulated fleet must not share one at all.
 func TestWhatHasAStateIsNewEachTime(t *testing.T) {
 	s := parse(t, `{"budget": {"all": [{"retry": {"floor": 1}}, {"rate": {"limit": 0.001}}]}, "breaker": {}}`)
 	one, other := s.Policy(), s.Policy()

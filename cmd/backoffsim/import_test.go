@@ -8,6 +8,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 	"github.com/gobackoff/backoff/spec"
 )
 
@@ -32,7 +33,7 @@ func TestAServiceConfigBecomesAPolicyFile(t *testing.T) {
 	p := s.Policy()
 	require.Equal(t, "echo.Echo/Get", p.Name)
 	preset := presets.GRPCRetry()
-	require.Equal(t, preset.Preview(5), p.Preview(5))
+	require.Equal(t, preview.Of(preset, 5), preview.Of(p, 5))
 	require.Equal(t, 5, p.MaxAttempts)
 	require.EqualValues(t, -1, p.MaxRetryAfter)
 	require.Equal(t, presets.NewGRPCThrottling(), p.Budget)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/timeouts"
+	"github.com/gobackoff/backoff/preview"
 )
 
 const (
@@ -66,9 +67,9 @@ func look(c candidate, f *policyFlags) view {
 	p := c.policy
 	v := view{Policy: c.name, Parameters: c.parameters, MaxAttempts: p.MaxAttempts}
 	if p.MaxAttempts == 0 || p.Idempotency == backoff.NeverRetry {
-		v.MaxAttempts = len(p.Preview(0).Waits) + 1
+		v.MaxAttempts = len(preview.Of(p, 0).Waits) + 1
 	}
-	steps := preview(&p, max(f.retries, possible(&v)))
+	steps := firstRetries(p, max(f.retries, possible(&v)))
 	v.Attempts = attempts(&p, steps, 0, f.attempt)
 	if f.deadline > 0 {
 		within := attempts(&p, steps, f.deadline, f.attempt)
@@ -90,11 +91,11 @@ func possible(v *view) int {
 	return min(v.MaxAttempts-1, triedRetries)
 }
 
-// preview returns the first n retries, whether the policy allows them or not.
-func preview(p *backoff.Policy, n int) []step {
+// firstRetries returns the first n retries, whether the policy allows them or not.
+func firstRetries(p backoff.Policy, n int) []step {
 	steps := make([]step, n)
 	var total spread
-	for i, w := range p.Preview(n).Waits {
+	for i, w := range preview.Of(p, n).Waits {
 		total.Min = sum(total.Min, seconds(w.Min))
 		total.Mean = sum(total.Mean, seconds(w.Mean))
 		total.Max = sum(total.Max, seconds(w.Max))
@@ -137,7 +138,7 @@ func attempts(p *backoff.Policy, steps []step, deadline, each time.Duration) cou
 func begun(p *backoff.Policy, steps []step, deadline, each time.Duration, wait func(step) seconds) (n int, more bool) {
 	limit := p.MaxAttempts
 	if limit == 0 || p.Idempotency == backoff.NeverRetry {
-		limit = len(p.Preview(0).Waits) + 1
+		limit = len(preview.Of(*p, 0).Waits) + 1
 	}
 	now := seconds(0)
 	for n = 1; n <= len(steps); n++ {
@@ -174,7 +175,7 @@ func (v *view) judge(p *backoff.Policy) {
 	}
 	limited := *p
 	limited.MaxAttempts = v.Attempts.Most
-	worst := seconds(limited.Preview(0).Worst)
+	worst := seconds(preview.Of(limited, 0).Worst)
 	v.Worst = &worst
 	timeout := timeouts.Of(p)
 	v.TimedAttempts = timeout != nil

@@ -110,7 +110,7 @@ func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent b
 	if status.Code(err) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
 	}
-	if d, ok := backoff.ParsePushback(trailer.Get(pushbackKey)...); ok {
+	if d, ok := parsePushback(trailer.Get(pushbackKey)); ok {
 		f.pushed = d >= 0
 		return withPushback(f, d)
 	}

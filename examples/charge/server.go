@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/idempotency"
 )
 
 // service charges whatever order it gets, and writes it into a ledger.
@@ -27,7 +27,7 @@ func startService(keyed bool) (*service, error) {
 	s := &service{addr: l.Addr().String(), ledger: make(map[string]int)}
 	var handler http.Handler = http.HandlerFunc(s.charge)
 	if keyed {
-		handler = backoffhttp.Dedup(backoffhttp.SingleTenant, backoffhttp.DedupOptions{})(handler)
+		handler = idempotency.Middleware(idempotency.SingleTenant, idempotency.Options{})(handler)
 	}
 	s.Server = &http.Server{Handler: handler}
 	go s.Serve(l)

@@ -19,7 +19,7 @@ POST, under a key:
   attempt 1: status 503 Service Unavailable
   200 OK "charged once", requests 2
 GET, a server that is closed for the day:
-  503 Service Unavailable "", requests 1, because of hint
+  503 Service Unavailable "", requests 1, because of retry after
 `
 
 func TestTheClientRetriesWhatIsWorthIt(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
@@ -87,8 +88,8 @@ func get(ctx context.Context, url string) ([]byte, error) {
 // statusError makes an error of a response, with what the policy should know of it:
 // whether to try again, and when.
 func statusError(resp *http.Response) error {
-	err := backoff.WithClass(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
-	if after, ok := backoff.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
+	err := backoff.WithClass(errors.New(resp.Status), backoffhttp.StatusClass(resp.StatusCode))
+	if after, ok := backoffhttp.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
 		err = backoff.RetryAfter(err, after)
 	}
 	return err

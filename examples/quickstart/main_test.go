@@ -18,7 +18,7 @@ var lines = []string{
 	`attempt 1 of 6: 503 Service Unavailable \(retryable\), delay 200ms, wait (1\d\dms|200ms)`,
 	`attempt 2 of 6: 429 Too Many Requests \(throttled\), server asks for 1s, delay 400ms, wait 1\.[2-4]`,
 	`attempt 3 of 6: .*\(retryable\), delay 800ms, wait [4-8]\d\dms`,
-	`attempt 4 of 6: .*\(unsent\), delay 1\.6s, wait (1(\.\d+)?s|[89]\d\dms)`,
+	`attempt 4 of 6: .*\(not sent\), delay 1\.6s, wait (1(\.\d+)?s|[89]\d\dms)`,
 	`attempt 5 of 6: success`,
 	`got "all is well again\\n"`,
 	`5 attempts in \d+(\.\d+)?s, .* waiting`,
@@ -57,7 +57,7 @@ func TestAHintTooLongEndsTheCall(t *testing.T) {
 	err := fetch(t.Context(), io.Discard, server.URL)
 	gaveUp, ok := errors.AsType[*backoff.Error](err)
 	if !ok || gaveUp.Reason != backoff.ReasonRetryAfter || gaveUp.RetryAfter() != time.Hour {
-		t.Errorf("got %v, want a hint of 1h", err)
+		t.Errorf("got %v, want a Retry-After of 1h", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 )
 
 var policy = backoff.Policy{
@@ -74,7 +75,7 @@ func resume(ctx context.Context, file *bytes.Buffer, url string, progress func()
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {
-		return backoff.WithClass(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
+		return backoff.WithClass(errors.New(resp.Status), backoffhttp.StatusClass(resp.StatusCode))
 	}
 	_, err = io.Copy(reporter{file, progress}, resp.Body)
 	return err

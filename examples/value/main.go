@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
@@ -67,7 +68,7 @@ func load(ctx context.Context, url string) (s settings, err error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return s, backoff.WithClass(errors.New(resp.Status), backoff.StatusClass(resp.StatusCode))
+		return s, backoff.WithClass(errors.New(resp.Status), backoffhttp.StatusClass(resp.StatusCode))
 	}
 	err = json.NewDecoder(resp.Body).Decode(&s)
 	return s, err

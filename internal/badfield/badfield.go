@@ -1,10 +1,47 @@
-// Package badfield is how the module's own packages tell one another which field is not
-// as it must be. To everybody else it is a line of text.
+// Package badfield is how the module's own packages tell one another which
+// field has a value that it must not have. To everybody else the error is a
+// line of text.
 package badfield
 
-// An Error names a field, such as "Policy.Schedule: Exponential.Multiplier", and says
-// what is wrong with it, beginning with the verb.
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Error names a field, such as "Policy.Schedule: Exponential.Multiplier",
+// and says what is wrong with it, beginning with the verb.
 type Error struct{ Field, Problem string }
 
 // Error returns one line.
 func (e *Error) Error() string { return "backoff: " + e.Field + " " + e.Problem }
+
+// New returns an *Error.
+func New(field, problem string) error { return &Error{Field: field, Problem: problem} }
+
+// Negative returns the error of a duration that is below 0.
+func Negative(field string, d time.Duration) error {
+	return New(field, "is "+d.String()+", want 0 or more")
+}
+
+// Int returns the error of a whole number that is not what is wanted.
+func Int(field string, n int, want string) error {
+	return New(field, "is "+strconv.Itoa(n)+", want "+want)
+}
+
+// Float returns the error of a number that is not what is wanted.
+func Float(field string, f float64, want string) error {
+	return New(field, "is "+strconv.FormatFloat(f, 'g', -1, 64)+", want "+want)
+}
+
+// Rename returns err with from replaced by to in the name of the field. It is
+// for the owner of a field that somebody else checks. An err that has no *Error
+// in its tree is returned as it is.
+func Rename(err error, from, to string) error {
+	bad, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	return New(strings.Replace(bad.Field, from, to, 1), bad.Problem)
+}

@@ -1,7 +1,6 @@
 package clock
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -31,18 +30,3 @@ func NewTimer(d time.Duration, reuse bool) *time.Timer {
 
 // PutTimer keeps a timer that has fired for the next NewTimer.
 func PutTimer(timer *time.Timer) { timers.Put(timer) }
-
-// Sleep sleeps for d, or until ctx ends, and reports whether it slept for d.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

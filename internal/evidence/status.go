@@ -1,5 +1,5 @@
-// Package evidence tells what the errors of other libraries, and the codes of the
-// services behind them, mean for a retry.
+// Package evidence tells what the errors of other libraries, and the codes of
+// the services behind them, mean for a retry.
 package evidence
 
 // A Class says what a failure means for a retry. The classes have the order of

@@ -1,12 +1,27 @@
-// Package limits holds the rule by which this module reads every limit: 0 means
-// the documented default, and a negative number means no limit.
+// Package limits holds the rule by which this module reads every limit, and sums
+// of durations that cannot overflow.
 package limits
 
-// Or returns standard if n is 0, and n otherwise. A negative n means no limit; the
-// caller tells by the sign of the result.
+import (
+	"math"
+	"time"
+)
+
+// Or returns standard if n is 0, and n otherwise. In this module 0 means the
+// documented default, and a negative number means no limit; the caller tells the
+// latter by the sign of the result.
 func Or[N ~int | ~int64 | ~float64](n, standard N) N {
 	if n == 0 {
 		return standard
 	}
 	return n
+}
+
+// Add returns a+b for a b of 0 or more, or the longest duration if the sum would
+// overflow.
+func Add(a, b time.Duration) time.Duration {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return math.MaxInt64
 }

@@ -16,7 +16,7 @@ type Place struct {
 	// service.
 	Layer, Layers int
 	// Rand is the simulation's source of numbers from [0,1), for objects that draw. Policies,
-	// breakers and a [backoff.Throttle] without a Rand of their own get it in any case.
+	// breakers and a [limit.Throttle] without a Rand of their own get it in any case.
 	Rand func() float64
 }
 

@@ -58,7 +58,7 @@ func (b *TokenBucket) Done(_ backoff.Ticket, r backoff.Result) {
 }
 
 // ClassicThrottle is the adaptive throttling of the Google SRE book as it stands there, with
-// 120 buckets of a second: [backoff.Throttle] without its newest tenth.
+// 120 buckets of a second: [limit.Throttle] without its newest tenth.
 type ClassicThrottle struct {
 	// K is how many times what is accepted may be sent.
 	K float64

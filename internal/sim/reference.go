@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -140,7 +141,7 @@ func Hedging() Client {
 // ours are the library's own, from the budget alone to all of it.
 func ours() []Client {
 	return []Client{
-		Under("Throttle", backoff.Policy{}, func() backoff.Budget { return new(backoff.Throttle) }, nil),
+		Under("Throttle", backoff.Policy{}, func() backoff.Budget { return new(limit.Throttle) }, nil),
 		Under("Policy + RetryBudget", backoff.Policy{}, retryBudget, nil),
 		guarding(Under("Policy + RetryBudget, Breaker inside", backoff.Policy{}, retryBudget, newBreaker), GuardAttempts),
 		Default(),
@@ -177,7 +178,7 @@ func chainReferences() []Client {
 // up, and in such that do not.
 func oursInChain() []Client {
 	at := backoff.Policy{Schedule: backoff.Constant(0)}
-	throttle := func() backoff.Budget { return new(backoff.Throttle) }
+	throttle := func() backoff.Budget { return new(limit.Throttle) }
 	return []Client{
 		unmarked(Under("Throttle", at, throttle, nil)),
 		unmarked(Under("RetryBudget, no mark", at, retryBudget, nil)),

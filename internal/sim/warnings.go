@@ -10,6 +10,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/preview"
 )
 
 // Warnings returns what can be told of a client in a scenario without running it, a line
@@ -102,7 +103,7 @@ func (w *warner) window() {
 	if herd < 2 || policy.MaxAttempts == 1 {
 		return
 	}
-	first := policy.Preview(1).Waits[0]
+	first := preview.Of(policy, 1).Waits[0]
 	need := seconds(float64(herd) / s.Server.Capacity())
 	if got := first.Max - first.Min; float64(got) < 0.95*float64(need) {
 		w.warn("the first retries of %d calls that fail together come within %v, and the service needs %v for them", herd, got.Round(time.Millisecond), need.Round(time.Millisecond))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/timeouts"
+	"github.com/gobackoff/backoff/limit"
 )
 
 // A world is one run of one client in a scenario.
@@ -78,7 +79,7 @@ func (w *world) equip(p *process, made Process, at Place) error {
 		policy.Rand = w.rand.Float64
 	}
 	switch t := policy.Budget.(type) {
-	case *backoff.Throttle:
+	case *limit.Throttle:
 		if t.Rand == nil {
 			t.Rand = w.rand.Float64
 		}

@@ -22,8 +22,8 @@ const document = "../../../docs/comparison.md"
 
 var update = flag.Bool("update", false, "write what was observed into "+document)
 
-// An observation puts a question to one library and returns the answer, as it stands in
-// the table.
+// An observation puts a question to one library and returns the answer, as it
+// stands in the table.
 type observation func(t *testing.T) string
 
 // A row is one question.
@@ -35,8 +35,8 @@ type row struct {
 	here     string                 // what this library has instead
 }
 
-// A table is a list of questions to the same libraries, or, where it has none, of what some
-// library has and this one has not.
+// A table is a list of questions to the same libraries, or, where it has none,
+// of what some library has and this one has not.
 type table struct {
 	name      string
 	libraries []string // in the order of the columns
@@ -200,8 +200,9 @@ func read(t *testing.T, name string) string {
 	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
 
-// virtual makes the observation in virtual time. Whatever still sleeps when it is made gets
-// the time to wake up, for otherwise the test would count as stuck.
+// virtual makes the observation in virtual time. Whatever still sleeps when it
+// is made gets the time to wake up, for otherwise the test would count as
+// stuck.
 func virtual(observe observation) observation {
 	return func(t *testing.T) (seen string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -234,8 +235,8 @@ const childVariable = "COMPARE_CHILD"
 // children are observations that may end the process.
 var children = map[string]func() string{}
 
-// child makes an observation in a process of its own, and returns what that prints, or that it
-// was ended.
+// child makes an observation in a process of its own, and returns what that
+// prints, or that it was ended.
 func child(name string, observe func() string) observation {
 	children[name] = observe
 	return func(*testing.T) string {

@@ -17,22 +17,23 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The settings of each library for delays that grow to 10 s, with the spread that it
-// recommends or has by default: full jitter here and in sethvargo's, half of the delay up and down
-// in cenkalti's, failsafe-go's and eapache's, 100 ms more in avast's.
+// The settings of each library for delays that grow to 10 s, with the spread
+// that it recommends or has by default: full jitter here and in sethvargo's,
+// half of the delay up and down in cenkalti's, failsafe-go's and eapache's, 100
+// ms more in avast's.
 const (
-	limit = 10 * time.Second
-	draws = 2000
+	longest = 10 * time.Second
+	draws   = 2000
 )
 
 var spreads = map[string]func(*testing.T) []time.Duration{
 	ours: func(*testing.T) []time.Duration {
-		p := backoff.Policy{Schedule: backoff.Exponential{Max: limit}}
+		p := backoff.Policy{Schedule: backoff.Exponential{Max: longest}}
 		return drawn(func() time.Duration { return p.Delay(20) })
 	},
 	"cenkalti": func(*testing.T) []time.Duration {
 		b := cenkalti.NewExponentialBackOff()
-		b.MaxInterval = limit
+		b.MaxInterval = longest
 		b.Reset()
 		for range 20 {
 			b.NextBackOff()
@@ -40,10 +41,10 @@ var spreads = map[string]func(*testing.T) []time.Duration{
 		return drawn(b.NextBackOff)
 	},
 	"avast": func(t *testing.T) []time.Duration {
-		return avastWaits(t, 20, avast.Attempts(20+draws), avast.MaxDelay(limit))
+		return avastWaits(t, 20, avast.Attempts(20+draws), avast.MaxDelay(longest))
 	},
 	"sethvargo": func(*testing.T) []time.Duration {
-		b := sethvargo.WithFullJitter(sethvargo.WithCappedDuration(limit, sethvargo.NewExponential(time.Second)))
+		b := sethvargo.WithFullJitter(sethvargo.WithCappedDuration(longest, sethvargo.NewExponential(time.Second)))
 		for range 20 {
 			b.Next()
 		}
@@ -51,13 +52,13 @@ var spreads = map[string]func(*testing.T) []time.Duration{
 	},
 	"failsafe-go": func(t *testing.T) []time.Duration {
 		var waits []time.Duration
-		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(20+draws).WithBackoff(100*time.Millisecond, limit).WithJitterFactor(0.5).
+		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(20+draws).WithBackoff(100*time.Millisecond, longest).WithJitterFactor(0.5).
 			OnRetryScheduled(func(e failsafe.ExecutionScheduledEvent[any]) { waits = append(waits, e.Delay) }).Build()
 		failsafe.With(p).Run(func() error { return errDown })
 		return waits[20:]
 	},
 	"eapache": func(t *testing.T) []time.Duration {
-		r := eapache.New(eapache.LimitedExponentialBackoff(20+draws, 100*time.Millisecond, limit), nil)
+		r := eapache.New(eapache.LimitedExponentialBackoff(20+draws, 100*time.Millisecond, longest), nil)
 		r.SetJitter(0.5)
 		var waits []time.Duration
 		last := time.Now()
@@ -81,7 +82,7 @@ var longestWaits = each(spreads, func(t *testing.T, waits func(*testing.T) []tim
 var sharesAtMaximum = each(spreads, func(t *testing.T, waits func(*testing.T) []time.Duration) string {
 	exactly, all := 0, waits(t)
 	for _, wait := range all {
-		if wait == limit {
+		if wait == longest {
 			exactly++
 		}
 	}
@@ -96,7 +97,8 @@ func drawn(next func() time.Duration) []time.Duration {
 	return all
 }
 
-// avastWaits records the waits that are asked of the timer, but for the first ones.
+// avastWaits records the waits that are asked of the timer, but for the first
+// ones.
 func avastWaits(t *testing.T, skip int, options ...avast.Option) []time.Duration {
 	timer := &recordingTimer{}
 	avast.New(append(options, avast.WithTimer(timer), avast.LastErrorOnly(true))...).Do(func() error { return errDown })
@@ -135,8 +137,9 @@ var overflows = map[string]observation{
 		d, _ := b.Next()
 		return years(d)
 	},
-	// failsafe-go's delays can only be waited for. With this factor the third would be the
-	// one that no longer fits; the virtual clock holds no more than the two before it.
+	// failsafe-go's delays can only be waited for. With this factor the third
+	// would be the one that no longer fits; the virtual clock holds no more
+	// than the two before it.
 	"failsafe-go": virtual(func(*testing.T) string {
 		var last time.Duration
 		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(61).WithBackoffFactor(time.Hour, math.MaxInt64, 1e5).
@@ -174,8 +177,8 @@ var zeroValues = map[string]observation{
 	}),
 }
 
-// withinAMinute tells what a loop does in a minute, or until it has made 1000 attempts in a
-// row without a wait.
+// withinAMinute tells what a loop does in a minute, or until it has made 1000
+// attempts in a row without a wait.
 func withinAMinute(t *testing.T, run func(context.Context, operation)) (seen string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

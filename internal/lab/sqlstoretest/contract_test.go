@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/backoffhttp/sqlstore"
-	"github.com/gobackoff/backoff/backoffhttp/storetest"
+	"github.com/gobackoff/backoff/idempotency"
+	"github.com/gobackoff/backoff/idempotency/sqlstore"
+	"github.com/gobackoff/backoff/idempotency/storetest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,7 +54,7 @@ func (d database) bind(statement string) string {
 
 func contract(t *testing.T, db database) {
 	t.Run("Store", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) backoffhttp.Store { return db.store(t, sqlstore.Options{}) })
+		storetest.Run(t, func(t *testing.T) idempotency.Store { return db.store(t, sqlstore.Options{}) })
 	})
 	t.Run("keys expire", db.keysExpire)
 	t.Run("sweep removes what expired", db.sweep)
@@ -80,11 +81,11 @@ func (d database) keysExpire(t *testing.T) {
 	key := hash()
 	first, err := s.Begin(t.Context(), key, hash(), time.Millisecond)
 	require.NoError(t, err)
-	require.NoError(t, s.Finish(t.Context(), first.Claim, backoffhttp.Record{Status: 200}))
+	require.NoError(t, s.Finish(t.Context(), first.Claim, idempotency.Record{Status: 200}))
 	time.Sleep(100 * time.Millisecond)
 	again, err := s.Begin(t.Context(), key, hash(), time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, backoffhttp.EntryClaimed, again.State)
+	require.Equal(t, idempotency.EntryClaimed, again.State)
 	require.Equal(t, 1, again.Claim.Run)
 }
 
@@ -127,7 +128,7 @@ func (d database) missing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Begin(t.Context(), hash(), hash(), time.Minute)
 	require.ErrorContains(t, err, "sqlstore: begin: ")
-	require.ErrorContains(t, s.Release(t.Context(), backoffhttp.Claim{}), "sqlstore: release: ")
+	require.ErrorContains(t, s.Release(t.Context(), idempotency.Claim{}), "sqlstore: release: ")
 	_, err = s.Sweep(t.Context(), 1)
 	require.ErrorContains(t, err, "sqlstore: sweep: ")
 }
@@ -144,12 +145,12 @@ type service struct {
 }
 
 // serve starts a service whose handler is charge, inside of Dedup.
-func (d database) serve(t *testing.T, store backoffhttp.Store, lease time.Duration, charge func(*service, http.ResponseWriter, *http.Request)) *service {
+func (d database) serve(t *testing.T, store idempotency.Store, lease time.Duration, charge func(*service, http.ResponseWriter, *http.Request)) *service {
 	t.Helper()
 	s := &service{database: d, table: d.table(t)}
 	_, err := d.Exec("CREATE TABLE " + s.table + " (id VARCHAR(64))")
 	require.NoError(t, err)
-	keyed := backoffhttp.Dedup(backoffhttp.SingleTenant, backoffhttp.DedupOptions{Store: store, Lease: lease})
+	keyed := idempotency.Middleware(idempotency.SingleTenant, idempotency.Options{Store: store, Lease: lease})
 	s.Server = httptest.NewServer(keyed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.runs.Add(1)
 		charge(s, w, r)
@@ -172,7 +173,8 @@ func (s *service) charge(t *testing.T, key string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// settled is charge for a client that comes again while its request is in flight.
+// settled is charge for a client that comes again while its request is in
+// flight.
 func (s *service) settled(t *testing.T, key string) (int, string) {
 	t.Helper()
 	for {
@@ -191,7 +193,7 @@ func (s *service) charges(t *testing.T) (n int) {
 }
 
 // transact makes the effect and its record in one transaction.
-func (s *service) transact(ctx context.Context, store *sqlstore.Store, id string, r backoffhttp.Record) (err error) {
+func (s *service) transact(ctx context.Context, store *sqlstore.Store, id string, r idempotency.Record) (err error) {
 	tx, err := s.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -238,11 +240,11 @@ func (d database) oneChargePerKey(t *testing.T) {
 
 // dying is a store whose process dies between effect and record, once.
 type dying struct {
-	backoffhttp.Store
+	idempotency.Store
 	dead atomic.Bool
 }
 
-func (d *dying) Finish(ctx context.Context, c backoffhttp.Claim, r backoffhttp.Record) error {
+func (d *dying) Finish(ctx context.Context, c idempotency.Claim, r idempotency.Record) error {
 	if d.dead.CompareAndSwap(false, true) {
 		panic(http.ErrAbortHandler)
 	}
@@ -260,14 +262,14 @@ func (s *service) die(t *testing.T, key string) {
 	require.Error(t, err)
 }
 
-var charged = backoffhttp.Record{Status: http.StatusCreated, Body: []byte("charged")}
+var charged = idempotency.Record{Status: http.StatusCreated, Body: []byte("charged")}
 
-// A process that dies after the effect leaves a key in flight. When the lease has ended,
-// the charge is made again, and told that it is not the first.
+// A process that dies after the effect leaves a key in flight. When the lease
+// has ended, the charge is made again, and told that it is not the first.
 func (d database) crash(t *testing.T) {
 	s := d.serve(t, &dying{Store: d.store(t, sqlstore.Options{})}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
 		_, err := s.ExecContext(r.Context(), s.bind("INSERT INTO "+s.table+" VALUES (?)"), "x")
-		c, _ := backoffhttp.ClaimFrom(r.Context())
+		c, _ := idempotency.ClaimFrom(r.Context())
 		if err != nil || int64(c.Run) != s.runs.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -283,7 +285,8 @@ func (d database) crash(t *testing.T) {
 	require.Equal(t, 2, s.charges(t))
 }
 
-// With the record in the transaction of the effect there is nothing between the two.
+// With the record in the transaction of the effect there is nothing between the
+// two.
 func (d database) crashRecorded(t *testing.T) {
 	store := d.store(t, sqlstore.Options{})
 	s := d.serve(t, &dying{Store: store}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
@@ -304,14 +307,14 @@ func (d database) crashRecorded(t *testing.T) {
 	require.EqualValues(t, 1, s.runs.Load())
 }
 
-// A handler that does not heed its context outlives its lease. The next run charges, and
-// the first one cannot any more.
+// A handler that does not heed its context outlives its lease. The next run
+// charges, and the first one cannot any more.
 func (d database) zombie(t *testing.T) {
 	store := d.store(t, sqlstore.Options{})
 	asleep, awake, lost := make(chan bool), make(chan bool), make(chan error, 1)
 	s := d.serve(t, store, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
 		ctx := context.WithoutCancel(r.Context())
-		if c, _ := backoffhttp.ClaimFrom(ctx); c.Run == 1 {
+		if c, _ := idempotency.ClaimFrom(ctx); c.Run == 1 {
 			asleep <- true
 			<-awake
 			lost <- s.transact(ctx, store, "first", charged)
@@ -331,7 +334,7 @@ func (d database) zombie(t *testing.T) {
 	require.Equal(t, http.StatusCreated, status)
 	awake <- true
 	first.Wait()
-	require.ErrorIs(t, <-lost, backoffhttp.ErrLeaseLost)
+	require.ErrorIs(t, <-lost, idempotency.ErrLeaseLost)
 	require.Equal(t, 1, s.charges(t))
 }
 
@@ -339,7 +342,7 @@ func (d database) zombie(t *testing.T) {
 func (d database) effectOnly(t *testing.T) {
 	store := d.store(t, sqlstore.Options{})
 	s := d.serve(t, &dying{Store: store}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
-		if s.transact(r.Context(), store, "x", backoffhttp.Record{}) != nil {
+		if s.transact(r.Context(), store, "x", idempotency.Record{}) != nil {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
@@ -366,8 +369,8 @@ func (d database) unclaimed(t *testing.T) {
 	require.ErrorContains(t, store.Record(t.Context(), tx, charged), "no claim")
 }
 
-// Whatever the isolation level, a duplicate that comes while the transaction is open is
-// answered, at once or at its end, and never carried out.
+// Whatever the isolation level, a duplicate that comes while the transaction is
+// open is answered, at once or at its end, and never carried out.
 func (d database) isolation(t *testing.T) {
 	for _, level := range d.levels() {
 		t.Run(level.String(), func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gobackoff/backoff/backoffhttp/sqlstore"
+	"github.com/gobackoff/backoff/idempotency/sqlstore"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 )

@@ -1,5 +1,6 @@
-// Command httpmore is http under a policy that uses what the library has besides Do:
-// values, stacks, the range loop, schedules and jitters, markers, hints, keys, the preview.
+// Command httpmore is http under a policy that uses what the library has
+// besides Do: values, stacks, the range loop, schedules and jitters, markers,
+// hints, keys, the preview.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/preview"
 )
 
 var policy = backoff.Policy{
@@ -40,7 +42,7 @@ func main() {
 		}
 		run.Fail(err)
 	}
-	println(code, policy.Preview(0).Mean)
+	println(code, preview.Of(policy, 0).Mean)
 	if run.Err() != nil || policy.Validate() != nil {
 		os.Exit(1)
 	}
@@ -55,8 +57,8 @@ func get(ctx context.Context, url string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if d, ok := backoff.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
-		err = backoff.RetryAfter(http.ErrServerClosed, d)
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		err = backoff.RetryAfter(http.ErrServerClosed, time.Second)
 	}
 	resp.Body.Close()
 	return resp.StatusCode, err

@@ -1,0 +1,81 @@
+package backoffhttp
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/retryafter"
+)
+
+// advised returns err, whose tree holds e, with what the answer says about
+// retries, and what the rate limits of the vendor say.
+func (e *StatusError) advised(err error, limits []RateLimit) error {
+	wait, asked := retryafter.From(e.Header, time.Now())
+	if reset, ok := exhausted(e.Header, limits); ok {
+		if e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests {
+			e.class = backoff.ClassThrottled
+		}
+		if !asked { // Retry-After goes first
+			wait, asked = reset, true
+		}
+	}
+	if e.Code == http.StatusRequestEntityTooLarge && asked {
+		e.class = backoff.ClassRetryable // too large at the moment (RFC 9110, 15.5.14)
+	}
+	if asked {
+		err = backoff.RetryAfter(err, wait)
+	}
+	return e.signalled(err)
+}
+
+// signalled marks err by the headers that say whether to retry, rather than
+// when. They go before any classifier. With a "no" a server sheds load. A "yes"
+// comes from servers that know more than their status says, such as Stripe's.
+func (e *StatusError) signalled(err error) error {
+	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok {
+		return backoff.Pushback(err, pushback)
+	}
+	switch retryAdvice(e.Header) {
+	case adviseNo:
+		if Classify(e) == backoff.ClassPermanent { // such as a declined card: the server is well
+			return backoff.Permanent(err)
+		}
+		return backoff.WithClass(err, backoff.ClassOverloaded)
+	case adviseYes:
+		class := Classify(e)
+		if !class.Retryable() {
+			class = backoff.ClassRetryable
+		}
+		return backoff.WithClass(err, class)
+	}
+	return err
+}
+
+// advice is what a server says about a retry.
+type advice uint8
+
+const (
+	adviseNothing advice = iota
+	adviseYes
+	adviseNo
+)
+
+// retryAdvice reads the headers of proxies and vendors that allow or forbid a
+// retry. A "no" goes before a "yes". Envoy's headers mean "no" with any value.
+func retryAdvice(h http.Header) advice {
+	if h.Get(headerEnvoyLoad) != "" || h.Get(headerEnvoyLimit) != "" {
+		return adviseNo
+	}
+	said := adviseNothing
+	for _, name := range [...]string{headerShouldRetry, headerStripeRetry} {
+		switch strings.ToLower(h.Get(name)) {
+		case "false":
+			return adviseNo
+		case "true":
+			said = adviseYes
+		}
+	}
+	return said
+}

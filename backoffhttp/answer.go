@@ -1,0 +1,110 @@
+package backoffhttp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
+	"github.com/gobackoff/backoff/internal/retryafter"
+)
+
+// receive stores what Base returned for an attempt, and returns what is wrong
+// with it.
+func (c *call) receive(resp *http.Response, err error) error {
+	if err != nil {
+		return err
+	}
+	if resp == nil || resp.Body == nil {
+		return errNoAnswer
+	}
+	c.resp = resp
+	if c.guards.gate != nil {
+		c.closeGate(resp)
+	}
+	if resp.StatusCode >= 400 || c.t.Inspect != nil {
+		if err := c.inspect(resp); err != nil {
+			return err
+		}
+	}
+	if c.t.Resume && !c.resumed && resp.StatusCode < 400 {
+		resp.Body = c.resume(resp)
+	}
+	if c.t.ReadAhead != 0 {
+		return c.readAhead()
+	}
+	return nil
+}
+
+// errNoAnswer is the error of an attempt if Base breaks its contract.
+var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
+
+// closeGate closes the gate of the host if an answer, successful or not, asks
+// for a wait that the policy accepts.
+func (c *call) closeGate(resp *http.Response) {
+	wait, ok := c.t.requestedWait(resp.Header)
+	longest := limits.Or(c.policy.MaxRetryAfter, defaultMaxRetryAfter)
+	if ok && (longest < 0 || wait <= longest) {
+		c.guards.gate.close(wait)
+	}
+}
+
+const defaultMaxRetryAfter = 5 * time.Minute // as in backoff.Policy
+
+// requestedWait returns how long a header asks to wait. Retry-After goes before
+// the rate limits of the vendor.
+func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
+	if wait, ok := retryafter.From(h, time.Now()); ok {
+		return wait, true
+	}
+	return exhausted(h, t.RateLimits)
+}
+
+// inspect returns what is wrong with an answer.
+func (c *call) inspect(resp *http.Response) error {
+	if resp.StatusCode >= 400 {
+		if err := givenUp(resp); err != nil { // by a Transport around Base
+			return err
+		}
+	}
+	if c.t.Inspect == nil {
+		e := newStatusError(resp)
+		return c.advise(e, e)
+	}
+	err := c.t.Inspect(resp)
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		return c.advise(err, e)
+	}
+	return err
+}
+
+// advise returns err, whose tree holds e, with what the answer says about
+// retries.
+func (c *call) advise(err error, e *StatusError) error {
+	if e.Code == http.StatusConflict && c.retryConflict {
+		e.class = backoff.ClassRetryable
+	}
+	return e.advised(err, c.t.RateLimits)
+}
+
+// readAhead reads the beginning of the body, while there are attempts left to
+// repeat the request.
+func (c *call) readAhead() error {
+	body := c.resp.Body
+	head, whole, err := readUpTo(body, c.t.ReadAhead)
+	switch {
+	case err != nil:
+		body.Close()
+		c.resp = nil
+		return err
+	case whole:
+		body.Close()
+		c.resp.Body = io.NopCloser(bytes.NewReader(head))
+	default:
+		c.resp.Body = readCloser{io.MultiReader(bytes.NewReader(head), body), body}
+	}
+	return nil
+}

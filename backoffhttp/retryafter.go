@@ -1,0 +1,48 @@
+package backoffhttp
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/retryafter"
+)
+
+// RetryAfter returns how long the server asks to wait: the longest valid value
+// of Retry-After, in seconds or as a date, and of retry-after-ms,
+// x-ms-retry-after-ms and x-amz-retry-after, in milliseconds. It returns false
+// if there is none.
+//
+// Malformed values are ignored, numbers beyond the range of a duration
+// saturate, and a date in the past is 0. Dates are compared with the local
+// clock. RetryAfter reads the header only: it does not look at the status, and
+// knows no limit, unlike [backoff.Policy.MaxRetryAfter].
+//
+// x-amz-retry-after counts up to 4.5 s. The policy's own wait comes on top, and
+// up to a tenth, so that the whole wait is at most 5 s longer than the policy's
+// own, as in the AWS SDK.
+//
+// The rate-limit headers of vendors are not read, because one name means
+// seconds, milliseconds or a date, depending on the vendor. See
+// [Transport.RateLimits].
+//
+// Source: RFC 9110, 10.2.3.
+func RetryAfter(resp *http.Response) (time.Duration, bool) {
+	return retryafter.From(resp.Header, time.Now())
+}
+
+// ParseRetryAfter reads the value of a Retry-After header (RFC 9110, 10.2.3):
+// whole seconds, or a date in any of the three forms of HTTP, which is compared
+// with now. A date in the past is 0. Seconds beyond the range of a duration
+// saturate.
+//
+// ParseRetryAfter returns false for everything else, which a client ignores:
+// signs, fractions, digits that are not ASCII, a zone other than GMT.
+func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
+	return retryafter.Parse(value, now)
+}
+
+// ParseRetryAfterMS reads a number of milliseconds, as in the headers
+// retry-after-ms (OpenAI, Azure), x-ms-retry-after-ms (Azure) and
+// x-amz-retry-after (AWS). Large values saturate. ParseRetryAfterMS returns
+// false for everything but ASCII digits.
+func ParseRetryAfterMS(value string) (time.Duration, bool) { return retryafter.ParseMS(value) }

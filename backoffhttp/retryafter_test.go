@@ -1,0 +1,292 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+func respond(t testing.TB, code int, header ...string) *http.Response {
+	t.Helper()
+	resp, err := answer(code, header...)(newRequest(t, "GET", "http://a.test/", nil))
+	require.NoError(t, err)
+	return resp
+}
+
+// Rows 42 to 44.
+func TestRetryAfterInAllItsForms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the clock is 2000-01-01 00:00:00 UTC
+		for _, c := range []struct {
+			name, value string
+			want        time.Duration
+			ok          bool
+		}{
+			{"Retry-After", "120", 2 * time.Minute, true},
+			{"Retry-After", "0", 0, true},
+			{"Retry-After", " 120\t", 2 * time.Minute, true},
+			{"Retry-After", "Sat, 01 Jan 2000 00:02:00 GMT", 2 * time.Minute, true},
+			{"Retry-After", "Saturday, 01-Jan-00 00:02:00 GMT", 2 * time.Minute, true},
+			{"Retry-After", "Sat Jan  1 00:02:00 2000", 2 * time.Minute, true},
+			{"Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", 0, true},
+			{"Retry-After", "9223372037", math.MaxInt64, true},
+			{"Retry-After", "1000000000000000000000000000000", math.MaxInt64, true},
+			{"Retry-After", "-1", 0, false},
+			{"Retry-After", "+5", 0, false},
+			{"Retry-After", "1.5", 0, false},
+			{"Retry-After", "120, 60", 0, false},
+			{"Retry-After", "Sat, 01 Jan 2000 00:02:00 PST", 0, false},
+			{"Retry-After", "soon", 0, false},
+			{"Retry-After", "", 0, false},
+			{"retry-after-ms", "1500", 1500 * time.Millisecond, true},
+			{"x-ms-retry-after-ms", "1500", 1500 * time.Millisecond, true},
+			{"x-ms-retry-after-ms", "99999999999999999999", math.MaxInt64, true},
+			{"x-amz-retry-after", "1500", 1500 * time.Millisecond, true},
+			{"x-amz-retry-after", "99999999999999999999", 5 * time.Second * 10 / 11, true},
+			{"retry-after-ms", "1.5", 0, false},
+			{"X-RateLimit-Reset", "30", 0, false},
+		} {
+			got, ok := backoffhttp.RetryAfter(respond(t, 503, c.name, c.value))
+			require.Equal(t, c.ok, ok, "%s: %q", c.name, c.value)
+			require.Equal(t, c.want, got, "%s: %q", c.name, c.value)
+		}
+	})
+}
+
+func TestTheLongestRetryAfterCounts(t *testing.T) {
+	got, ok := backoffhttp.RetryAfter(respond(t, 503,
+		"Retry-After", "1", "Retry-After", "nonsense", "Retry-After", "3", "Retry-After-Ms", "2500"))
+	require.True(t, ok)
+	require.Equal(t, 3*time.Second, got)
+}
+
+// Row 45: never below Retry-After, and not all at the same time.
+func TestARetryAfterIsSpreadUpwards(t *testing.T) {
+	var seen []time.Duration
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(answer(503, "Retry-After", "120"), answer(200))
+			tr := &backoffhttp.Transport{Base: w, Unguarded: true}
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			require.GreaterOrEqual(t, w.waits()[0], 120*time.Second)
+			require.LessOrEqual(t, w.waits()[0], 132*time.Second)
+			seen = append(seen, w.waits()[0])
+		})
+	}
+	require.NotEqual(t, seen[0], seen[1])
+}
+
+// Row 46, decision 39: with any answer that is retried, and with 413.
+func TestRetryAfterCountsWithEveryAnswerThatIsRetried(t *testing.T) {
+	for _, code := range []int{408, 413, 425, 429, 500, 502, 503, 504, 509, 520, 599} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(answer(code, "Retry-After", "2"), answer(200))
+			require.Equal(t, 200, roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+			require.GreaterOrEqual(t, w.waits()[0], 2*time.Second, "%d", code)
+		})
+	}
+	for _, code := range []int{301, 400, 404, 501} {
+		w := newWire(answer(code, "Retry-After", "2"))
+		roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 1, w.requests(), "%d: Retry-After says when, not whether", code)
+	}
+}
+
+func TestAShortRetryAfterDoesNotShortenTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503, "Retry-After", "0"), answer(200))
+		roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, []time.Duration{100 * time.Millisecond}, w.waits())
+	})
+}
+
+// Decision 31: a longer wait than MaxRetryAfter ends the call. The answer is
+// returned.
+func TestARetryAfterBeyondMaxRetryAfterEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429, "Retry-After", "86400"))
+		began := time.Now()
+		resp := roundTrip(t, &backoffhttp.Transport{Base: w}, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 429, resp.StatusCode)
+		require.Zero(t, time.Since(began))
+		gave, _ := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+		require.Equal(t, 24*time.Hour, gave.RetryAfter())
+	})
+}
+
+// What AWS clamps to: its own wait, up to 5 s above it.
+func TestTheRetryAfterOfAWSStaysWithin5sOfTheOwnWait(t *testing.T) {
+	for _, asked := range []string{"0", "50", "3000", "5000", "60000", "99999999999"} {
+		for _, u := range []float64{0, 0.5, 0.999999} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(answer(503, "X-Amz-Retry-After", asked), answer(200))
+				tr := &backoffhttp.Transport{Base: w, Unguarded: true}
+				tr.Policy = backoff.Policy{Schedule: backoff.Constant(time.Second), Rand: func() float64 { return u }}
+				roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+				own := time.Duration(u * float64(time.Second))
+				require.GreaterOrEqual(t, w.waits()[0], own)
+				require.LessOrEqual(t, w.waits()[0], own+5*time.Second)
+			})
+		}
+	}
+}
+
+// Rows 39 and 40: a refusal beats any classifier and any idempotency.
+func TestADoNotRetryIsObeyed(t *testing.T) {
+	for _, header := range [][]string{
+		{"X-Should-Retry", "false"},
+		{"x-should-retry", "False"},
+		{"Stripe-Should-Retry", "false"},
+		{"X-Envoy-Overloaded", "true"},
+		{"x-envoy-overloaded", "1"},
+		{"X-Envoy-Ratelimited", "true"},
+		{"grpc-retry-pushback-ms", "-1"},
+		{"grpc-retry-pushback-ms", "soon"},
+		{"grpc-retry-pushback-ms", ""},
+		{"grpc-retry-pushback-ms", "10", "grpc-retry-pushback-ms", "20"},
+		{"X-Should-Retry", "true", "X-Envoy-Overloaded", "true"},
+		{"X-Should-Retry", "false", "Stripe-Should-Retry", "true"},
+	} {
+		w := newWire(answer(503, header...))
+		tr := over(w)
+		tr.Policy.Classify = func(error) backoff.Class { return backoff.ClassRetryable }
+		tr.Policy.Idempotency = backoff.AlwaysRetry
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 1, w.requests(), "%v", header)
+		gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+		require.True(t, ok)
+		require.Equal(t, backoff.ReasonOverloaded, gave.Reason)
+	}
+}
+
+func TestDoNotRetryOfOurServersIsObeyed(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		backoffhttp.DoNotRetry(w)
+		w.WriteHeader(503)
+	})
+	resp := roundTrip(t, &backoffhttp.Transport{Policy: atOnce()}, newRequest(t, "GET", s.URL, nil))
+	require.Equal(t, 503, resp.StatusCode)
+	require.EqualValues(t, 1, s.requests.Load())
+}
+
+// Stripe's SDKs let the header overrule the status, both ways.
+func TestADoRetryOverrulesTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(409, "Stripe-Should-Retry", "true"), answer(400, "X-Should-Retry", "true"), answer(429, "X-Should-Retry", "true"), answer(200))
+		var classes []backoff.Class
+		tr := over(w)
+		tr.Policy.Observer = func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				classes = append(classes, e.Class)
+			}
+		}
+		require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.Equal(t, []backoff.Class{backoff.ClassRetryable, backoff.ClassRetryable, backoff.ClassThrottled}, classes)
+	})
+	w := newWire(answer(503, "X-Should-Retry", "true"))
+	roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", nil))
+	require.Equal(t, 1, w.requests(), "but not that the request is no effect")
+}
+
+// Decision 30: gRPC's pushback is exact.
+func TestAPushbackIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503, "Grpc-Retry-Pushback-Ms", "1234"), answer(200))
+		roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, []time.Duration{1234 * time.Millisecond}, w.waits())
+	})
+}
+
+// Row 81.
+func TestASharedRetryAfterMayComeWithASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200, "Retry-After", "10"), answer(200))
+		tr := over(w)
+		tr.ShareRetryAfter = true
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		roundTrip(t, tr, newRequest(t, "GET", "http://b.test/", nil))
+		require.Equal(t, []time.Duration{0}, w.waits(), "other hosts do not wait")
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.GreaterOrEqual(t, w.waits()[1], 10*time.Second)
+		require.LessOrEqual(t, w.waits()[1], 11*time.Second)
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Zero(t, w.waits()[2], "once")
+	})
+}
+
+func TestASharedRetryAfterHoldsForAllCallsToTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429, "Retry-After", "5"), answer(200))
+		tr := over(w)
+		tr.ShareRetryAfter = true
+		go tr.RoundTrip(newRequest(t, "GET", "http://a.test/first", nil))
+		synctest.Wait()
+		began := time.Now()
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/second", nil))
+		require.GreaterOrEqual(t, time.Since(began), 5*time.Second)
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestASharedRetryAfterEndsCallsThatCannotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200, "Retry-After", "10"))
+		tr := over(w)
+		tr.ShareRetryAfter = true
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1, w.requests())
+	})
+}
+
+func TestASharedRetryAfterBeyondMaxRetryAfterIsIgnored(t *testing.T) {
+	for asked, wait := range map[string]time.Duration{"301": 0, "300": 300 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(answer(200, "Retry-After", asked), answer(200))
+			tr := over(w)
+			tr.ShareRetryAfter = true
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			require.GreaterOrEqual(t, w.waits()[0], wait)
+			require.LessOrEqual(t, w.waits()[0], wait+wait/10)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200, "Retry-After", "3000"), answer(200, "Retry-After", "1"), answer(200))
+		tr := over(w)
+		tr.ShareRetryAfter, tr.Policy.MaxRetryAfter = true, -1
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.GreaterOrEqual(t, w.waits()[0], 3000*time.Second)
+	})
+}
+
+func TestRetryAfterIsNotSharedByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200, "Retry-After", "10"))
+		for range 2 {
+			roundTrip(t, over(w), newRequest(t, "GET", "http://a.test/", nil))
+		}
+		require.Zero(t, w.waits()[0])
+	})
+}
+
+// A "no" on a definitive answer adds nothing to it: a breaker must not take
+// declined cards for an overloaded server.
+func TestANoOnADefinitiveAnswerLeavesItDefinitive(t *testing.T) {
+	for status, want := range map[int]backoff.Class{402: backoff.ClassPermanent, 409: backoff.ClassPermanent, 429: backoff.ClassOverloaded, 503: backoff.ClassOverloaded} {
+		err := backoffhttp.Check(&http.Response{StatusCode: status, Header: http.Header{"Stripe-Should-Retry": {"false"}}})
+		require.Equal(t, want, backoff.DefaultClassifier(err), "status %d", status)
+	}
+}

@@ -1,0 +1,720 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
+)
+
+func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(hedgeBudget)
+		h := hedgeGRPC()
+		h.Budget = b
+		s := script(inTime(100*milli, 0, errHedgeUnavailable), inTime(time.Hour, 2, nil), inTime(milli, 3, nil))
+		_, _, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		synctest.Wait()
+		for i, want := range []backoff.Attempt{
+			{Number: 1, Kind: backoff.AttemptFirst, MaxAttempts: 3, Now: s.began},
+			{Number: 2, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(100 * milli)},
+			{Number: 3, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(600 * milli)},
+		} {
+			require.True(t, want.Now.Equal(b.asked[i].Now))
+			want.Now = b.asked[i].Now
+			require.Equal(t, want, b.asked[i])
+		}
+		require.Equal(t, map[uint64][]backoff.Outcome{
+			1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeCanceled}, 3: {backoff.OutcomeSuccess},
+		}, b.outcomes)
+	})
+}
+
+func TestHedgeIsNotSentIfItsBudgetRefuses(t *testing.T) {
+	hedgeTest(t, "while the first attempt is slow", func(t *testing.T) {
+		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.AttemptFirst }}
+		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 5, Budget: b}
+		s := script(inTime(second, 1, nil))
+		v, _, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, 1, v)
+		require.Len(t, b.asked, 2, "and is then left alone")
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeSuccess}}, b.outcomes)
+		require.EqualValues(t, 1, h.Stats().Refused)
+
+		for range 20 { // what the hedge's own budget paid was paid back
+			_, err = backoff.HedgeValue(t.Context(), h, inTime(150*milli, 0, errHedgeUnknown), nil)
+			require.ErrorIs(t, err, backoff.ErrBudget)
+			require.ErrorIs(t, err, errHedgeUnknown)
+			require.ErrorContains(t, err, "budget refused: UNKNOWN")
+		}
+		require.Len(t, b.asked, 42)
+	})
+	hedgeTest(t, "after the wait that the server asked for", func(t *testing.T) {
+		b := &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) { return 0, a.Kind == backoff.AttemptFirst }}
+		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, second)))
+		_, took, err := s.run(t.Context(), &backoff.Hedge{Budget: b})
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorIs(t, err, errHedgeUnknown)
+		require.Equal(t, time.Second, took)
+	})
+}
+
+func TestHedgeStartsNoCallThatItsBudgetRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return 0, false }}
+		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		require.EqualError(t, err, "backoff: not started: budget refused")
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Empty(t, b.outcomes)
+	})
+}
+
+func TestHedgeIsNotSentIfItsBudgetIsOutOfPlacesAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &hedgeBudget{depart: func(number int) bool { return number == 1 }}
+		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
+		s := script(inTime(second, 0, errHedgeUnknown))
+		_, _, err := s.run(t.Context(), h)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeNotSent}}, b.outcomes)
+		require.Zero(t, h.Stats().Hedges)
+
+		b = &hedgeBudget{depart: func(int) bool { return false }}
+		_, err = backoff.HedgeValue(t.Context(), &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+	})
+}
+
+func TestHedgeIsSentNoSoonerThanItsBudgetWants(t *testing.T) {
+	hedgeTest(t, "after the delay", func(t *testing.T) {
+		b := &hedgeBudget{grant: hedgeWait(second)}
+		h := hedgeGRPC()
+		h.Budget = b
+		s := script(inTime(time.Hour, 1, nil), inTime(time.Hour, 2, nil), inTime(milli, 3, nil))
+		_, _, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, 1500 * milli, 4 * time.Second}, s.starts)
+		require.Len(t, b.asked, 3)
+	})
+	hedgeTest(t, "if all are sent at once", func(t *testing.T) {
+		h := hedgeGRPC()
+		h.Delay, h.Budget = -1, &hedgeBudget{grant: hedgeWait(second)}
+		s := script(inTime(time.Hour, 1, nil), inTime(time.Hour, 2, nil), inTime(milli, 3, nil))
+		_, _, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, time.Second, 3 * time.Second}, s.starts)
+	})
+	hedgeTest(t, "whatever fails meanwhile", func(t *testing.T) {
+		h := &backoff.Hedge{Delay: 100 * milli, Budget: &hedgeBudget{grant: hedgeWait(second)}}
+		s := script(inTime(200*milli, 1, errHedgeUnknown), inTime(milli, 2, nil))
+		_, _, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, 1100 * milli}, s.starts)
+	})
+}
+
+func TestHedgeGivesBackWhatItDoesNotUseOfItsBudget(t *testing.T) {
+	hedgeTest(t, "when the first attempt is back", func(t *testing.T) {
+		b := &hedgeBudget{grant: hedgeWait(second)}
+		h := &backoff.Hedge{Delay: 100 * milli, Budget: b}
+		for range 20 {
+			s := script(inTime(200*milli, 1, nil))
+			_, _, err := s.run(t.Context(), h)
+			require.NoError(t, err)
+			require.Len(t, s.starts, 1)
+			require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.outcomes[2])
+			b.outcomes = nil
+		}
+		require.Zero(t, h.Stats().Refused)
+		require.Zero(t, h.Stats().Hedges)
+	})
+	hedgeTest(t, "when it would come too late", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		b := &hedgeBudget{grant: hedgeWait(second)}
+		s := script(inTime(200*milli, 1, errHedgeUnknown))
+		_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, Budget: b})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeTransient}, 2: {backoff.OutcomeNotSent}}, b.outcomes)
+	})
+}
+
+func TestHedgeWaitsForItsBudget(t *testing.T) {
+	patient := func() *hedgeBudget {
+		return &hedgeBudget{grant: func(backoff.Attempt) (time.Duration, bool) { return second, true }}
+	}
+	hedgeTest(t, "before the first attempt, and does not measure it", func(t *testing.T) {
+		h := &backoff.Hedge{Budget: patient(), MaxAttempts: 1}
+		for range 100 {
+			s := script(inTime(10*milli, 1, nil))
+			_, _, err := s.run(t.Context(), h)
+			require.NoError(t, err)
+			require.Equal(t, []time.Duration{time.Second}, s.starts)
+		}
+		require.InEpsilon(t, float64(10*milli), float64(h.Stats().Delay), .1)
+	})
+	hedgeTest(t, "within its deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		b := patient()
+		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		require.EqualError(t, err, "backoff: not started: the next wait of 1s would pass the deadline in 1s")
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+
+		b = patient()
+		b.depart = func(int) bool { panic("it does not depart") }
+		_, err = backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+	})
+	hedgeTest(t, "until its context ends", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(milli, cancel)
+		b := patient()
+		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Budget: b}, inTime(0, 0, nil), nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+	})
+}
+
+// Losers hold their places in flight until they are back, so the cap is right.
+func TestHedgeCountsAsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Concurrency{Max: 2}
+		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3, Budget: b}
+		s := script(inTime(250*milli, 1, nil), deaf(second, 2, nil), inTime(0, 3, nil))
+		v, _, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, 1, v, "there was no place for a third")
+		require.Equal(t, 1, b.Load())
+		rest(time.Minute)
+		require.Zero(t, b.Load())
+	})
+}
+
+func TestHedgeSendsNoneUntilItHasMeasuredAHundred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h backoff.Hedge
+		fast, slow := inTime(20*milli, 1, nil), inTime(time.Hour, 1, nil)
+		for n := range 99 {
+			require.Zero(t, h.Stats().Delay, "after %d", n)
+			_, err := backoff.HedgeValue(t.Context(), &h, fast, nil)
+			require.NoError(t, err)
+			if n == 50 {
+				s := script(slow, fast)
+				_, took, err := s.run(t.Context(), &h)
+				require.NoError(t, err)
+				require.Equal(t, time.Hour, took)
+			}
+		}
+		delay := h.Stats().Delay
+		require.InEpsilon(t, float64(20*milli), float64(delay), .1)
+		s := script(slow, fast)
+		_, took, err := s.run(t.Context(), &h)
+		require.NoError(t, err)
+		require.Equal(t, delay+20*milli, took)
+	})
+}
+
+// A failure needs no measure.
+func TestHedgeAfterAFailureIsSentFromTheFirstCallOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(inTime(5*milli, 0, errHedgeUnknown), inTime(time.Hour, 2, nil))
+		v, _, err := s.run(t.Context(), &backoff.Hedge{MaxAttempts: 3})
+		require.NoError(t, err)
+		require.Equal(t, 2, v)
+		require.Equal(t, []time.Duration{0, 5 * milli}, s.starts)
+	})
+}
+
+// hedgeMeasured returns a hedge that has seen so many calls take d.
+func hedgeMeasured(t *testing.T, d time.Duration) *backoff.Hedge {
+	h := new(backoff.Hedge)
+	for range 100 {
+		_, err := backoff.HedgeValue(t.Context(), h, inTime(d, 0, nil), nil)
+		require.NoError(t, err)
+	}
+	return h
+}
+
+func TestHedgeWithoutALimitOfExtraLoadIsSentAtTheDelayOfFivePercent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &backoff.Hedge{MaxExtraLoad: -1, MaxAttempts: 1}
+		for n := range 200 {
+			_, err := backoff.HedgeValue(t.Context(), h, inTime(time.Duration(n+1)*second, 0, nil), nil)
+			require.NoError(t, err)
+		}
+		require.InDelta(t, 190, h.Stats().Delay.Seconds(), 3)
+	})
+}
+
+func TestHedgeDelayIsAtLeastAMillisecondAndAtMostHalfTheTime(t *testing.T) {
+	hedgeTest(t, "a millisecond", func(t *testing.T) {
+		require.Equal(t, milli, hedgeMeasured(t, 0).Stats().Delay)
+	})
+	hedgeTest(t, "half the time", func(t *testing.T) {
+		h := hedgeMeasured(t, second)
+		ctx, cancel := context.WithTimeout(t.Context(), 800*milli)
+		defer cancel()
+		s := script(inTime(second, 1, nil), inTime(10*milli, 2, nil))
+		_, took, err := s.run(ctx, h)
+		require.NoError(t, err)
+		require.Equal(t, 410*milli, took)
+	})
+	hedgeTest(t, "nothing, if a millisecond is more than half", func(t *testing.T) {
+		h := hedgeMeasured(t, second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*milli-1)
+		defer cancel()
+		s := script(inTime(second, 1, nil))
+		_, took, err := s.run(ctx, h)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 2*milli-1, took)
+		require.Len(t, s.starts, 1)
+	})
+}
+
+func TestHedgeIsNotSentWithLessTimeLeftThanItsDelay(t *testing.T) {
+	starts := func(t *testing.T, timeout time.Duration, first hedgeStep) ([]time.Duration, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		s := script(first, inTime(time.Hour, 2, nil), inTime(time.Hour, 3, nil))
+		_, _, err := s.run(ctx, &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3})
+		synctest.Wait()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return s.starts, err
+	}
+	hedgeTest(t, "by its delay", func(t *testing.T) {
+		got, _ := starts(t, 200*milli-1, inTime(time.Hour, 1, nil))
+		require.Equal(t, []time.Duration{0}, got)
+		got, _ = starts(t, 200*milli, inTime(time.Hour, 1, nil))
+		require.Equal(t, []time.Duration{0, 100 * milli}, got)
+		got, _ = starts(t, 300*milli, inTime(time.Hour, 1, nil))
+		require.Equal(t, []time.Duration{0, 100 * milli, 200 * milli}, got)
+	})
+	hedgeTest(t, "after a failure", func(t *testing.T) {
+		got, err := starts(t, 130*milli, inTime(50*milli, 1, errHedgeUnknown))
+		require.Equal(t, []time.Duration{0}, got)
+		require.EqualError(t, err, "backoff: gave up after 1 attempt in 50ms: the next wait of 100ms would pass the deadline in 80ms: UNKNOWN")
+		got, _ = starts(t, 150*milli, inTime(50*milli, 1, errHedgeUnknown))
+		require.Equal(t, []time.Duration{0, 50 * milli}, got)
+	})
+}
+
+// One call in a thousand takes 30 s.
+func TestHedgeEstimateWithstandsOutliers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := backoff.Hedge{MaxAttempts: 1} // measures, and cannot shorten the tail
+		service := lognormal(rand.New(rand.NewPCG(7, 8)), 1)
+		for n := range 10_000 {
+			op := service
+			if n%1000 == 500 {
+				op = inTime(30*second, 0, nil)
+			}
+			_, err := backoff.HedgeValue(t.Context(), &h, op, nil)
+			require.NoError(t, err)
+			if n > 1000 && n%100 == 0 {
+				require.InDelta(t, 23.8, float64(h.Stats().Delay)/1e6, 5)
+			}
+		}
+	})
+}
+
+func TestHedgeEstimateLeavesOutFailures(t *testing.T) {
+	hedgeTest(t, "and what was cancelled", func(t *testing.T) {
+		h := hedgeMeasured(t, 20*milli)
+		before := h.Stats().Delay
+		for range 500 {
+			_, err := backoff.HedgeValue(t.Context(), h, inTime(time.Microsecond, 0, errHedgeInvalid), nil)
+			require.Error(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*milli)
+			_, err = backoff.HedgeValue(ctx, h, inTime(second, 0, nil), nil)
+			require.Error(t, err)
+			cancel()
+		}
+		require.Equal(t, before, h.Stats().Delay)
+	})
+	hedgeTest(t, "also those that a hedge made good", func(t *testing.T) {
+		h := hedgeMeasured(t, 20*milli)
+		before := h.Stats().Delay
+		for range 10 {
+			s := script(inTime(0, 0, errHedgeUnknown), inTime(10*second, 2, nil))
+			_, _, err := s.run(t.Context(), h)
+			require.NoError(t, err)
+		}
+		for range 40 {
+			_, err := backoff.HedgeValue(t.Context(), h, inTime(20*milli, 0, nil), nil)
+			require.NoError(t, err)
+		}
+		require.Equal(t, before, h.Stats().Delay)
+	})
+}
+
+func TestHedgeEstimateCountsAsSlowWhatWasBeatenEarlyForADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hedgeMeasured(t, 20*milli)
+		h.MaxExtraLoad = -1
+		before := h.Stats().Delay
+		for range 2500 {
+			ctx, cancel := context.WithTimeout(t.Context(), 8*milli)
+			s := script(inTime(20*milli, 1, nil), inTime(0, 2, nil))
+			v, took, err := s.run(ctx, h)
+			cancel()
+			require.NoError(t, err)
+			require.Equal(t, 2, v)
+			require.Equal(t, 4*milli, took)
+		}
+		require.InEpsilon(t, float64(before), float64(h.Stats().Delay), .1)
+	})
+}
+
+func TestHedgeEstimateIsOfFirstAttemptsAlsoBeatenOnesAndNotOfHedges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hedgeMeasured(t, 20*milli)
+		h.MaxExtraLoad = -1
+		for range 400 {
+			s := script(inTime(10*second, 1, nil), inTime(0, 2, nil))
+			_, _, err := s.run(t.Context(), h)
+			require.NoError(t, err)
+		}
+		require.Greater(t, h.Stats().Delay, 20*milli, "had the hedges counted, the delay would be that of nothing")
+	})
+}
+
+// hedgeAgain is hedgeGRPC that goes by what the errors say of themselves.
+func hedgeAgain() *backoff.Hedge {
+	h := hedgeGRPC()
+	h.Classify = nil
+	return h
+}
+
+func pushback(d time.Duration) error { return backoff.Pushback(errHedgeUnavailable, d) }
+
+func TestHedgeSendsNoMoreOnceTheServerSaysNotToRetry(t *testing.T) {
+	hedgeTest(t, "with one under way", func(t *testing.T) {
+		s := script(inTime(600*milli, 0, pushback(-1)), inTime(3*second, 2, nil))
+		v, took, err := s.run(t.Context(), hedgeAgain())
+		require.NoError(t, err)
+		require.Equal(t, 2, v)
+		require.Equal(t, []time.Duration{0, 500 * milli}, s.starts, "the one under way goes on, no other follows")
+		require.Equal(t, 3500*milli, took)
+	})
+	hedgeTest(t, "with nothing under way", func(t *testing.T) {
+		s := script(inTime(milli, 0, pushback(-1)))
+		_, took, err := s.run(t.Context(), hedgeAgain())
+		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the server says not to retry: UNAVAILABLE")
+		require.Equal(t, milli, took)
+	})
+	hedgeTest(t, "after a failure", func(t *testing.T) {
+		s := script(inTime(600*milli, 0, errHedgeUnknown), inTime(10*milli, 0, pushback(-1)))
+		_, _, err := s.run(t.Context(), hedgeAgain())
+		require.ErrorIs(t, err, errHedgeUnknown)
+		require.ErrorContains(t, err, "the server says not to retry")
+		require.Len(t, s.starts, 2)
+	})
+}
+
+func TestHedgeIsSentJustWhenTheServerSays(t *testing.T) {
+	for name, hint := range map[string]error{
+		"after a while":                 pushback(2 * second),
+		"after a while, by RetryAfter":  backoff.RetryAfter(errHedgeUnavailable, 2*second),
+		"after a while, when throttled": backoff.RetryAfter(backoff.WithClass(errHedgeUnavailable, backoff.ClassThrottled), 2*second),
+	} {
+		hedgeTest(t, name, func(t *testing.T) {
+			s := script(inTime(100*milli, 0, hint), inTime(time.Minute, 2, nil), inTime(milli, 3, nil))
+			v, _, err := s.run(t.Context(), hedgeAgain())
+			require.NoError(t, err)
+			require.Equal(t, 3, v)
+			require.Equal(t, []time.Duration{0, 2100 * milli, 2600 * milli}, s.starts, "exactly then, then at the delay")
+		})
+	}
+	hedgeTest(t, "at once", func(t *testing.T) {
+		s := script(inTime(100*milli, 0, pushback(0)), inTime(milli, 2, nil))
+		_, _, err := s.run(t.Context(), hedgeAgain())
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, 100 * milli}, s.starts)
+	})
+	hedgeTest(t, "whatever fails meanwhile", func(t *testing.T) {
+		s := script(inTime(second, 0, errHedgeUnknown), inTime(100*milli, 0, pushback(2*second)), inTime(milli, 3, nil))
+		_, _, err := s.run(t.Context(), hedgeAgain())
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, 500 * milli, 2600 * milli}, s.starts)
+	})
+}
+
+func TestHedgeWaitsForNoHintBeyondMaxHint(t *testing.T) {
+	hedgeTest(t, "beyond it", func(t *testing.T) {
+		s := script(inTime(milli, 0, pushback(6*time.Minute)))
+		_, took, err := s.run(t.Context(), hedgeAgain())
+		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the server asks to wait 6m0s, more than MaxRetryAfter 5m0s: UNAVAILABLE")
+		require.Equal(t, milli, took)
+		var gaveUp *backoff.Error
+		require.ErrorAs(t, err, &gaveUp)
+		require.Equal(t, 6*time.Minute, gaveUp.RetryAfter())
+	})
+	hedgeTest(t, "but for any without it", func(t *testing.T) {
+		h := hedgeAgain()
+		h.MaxRetryAfter = -1
+		s := script(inTime(0, 0, pushback(time.Hour)), inTime(0, 2, nil))
+		_, took, err := s.run(t.Context(), h)
+		require.NoError(t, err)
+		require.Equal(t, time.Hour, took)
+	})
+}
+
+func TestHedgeWaitsForNoHintBeyondTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
+		defer cancel()
+		s := script(inTime(milli, 0, pushback(2*second)))
+		_, took, err := s.run(ctx, hedgeAgain())
+		require.EqualError(t, err, "backoff: grpc: gave up after 1 attempt in 1ms: the next wait of 2s would pass the deadline in 2s: UNAVAILABLE")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, milli, took)
+	})
+}
+
+func TestHedgeWaitsForAHintOfJustMaxHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
+		_, took, err := s.run(t.Context(), new(backoff.Hedge))
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Minute, took)
+	})
+}
+
+func TestHedgeAtTheVeryDeadlineIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
+		defer cancel()
+		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnknown, 2*second)))
+		_, took, err := s.run(ctx, &backoff.Hedge{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, took)
+	})
+}
+
+func TestHedgeTellsADeadlineThatPassedFromOneThatWould(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*second)
+		defer cancel()
+		s := script(inTime(time.Hour, 0, nil), inTime(0, 0, backoff.Pushback(errHedgeUnknown, time.Minute)))
+		_, _, err := s.run(ctx, &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.EqualError(t, err, "backoff: gave up after 2 attempts in 10s: context deadline exceeded")
+	})
+}
+
+// "Too much" without a time is no reason to send more at once.
+func TestHedgeIsNotSentToAThrottlingServer(t *testing.T) {
+	throttled := backoff.WithClass(errHedgeUnavailable, backoff.ClassThrottled)
+	hedgeTest(t, "alone", func(t *testing.T) {
+		s := script(inTime(milli, 0, throttled))
+		_, took, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
+		require.ErrorIs(t, err, errHedgeUnavailable)
+		require.Equal(t, milli, took)
+	})
+	hedgeTest(t, "with one under way", func(t *testing.T) {
+		s := script(inTime(2*second, 1, nil), inTime(milli, 0, throttled))
+		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.NoError(t, err)
+		require.Equal(t, 1, v)
+		require.Len(t, s.starts, 2)
+	})
+}
+
+// hedgeRefusals are how an operation is refused without being sent.
+var hedgeRefusals = map[string]error{
+	"by a breaker": &backoff.OpenError{Name: "inner", State: backoff.StateHalfOpen},
+	"by a budget":  backoff.Permanent(backoff.ErrBudget),
+}
+
+// What a hedge was refused for on this side of the wire says nothing of the
+// attempt under way.
+func TestHedgeRefusedLocallyLeavesTheFirstAttemptAlone(t *testing.T) {
+	for name, refusal := range hedgeRefusals {
+		hedgeTest(t, name, func(t *testing.T) {
+			s := script(inTime(5*second, 1, nil), inTime(0, 0, refusal))
+			v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
+			require.NoError(t, err)
+			require.Equal(t, 1, v)
+			require.Len(t, s.starts, 2)
+		})
+		hedgeTest(t, name+", then a failure", func(t *testing.T) {
+			s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, refusal))
+			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
+			require.ErrorIs(t, err, errHedgeUnknown)
+			require.False(t, new(backoff.Policy).Retryable(err))
+		})
+	}
+}
+
+func TestHedgeRefusedLocallyAfterAFailureEndsTheCall(t *testing.T) {
+	for name, refusal := range hedgeRefusals {
+		hedgeTest(t, name, func(t *testing.T) {
+			s := script(inTime(0, 1, errHedgeUnknown), inTime(0, 0, refusal))
+			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 5})
+			require.ErrorIs(t, err, refusal)
+			require.False(t, new(backoff.Policy).Retryable(err))
+			require.Len(t, s.starts, 2)
+		})
+	}
+}
+
+func TestHedgeWhoseFirstAttemptIsRefusedLocallySaysSo(t *testing.T) {
+	for name, refusal := range hedgeRefusals {
+		hedgeTest(t, name, func(t *testing.T) {
+			s := script(inTime(0, 0, refusal))
+			_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
+			require.ErrorIs(t, err, refusal)
+			require.Contains(t, err.Error(), refusal.Error())
+			require.False(t, new(backoff.Policy).Retryable(err))
+		})
+	}
+	hedgeTest(t, "by a budget, as it is", func(t *testing.T) {
+		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{}, inTime(0, 0, backoff.Permanent(backoff.ErrBudget)), nil)
+		require.EqualError(t, err, backoff.ErrBudget.Error())
+	})
+}
+
+func TestHedgeRefusedLocallyIsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(hedgeBudget)
+		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, &backoff.OpenError{}))
+		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, Budget: b})
+		var gaveUp *backoff.Error
+		require.ErrorAs(t, err, &gaveUp)
+		require.Equal(t, 1, gaveUp.Attempts)
+		require.Equal(t, backoff.ReasonOpen, gaveUp.Reason)
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		require.Equal(t, []backoff.Outcome{backoff.OutcomeNotSent}, b.outcomes[2])
+	})
+}
+
+func TestHedgeRefusedLocallyLetsTheLastAnswerOfTheServiceStand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(inTime(0, 0, errHedgeUnknown), inTime(0, 0, &backoff.OpenError{}))
+		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second})
+		require.ErrorIs(t, err, errHedgeUnknown)
+		require.ErrorIs(t, err, backoff.ErrOpen)
+	})
+}
+
+func TestHedgeRefusedByAHalfOpenBreakerLeavesTheProbeAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(second), Jitter: backoff.NoJitter}
+		_ = b.Do(t.Context(), func(context.Context) error { return errHedgeUnknown })
+		time.Sleep(second)
+		s := script(inTime(500*milli, 1, nil), inTime(0, 2, nil))
+		v, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: 100 * milli}, func(ctx context.Context) (int, error) {
+			return backoff.DoValue(ctx, b, s.op)
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, v, "the probe")
+		require.Len(t, s.starts, 1)
+	})
+}
+
+func TestHedgeRefusedByTheBudgetOfItsOperation(t *testing.T) {
+	hedgeTest(t, "says so if the first fails", func(t *testing.T) {
+		s := script(inTime(5*second, 1, errHedgeUnknown), inTime(0, 0, backoff.Permanent(backoff.ErrBudget)))
+		_, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.ErrorContains(t, err, "budget refused: UNKNOWN")
+	})
+	hedgeTest(t, "unless it says that it may be retried", func(t *testing.T) {
+		s := script(inTime(5*second, 1, nil), inTime(0, 0, backoff.WithClass(backoff.ErrBudget, backoff.ClassRetryable)), inTime(0, 3, nil))
+		v, _, err := s.run(t.Context(), &backoff.Hedge{Delay: second, MaxAttempts: 3})
+		require.NoError(t, err)
+		require.Equal(t, 3, v)
+	})
+}
+
+// steering is a driver that takes note, and does nothing by itself.
+type steering struct {
+	sent  []func(error)
+	armed []time.Duration
+	rings []func()
+	ends  []error
+}
+
+func (s *steering) Send(done func(error)) { s.sent = append(s.sent, done) }
+
+func (s *steering) Arm(d time.Duration, ring func()) {
+	s.armed = append(s.armed, d)
+	s.rings = append(s.rings, ring)
+}
+
+func (s *steering) Over(err error) { s.ends = append(s.ends, err) }
+
+func steered(h *backoff.Hedge) *steering {
+	s := new(steering)
+	h.Steer(context.Background(), s)
+	return s
+}
+
+func TestASteeredHedgeGoesWhereItsDriverLetsIt(t *testing.T) {
+	h := &backoff.Hedge{Delay: time.Hour, MaxExtraLoad: -1}
+	s := steered(h)
+	require.Len(t, s.sent, 1)
+	require.Equal(t, []time.Duration{time.Hour}, s.armed)
+	s.rings[0]()
+	require.Len(t, s.sent, 2)
+	s.sent[1](nil)
+	require.Equal(t, []error{nil}, s.ends)
+	s.sent[0](nil)
+	s.rings[0]()
+	require.Len(t, s.ends, 1, "it is over once")
+	require.EqualValues(t, 1, h.Stats().Wins)
+	require.EqualValues(t, 1, h.Stats().Calls)
+}
+
+func TestASteeredHedgeTriesAgainAtOnceAfterAFailure(t *testing.T) {
+	synctest.Test(t, triesAgain)
+}
+
+func triesAgain(t *testing.T) {
+	boom := errors.New("boom")
+	s := steered(&backoff.Hedge{Delay: time.Hour})
+	s.sent[0](boom)
+	synctest.Wait()
+	require.Len(t, s.sent, 2, "and once")
+	require.Empty(t, s.ends)
+	s.rings[0]()
+	require.Len(t, s.sent, 2, "an alarm that was replaced does nothing")
+	s.sent[1](boom)
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0], boom)
+	require.ErrorIs(t, s.ends[0], backoff.ErrExhausted)
+}
+
+func TestASteeredHedgeEndsWithADefinitiveError(t *testing.T) {
+	s := steered(&backoff.Hedge{Delay: time.Hour})
+	s.sent[0](backoff.Permanent(errBoom))
+	require.Len(t, s.sent, 1)
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0], errBoom)
+}
+
+func TestASteeredHedgeMayEndWithItsAlarm(t *testing.T) {
+	s := steered(&backoff.Hedge{Delay: time.Hour, Budget: refusing(2)})
+	s.sent[0](backoff.Pushback(errBoom, time.Minute))
+	require.Empty(t, s.ends, "the server asked for a minute")
+	s.rings[1]()
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0], backoff.ErrBudget)
+}
+
+func TestASteeredHedgeThatIsInvalidSendsNothing(t *testing.T) {
+	s := steered(&backoff.Hedge{MaxExtraLoad: 2})
+	require.Empty(t, s.sent)
+	require.Len(t, s.ends, 1)
+	require.ErrorContains(t, s.ends[0], "Hedge.MaxExtraLoad is 2")
+}

@@ -1,0 +1,85 @@
+package idempotency
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// headerKey is the name of the header that carries a key.
+const headerKey = "Idempotency-Key"
+
+// keyOf returns the idempotency key of a request. The key is a string of
+// structured fields ("..."), as in the draft, or bare, as in most deployed
+// APIs. Both forms of a key are the same key. A bare key consists of visible
+// ASCII characters without those that delimit fields and lists: " , ; \.
+func keyOf(header http.Header, maxLength int) (string, error) {
+	values := header[headerKey]
+	if len(values) == 0 {
+		return "", ErrKeyMissing
+	}
+	if len(values) > 1 {
+		return "", ErrKeyInvalid
+	}
+	value := strings.Trim(values[0], " \t")
+	key, ok := value, isBare(value)
+	if strings.HasPrefix(value, `"`) {
+		key, ok = unquote(value)
+	}
+	if !ok || key == "" || maxLength >= 0 && len(key) > maxLength {
+		return "", ErrKeyInvalid
+	}
+	return key, nil
+}
+
+// isBare reports whether a value can be a bare key.
+func isBare(value string) bool {
+	for i := range len(value) {
+		if c := value[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`",;\`, c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unquote reads an sf-string (RFC 9651, 3.3.3 and 4.2.5). Nothing may follow
+// it.
+func unquote(value string) (string, bool) {
+	key := make([]byte, 0, len(value))
+	for i := 1; i < len(value); i++ {
+		c := value[i]
+		switch {
+		case c == '"':
+			return string(key), i == len(value)-1
+		case c < ' ' || c >= 0x7f:
+			return "", false
+		case c == '\\':
+			i++
+			if i == len(value) || value[i] != '"' && value[i] != '\\' {
+				return "", false
+			}
+			c = value[i]
+		}
+		key = append(key, c)
+	}
+	return "", false
+}
+
+// digest hashes a list of parts. Two different lists have different hashes.
+func digest(parts ...string) string {
+	hash := sha256.New()
+	var length [8]byte
+	for _, part := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		hash.Write(length[:])
+		hash.Write([]byte(part))
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// fingerprint returns what two requests under one key must have in common.
+func fingerprint(r *http.Request, body []byte) []byte {
+	return []byte(digest(r.Method, r.URL.EscapedPath(), r.URL.RawQuery, string(body)))
+}

@@ -1,0 +1,826 @@
+package idempotency_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/idempotency"
+	"github.com/stretchr/testify/require"
+)
+
+// charging is a handler that counts its charges.
+type charging struct {
+	charges atomic.Int64
+}
+
+func (c *charging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := c.charges.Add(1)
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Location", "/charges/"+strconv.FormatInt(n, 10))
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, "charged %s as %d", body, n)
+}
+
+func once(h http.Handler, o idempotency.Options) http.Handler {
+	return idempotency.Middleware(idempotency.SingleTenant, o)(h)
+}
+
+// A request, for a handler or a server.
+type request struct {
+	method, path, key, body string
+	header                  http.Header
+}
+
+func (q request) on(ctx context.Context, url string) *http.Request {
+	if q.method == "" {
+		q.method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, url+"/"+q.path, strings.NewReader(q.body))
+	if err != nil {
+		panic(err)
+	}
+	for name, values := range q.header {
+		r.Header[name] = values
+	}
+	if q.key != "" {
+		r.Header.Set("Idempotency-Key", q.key)
+	}
+	return r
+}
+
+// to sends the request to a handler, without a network.
+func (q request) to(h http.Handler) *httptest.ResponseRecorder {
+	return q.with(context.Background(), h)
+}
+
+func (q request) with(ctx context.Context, h http.Handler) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, q.on(ctx, "http://service.example"))
+	return w
+}
+
+func handle(f http.HandlerFunc) http.Handler { return f }
+
+func TestRow66TheSecondRequestGetsTheFirstResponse(t *testing.T) {
+	for name, key := range map[string]string{"bare": "8e03978e-40d5", "quoted": `"8e03978e-40d5"`, "escaped": `"a\"b\\c d"`} {
+		t.Run(name, func(t *testing.T) {
+			c := new(charging)
+			h := once(c, idempotency.Options{})
+			first := request{key: key, body: "10"}.to(h)
+			require.Equal(t, http.StatusCreated, first.Code)
+			require.Equal(t, "charged 10 as 1", first.Body.String())
+			require.Empty(t, first.Header().Get("Idempotent-Replayed"))
+			for range 3 {
+				again := request{key: key, body: "10"}.to(h)
+				require.Equal(t, first.Code, again.Code)
+				require.Equal(t, first.Body.String(), again.Body.String())
+				require.Equal(t, "/charges/1", again.Header().Get("Location"))
+				require.Equal(t, "true", again.Header().Get("Idempotent-Replayed"))
+			}
+			require.EqualValues(t, 1, c.charges.Load())
+		})
+	}
+}
+
+func TestRow67QuotedAndBareAreTheSameKey(t *testing.T) {
+	c := new(charging)
+	h := once(c, idempotency.Options{})
+	request{key: `abc`}.to(h)
+	request{key: `"abc"`}.to(h)
+	require.EqualValues(t, 1, c.charges.Load())
+}
+
+func TestRow66WithoutAKeyOrWithABadOneItIs400(t *testing.T) {
+	for name, header := range map[string]http.Header{
+		"missing":      {},
+		"empty":        {"Idempotency-Key": {""}},
+		"empty string": {"Idempotency-Key": {`""`}},
+		"two":          {"Idempotency-Key": {"a", "a"}},
+		"list":         {"Idempotency-Key": {"a, b"}},
+		"space":        {"Idempotency-Key": {"a b"}},
+		"control":      {"Idempotency-Key": {"a\x01b"}},
+		"not ASCII":    {"Idempotency-Key": {"schlüssel"}},
+		"open string":  {"Idempotency-Key": {`"abc`}},
+		"bad escape":   {"Idempotency-Key": {`"a\bc"`}},
+		"open escape":  {"Idempotency-Key": {`"a\`}},
+		"control str":  {"Idempotency-Key": {"\"a\x7f\""}},
+		"parameters":   {"Idempotency-Key": {`"abc";v=1`}},
+		"too long":     {"Idempotency-Key": {strings.Repeat("k", 256)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := new(charging)
+			w := request{header: header}.to(once(c, idempotency.Options{}))
+			require.Equal(t, http.StatusBadRequest, w.Code)
+			require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+			require.Contains(t, w.Body.String(), `"title":"Idempotency-Key is `)
+			require.Zero(t, c.charges.Load())
+		})
+	}
+}
+
+func TestKeysAreAsLongAsMaxKey(t *testing.T) {
+	for most, length := range map[int]int{0: 255, 10: 10, -1: 5000} {
+		c := new(charging)
+		h := once(c, idempotency.Options{MaxKey: most})
+		require.Equal(t, http.StatusCreated, request{key: strings.Repeat("k", length)}.to(h).Code)
+		if most >= 0 {
+			require.Equal(t, http.StatusBadRequest, request{key: strings.Repeat("k", length+1)}.to(h).Code)
+		}
+	}
+}
+
+func TestRow66AKeyOfAnotherRequestIs422(t *testing.T) {
+	for name, other := range map[string]request{
+		"body":   {key: "k", body: "20", path: "a?b=c"},
+		"path":   {key: "k", body: "10", path: "aa?b=c"},
+		"query":  {key: "k", body: "10", path: "a?b=d"},
+		"method": {key: "k", body: "10", path: "a?b=c", method: http.MethodPatch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := new(charging)
+			h := once(c, idempotency.Options{})
+			request{key: "k", body: "10", path: "a?b=c"}.to(h)
+			w := other.to(h)
+			require.Equal(t, http.StatusUnprocessableEntity, w.Code)
+			require.Contains(t, w.Body.String(), "Idempotency-Key is already used")
+			require.EqualValues(t, 1, c.charges.Load())
+		})
+	}
+}
+
+func TestFingerprintSaysWhatIsTheSame(t *testing.T) {
+	c := new(charging)
+	h := once(c, idempotency.Options{Fingerprint: func(r *http.Request, body []byte) []byte {
+		return []byte(r.URL.Path)
+	}})
+	require.Equal(t, http.StatusCreated, request{key: "k", body: "at 12:00"}.to(h).Code)
+	require.Equal(t, http.StatusCreated, request{key: "k", body: "at 12:01"}.to(h).Code)
+	require.Equal(t, http.StatusUnprocessableEntity, request{key: "k", path: "x"}.to(h).Code)
+	require.EqualValues(t, 1, c.charges.Load())
+}
+
+func TestRow66InFlightIs409WithRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(charging)
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(10 * time.Second)
+			c.ServeHTTP(w, r)
+		}), idempotency.Options{RetryAfter: 1500 * time.Millisecond})
+		go request{key: "k"}.to(h)
+		synctest.Wait()
+		w := request{key: "k"}.to(h)
+		require.Equal(t, http.StatusConflict, w.Code)
+		require.Equal(t, "2", w.Header().Get("Retry-After"))
+		require.Equal(t, "true", w.Header().Get("X-Should-Retry"))
+		require.Equal(t, http.StatusUnprocessableEntity, request{key: "k", body: "other"}.to(h).Code)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
+		require.EqualValues(t, 1, c.charges.Load())
+	})
+}
+
+func TestA409OfTheHandlersOwnDoesNotLookLikeOneInFlight(t *testing.T) {
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusConflict) }), idempotency.Options{})
+	for range 2 {
+		w := request{key: "k"}.to(h)
+		require.Equal(t, http.StatusConflict, w.Code)
+		require.Equal(t, "false", w.Header().Get("X-Should-Retry"))
+		require.Empty(t, w.Header().Get("Retry-After"))
+	}
+}
+
+func TestKeysBelongToTheirCaller(t *testing.T) {
+	c := new(charging)
+	h := idempotency.Middleware(func(r *http.Request) (string, error) {
+		return r.Header.Get("Account"), nil
+	}, idempotency.Options{})(c)
+	as := func(account string) *httptest.ResponseRecorder {
+		return request{key: "k", header: http.Header{"Account": {account}}}.to(h)
+	}
+	require.Equal(t, "charged  as 1", as("one").Body.String())
+	require.Equal(t, "charged  as 2", as("two").Body.String())
+	require.Equal(t, "charged  as 1", as("one").Body.String())
+	require.Equal(t, http.StatusForbidden, as("").Code, "the caller is not known")
+	require.EqualValues(t, 2, c.charges.Load())
+}
+
+// No account name can be chosen so that it meets another account's keys.
+func TestScopeAndKeyDoNotRunIntoEachOther(t *testing.T) {
+	c := new(charging)
+	h := idempotency.Middleware(func(r *http.Request) (string, error) {
+		return r.Header.Get("Account"), nil
+	}, idempotency.Options{})(c)
+	request{key: "bc", header: http.Header{"Account": {"a"}}}.to(h)
+	request{key: "c", header: http.Header{"Account": {"ab"}}}.to(h)
+	require.EqualValues(t, 2, c.charges.Load())
+}
+
+type statusError int
+
+func (e statusError) Error() string       { return "refused for secret reasons" }
+func (e statusError) HTTPStatusCode() int { return int(e) }
+
+func TestAScopeThatFailsRefusesTheRequest(t *testing.T) {
+	for err, status := range map[error]int{
+		errors.New("no such account"): 403,
+		statusError(401):              401,
+		statusError(200):              403,
+	} {
+		c := new(charging)
+		h := idempotency.Middleware(func(*http.Request) (string, error) { return "x", err }, idempotency.Options{})(c)
+		w := request{key: "k"}.to(h)
+		require.Equal(t, status, w.Code)
+		require.NotContains(t, w.Body.String(), "secret")
+		require.Zero(t, c.charges.Load())
+	}
+}
+
+func TestMiddlewareWithoutAScopePanics(t *testing.T) {
+	require.Panics(t, func() { idempotency.Middleware(nil, idempotency.Options{}) })
+}
+
+func TestOptionalLetsRequestsWithoutAKeyThrough(t *testing.T) {
+	c := new(charging)
+	h := once(c, idempotency.Options{Optional: true})
+	for range 2 {
+		require.Equal(t, http.StatusCreated, request{}.to(h).Code)
+	}
+	require.EqualValues(t, 2, c.charges.Load())
+	require.Equal(t, http.StatusBadRequest, request{key: "a,b"}.to(h).Code)
+}
+
+func TestMethodsThatAreIdempotentPass(t *testing.T) {
+	c := new(charging)
+	h := once(c, idempotency.Options{})
+	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS"} {
+		require.Equal(t, http.StatusCreated, request{method: method}.to(h).Code)
+	}
+	require.EqualValues(t, 5, c.charges.Load())
+	h = once(c, idempotency.Options{Methods: []string{"DELETE"}})
+	require.Equal(t, http.StatusBadRequest, request{method: "DELETE"}.to(h).Code)
+	require.Equal(t, http.StatusCreated, request{method: "POST"}.to(h).Code)
+}
+
+func TestTheBodyIsBounded(t *testing.T) {
+	c := new(charging)
+	h := once(c, idempotency.Options{MaxBody: 10})
+	require.Equal(t, http.StatusCreated, request{key: "a", body: "0123456789"}.to(h).Code)
+	require.Equal(t, http.StatusRequestEntityTooLarge, request{key: "b", body: "0123456789a"}.to(h).Code)
+	h = once(c, idempotency.Options{MaxBody: -1})
+	require.Equal(t, http.StatusCreated, request{key: "c", body: strings.Repeat("x", 2<<20)}.to(h).Code)
+	h = once(c, idempotency.Options{})
+	require.Equal(t, http.StatusRequestEntityTooLarge, request{key: "d", body: strings.Repeat("x", 1<<20+1)}.to(h).Code)
+	require.EqualValues(t, 2, c.charges.Load())
+}
+
+type cutBody struct{}
+
+func (cutBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (cutBody) Close() error             { return nil }
+
+func TestABodyThatBreaksOffIs400AndNobodyIsCharged(t *testing.T) {
+	c := new(charging)
+	r := request{key: "k"}.on(t.Context(), "http://x")
+	r.Body = cutBody{}
+	w := httptest.NewRecorder()
+	once(c, idempotency.Options{}).ServeHTTP(w, r)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Zero(t, c.charges.Load())
+}
+
+func TestNoBodyIsABodyToo(t *testing.T) {
+	c := new(charging)
+	h := once(c, idempotency.Options{})
+	for range 2 {
+		r := request{key: "k"}.on(t.Context(), "http://x")
+		r.Body = nil
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusCreated, w.Code)
+	}
+	require.EqualValues(t, 1, c.charges.Load())
+}
+
+func TestWhatIsKeptIsChosenByStatus(t *testing.T) {
+	kept := map[int]bool{200: true, 201: true, 204: true, 301: true, 400: true, 402: true, 404: true, 422: true,
+		408: false, 425: false, 429: false, 500: false, 501: false, 503: false}
+	for status, want := range kept {
+		runs := 0
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+			runs++
+			w.WriteHeader(status)
+		}), idempotency.Options{})
+		require.Equal(t, status, request{key: "k"}.to(h).Code)
+		require.Equal(t, status, request{key: "k"}.to(h).Code)
+		require.Equal(t, want, runs == 1, "status %d: %d runs", status, runs)
+	}
+	runs := 0
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		runs++
+		w.WriteHeader(500)
+	}), idempotency.Options{Keep: func(status int) bool { return true }})
+	request{key: "k"}.to(h)
+	request{key: "k"}.to(h)
+	require.Equal(t, 1, runs)
+}
+
+// The effect happens once. The next request learns that, but not the response.
+func TestAResponseThatIsTooLargeIsSentOnceAndThen410(t *testing.T) {
+	for name, write := range map[string]func(w http.ResponseWriter){
+		"body": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusCreated)
+			for range 100 {
+				io.WriteString(w, "0123456789")
+			}
+		},
+		"header": func(w http.ResponseWriter) {
+			w.Header().Set("X-Large", strings.Repeat("x", 900))
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, strings.Repeat("0123456789", 100))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+				runs++
+				w.Header().Set("Location", "/1")
+				write(w)
+			}), idempotency.Options{MaxResponse: 500})
+			first := request{key: "k"}.to(h)
+			require.Equal(t, http.StatusCreated, first.Code)
+			require.Equal(t, strings.Repeat("0123456789", 100), first.Body.String())
+			for range 2 {
+				again := request{key: "k"}.to(h)
+				require.Equal(t, http.StatusGone, again.Code)
+				require.Equal(t, "/1", again.Header().Get("Location"))
+				require.Empty(t, again.Header().Get("X-Large"))
+			}
+			require.Equal(t, 1, runs)
+		})
+	}
+}
+
+func TestAResponseOfTheLimitIsKept(t *testing.T) {
+	for _, most := range []int64{1000, -1, 0} {
+		runs := 0
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+			runs++
+			io.WriteString(w, strings.Repeat("x", 1000))
+		}), idempotency.Options{MaxResponse: most})
+		for range 2 {
+			w := request{key: "k"}.to(h)
+			require.Equal(t, http.StatusOK, w.Code)
+			require.Len(t, w.Body.String(), 1000)
+		}
+		require.Equal(t, 1, runs)
+	}
+}
+
+// A handler that panics may have taken effect. The panic passes through, the
+// key is free, and the next run knows that it is not the first.
+func TestAPanicReleasesTheLease(t *testing.T) {
+	var runs []int
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		c, ok := idempotency.ClaimFrom(r.Context())
+		require.True(t, ok)
+		if runs = append(runs, c.Run); c.Run == 1 {
+			io.WriteString(w, "half")
+			panic("broken")
+		}
+		io.WriteString(w, "whole")
+	}), idempotency.Options{})
+	require.PanicsWithValue(t, "broken", func() { request{key: "k"}.to(h) })
+	require.Equal(t, "whole", request{key: "k"}.to(h).Body.String())
+	require.Equal(t, "whole", request{key: "k"}.to(h).Body.String())
+	require.Equal(t, []int{1, 2}, runs)
+}
+
+func TestAGoexitReleasesTheLease(t *testing.T) {
+	first := true
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		if first {
+			first = false
+			runtime.Goexit()
+		}
+	}), idempotency.Options{})
+	var one sync.WaitGroup
+	one.Go(func() { request{key: "k"}.to(h) })
+	one.Wait()
+	require.Equal(t, http.StatusOK, request{key: "k"}.to(h).Code)
+}
+
+func TestTheLeaseEndsAndWithItTheHandlersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed []error
+		var ended time.Duration
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+			began := time.Now()
+			if c, _ := idempotency.ClaimFrom(r.Context()); c.Run == 1 {
+				<-r.Context().Done()
+				ended = time.Since(began)
+				time.Sleep(time.Hour) // heedless
+			}
+			io.WriteString(w, "done")
+		}), idempotency.Options{Lease: 30 * time.Second, Failed: func(_ context.Context, err error) { failed = append(failed, err) }})
+		go request{key: "k"}.to(h)
+		time.Sleep(30*time.Second - 1)
+		require.Equal(t, http.StatusConflict, request{key: "k"}.to(h).Code)
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		require.Equal(t, 30*time.Second, ended)
+		require.Equal(t, "done", request{key: "k"}.to(h).Body.String())
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Len(t, failed, 1)
+		require.ErrorIs(t, failed[0], idempotency.ErrLeaseLost)
+	})
+}
+
+func TestALeaseWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &idempotency.MemoryStore{TTL: -1}
+		hang := make(chan bool)
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) { <-hang }),
+			idempotency.Options{Lease: -1, Store: store})
+		go request{key: "k"}.to(h)
+		time.Sleep(10000 * time.Hour)
+		require.Equal(t, http.StatusConflict, request{key: "k"}.to(h).Code)
+		close(hang)
+	})
+}
+
+type ctxKey struct{}
+
+func TestTheHandlerOutlivesItsClientButNotADeadlineAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(10 * time.Second):
+			}
+			err = r.Context().Err()
+			require.Equal(t, "value", r.Context().Value(ctxKey{}))
+		}), idempotency.Options{})
+		ctx, cancel := context.WithCancel(context.WithValue(context.Background(), ctxKey{}, "value"))
+		go request{key: "gone"}.with(ctx, h)
+		time.Sleep(time.Second)
+		cancel()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, request{key: "gone"}.with(context.WithValue(context.Background(), ctxKey{}, "value"), h).Code)
+
+		ctx, cancel = context.WithTimeout(context.WithValue(context.Background(), ctxKey{}, "value"), 5*time.Second)
+		defer cancel()
+		request{key: "late"}.with(ctx, h)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// faulty is a store that fails as it is told.
+type faultyStore struct {
+	idempotency.MemoryStore
+	begin, finish, release error
+	failures               int // of finish and release
+}
+
+func (s *faultyStore) Begin(ctx context.Context, key, print string, lease time.Duration) (idempotency.Entry, error) {
+	if s.begin != nil {
+		return idempotency.Entry{}, s.begin
+	}
+	return s.MemoryStore.Begin(ctx, key, print, lease)
+}
+
+func (s *faultyStore) Finish(ctx context.Context, c idempotency.Claim, r idempotency.Record) error {
+	if s.failures > 0 {
+		s.failures--
+		return s.finish
+	}
+	return s.MemoryStore.Finish(ctx, c, r)
+}
+
+func (s *faultyStore) Release(ctx context.Context, c idempotency.Claim) error {
+	if s.failures > 0 {
+		s.failures--
+		return s.release
+	}
+	return s.MemoryStore.Release(ctx, c)
+}
+
+func TestWhereTheStoreFailsFirstNothingIsCarriedOut(t *testing.T) {
+	c := new(charging)
+	store := &faultyStore{begin: errors.New("dial 10.0.0.1: refused")}
+	h := once(c, idempotency.Options{Store: store})
+	w := request{key: "k"}.to(h)
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Equal(t, "1", w.Header().Get("Retry-After"))
+	require.NotContains(t, w.Body.String(), "10.0.0.1")
+	require.Zero(t, c.charges.Load())
+	store.begin = nil
+	require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
+}
+
+func TestARecordIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(charging)
+		h := once(c, idempotency.Options{Store: &faultyStore{finish: errors.New("deadlock"), failures: 3}})
+		require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
+		require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
+		require.EqualValues(t, 1, c.charges.Load())
+	})
+}
+
+// The gap between effect and record: the client has its answer, the key is in
+// flight until the lease ends, and then the request is carried out again.
+func TestRow70ARecordThatFailsIsReportedAndTheResponseSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(charging)
+		var failed error
+		h := once(c, idempotency.Options{
+			Store:  &faultyStore{finish: errors.New("disk full"), failures: 4},
+			Failed: func(_ context.Context, err error) { failed = err },
+		})
+		require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
+		require.ErrorIs(t, failed, backoff.ErrExhausted)
+		require.ErrorContains(t, failed, "disk full")
+		require.Equal(t, http.StatusConflict, request{key: "k"}.to(h).Code)
+		time.Sleep(time.Minute)
+		require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
+		require.EqualValues(t, 2, c.charges.Load())
+	})
+}
+
+func TestAReleaseThatFailsIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed error
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }), idempotency.Options{
+			Store:  &faultyStore{release: errors.New("down"), failures: 100},
+			Failed: func(_ context.Context, err error) { failed = err },
+		})
+		require.Equal(t, 503, request{key: "k"}.to(h).Code)
+		require.ErrorContains(t, failed, "down")
+	})
+}
+
+func TestRejectWritesItsOwnAnswer(t *testing.T) {
+	var got error
+	h := once(new(charging), idempotency.Options{
+		Docs: "https://api.example.com/docs/keys",
+		Reject: func(w http.ResponseWriter, r *http.Request, status int, err error) {
+			got = err
+			http.Error(w, "no", status)
+		},
+	})
+	w := request{}.to(h)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Equal(t, "no\n", w.Body.String())
+	require.ErrorIs(t, got, idempotency.ErrKeyMissing)
+	require.Equal(t, `<https://api.example.com/docs/keys>; rel="describedby"; type="text/html"`, w.Header().Get("Link"))
+}
+
+func TestTheProblemLinksToTheDocs(t *testing.T) {
+	w := request{}.to(once(new(charging), idempotency.Options{Docs: "https://x/y"}))
+	require.JSONEq(t, `{"type":"https://x/y","title":"Idempotency-Key is missing","status":400}`, w.Body.String())
+}
+
+func TestHeadersFromAroundAreNotKept(t *testing.T) {
+	n := 0
+	inner := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Vary", "Accept")
+		w.Header().Del("X-Removed")
+		w.Header().Set("Set-Cookie", "a=1")
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(200)
+		w.Header().Set("X-Late", "1")
+		w.WriteHeader(500)
+	}), idempotency.Options{})
+	h := handle(func(w http.ResponseWriter, r *http.Request) {
+		n++
+		w.Header().Set("X-Request-Id", strconv.Itoa(n))
+		w.Header().Set("X-Removed", "x")
+		inner.ServeHTTP(w, r)
+	})
+	first := request{key: "k"}.to(h).Result().Header
+	require.Equal(t, http.Header{"X-Request-Id": {"1"}, "Vary": {"Accept"}, "Set-Cookie": {"a=1"}, "Connection": {"close"}}, first)
+	again := request{key: "k"}.to(h).Result().Header
+	require.Equal(t, http.Header{"X-Request-Id": {"2"}, "X-Removed": {"x"}, "Vary": {"Accept"}, "Set-Cookie": {"a=1"}, "Idempotent-Replayed": {"true"}}, again)
+}
+
+func TestStatusesWithoutABody(t *testing.T) {
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+		_, err := io.WriteString(w, "x")
+		require.ErrorIs(t, err, http.ErrBodyNotAllowed)
+	}), idempotency.Options{})
+	for range 2 {
+		w := request{key: "k"}.to(h)
+		require.Equal(t, http.StatusNoContent, w.Code)
+		require.Empty(t, w.Body.String())
+	}
+	h = once(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(1) }), idempotency.Options{})
+	require.Panics(t, func() { request{key: "k"}.to(h) })
+}
+
+// service is a handler behind a real server.
+func service(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestAHandlerThatFlushesStreamsAndIsKept(t *testing.T) {
+	seen := make(chan bool)
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		io.WriteString(w, "one ")
+		require.NoError(t, http.NewResponseController(w).Flush())
+		<-seen
+		io.WriteString(w, "two")
+	}), idempotency.Options{}))
+	resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
+	require.NoError(t, err)
+	piece := make([]byte, 4)
+	_, err = io.ReadFull(resp.Body, piece)
+	require.NoError(t, err)
+	seen <- true
+	rest, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "one two", string(piece)+string(rest))
+	resp.Body.Close()
+	require.Equal(t, "one two", ask(t, s, request{key: "k"}))
+}
+
+func ask(t *testing.T, s *httptest.Server, q request) string {
+	t.Helper()
+	resp, err := s.Client().Do(q.on(t.Context(), s.URL))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+func TestAFlushedResponseMayStillBecomeTooLarge(t *testing.T) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
+		for range 10 {
+			io.WriteString(w, "0123456789")
+			w.(http.Flusher).Flush()
+		}
+	}), idempotency.Options{MaxResponse: 50}))
+	require.Equal(t, strings.Repeat("0123456789", 10), ask(t, s, request{key: "k"}))
+	require.Contains(t, ask(t, s, request{key: "k"}), `"status":410`)
+}
+
+func TestHijackingIsRefusedAndDeadlinesPass(t *testing.T) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_, _, err := control.Hijack()
+		require.ErrorIs(t, err, http.ErrNotSupported)
+		_, ok := w.(http.Hijacker)
+		require.False(t, ok)
+		require.NoError(t, control.SetReadDeadline(time.Now().Add(time.Minute)))
+		require.NoError(t, control.SetWriteDeadline(time.Now().Add(time.Minute)))
+		io.WriteString(w, "refused")
+	}), idempotency.Options{}))
+	require.Equal(t, "refused", ask(t, s, request{key: "k"}))
+}
+
+func TestInformationAndTrailersPassAndAreNotKept(t *testing.T) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Link")
+		w.Header().Add("Trailer", "X-Sum, X-More")
+		io.WriteString(w, "body")
+		w.Header().Set("X-Sum", "42")
+		w.Header().Set(http.TrailerPrefix+"X-Other", "43")
+	}), idempotency.Options{}))
+	hints := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(int, textproto.MIMEHeader) error { hints++; return nil },
+	})
+	for i, want := range []http.Header{{"X-Sum": {"42"}, "X-Other": {"43"}, "X-More": nil}, nil} {
+		resp, err := s.Client().Do(request{key: "k"}.on(ctx, s.URL))
+		require.NoError(t, err)
+		_, err = io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, want, resp.Trailer)
+		require.Empty(t, resp.Header.Get("Link"))
+		require.Equal(t, 1, hints, "request %d", i)
+	}
+}
+
+func TestOfManyRequestsAtOnceOneIsCarriedOut(t *testing.T) {
+	c := new(charging)
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(20 * time.Millisecond)
+		c.ServeHTTP(w, r)
+	}), idempotency.Options{})
+	var all sync.WaitGroup
+	var answers [3]atomic.Int64
+	for i := range 64 {
+		all.Go(func() {
+			switch w := (request{key: strconv.Itoa(i % 4)}).to(h); w.Code {
+			case http.StatusCreated:
+				answers[0].Add(1)
+			case http.StatusConflict:
+				answers[1].Add(1)
+			default:
+				answers[2].Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 4, c.charges.Load())
+	require.GreaterOrEqual(t, answers[0].Load(), int64(4))
+	require.Zero(t, answers[2].Load())
+}
+
+func TestDerivedKeysAreStableAndApart(t *testing.T) {
+	require.Empty(t, idempotency.DeriveKey(t.Context(), "charge"))
+	_, ok := idempotency.ClaimFrom(t.Context())
+	require.False(t, ok)
+	var charge, mail []string
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		charge = append(charge, idempotency.DeriveKey(r.Context(), "charge"))
+		mail = append(mail, idempotency.DeriveKey(r.Context(), "mail"))
+		w.WriteHeader(503)
+	}), idempotency.Options{})
+	request{key: "k"}.to(h)
+	request{key: "k"}.to(h)
+	request{key: "l"}.to(h)
+	require.Len(t, charge[0], 32)
+	require.Equal(t, charge[0], charge[1], "another run of the same request")
+	require.NotEqual(t, charge[0], charge[2])
+	require.NotEqual(t, charge[0], mail[0])
+}
+
+// Row 70: the charge is made, the answer is lost, and the policy sends the
+// charge again.
+func TestRow70NoAnswerIsLostAndNoChargeDoubled(t *testing.T) {
+	c := new(charging)
+	s := service(t, once(c, idempotency.Options{}))
+	proxy, err := faultproxy.Start(s.Listener.Addr().String(), faultproxy.Randomly(1,
+		faultproxy.Share{Fault: faultproxy.DropAnswer(), Probability: 0.2},
+		faultproxy.Share{Fault: faultproxy.ResetAfter(20), Probability: 0.1},
+		faultproxy.Share{Fault: faultproxy.Reset(), Probability: 0.1}))
+	require.NoError(t, err)
+	defer proxy.Close()
+	client := &http.Client{Transport: new(http.Transport)}
+	defer client.CloseIdleConnections()
+	policy := backoff.Policy{
+		MaxAttempts: 20,
+		Idempotency: backoff.Keyed,
+		Schedule:    backoff.Constant(time.Millisecond),
+		Classify:    backoff.RetryIf(func(error) bool { return true }),
+	}
+	const n = 200
+	for i := range n {
+		err := policy.Do(t.Context(), func(ctx context.Context) error {
+			q := request{key: backoff.IdempotencyKey(ctx), body: strconv.Itoa(i)}
+			resp, err := client.Do(q.on(ctx, proxy.URL()))
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			line, err := bufio.NewReader(resp.Body).ReadString(0)
+			if err != io.EOF || !strings.HasPrefix(line, "charged "+strconv.Itoa(i)+" as ") {
+				return fmt.Errorf("%s: %w", resp.Status, err)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, n, c.charges.Load())
+	require.Greater(t, proxy.Stats().Faults, n/10)
+}
+
+func TestMiddlewareLeavesNoGoroutine(t *testing.T) {
+	before := runtime.NumGoroutine()
+	h := once(new(charging), idempotency.Options{})
+	for i := range 1000 {
+		request{key: strconv.Itoa(i)}.to(h)
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+}

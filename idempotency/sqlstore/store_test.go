@@ -1,0 +1,181 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNewNamesWhatCannotBe(t *testing.T) {
+	for table, want := range map[string]string{
+		"":                      "",
+		"keys":                  "",
+		"app.keys_2":            "",
+		"_":                     "",
+		"2keys":                 "table",
+		"keys;":                 "table",
+		"keys--":                "table",
+		`"keys"`:                "table",
+		"a b":                   "table",
+		".keys":                 "table",
+		"keys.":                 "table",
+		"schlüssel":             "table",
+		"a{now}":                "table",
+		"a?":                    "table",
+		"keys where 1":          "table",
+		strings.Repeat("k", 49): "table",
+	} {
+		s, err := New(nil, SQLite, Options{Table: table})
+		if want == "" {
+			require.NoError(t, err, table)
+			require.NotNil(t, s)
+			continue
+		}
+		require.ErrorContains(t, err, want, table)
+	}
+	for _, d := range []Dialect{0, 4, 255} {
+		_, err := New(nil, d, Options{})
+		require.ErrorContains(t, err, "dialect")
+		_, err = d.Schema("keys")
+		require.ErrorContains(t, err, "dialect")
+		require.Equal(t, "invalid", d.String())
+	}
+}
+
+func TestSchemaIsInTheWordsOfTheDialect(t *testing.T) {
+	for d, want := range map[Dialect]struct {
+		name, word string
+		statements int
+	}{
+		PostgreSQL: {"PostgreSQL", "BYTEA", 2},
+		MariaDB:    {"MariaDB", "ENGINE=InnoDB", 1},
+		SQLite:     {"SQLite", "BLOB", 2},
+	} {
+		require.Equal(t, want.name, d.String())
+		statements, err := d.Schema("app.keys")
+		require.NoError(t, err)
+		require.Len(t, statements, want.statements)
+		require.Contains(t, statements[0], "CREATE TABLE IF NOT EXISTS app.keys (")
+		require.Contains(t, statements[0], want.word)
+		all := strings.Join(statements, "\n")
+		require.Contains(t, all, "INDEX")
+		require.Contains(t, all, "app_keys_expires")
+		require.NotContains(t, all, "{")
+	}
+}
+
+func TestPlaceholdersAreNumberedForPostgreSQLOnly(t *testing.T) {
+	require.Equal(t, "a = $1 AND b = $2", PostgreSQL.bind("t", "a = ? AND b = ?"))
+	require.Equal(t, "a = ? AND b = ?", SQLite.bind("t", "a = ? AND b = ?"))
+	for _, d := range []Dialect{PostgreSQL, MariaDB, SQLite} {
+		s, err := New(nil, d, Options{})
+		require.NoError(t, err)
+		for _, statement := range []string{s.insert, s.read, s.takeOver, s.remove, s.finish, s.release, s.sweep} {
+			require.NotContains(t, statement, "{")
+			require.Contains(t, statement, "idempotency_keys")
+		}
+	}
+}
+
+// Header fields need not be UTF-8, and come back as they were.
+func FuzzHeader(f *testing.F) {
+	f.Add("Location", "/1", "")
+	f.Add("X", "\xfc\x00\xff", "ü")
+	f.Add("", "\u2028", "<&>")
+	f.Fuzz(func(t *testing.T, name, one, two string) {
+		header := http.Header{name: {one, two}}
+		got, err := decode(encode(header))
+		require.NoError(t, err)
+		require.Equal(t, header, got)
+	})
+}
+
+func TestNoHeaderIsNothing(t *testing.T) {
+	require.Nil(t, encode(nil))
+	got, err := decode(nil)
+	require.NoError(t, err)
+	require.Nil(t, got)
+	_, err = decode([]byte("{"))
+	require.Error(t, err)
+}
+
+func TestALeaseOfLessThanAMillisecondIsNotNone(t *testing.T) {
+	require.EqualValues(t, 1, ms(1))
+	require.EqualValues(t, 1, ms(time.Millisecond))
+	require.EqualValues(t, 2, ms(time.Millisecond+1))
+}
+
+// broken is a database that answers every statement by the nth of errs.
+type broken struct {
+	errs  []error
+	asked []string
+}
+
+func (b *broken) Connect(context.Context) (driver.Conn, error) { return b, nil }
+func (b *broken) Driver() driver.Driver                        { return nil }
+func (b *broken) Prepare(string) (driver.Stmt, error)          { return nil, errors.ErrUnsupported }
+func (b *broken) Close() error                                 { return nil }
+func (b *broken) Begin() (driver.Tx, error)                    { return nil, errors.ErrUnsupported }
+
+func (b *broken) ExecContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Result, error) {
+	b.asked = append(b.asked, strings.Fields(statement)[0])
+	err := b.errs[0]
+	b.errs = b.errs[1:]
+	return driver.RowsAffected(0), err
+}
+
+func (b *broken) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
+	b.asked = append(b.asked, strings.Fields(statement)[0])
+	err := b.errs[0]
+	b.errs = b.errs[1:]
+	return nil, err
+}
+
+// If the answer to a claim is lost, the claim may have been made. It is
+// released, so that the next attempt need not wait for the end of its lease.
+func TestAClaimWhoseAnswerIsLostIsGivenUp(t *testing.T) {
+	lost := errors.New("connection lost")
+	b := &broken{errs: []error{lost, nil}}
+	s, err := New(sql.OpenDB(b), PostgreSQL, Options{})
+	require.NoError(t, err)
+	hash := strings.Repeat("0", 64)
+	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
+	require.ErrorIs(t, err, lost)
+	require.Equal(t, []string{"INSERT", "UPDATE"}, b.asked)
+}
+
+func TestAFailedReadIsAnError(t *testing.T) {
+	lost := errors.New("connection lost")
+	b := &broken{errs: []error{nil, lost}}
+	s, err := New(sql.OpenDB(b), PostgreSQL, Options{TTL: -1})
+	require.NoError(t, err)
+	hash := strings.Repeat("0", 64)
+	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
+	require.ErrorIs(t, err, lost)
+	require.Equal(t, []string{"INSERT", "SELECT"}, b.asked)
+}
+
+func TestBeginDoesNotTryForEver(t *testing.T) {
+	b := &broken{errs: make([]error, 0, 200)}
+	for range 100 {
+		b.errs = append(b.errs, nil, sql.ErrNoRows)
+	}
+	s, err := New(sql.OpenDB(b), MariaDB, Options{})
+	require.NoError(t, err)
+	hash := strings.Repeat("0", 64)
+	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
+	require.ErrorContains(t, err, "keep changing the key")
+}
+
+func TestCreateReportsWhatFails(t *testing.T) {
+	s, err := New(sql.OpenDB(&broken{errs: []error{errors.New("no right")}}), SQLite, Options{})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Create(t.Context()), "sqlstore: create: no right")
+}

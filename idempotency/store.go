@@ -1,0 +1,126 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// A Store remembers for [Middleware] which keys it has seen and what was
+// answered to them. [MemoryStore] is one for a single process, and package
+// sqlstore has one in a database, for many processes. Package storetest tests
+// an implementation.
+//
+// A key is unknown, in flight (claimed, under a lease that ends) or done (with
+// a [Record]). Keys and fingerprints are 64 hexadecimal digits each. They are
+// hashes: neither the key that a caller sent nor its credentials can be read
+// from them.
+//
+// All methods must be safe for concurrent use by all processes that share the
+// store, and must return early if ctx ends. Neither side changes a record after
+// passing it to the other.
+type Store interface {
+	// Begin claims key for one run of the operation, or says why it cannot.
+	// Of all concurrent calls for a key at most one gets EntryClaimed until
+	// the lease of that claim ends.
+	//
+	// Begin claims a key that is unknown, and one in flight whose lease has
+	// ended; then Claim.Run is one greater than before. It never claims a
+	// key that has another fingerprint. An error means that nothing was
+	// claimed, or that the claim, which nobody uses, ends with its lease.
+	Begin(ctx context.Context, key, fingerprint string, lease time.Duration) (Entry, error)
+	// Finish makes the key done. If c is not the latest claim of its key,
+	// Finish changes nothing and returns ErrLeaseLost. A lease that has
+	// ended is no reason to refuse as long as there is no newer claim.
+	// Finish may be called again with the same claim.
+	Finish(ctx context.Context, c Claim, r Record) error
+	// Release ends the lease of a claim that is in flight. The key stays
+	// known. For any other claim Release does nothing and returns nil.
+	Release(ctx context.Context, c Claim) error
+}
+
+// ErrLeaseLost is returned by [Store.Finish] if the run took longer than its
+// lease and another run has claimed the key.
+var ErrLeaseLost = errors.New("idempotency: lease lost to another run")
+
+// ErrStoreFull is returned by the Begin of a store that has no room for another
+// key.
+var ErrStoreFull = errors.New("idempotency: store full")
+
+// An EntryState is what [Store.Begin] found.
+type EntryState uint8
+
+const (
+	// EntryClaimed: the caller of Begin runs the operation, and reports by
+	// Finish or Release.
+	EntryClaimed EntryState = iota + 1
+	// EntryInFlight: another run is at work.
+	EntryInFlight
+	// EntryDone: the operation was carried out before.
+	EntryDone
+	// EntryMismatch: the key belongs to another request.
+	EntryMismatch
+)
+
+// String returns the name of the state in lower case.
+func (s EntryState) String() string {
+	names := [...]string{"invalid", "claimed", "in flight", "done", "mismatch"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return names[0]
+}
+
+// An Entry is what [Store.Begin] returns. Each field but State is set in one
+// state only.
+type Entry struct {
+	State  EntryState
+	Claim  Claim         // EntryClaimed
+	Left   time.Duration // EntryInFlight: until the lease ends
+	Record Record        // EntryDone
+}
+
+// A Record is a response that is kept for requests which come again.
+type Record struct {
+	// Status is the status code. It is 0 if only the effect is known; then
+	// Omitted is true.
+	Status int
+	// Header holds the fields that the handler set.
+	Header http.Header
+	// Body is the whole body.
+	Body []byte
+	// Omitted says that the operation was carried out but its response was
+	// not kept. Then Header has no field but Location, and Body is empty.
+	Omitted bool
+}
+
+// Send writes the response to w. It writes nothing if r is Omitted.
+func (r Record) Send(w http.ResponseWriter) {
+	if r.Omitted {
+		return
+	}
+	copyHeader(w.Header(), r.Header)
+	w.WriteHeader(r.Status)
+	w.Write(r.Body)
+}
+
+// size returns how many bytes the record takes in a store.
+func (r Record) size() int64 {
+	n := int64(len(r.Body))
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += int64(len(name) + len(v))
+		}
+	}
+	return n
+}
+
+// omit returns what is kept of a record that is too large.
+func (r Record) omit() Record {
+	small := Record{Status: r.Status, Omitted: true}
+	if location := r.Header.Get("Location"); location != "" && len(location) <= 2048 {
+		small.Header = http.Header{"Location": {location}}
+	}
+	return small
+}

@@ -1,0 +1,42 @@
+package badfield_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/badfield"
+)
+
+func TestErrorsNameTheFieldAndWhatIsWrong(t *testing.T) {
+	for want, err := range map[string]error{
+		"backoff: Policy.Jitter is nil":                            badfield.New("Policy.Jitter", "is nil"),
+		"backoff: Breaker.Window is -1s, want 0 or more":           badfield.Negative("Breaker.Window", -time.Second),
+		"backoff: limit.Rate.Tokens is -1, want 0 (for 1) or more": badfield.Int("limit.Rate.Tokens", -1, "0 (for 1) or more"),
+		"backoff: limit.Throttle.K is 0.9, want 1 or more":         badfield.Float("limit.Throttle.K", 0.9, "1 or more"),
+		"backoff: limit.Throttle.Pad is NaN, want a finite number": badfield.Float("limit.Throttle.Pad", math.NaN(), "a finite number"),
+		"backoff: limit.Throttle.K is 1e-09, want 1 or more":       badfield.Float("limit.Throttle.K", 1e-9, "1 or more"),
+		"backoff: limit.Throttle.Pad is +Inf, want less than that": badfield.Float("limit.Throttle.Pad", math.Inf(1), "less than that"),
+	} {
+		require.EqualError(t, err, want)
+		bad, ok := errors.AsType[*badfield.Error](err)
+		require.True(t, ok)
+		require.NotEmpty(t, bad.Field)
+		require.NotEmpty(t, bad.Problem)
+	}
+}
+
+func TestRenameSaysWhoseFieldItIs(t *testing.T) {
+	err := badfield.Negative("Policy.Schedule: Linear.Initial", -time.Second)
+	for _, err := range []error{err, fmt.Errorf("wrapped: %w", err)} {
+		renamed := badfield.Rename(err, "Policy.Schedule", "limit.AdaptiveRate.Recovery")
+		require.EqualError(t, renamed, "backoff: limit.AdaptiveRate.Recovery: Linear.Initial is -1s, want 0 or more")
+	}
+	require.NoError(t, badfield.Rename(nil, "Policy", "Hedge"))
+	other := errors.New("another error")
+	require.Equal(t, other, badfield.Rename(other, "Policy", "Hedge"))
+}

@@ -1,0 +1,133 @@
+// Package retryafter reads and writes how long a server asks its clients to
+// wait before they try again.
+package retryafter
+
+import (
+	"math"
+	"strings"
+	"time"
+)
+
+// maxAWS is the most of x-amz-retry-after that counts. The library waits up to
+// a tenth longer than a server asks for, so that comes to 5 s.
+const maxAWS = 5 * time.Second * 10 / 11
+
+// From returns the longest valid wait that an HTTP header asks for, or false if
+// there is none. The keys of header are canonical, as in http.Header.
+//
+// From reads Retry-After, and in milliseconds Retry-After-Ms,
+// X-Ms-Retry-After-Ms and X-Amz-Retry-After, of which at most 4.5 s count.
+func From(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
+	for _, name := range [...]string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
+		for _, value := range header[name] {
+			if d, ok := parseField(name, value, now); ok {
+				longest, found = max(longest, d), true
+			}
+		}
+	}
+	return longest, found
+}
+
+// parseField reads one value of the header with the name.
+func parseField(name, value string, now time.Time) (time.Duration, bool) {
+	switch name {
+	case "Retry-After":
+		return Parse(value, now)
+	case "X-Amz-Retry-After":
+		d, ok := ParseMS(value)
+		return min(d, maxAWS), ok
+	}
+	return ParseMS(value)
+}
+
+// Parse reads the value of a Retry-After header (RFC 9110, 10.2.3): whole
+// seconds, or a date in any of the three forms of HTTP, which is compared with
+// now. A date in the past is 0. Seconds beyond the range of a duration
+// saturate.
+//
+// Parse returns false for everything else, which a client ignores: signs,
+// fractions, digits that are not ASCII, a zone other than GMT.
+func Parse(value string, now time.Time) (time.Duration, bool) {
+	value = strings.Trim(value, " \t")
+	if d, ok := parseDigits(value, time.Second); ok {
+		return d, true
+	}
+	date, ok := parseDate(value, now)
+	if !ok {
+		return 0, false
+	}
+	return max(0, date.Sub(now)), true
+}
+
+// ParseMS reads a number of milliseconds, as in Retry-After-Ms. Large values
+// saturate. ParseMS returns false for everything but ASCII digits.
+func ParseMS(value string) (time.Duration, bool) {
+	return parseDigits(strings.Trim(value, " \t"), time.Millisecond)
+}
+
+// ParsePushback reads Grpc-Retry-Pushback-Ms, given all its values. It returns
+// false if there is none. A negative number, a malformed value and more than
+// one value all mean "do not retry", and give -1. This is the opposite of
+// Retry-After, where a malformed value is ignored.
+//
+// Source: gRFC A6, "Pushback".
+func ParsePushback(values ...string) (time.Duration, bool) {
+	if len(values) == 0 {
+		return 0, false
+	}
+	if d, ok := parseDigits(values[0], time.Millisecond); ok && len(values) == 1 {
+		return d, true
+	}
+	return -1, true
+}
+
+// parseDigits reads one or more ASCII digits as a number of units. It
+// saturates.
+func parseDigits(s string, unit time.Duration) (time.Duration, bool) {
+	if s == "" {
+		return 0, false
+	}
+	n := int64(0)
+	// The units are milliseconds or longer, so ten times limit is still an
+	// int64.
+	limit := math.MaxInt64 / int64(unit)
+	for i := range len(s) {
+		c := s[i]
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		if n <= limit {
+			n = n*10 + int64(c-'0')
+		}
+	}
+	if n > limit {
+		return math.MaxInt64, true
+	}
+	return time.Duration(n) * unit, true
+}
+
+// parseDate reads an HTTP-date (RFC 9110, 5.6.7). It differs from time.Parse in
+// two points. time.Parse reads an unknown zone as UTC, but the RFC allows only
+// GMT. And time.Parse takes two-digit years from 69 on for years before 2000,
+// but in the RFC a year that appears to be more than 50 years ahead is in the
+// past.
+func parseDate(s string, now time.Time) (time.Time, bool) {
+	if t, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", s); err == nil {
+		return t, true
+	}
+	if t, err := time.Parse(time.ANSIC, s); err == nil {
+		return t, true
+	}
+	t, err := time.Parse("Monday, 02-Jan-06 15:04:05 GMT", s)
+	if err != nil {
+		return time.Time{}, false
+	}
+	year := now.UTC().Year()
+	t = t.AddDate(year-year%100-t.Year()+t.Year()%100, 0, 0)
+	if t.After(now.AddDate(50, 0, 0)) {
+		t = t.AddDate(-100, 0, 0)
+	} else if t.Before(now.AddDate(-50, 0, 0)) {
+		t = t.AddDate(100, 0, 0)
+	}
+	return t, true
+}

@@ -1,0 +1,50 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
+)
+
+// Concurrency is a [backoff.Budget] that lets at most Max attempts be under way
+// at once, of all the calls and reconnect loops that share it. It refuses the
+// others at once and queues none: in an outage callers learn of it in
+// microseconds, and no memory grows. Calls that wait between two attempts do
+// not count; for them there is [Sleeping].
+//
+// The zero value is ready to use. A Concurrency must not be copied, nor its
+// field changed, after first use. It is safe for concurrent use. An attempt
+// holds its slot until its Done; an attempt that hangs holds it for as long as
+// it hangs. A second Done changes nothing. A run under
+// [backoff.Policy.Supervise] holds its slot until [backoff.ReportReady], or
+// until it ends.
+type Concurrency struct {
+	// Max is the number of attempts. 0 means 100, a negative number no limit.
+	Max int
+
+	slots slots
+}
+
+const defaultConcurrency = 100
+
+// Reserve implements [backoff.Budget]. It takes a slot for a first attempt and
+// for a hedge. A retry takes its slot in Confirm, when it is about to be made.
+func (c *Concurrency) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if a.Kind == backoff.AttemptRetry {
+		return c.slots.ticket(), 0, true
+	}
+	t, ok := c.slots.acquire(c.limit(), time.Time{})
+	return t, 0, ok
+}
+
+// Confirm implements [backoff.Confirmer].
+func (c *Concurrency) Confirm(t backoff.Ticket) bool { return c.slots.confirm(t, c.limit()) }
+
+// Done implements [backoff.Budget].
+func (c *Concurrency) Done(t backoff.Ticket, _ backoff.Result) { c.slots.release(t) }
+
+// Load returns how many attempts are under way.
+func (c *Concurrency) Load() int { return c.slots.count() }
+
+func (c *Concurrency) limit() int { return limits.Or(c.Max, defaultConcurrency) }

@@ -1,0 +1,173 @@
+package limit
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
+)
+
+// A queue holds the reservations of a limiter's tokens, in the order in which
+// they were made. Each says when its token is due:
+//
+//	due in          1s         2s         3s         4s        next: 5s
+//	           +----------+----------+----------+----------+
+//	    head > |   held   | canceled |   held   |   held   | < last
+//	           +----------+----------+----------+----------+
+//
+// An attempt that is not made cancels its reservation. Two things may become of
+// the token of a canceled reservation:
+//
+//   - The limiter has room for it until the last held reservation behind it is
+//     due. Then it goes back at once. Here the next call to ask would be told
+//     4s, in which two attempts are made: the second one takes the token that
+//     was saved at 2s.
+//   - The limiter has no room. Then it goes back when no held reservation is
+//     left behind it, as if it had never been taken. If its time comes before
+//     that, it is lost.
+//
+// A queue does not lock: its owner does.
+type queue struct {
+	watch        clock.Stopwatch
+	newest       uint64        // the number of the newest reservation
+	reservations []reservation // by number, and by due unless there is overtaking
+	head         int           // the first reservation that may matter still
+
+	overtaking bool // a later reservation may be due before an earlier one
+}
+
+// A reservation is the tokens of one attempt.
+type reservation struct {
+	number uint64
+	due    time.Duration // when the attempt may be made
+	epoch  uint32        // a note of the owner
+	state  reservationState
+}
+
+// reservationState is what became of a reservation.
+type reservationState uint8
+
+const (
+	held     reservationState = iota // the attempt waits, or is under way
+	canceled                         // the attempt was not made, and the tokens have not gone back
+	finished                         // nothing is left to do
+)
+
+// maxDue is how many reservations are kept that are due and held. An operation
+// that hangs must not keep all those behind it.
+const maxDue = 4096
+
+// reserve takes tokens. It returns the number of the reservation, and the wait.
+func (q *queue) reserve(lim *rate.Limiter, tokens int, now time.Duration, epoch uint32) (uint64, time.Duration, bool) {
+	q.trim(now)
+	r := lim.ReserveN(q.watch.Time(now), tokens)
+	wait := r.DelayFrom(q.watch.Time(now))
+	if wait == rate.InfDuration {
+		if r.OK() { // the limit is 0, and the tokens were taken all the same
+			lim.ReserveN(q.watch.Time(now), -tokens)
+		}
+		return 0, 0, false
+	}
+	due := limits.Add(now, wait)
+	if !q.overtaking {
+		due = max(due, q.lastDue(now))
+	}
+	q.newest++
+	q.push(reservation{number: q.newest, due: due, epoch: epoch})
+	return q.newest, due - now, true
+}
+
+// lastDue returns when the last reservation is due, or now if that has passed.
+func (q *queue) lastDue(now time.Duration) time.Duration {
+	if q.head == len(q.reservations) {
+		return now
+	}
+	return max(now, q.reservations[len(q.reservations)-1].due)
+}
+
+// push appends a reservation. It moves the others to the front of the slice
+// rather than let the slice grow while half of it is free.
+func (q *queue) push(r reservation) {
+	if len(q.reservations) == cap(q.reservations) && q.head > len(q.reservations)/2 {
+		q.reservations = q.reservations[:copy(q.reservations, q.reservations[q.head:])]
+		q.head = 0
+	}
+	q.reservations = append(q.reservations, r)
+}
+
+// trim drops the reservations at the head that do not matter any more.
+func (q *queue) trim(now time.Duration) {
+	for q.head < len(q.reservations) {
+		r := q.reservations[q.head]
+		if r.state != finished && r.due >= now || r.state == held && len(q.reservations)-q.head <= maxDue {
+			return
+		}
+		q.head++
+	}
+	q.head = 0
+	if q.reservations = q.reservations[:0]; cap(q.reservations) > maxDue {
+		q.reservations = nil
+	}
+}
+
+// finish ends a reservation, and gives its tokens back where they were not
+// used. It returns the owner's note, and whether the reservation was held until
+// now.
+func (q *queue) finish(lim *rate.Limiter, tokens int, now time.Duration, number uint64, unused bool) (epoch uint32, ok bool) {
+	kept := q.reservations[q.head:]
+	i, found := slices.BinarySearchFunc(kept, number, func(r reservation, n uint64) int { return cmp.Compare(r.number, n) })
+	if !found || kept[i].state != held {
+		return 0, false
+	}
+	epoch = kept[i].epoch
+	kept[i].state = finished
+	if unused && lim.Limit() != rate.Inf {
+		kept[i].state = canceled
+		q.giveBack(lim, tokens, now, q.head+i)
+	}
+	return epoch, true
+}
+
+// giveBack returns the tokens of the reservation i, which was canceled. If no
+// held reservation is behind it, giveBack drops it and the reservations before
+// it, back to the last held one, and returns the tokens of all that were
+// canceled.
+func (q *queue) giveBack(lim *rate.Limiter, tokens int, now time.Duration, i int) {
+	back := 0
+	for last := len(q.reservations) - 1; last >= q.head && q.reservations[last].state != held; last-- {
+		if r := q.reservations[last]; r.state == canceled && (r.due >= now || last == i) {
+			back++
+		}
+		q.reservations = q.reservations[:last]
+	}
+	if i < len(q.reservations) && q.hasRoom(lim, tokens, now, i) {
+		q.reservations[i].state = finished
+		back = 1
+	}
+	lim.ReserveN(q.watch.Time(now), -tokens*back)
+}
+
+// hasRoom reports whether the limiter can hold tokens on top of its own until
+// all held reservations behind i are due. It walks from the last of them to the
+// first; level is what the limiter will hold just before the one at hand is
+// due.
+func (q *queue) hasRoom(lim *rate.Limiter, tokens int, now time.Duration, i int) bool {
+	limit, at := float64(lim.Limit()), q.lastDue(now)
+	level := lim.TokensAt(q.watch.Time(now)) + limit*(at-now).Seconds()
+	for last := len(q.reservations) - 1; last > i && q.reservations[last].due > now; last-- {
+		r := q.reservations[last]
+		if r.state != held {
+			continue
+		}
+		level += float64(tokens) - limit*(at-r.due).Seconds()
+		at = r.due
+		if level+float64(tokens) > float64(lim.Burst())+1e-6 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,509 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/limit"
+)
+
+func TestRateMakesAttemptsWaitInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(2, 3)}
+		got, _ := reserve(t, b, 6)
+		require.Equal(t, seconds(0, 0, 0, 0.5, 1, 1.5), got)
+		time.Sleep(time.Second)
+		got, _ = reserve(t, b, 1)
+		require.Equal(t, seconds(1), got)
+		time.Sleep(time.Hour)
+		got, _ = reserve(t, b, 4)
+		require.Equal(t, seconds(0, 0, 0, 0.5), got)
+	})
+}
+
+func TestRateTakesSeveralTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(10, 10), Tokens: 5}
+		got, tickets := reserve(t, b, 4)
+		require.Equal(t, seconds(0, 0, 0.5, 1), got)
+		giveBack(b, tickets[3])
+		got, _ = reserve(t, b, 1)
+		require.Equal(t, seconds(1), got)
+	})
+}
+
+func TestRateMayBeForRetriesOnly(t *testing.T) {
+	b := &limit.Rate{Limiter: rate.NewLimiter(1, 1), RetriesOnly: true}
+	reserve(t, b, 10)
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
+	require.True(t, ok)
+	require.Zero(t, wait)
+	b.Done(ticket, backoff.Result{})
+	for _, kind := range []backoff.AttemptKind{backoff.AttemptRetry, backoff.AttemptHedge} {
+		_, wait, _ = b.Reserve(backoff.Attempt{Number: 2, Kind: kind})
+		require.Positive(t, wait)
+	}
+}
+
+func TestRateOfEveryKindOfLimiter(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		limiter *rate.Limiter
+		granted int // of 3
+	}{
+		{"none", nil, 3},
+		{"without a limit", rate.NewLimiter(rate.Inf, 0), 3},
+		{"without a rate", rate.NewLimiter(0, 2), 2},
+		{"without a burst", rate.NewLimiter(10, 0), 0},
+		{"zero", new(rate.Limiter), 0},
+	} {
+		b := &limit.Rate{Limiter: c.limiter}
+		granted := 0
+		for range 3 {
+			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+			if ok {
+				granted++
+				require.Zero(t, wait, c.name)
+				b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				_, _, ok = b.Reserve(backoff.Attempt{Number: 1})
+				require.True(t, ok, "%s: what is given back may be taken again", c.name)
+			}
+		}
+		require.Equal(t, c.granted, granted, c.name)
+	}
+	b := &limit.Rate{Limiter: rate.NewLimiter(0, 1)}
+	reserve(t, b, 1)
+	for range 3 {
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 1})
+		require.False(t, ok)
+	}
+	b.Limiter.SetLimit(1)
+	got, _ := reserve(t, b, 1)
+	require.InDelta(t, time.Second, got[0], float64(10*time.Millisecond), "a refusal has taken nothing")
+}
+
+func TestRateGetsTheTokenBackOfTheLastInTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		_, tickets := reserve(t, b, 4) // 0 1 2 3
+		giveBack(b, tickets[3])
+		got, tickets2 := reserve(t, b, 1)
+		require.Equal(t, seconds(3), got)
+		giveBack(b, tickets2[0], tickets[2])
+		got, _ = reserve(t, b, 1)
+		require.Equal(t, seconds(2), got)
+	})
+}
+
+// A call that leaves the middle of the queue leaves a gap. Only calls that ask
+// later could fill it, and they must not overtake: the token has to be saved
+// until the last of those that wait has gone.
+func TestRateSavesATokenFromTheMiddleWhereTheBurstHasRoom(t *testing.T) {
+	for _, c := range []struct {
+		burst int
+		want  []time.Duration // of the next three to ask
+	}{
+		{1, seconds(6, 7, 8)},
+		{2, seconds(5, 6, 7)},
+		{3, seconds(5, 5, 6)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &limit.Rate{Limiter: rate.NewLimiter(1, c.burst)}
+			reserve(t, b, 1)
+			time.Sleep(time.Hour) // no line is made at the beginning of time
+			reserve(t, b, c.burst)
+			_, tickets := reserve(t, b, 5) // 1 2 3 4 5
+			giveBack(b, tickets[0], tickets[2])
+			got, _ := reserve(t, b, 3)
+			require.Equal(t, c.want, got, "burst %d", c.burst)
+		})
+	}
+}
+
+// A token that could not be saved for the calls behind it comes back once no
+// call is behind it.
+func TestRateOwesNothingAfterAMassCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(100, 1)}
+		plain := rate.NewLimiter(100, 1)
+		var reservations []*rate.Reservation
+		_, tickets := reserve(t, b, 10_000)
+		for range tickets {
+			reservations = append(reservations, plain.Reserve())
+		}
+		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(tickets)) {
+			giveBack(b, tickets[i])
+			reservations[i].Cancel()
+		}
+		got, _ := reserve(t, b, 1)
+		require.Zero(t, got[0])
+		require.Greater(t, plain.Reserve().Delay(), time.Minute, "where a plain limiter's callers would wait for nobody")
+	})
+}
+
+func TestRateForgetsAGapThatTimeHasPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		_, tickets := reserve(t, b, 4) // 0 1 2 3
+		giveBack(b, tickets[1])
+		time.Sleep(2 * time.Second) // the bucket was full at 1 s, and the third went at 2 s
+		b.Done(tickets[2], backoff.Result{})
+		giveBack(b, tickets[3])
+		got, _ := reserve(t, b, 1)
+		require.Equal(t, seconds(1), got)
+	})
+}
+
+func TestRateGetsATokenBackThatWasDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(0.1, 1)}
+		_, tickets := reserve(t, b, 1)
+		time.Sleep(time.Second) // of a backoff longer than the wait for the token
+		giveBack(b, tickets...)
+		got, _ := reserve(t, b, 1)
+		require.Zero(t, got[0])
+	})
+}
+
+func TestRateGetsTheTokenBackWhenAnotherBudgetRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		both := backoff.JoinBudgets(slow, &limit.Rate{Limiter: new(rate.Limiter)})
+		for range 100 {
+			_, _, ok := both.Reserve(backoff.Attempt{Number: 1})
+			require.False(t, ok)
+		}
+		got, _ := reserve(t, slow, 1)
+		require.Zero(t, got[0])
+	})
+}
+
+func TestRateEndsAtOnceACallWhoseDeadlineItWouldPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		p := backoff.Policy{Budget: b}
+		succeed := func(context.Context) error { return nil }
+		require.NoError(t, p.Do(t.Context(), succeed))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		for range 10 {
+			err := p.Do(ctx, succeed)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.Zero(t, time.Since(begin), "without a wait")
+
+		require.NoError(t, p.Do(t.Context(), succeed))
+		require.Equal(t, time.Second, time.Since(begin), "and the others' tokens are back")
+	})
+}
+
+func TestRateGetsTheTokenBackOfACallCancelledWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		p := backoff.Policy{Budget: b}
+		reserve(t, b, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		err := p.Do(ctx, func(context.Context) error { panic("called") })
+		require.ErrorIs(t, err, context.Canceled)
+		got, _ := reserve(t, b, 1)
+		require.Equal(t, seconds(0.5), got)
+	})
+}
+
+func TestRatePacesThePoliciesThatShareIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := backoff.Policy{Budget: &limit.Rate{Limiter: rate.NewLimiter(10, 1)}, MaxAttempts: 2, Schedule: backoff.Constant(0)}
+		var all sync.WaitGroup
+		begin := time.Now()
+		for range 10 {
+			all.Go(func() {
+				_ = p.Do(t.Context(), func(context.Context) error { return errors.New("transient") })
+			})
+		}
+		all.Wait()
+		require.Equal(t, 1900*time.Millisecond, time.Since(begin), "20 attempts at 10 a second")
+	})
+}
+
+func TestRateSpacesTheRunsOfAllLoopsThatShareIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const loops = 1000
+		ctx, cancel := context.WithCancel(t.Context())
+		p := backoff.Policy{Budget: &limit.Rate{Limiter: rate.NewLimiter(100, 1)}}
+		var mu sync.Mutex
+		var began []time.Time
+		var all sync.WaitGroup
+		for range loops {
+			all.Go(func() {
+				p.Supervise(ctx, func(ctx context.Context) error {
+					mu.Lock()
+					began = append(began, time.Now())
+					mu.Unlock()
+					return hold(ctx, time.Hour) // cut off together
+				})
+			})
+		}
+		time.Sleep(90 * time.Minute)
+		cancel()
+		all.Wait()
+		require.Len(t, began, 2*loops)
+		for i := range began[1:] {
+			require.GreaterOrEqual(t, began[i+1].Sub(began[i]), 10*time.Millisecond-time.Microsecond)
+		}
+		require.Less(t, began[2*loops-1].Sub(began[loops]), 11*time.Second)
+	})
+}
+
+func TestRateDoneMayComeTwiceOrNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(1, 3)}
+		_, tickets := reserve(t, b, 3)
+		b.Done(tickets[0], backoff.Result{})
+		giveBack(b, tickets[0], tickets[1], tickets[1])
+		giveBack(b, backoff.Ticket{}, backoff.Ticket{99})
+		got, _ := reserve(t, b, 2)
+		require.Equal(t, seconds(0, 1), got, "one of the three came back, once")
+		time.Sleep(time.Hour)
+		got, _ = reserve(t, b, 4)
+		require.Equal(t, seconds(0, 0, 0, 1), got)
+	})
+}
+
+// An operation that hangs must not keep the reservations of all that come after
+// it.
+func TestRateHoldsLittleForAttemptsThatNeverEnd(t *testing.T) {
+	b := &limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)}
+	reserve(t, b, 10_000)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range 100_000 {
+		_, _, _ = b.Reserve(backoff.Attempt{Number: 1})
+	}
+	require.Less(t, int64(heap()-before), int64(1<<20))
+	runtime.KeepAlive(b)
+}
+
+func TestRateLetsTheMemoryOfALongLineGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Rate{Limiter: rate.NewLimiter(10, 1)}
+		_, tickets := reserve(t, b, 10_000)
+		slices.Reverse(tickets)
+		giveBack(b, tickets...)
+		got, _ := reserve(t, b, 2)
+		require.Equal(t, seconds(0, 0.1), got)
+	})
+}
+
+// The bound and the order hold, however calls ask, go, and leave the queue.
+func TestRateHoldsItsBoundAndItsOrder(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 3))
+			perSecond, burst := 1+9*random.Float64(), 1+random.IntN(6)
+			b := &limit.Rate{Limiter: rate.NewLimiter(rate.Limit(perSecond), burst)}
+			type waiter struct {
+				ticket backoff.Ticket
+				at     time.Duration
+			}
+			var waiting []waiter
+			var went []time.Duration
+			begin := time.Now()
+			for range 300 {
+				now := time.Since(begin)
+				switch i := random.IntN(10); {
+				case i < 5:
+					ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+					require.True(t, ok)
+					for _, w := range waiting {
+						if w.at > now+wait {
+							require.Fail(t, "a later reservation is due before an earlier one")
+						}
+					}
+					waiting = append(waiting, waiter{ticket, now + wait})
+				case i < 8 && len(waiting) > 0:
+					i := random.IntN(len(waiting))
+					giveBack(b, waiting[i].ticket)
+					waiting = slices.Delete(waiting, i, i+1)
+				default:
+					time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+				}
+				waiting = slices.DeleteFunc(waiting, func(w waiter) bool {
+					gone := w.at <= time.Since(begin)
+					if gone {
+						went = append(went, w.at)
+						if random.IntN(2) == 0 {
+							b.Done(w.ticket, backoff.Result{})
+						}
+					}
+					return gone
+				})
+			}
+			slices.Sort(went)
+			for i := range went {
+				for j := i; j < len(went); j++ {
+					if most := float64(burst) + perSecond*(went[j]-went[i]).Seconds(); float64(j-i+1) > most+1e-4 {
+						require.Fail(t, "too many", "from %v to %v: %d, not %v", went[i], went[j], j-i+1, most)
+					}
+				}
+			}
+		})
+	}
+}
+
+// No token is lost: where all calls that wait leave, it is as if they had never
+// asked.
+func TestRateLosesNoTokens(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 4))
+			burst := 1 + random.IntN(5)
+			b := &limit.Rate{Limiter: rate.NewLimiter(1, burst)}
+			untouched := rate.NewLimiter(1, burst)
+			for range random.IntN(burst + 1) {
+				reserve(t, b, 1)
+				untouched.Allow()
+			}
+			_, tickets := reserve(t, b, 10+random.IntN(30))
+			for _, i := range random.Perm(len(tickets)) {
+				giveBack(b, tickets[i])
+			}
+			require.InDelta(t, untouched.Tokens(), b.Limiter.Tokens(), 1e-6)
+		})
+	}
+}
+
+func TestRateIsNotMovedByAClockThatIsSet(t *testing.T) {
+	b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+	ask := func(now time.Time) time.Duration {
+		_, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Now: now})
+		require.True(t, ok)
+		return wait
+	}
+	now := time.Now()
+	require.Equal(t, 0*time.Second, ask(now))
+	require.Equal(t, 1*time.Second, ask(clocktest.Set(now, time.Hour)))
+	require.Equal(t, 2*time.Second, ask(clocktest.Set(now, -time.Hour)))
+	require.Equal(t, 3*time.Second, ask(now.Add(-time.Millisecond)), "a reading that comes late")
+	require.Equal(t, 4*time.Second, ask(now))
+
+	// Without a monotonic reading the time stands still, and goes on from
+	// there.
+	back := now.Add(-time.Hour)
+	require.Equal(t, 5*time.Second, ask(back))
+	require.Equal(t, 5*time.Second, ask(back.Add(time.Second)))
+	require.Equal(t, 0*time.Second, ask(back.Add(24*time.Hour)))
+	require.Equal(t, 1*time.Second, ask(back.Add(24*time.Hour)), "one burst, not a day's tokens")
+}
+
+func TestRateUnder64Goroutines(t *testing.T) {
+	const perSecond, burst = 10_000, 10
+	b := &limit.Rate{Limiter: rate.NewLimiter(perSecond, burst)}
+	begin := time.Now()
+	var mu sync.Mutex
+	var at []time.Duration
+	var all sync.WaitGroup
+	for worker := range 64 {
+		all.Go(func() {
+			for i := range 100 {
+				ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+				now := time.Since(begin)
+				switch {
+				case !ok:
+					t.Error("refused")
+				case (worker+i)%4 == 0:
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				default:
+					mu.Lock()
+					at = append(at, now+wait)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	most := burst + perSecond*slices.Max(at).Seconds()
+	require.LessOrEqual(t, float64(len(at)), most+1)
+}
+
+func TestRateAllocatesNothing(t *testing.T) {
+	b := &limit.Rate{Limiter: rate.NewLimiter(1000, 1)}
+	hanging, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+	require.Zero(t, testing.AllocsPerRun(10_000, func() {
+		first, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+		second, _, _ := b.Reserve(backoff.Attempt{Number: 1})
+		b.Done(first, backoff.Result{})
+		b.Done(second, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	}))
+	b.Done(hanging, backoff.Result{})
+}
+
+func TestRateValidate(t *testing.T) {
+	for want, b := range map[string]*limit.Rate{
+		"backoff: limit.Rate is nil":                                                        nil,
+		"backoff: limit.Rate.Limiter is nil":                                                {},
+		"backoff: limit.Rate.Tokens is -1, want 0 (for 1) or more":                          {Limiter: rate.NewLimiter(1, 1), Tokens: -1},
+		"backoff: limit.Rate.Limiter has a burst of 0, want at least what an attempt takes": {Limiter: rate.NewLimiter(1, 0)},
+		"backoff: limit.Rate.Limiter has a burst of 2, want at least what an attempt takes": {Limiter: rate.NewLimiter(1, 2), Tokens: 3},
+	} {
+		require.EqualError(t, b.Validate(), want)
+		require.EqualError(t, (&backoff.Policy{Budget: b}).Validate(), want)
+	}
+	require.NoError(t, (&limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)}).Validate())
+	require.NoError(t, (&limit.Rate{Limiter: rate.NewLimiter(1, 3), Tokens: 3}).Validate())
+}
+
+func TestSlowDownAlwaysCountsBeforeTheFirstFall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.AdaptiveRate{Max: 8}
+		reserve(t, b, 1)
+		b.SlowDown(time.Now().Add(-time.Hour))
+		require.InDelta(t, 4, float64(b.Limit()), 1e-6)
+		b.SlowDown(time.Now().Add(-time.Nanosecond))
+		require.InDelta(t, 4, float64(b.Limit()), 1e-6, "sent before the fall")
+		b.SlowDown(time.Now())
+		require.InDelta(t, 2, float64(b.Limit()), 1e-6)
+	})
+}
+
+func ExampleRate() {
+	// At most 3 attempts of all calls at once, and then one a minute.
+	limiter := rate.NewLimiter(rate.Every(time.Minute), 3)
+	policy := backoff.Policy{Name: "fetch", Budget: &limit.Rate{Limiter: limiter}}
+
+	for range 3 {
+		fmt.Println(policy.Do(context.Background(), func(context.Context) error { return nil }))
+	}
+
+	// A call whose deadline is before its turn ends at once.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := policy.Do(ctx, func(context.Context) error { return nil })
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// true
+}

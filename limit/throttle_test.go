@@ -1,0 +1,468 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+	"github.com/gobackoff/backoff/limit"
+)
+
+// attempt makes an attempt that ends at once, and reports whether it was sent.
+func attempt(b *limit.Throttle, o backoff.Outcome) bool {
+	ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
+	if ok {
+		b.Done(ticket, backoff.Result{Outcome: o})
+	}
+	return ok
+}
+
+func TestThrottleRefusesNothingWhileTheServiceAccepts(t *testing.T) {
+	b := &limit.Throttle{Rand: fixed(0)} // would refuse if there were any probability to
+	for range 1000 {
+		require.True(t, attempt(b, backoff.OutcomeSuccess))
+		require.True(t, attempt(b, backoff.OutcomeDefinitive))
+	}
+	require.Equal(t, limit.ThrottleStats{Requests: 2000, Accepts: 2000}, b.Stats())
+}
+
+func TestThrottleDrawsNothingWhileTheServiceAccepts(t *testing.T) {
+	b := &limit.Throttle{Rand: func() float64 { panic("drawn") }}
+	require.True(t, attempt(b, backoff.OutcomeSuccess))
+	require.True(t, attempt(b, backoff.OutcomeSuccess))
+}
+
+// A Throttle uses the newest tenth of the window, or as much more as has ten
+// requests.
+func TestThrottleGoesByItsNewestTenRequests(t *testing.T) {
+	for _, c := range []struct {
+		good, bad    int
+		before, want float64
+	}{
+		{10, 100, 3, 0},          // three bins are enough
+		{10, 100, 2, 90.0 / 118}, // but not less than three
+		{9, 100, 3, 91.0 / 117},  // nine requests are not
+		{0, 9, 29, 9.0 / 17},     // nor is what there is left of the window
+		{50, 100, 10, 0},         // of late all is well
+		{0, 1000, 1, 0.95},       // never quite shut
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(limit.Throttle)
+			for range c.bad {
+				b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			}
+			time.Sleep(time.Duration(c.before * 1e9))
+			for range c.good {
+				b.Done(backoff.Ticket{}, backoff.Result{})
+			}
+			require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
+			_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+			require.Zero(t, wait)
+		})
+	}
+}
+
+func TestThrottleHardlyRefusesAClientWithFewCalls(t *testing.T) {
+	b := &limit.Throttle{}
+	for range 2 {
+		attempt(b, backoff.OutcomeThrottled)
+	}
+	require.Equal(t, limit.ThrottleStats{Requests: 2, Probability: 2.0 / (2 + 8)}, b.Stats())
+}
+
+func TestThrottleCountsAsAcceptedWhatIsNotLoad(t *testing.T) {
+	for o, want := range map[backoff.Outcome]limit.ThrottleStats{
+		backoff.OutcomeSuccess:    {Requests: 1, Accepts: 1},
+		backoff.OutcomeDefinitive: {Requests: 1, Accepts: 1},
+		backoff.OutcomeTransient:  {Requests: 1, Probability: 1.0 / 9},
+		backoff.OutcomeThrottled:  {Requests: 1, Probability: 1.0 / 9},
+		backoff.OutcomeTimeout:    {Requests: 1, Probability: 1.0 / 9},
+		backoff.OutcomeCanceled:   {},
+		backoff.OutcomeNotSent:    {},
+	} {
+		b := new(limit.Throttle)
+		attempt(b, o)
+		require.Equal(t, want, b.Stats(), "outcome %d", o)
+	}
+}
+
+func TestThrottleTakesItsProbabilityFromKAndPad(t *testing.T) {
+	for _, c := range []struct {
+		k, pad            float64
+		accepted, refused int
+		want              float64
+	}{
+		{0, 0, 50, 50, 0},            // half is what K = 2 allows
+		{0, 0, 49, 51, 2.0 / 108},    //
+		{0, 0, 25, 75, 50.0 / 108},   //
+		{0, 0, 0, 100, 100.0 / 108},  //
+		{0, 0, 0, 1000, 0.95},        // never all of them
+		{0, 20, 25, 75, 50.0 / 120},  //
+		{1.5, 0, 50, 50, 25.0 / 108}, //
+		{4, 0, 25, 75, 0},            //
+	} {
+		b := &limit.Throttle{K: c.k, Pad: c.pad}
+		for range c.accepted {
+			b.Done(backoff.Ticket{}, backoff.Result{})
+		}
+		for range c.refused {
+			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		}
+		require.InDelta(t, c.want, b.Stats().Probability, 1e-12, "%+v", c)
+	}
+}
+
+func TestThrottleCountsItsOwnRefusals(t *testing.T) {
+	b := &limit.Throttle{Rand: fixed(0)}
+	attempt(b, backoff.OutcomeThrottled)
+	require.False(t, attempt(b, backoff.OutcomeSuccess))
+	require.Equal(t, uint64(2), b.Stats().Requests)
+}
+
+func TestThrottleDoneThatNeverComesIsNotCounted(t *testing.T) {
+	b := new(limit.Throttle)
+	for range 100 {
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 1})
+		require.True(t, ok)
+	}
+	require.Zero(t, b.Stats())
+}
+
+// A client that offers a multiple of what the service can do sends about twice
+// what the service accepts, and the service refuses half of that (Google SRE
+// book, K = 2).
+func TestThrottleSendsAboutTwiceWhatIsAccepted(t *testing.T) {
+	for _, offered := range []int{300, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &limit.Throttle{Rand: seeded(1)}
+			service := newLimitedService(100, 10)
+			var sent, accepted float64
+			for tick := range offered * 200 {
+				ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
+				if ok {
+					answer := service.serve()
+					b.Done(ticket, backoff.Result{Outcome: answer})
+					if tick > offered*60 {
+						sent++
+						accepted += map[backoff.Outcome]float64{backoff.OutcomeSuccess: 1}[answer]
+					}
+				}
+				time.Sleep(time.Second / time.Duration(offered))
+			}
+			require.InDelta(t, 2.03, sent/accepted, 0.06, "offered %d/s", offered)
+		})
+	}
+}
+
+// reopening returns the share of the attempts that go through, of those made
+// between from and to after the end of an outage.
+func reopening(try func(backoff.Outcome) bool, every, outage, from, to time.Duration) float64 {
+	const healthy = time.Minute
+	begin := time.Now()
+	var asked, sent float64
+	for {
+		passed := time.Since(begin)
+		if passed > healthy+outage+to {
+			return sent / asked
+		}
+		answer := backoff.OutcomeSuccess
+		if passed >= healthy && passed < healthy+outage {
+			answer = backoff.OutcomeTransient
+		}
+		ok := try(answer)
+		if passed >= healthy+outage+from {
+			asked++
+			if ok {
+				sent++
+			}
+		}
+		time.Sleep(every)
+	}
+}
+
+// tries returns a function that makes an attempt under a new throttle.
+func tries(seed uint64) func(backoff.Outcome) bool {
+	b := &limit.Throttle{Rand: seeded(seed)}
+	return func(o backoff.Outcome) bool { return attempt(b, o) }
+}
+
+// A throttle that has refused for longer than its window remembers nothing but
+// refusals. It is open within 30 s of the end of the outage all the same.
+func TestThrottleReopensWithin30Seconds(t *testing.T) {
+	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 333 * time.Millisecond, time.Second, 3 * time.Second} {
+		for _, outage := range []time.Duration{31 * time.Second, 2 * time.Minute, 10 * time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				runs := 1 + min(39, int(every/(50*time.Millisecond)))
+				var share float64
+				for seed := range runs {
+					share += reopening(tries(uint64(seed)), every, outage, 28*time.Second, 32*time.Second) / float64(runs)
+				}
+				require.GreaterOrEqual(t, share, 0.9, "a call every %v, an outage of %v", every, outage)
+			})
+		}
+	}
+}
+
+// Why a Throttle does not use the formula alone.
+func TestThePlainFormulaIsStillShutAfter30Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var requests, accepts [30]float64
+		bin := 0
+		draw := seeded(1)
+		plain := func(o backoff.Outcome) bool {
+			if now := time.Now().Second() % 30; now != bin {
+				bin, requests[now], accepts[now] = now, 0, 0
+			}
+			var r, a float64
+			for i := range requests {
+				r, a = r+requests[i], a+accepts[i]
+			}
+			requests[bin]++
+			if draw() < min(0.95, (r-2*a)/(r+8)) {
+				return false
+			}
+			if o == backoff.OutcomeSuccess {
+				accepts[bin]++
+			}
+			return true
+		}
+		require.Less(t, reopening(plain, 10*time.Millisecond, 2*time.Minute, 28*time.Second, 32*time.Second), 0.2)
+	})
+}
+
+func TestThrottleReopensWithin10SecondsOfABusyClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		require.GreaterOrEqual(t, reopening(tries(1), 10*time.Millisecond, 2*time.Minute, 9*time.Second, 11*time.Second), 0.99)
+	})
+}
+
+func TestThrottleAlwaysProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Throttle{Rand: seeded(1)}
+		sent := 0
+		for range 100_000 {
+			if attempt(b, backoff.OutcomeTransient) {
+				sent++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.InDelta(t, 0.05, float64(sent)/100_000, 0.01)
+	})
+}
+
+func TestThrottleForgetsWithItsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(limit.Throttle)
+		b.Done(backoff.Ticket{}, backoff.Result{})
+		time.Sleep(30*time.Second - 1)
+		require.EqualValues(t, 1, b.Stats().Requests)
+		time.Sleep(time.Nanosecond)
+		require.Zero(t, b.Stats().Requests, "30 s by default")
+
+		b = &limit.Throttle{Window: 3 * time.Second}
+		for range 100 {
+			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		}
+		time.Sleep(2900 * time.Millisecond)
+		require.Equal(t, uint64(100), b.Stats().Requests)
+		time.Sleep(100 * time.Millisecond)
+		require.Zero(t, b.Stats())
+		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		time.Sleep(time.Hour)
+		require.Zero(t, b.Stats(), "after an idle time much longer than the window, too")
+		b.Done(backoff.Ticket{}, backoff.Result{})
+		b.Done(backoff.Ticket{}, backoff.Result{})
+		require.EqualValues(t, 2, b.Stats().Requests, "and counts on from there")
+		b = &limit.Throttle{Window: 1}
+		b.Done(backoff.Ticket{}, backoff.Result{})
+		require.EqualValues(t, 1, b.Stats().Requests, "bins are no shorter than a nanosecond")
+	})
+}
+
+// Contract row 40: where many answers say "do not retry", the client as a whole
+// stops.
+func TestRow40ManyDoNotRetryAnswersStopTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.Throttle{Rand: seeded(1)}
+		p := backoff.Policy{Budget: b, Rand: seeded(2)}
+		refused := backoff.WithClass(errors.New("overloaded; don't retry"), backoff.ClassOverloaded)
+		attempts, calls := 0, 0
+		call := func() {
+			calls++
+			_ = p.Do(t.Context(), func(context.Context) error { attempts++; return refused })
+		}
+		for range 200 {
+			call()
+		}
+		attempts, calls = 0, 0
+		for range 1000 {
+			call()
+			time.Sleep(time.Millisecond)
+		}
+		require.LessOrEqual(t, attempts, 80, "of %d calls; a twentieth goes through to see", calls)
+	})
+}
+
+func TestThrottleEndsACallBeforeItsFirstAttempt(t *testing.T) {
+	b := &limit.Throttle{Rand: fixed(0)}
+	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+	p := backoff.Policy{Budget: b}
+	err := p.Do(t.Context(), func(context.Context) error { panic("called") })
+	require.ErrorIs(t, err, backoff.ErrBudget)
+}
+
+func TestThrottleTakesAnyNumberThatRandReturns(t *testing.T) {
+	for _, u := range []float64{-1, 1, 7, math.Inf(1), math.NaN()} {
+		b := &limit.Throttle{Rand: fixed(u)}
+		for range 1000 {
+			b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		}
+		_, _, ok := b.Reserve(backoff.Attempt{})
+		require.Equal(t, u >= 1, ok, "%v", u)
+	}
+	require.True(t, attempt(new(limit.Throttle), backoff.OutcomeSuccess), "nil is the default")
+	b := new(limit.Throttle)
+	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+	b.Reserve(backoff.Attempt{})
+}
+
+func TestThrottleIsNotMovedByAClockThatIsSet(t *testing.T) {
+	b := &limit.Throttle{Rand: fixed(1)}
+	for range 10 {
+		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+	}
+	before := b.Stats()
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		b.Reserve(backoff.Attempt{Now: clocktest.Set(time.Now(), step)})
+		require.Equal(t, before, b.Stats(), "set by %v", step)
+	}
+}
+
+func TestThrottleIsSafeForConcurrentUse(t *testing.T) {
+	b := new(limit.Throttle)
+	var answered, refused atomic.Uint64
+	var all sync.WaitGroup
+	for worker := range 64 {
+		all.Go(func() {
+			for i := range 200 {
+				if ticket, _, ok := b.Reserve(backoff.Attempt{}); !ok {
+					refused.Add(1)
+				} else if worker%3 == 0 {
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeCanceled})
+				} else {
+					answered.Add(1)
+					b.Done(ticket, backoff.Result{Outcome: backoff.Outcome(i%2) * backoff.OutcomeThrottled})
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, answered.Load()+refused.Load(), b.Stats().Requests)
+}
+
+func TestThrottleAllocatesNothing(t *testing.T) {
+	b := new(limit.Throttle)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		attempt(b, backoff.OutcomeSuccess)
+		attempt(b, backoff.OutcomeThrottled)
+		attempt(b, backoff.OutcomeThrottled)
+	}))
+}
+
+func TestThrottleValidate(t *testing.T) {
+	for want, b := range map[string]*limit.Throttle{
+		"":                               {},
+		"backoff: limit.Throttle is nil": nil,
+		"backoff: limit.Throttle.K is 0.9, want 1 or more":                           {K: 0.9},
+		"backoff: limit.Throttle.K is -2, want 1 or more":                            {K: -2},
+		"backoff: limit.Throttle.K is NaN, want 1 or more":                           {K: math.NaN()},
+		"backoff: limit.Throttle.K is +Inf, want 1 or more":                          {K: math.Inf(1)},
+		"backoff: limit.Throttle.Window is -1ns, want 0 or more":                     {Window: -1},
+		"backoff: limit.Throttle.K is 1e-09, want 1 or more":                         {K: 1e-9},
+		"backoff: limit.Throttle.Pad is +Inf, want 0 or more":                        {Pad: math.Inf(1)},
+		"backoff: limit.Throttle.Pad is -1, want 0 or more":                          {Pad: -1},
+		"backoff: limit.Throttle.Pad is NaN, want 0 or more":                         {Pad: math.NaN()},
+		"backoff: limit.Throttle.MaxReject is 1, want at least 0 and less than 1":    {MaxReject: 1},
+		"backoff: limit.Throttle.MaxReject is NaN, want at least 0 and less than 1":  {MaxReject: math.NaN()},
+		"backoff: limit.Throttle.MaxReject is -0.1, want at least 0 and less than 1": {MaxReject: -0.1},
+		"backoff: limit.Throttle.MaxReject is +Inf, want at least 0 and less than 1": {MaxReject: math.Inf(1)},
+	} {
+		if err := b.Validate(); want == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, want)
+		}
+	}
+	for _, k := range []float64{1, 1.5, math.MaxFloat64} {
+		require.NoError(t, (&limit.Throttle{K: k, Pad: k}).Validate())
+	}
+	p := backoff.Policy{Budget: &limit.Throttle{K: -1}}
+	require.ErrorContains(t, p.Validate(), "Throttle.K")
+}
+
+func ExampleThrottle() {
+	throttle := &limit.Throttle{Rand: func() float64 { return 0.5 }}
+	search := backoff.Policy{Name: "search", MaxAttempts: 1, Budget: throttle}
+
+	sent := 0
+	for range 100 {
+		err := search.Do(context.Background(), func(context.Context) error {
+			sent++
+			return backoff.WithClass(errors.New("overloaded"), backoff.ClassOverloaded)
+		})
+		if errors.Is(err, backoff.ErrBudget) {
+			fmt.Println(err)
+			break
+		}
+	}
+	fmt.Println("sent:", sent)
+	// Output:
+	// backoff: search: not started: budget refused
+	// sent: 9
+}
+
+func ExampleThrottleStats() {
+	throttle := new(limit.Throttle)
+	policy := backoff.Policy{Budget: throttle, MaxAttempts: 1}
+	for range 10 {
+		_ = policy.Do(context.Background(), func(context.Context) error {
+			return backoff.WithClass(errors.New("down"), backoff.ClassOverloaded)
+		})
+	}
+	stats := throttle.Stats()
+	fmt.Printf("%d of %d accepted, refuses %.0f %%\n", stats.Accepts, stats.Requests, 100*stats.Probability)
+	// Output: 0 of 10 accepted, refuses 56 %
+}
+
+// Where a throttle must refuse some calls, it refuses those that can wait.
+func TestRow84AThrottleSparesTheUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{MaxAttempts: 1, Budget: &limit.Throttle{}}
+		refused := map[backoff.Priority]int{}
+		for i := range 6000 {
+			priority := []backoff.Priority{backoff.Critical, backoff.Normal, backoff.Background}[i%3]
+			err := policy.Do(backoff.WithPriority(t.Context(), priority), func(context.Context) error {
+				if i%4 == 0 {
+					return nil
+				}
+				return backoff.WithClass(errors.New("busy"), backoff.ClassThrottled)
+			})
+			if errors.Is(err, backoff.ErrBudget) {
+				refused[priority]++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Less(t, 4*refused[backoff.Critical], 3*refused[backoff.Normal])
+		require.Less(t, refused[backoff.Normal], refused[backoff.Background])
+	})
+}

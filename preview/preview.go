@@ -1,0 +1,115 @@
+// Package preview tells how long the calls under a policy would wait, before
+// the policy meets a service:
+//
+//	policy := backoff.Policy{MaxAttempts: 6, Jitter: backoff.EqualJitter}
+//	view := preview.Of(policy, 0)
+//	for i, wait := range view.Waits {
+//		fmt.Println("retry", i+1, "after", wait.Min, "to", wait.Max)
+//	}
+//	fmt.Println("all waits together:", view.Worst, "at most")
+package preview
+
+import (
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
+	"github.com/gobackoff/backoff/internal/timeouts"
+)
+
+// A Preview tells how long a call waits before each of its retries.
+type Preview struct {
+	// Waits has one element per retry.
+	Waits []Wait
+	// Mean is the sum of the mean waits.
+	Mean time.Duration
+	// Worst is the longest time that a call can take until its last attempt
+	// ends in failure: the longest waits and, where AttemptTimeout limits them,
+	// the attempts, within MaxElapsed. Without AttemptTimeout the attempts
+	// themselves come on top. Each wait can grow to MaxRetryAfter if a server
+	// asks for that.
+	Worst time.Duration
+}
+
+// A Wait is the wait before one retry.
+type Wait struct {
+	Delay          time.Duration // of the schedule, before jitter
+	Min, Mean, Max time.Duration // after jitter
+}
+
+// The defaults that Policy documents.
+const (
+	defaultMaxAttempts = 4
+	unlimitedRetries   = 10 // are shown where MaxAttempts sets no limit
+)
+
+// Of returns the waits before the given number of retries, whether or not the
+// policy's limits let all of them happen. For a number of 0 or less it returns
+// those before all retries that MaxAttempts allows, or 10 where it sets no
+// limit.
+//
+// Of computes the waits on a grid of draws, without the policy's Rand. Means
+// are exact to about 0.1 %, or 1 % for a jitter that looks at the previous
+// wait. Bounds are those of the draws 0 and just below 1.
+func Of(p backoff.Policy, retries int) Preview {
+	if retries <= 0 {
+		retries = allowed(p)
+	}
+	view := Preview{Waits: make([]Wait, retries)}
+	s := sample{policy: p}
+	for i := range view.Waits {
+		w := s.wait(delay(p.Schedule, i+1))
+		view.Waits[i] = w
+		view.Mean = limits.Add(view.Mean, w.Mean)
+		view.Worst = limits.Add(view.Worst, w.Max)
+	}
+	view.Worst = within(p.MaxElapsed, view.Worst)
+	view.Worst = withAttempts(p, view.Worst, retries+1)
+	return view
+}
+
+// allowed is how many retries MaxAttempts allows.
+func allowed(p backoff.Policy) int {
+	attempts := limits.Or(p.MaxAttempts, defaultMaxAttempts)
+	switch {
+	case p.Idempotency != nil && p.Idempotency == backoff.NeverRetry:
+		return 0
+	case attempts < 0:
+		return unlimitedRetries
+	}
+	return attempts - 1
+}
+
+// withAttempts adds the time that so many attempts may take. Where one of them
+// is not limited it adds nothing.
+func withAttempts(p backoff.Policy, waits time.Duration, attempts int) time.Duration {
+	limit := timeouts.Of(&p)
+	if limit == nil {
+		return waits
+	}
+	total := waits
+	for i := range attempts {
+		timeout := delay(limit, i+1)
+		if timeout == 0 {
+			return waits
+		}
+		total = limits.Add(total, timeout)
+	}
+	return within(p.MaxElapsed, total)
+}
+
+// within bounds d by a limit that is above 0.
+func within(limit, d time.Duration) time.Duration {
+	if limit > 0 {
+		return min(d, limit)
+	}
+	return d
+}
+
+// delay is the delay of a schedule that may be nil.
+func delay(s backoff.Schedule, retry int) time.Duration {
+	if s == nil {
+		s = backoff.Exponential{}
+	}
+	return max(0, s.Delay(retry))
+}
