@@ -69,6 +69,7 @@ func TestEveryAttemptIsASpanOfOtelhttp(t *testing.T) {
 	require.Equal(t, []any{int64(503), int64(302), int64(503), int64(200)}, statuses)
 }
 
+// idle counts how often its idle connections are closed.
 type idle struct {
 	http.RoundTripper
 	closed int

@@ -23,6 +23,7 @@ create unlogged table if not exists backoff_block (
 );
 create index if not exists backoff_block_until on backoff_block (until);
 
+-- How many seconds are left until t.
 create or replace function backoff_seconds(t timestamptz, now timestamptz) returns float8
 language sql immutable as $$ select greatest(0, coalesce(extract(epoch from t - now), 0))::float8 $$;
 
@@ -62,6 +63,7 @@ begin
 	end if;
 end $$;
 
+-- Writes the row of a circuit.
 create or replace function backoff_save(c backoff_circuit) returns void
 language sql as $$
 	update backoff_circuit set generation = c.generation, opened = c.opened, openings = c.openings,
@@ -77,6 +79,7 @@ language sql as $$
 		(select key, block from backoff_block where until <= clock_timestamp() order by until limit 10 for update skip locked);
 $$;
 
+-- Returns what is known of a circuit, without a lock.
 create or replace function backoff_load(k text) returns record
 language plpgsql stable as $$
 declare
@@ -87,6 +90,8 @@ begin
 	return backoff_answer(c, null, now);
 end $$;
 
+-- Votes for opening a circuit. It opens with the last vote of the quorum, or for
+-- the holder of its lease.
 create or replace function backoff_trip(k text, by text, voter text, seen bigint, open interval, again int, quorum int, linger interval)
 returns record
 language plpgsql as $$
@@ -118,6 +123,7 @@ begin
 	return backoff_answer(c, by, now);
 end $$;
 
+-- Gives the lease of a half-open circuit, extends it, or ends it.
 create or replace function backoff_lease(k text, by text, d interval, linger interval) returns record
 language plpgsql as $$
 declare
@@ -137,6 +143,7 @@ begin
 	return backoff_answer(c, by, now);
 end $$;
 
+-- Closes a circuit for the holder of its lease.
 create or replace function backoff_reset(k text, by text, seen bigint, linger interval) returns record
 language plpgsql as $$
 declare
@@ -152,6 +159,7 @@ begin
 	return backoff_answer(c, by, now);
 end $$;
 
+-- Grants tokens to a block.
 create or replace function backoff_take(k text, name text, n int, allowance int, span interval) returns int
 language plpgsql as $$
 declare
@@ -174,6 +182,7 @@ begin
 	return granted;
 end $$;
 
+-- Takes tokens back from a block.
 create or replace function backoff_give(k text, name text, n int) returns void
 language sql as $$
 	update backoff_block set tokens = tokens - least(greatest(n, 0), tokens)

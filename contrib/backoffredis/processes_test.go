@@ -265,6 +265,7 @@ func launch(t testing.TB, n int, task task) (all fleetOf) {
 	return all
 }
 
+// fleetOf is the processes of a fleet.
 type fleetOf []*process
 
 // end ends all processes, and returns their reports. None of them may report
