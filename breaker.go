@@ -8,10 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
-	"github.com/gobackoff/backoff/internal/clock"
-	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/inorder"
-	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Breaker stops calls to a service that is down, and finds out when the
@@ -532,356 +529,44 @@ func invalidRate(field string, rate float64) error {
 	return invalid(field, "is "+strconv.FormatFloat(rate, 'g', -1, 64)+", want 0 (for 0.5), a share up to 1, or a negative number for none")
 }
 
-// config returns the settings of the circuit, with the defaults filled in.
-func (b *Breaker) config() circuit.Config {
-	c := circuit.Config{
-		FailureRate:         limits.Or(b.FailureRate, defaultFailureRate),
-		SlowRate:            -1,
-		MinCalls:            max(1, limits.Or(b.MinCalls, defaultMinCalls)),
-		Window:              limits.Or(b.Window, defaultWindow),
-		WindowCalls:         b.WindowCalls,
-		ConsecutiveFailures: limits.Or(b.ConsecutiveFailures, defaultConsecutiveFailures),
-		ConsecutiveSpan:     limits.Or(b.ConsecutiveSpan, defaultConsecutiveSpan),
-		MaxProbes:           limits.Or(b.MaxProbes, defaultMaxProbes),
-		ProbeSuccesses:      limits.Or(b.ProbeSuccesses, defaultProbeSuccesses),
-		RampUp:              b.RampUp,
-	}
-	if b.SlowCall > 0 {
-		c.SlowRate = limits.Or(b.SlowRate, defaultFailureRate)
-	}
-	if b.Window < 0 {
-		c.Window = circuit.Forever
-	}
-	if b.WindowCalls > 0 {
-		c.MinCalls = min(c.MinCalls, b.WindowCalls)
-	}
-	return c
-}
-
-// paths says what calls of a closed circuit have to do.
-func (b *Breaker) paths() circuit.Paths {
-	return circuit.Paths{Time: b.timesCalls(), Consult: b.Shared != nil}
-}
-
-// timesCalls reports whether the duration of calls matters.
-func (b *Breaker) timesCalls() bool { return b.SlowCall > 0 || b.MinAttemptTime > 0 }
-
-// phase is a phase of the circuit, with the error of the calls that it refuses.
-type phase struct {
-	circuit.Live
-	refusal error
-}
-
-// cause returns the failure that opened the circuit.
-func (p *phase) cause() error {
-	if e, ok := p.refusal.(*OpenError); ok {
-		return e.Last
-	}
-	return nil
-}
-
-// current returns the phase. It begins the first one at first use.
-func (b *Breaker) current() *phase {
-	if p := b.phase.Load(); p != nil {
-		return p
-	}
-	p := b.lock()
-	b.unlock()
-	return p
-}
-
-// lock takes the lock and returns the phase.
-func (b *Breaker) lock() *phase {
-	b.mu.Lock()
-	p := b.phase.Load()
-	if p == nil {
-		p = b.firstPhase()
-		b.phase.Store(p)
-	}
-	return p
-}
-
-func (b *Breaker) firstPhase() *phase {
-	err := b.Validate()
-	if err == nil {
-		return b.newPhase(circuit.Phase{}, nil)
-	}
-	p := b.newPhase(circuit.Phase{Mode: circuit.Invalid}, nil)
-	p.refusal = err
-	return p
-}
-
-// newPhase begins a phase. cause is the failure that opened the circuit.
-func (b *Breaker) newPhase(next circuit.Phase, cause error) *phase {
-	p := new(phase)
-	p.Begin(next, b.paths())
-	if next.Kind != circuit.Closed || next.Span > 0 {
-		refusal := &OpenError{Name: b.Name, State: State(next.Kind), Last: cause}
-		if next.Kind != circuit.HalfOpen && next.Mode != circuit.ForcedOpen {
-			refusal.until = p.Began.Add(next.Span)
-		}
-		p.refusal = refusal
-	}
-	return p
-}
-
-// input returns an input that comes now, under the lock.
-func (b *Breaker) input(k circuit.InputKind) circuit.Input {
-	c := b.config()
-	return b.phase.Load().Input(k, &c)
-}
-
-// step gives the circuit an input, under the lock, and begins the next phase if
-// there is one. cause is the failure that the input brought.
-func (b *Breaker) step(ctx context.Context, in circuit.Input, cause error) circuit.Effects {
-	c := b.config()
-	return b.stepBy(ctx, &c, &in, cause)
-}
-
-// stepBy is step where the settings are at hand.
-func (b *Breaker) stepBy(ctx context.Context, c *circuit.Config, in *circuit.Input, cause error) circuit.Effects {
-	next, effects := b.phase.Load().Step(c, in, b.drawOpenTime)
-	if effects.Changed {
-		b.enter(ctx, next, effects.Trigger, cause)
-		if b.Shared != nil && next.Mode == circuit.Enforce {
-			b.tellShared(next, effects)
-		}
-	}
-	return effects
-}
-
-// expire ends an open phase whose time is over, under the lock, and returns the
-// phase after that.
-func (b *Breaker) expire(ctx context.Context) *phase {
-	if b.phase.Load().Expired() {
-		in := b.input(circuit.Tick)
-		in.ProbeTimeout = b.probeTimeout()
-		b.step(ctx, in, nil)
-	}
-	return b.phase.Load()
-}
-
-// enter begins the next phase, under the lock.
-func (b *Breaker) enter(ctx context.Context, next circuit.Phase, why circuit.Trigger, cause error) {
-	old := b.phase.Load()
-	if why == circuit.TriggerTime || next.Kind == circuit.Closed {
-		cause = old.cause()
-	}
-	p := b.newPhase(next, cause)
-	if b.timer != nil {
-		b.timer.Stop()
-	}
-	b.timer = p.Arm()
-	b.phase.Store(p)
-	if b.Observer == nil || next.Kind == old.Kind {
-		return
-	}
-	t := Transition{
-		Name:       b.Name,
-		From:       State(old.Kind),
-		To:         State(next.Kind),
-		Trigger:    Trigger(why),
-		At:         p.Began,
-		Generation: uint64(next.Generation),
-	}
-	if next.Kind != circuit.Closed {
-		t.Err = cause
-	}
-	if next.Kind == circuit.Open && next.Span != circuit.Forever {
-		t.RetryAfter = next.Span
-	}
-	b.enqueue(ctx, t)
-}
-
-// drawOpenTime draws how long the circuit stays open.
-func (b *Breaker) drawOpenTime(openings int) time.Duration {
-	jitter := b.Jitter
-	if jitter == nil {
-		jitter = defaultOpenJitter
-	}
-	if openings == 1 {
-		b.lastOpen = 0
-	}
-	b.lastOpen = max(0, jitter(delayOf(b.openFor(), openings), b.lastOpen, draw.Unit(b.Rand)))
-	return b.lastOpen
-}
-
-func (b *Breaker) openFor() Schedule {
-	if b.OpenFor == nil {
-		return defaultOpenFor
-	}
-	return b.OpenFor
-}
-
-// probeTimeout is how long a probe may take, at least. It matters where the
-// circuit was open for no time, because of its Jitter or its fleet.
-func (b *Breaker) probeTimeout() time.Duration {
-	return max(b.ProbeTimeout, delayOf(b.openFor(), 1))
-}
-
-// A permit belongs to a call that was admitted. The zero value belongs to a
-// call whose result does not count.
-type permit struct {
-	phase *phase
-	probe uint32        // the number of a probe; 0 if it is none
-	began time.Duration // the age of the phase then, where the duration matters
-}
-
-// admit admits a call, or says why not.
-func (b *Breaker) admit(ctx context.Context, p *phase) (permit, error) {
-	switch p.Path.Load() {
-	case circuit.PathCount:
-		return permit{phase: p}, nil
-	case circuit.PathTime:
-		return permit{phase: p, began: p.Age()}, nil
-	case circuit.PathRamp:
-		return b.admitShare(p)
-	case circuit.PathRefuse:
-		return permit{}, p.refusal
-	case circuit.PathPass:
-		return permit{}, nil
-	}
-	return b.ask(ctx)
-}
-
-// admitShare admits a growing share of the calls.
-func (b *Breaker) admitShare(p *phase) (permit, error) {
-	age := p.Age()
-	if age >= p.Span {
-		p.AdmitAll(b.paths())
-	} else if draw.Unit(b.Rand) >= p.Share(age) {
-		return permit{}, p.refusal
-	}
-	return permit{phase: p, began: age}, nil
-}
-
-// ask decides under the lock whether to admit a call.
-func (b *Breaker) ask(ctx context.Context) (permit, error) {
-	var probing *phase
-	if b.Shared != nil {
-		probing = b.consult(ctx)
-	}
-	b.lock()
-	defer b.unlock()
-	p := b.expire(ctx)
-	in := b.input(circuit.Ask)
-	in.Hold = b.Shared != nil && p != probing
-	e := b.step(ctx, in, nil)
-	switch {
-	case !e.Admitted:
-		return permit{}, p.refusal
-	case !e.Counts:
-		return permit{}, nil
-	}
-	return permit{phase: p, probe: e.Probe, began: in.Age}, nil
-}
-
-// stats returns the state in detail, under the lock.
-func (b *Breaker) stats() BreakerStats {
-	in := b.input(circuit.Tick)
-	p := b.phase.Load()
-	if p.Kind == circuit.Closed {
-		b.step(context.Background(), in, nil)
-	}
-	now := p.Live.State()
-	s := BreakerStats{
-		State:               b.State(),
-		Mode:                Mode(now.Mode),
-		Successes:           in.Calls.Good,
-		Failures:            in.Calls.Bad,
-		Slow:                in.Calls.Slow,
-		ConsecutiveFailures: now.Failures.InARow,
-		Openings:            int(now.Openings),
-		Probes:              now.Probes.Leases.Count(in.Age),
-		Generation:          uint64(now.Generation),
-	}
-	if now.Kind == circuit.Open && now.Span != circuit.Forever {
-		s.RetryAfter = max(0, now.Span-in.Age)
-	}
-	return s
-}
-
-// transition is a change of state, and the context of the call that caused it.
-type transition struct {
-	ctx context.Context
-	Transition
-}
-
-// enqueue adds a transition, under the lock.
-func (b *Breaker) enqueue(ctx context.Context, t Transition) {
-	if b.transitions == nil {
-		b.transitions = new(inorder.Queue[transition])
-	}
-	b.transitions.Add(transition{ctx, t})
-}
-
-// unlock gives the lock back and delivers the transitions that came up under
-// it.
-func (b *Breaker) unlock() {
-	claimed := b.transitions != nil && b.transitions.Claim()
-	b.mu.Unlock()
-	if claimed {
-		b.transitions.Deliver(&b.mu, b.deliver)
-	}
-}
-
-func (b *Breaker) deliver(t transition) {
-	b.Observer.tell(t.ctx, &Event{Kind: EventTransition, Name: b.Name, Err: t.Err, Transition: &t.Transition})
-}
-
-// OpenError is the error of a call that a [Breaker] refused. It matches, by
-// errors.Is and errors.As, ErrOpen and the failure that opened the circuit,
-// with its whole tree.
+// Shared is what the processes of a fleet know together about their services,
+// for [Breaker.Shared]. The Client of package fleet implements it with a store
+// such as Redis.
 //
-// It is permanent to every policy of this package, and tells the loops of other
-// libraries so by its methods. To wait for the circuit anyway, pass
-// WithClass(err, ClassRetryable) to the policy, which keeps the time of
-// RetryAfter.
-type OpenError struct {
-	Name  string // of the breaker
-	State State  // of the circuit; closed: it admits calls again, but not all yet
-	Last  error  // the failure that opened the circuit; nil if Trip or Force did
-
-	until time.Time
+// All methods must be safe for concurrent use and must not call a breaker.
+// Opened and Closed are called under the breaker's lock and must not block.
+type Shared interface {
+	// Consult returns what the fleet knows about a circuit that is closed in
+	// this process. StateOpen opens the circuit here for SharedState.For, and
+	// StateHalfOpen makes it half-open.
+	//
+	// It is called by the first call of a closed circuit, and by the first call
+	// after wake. It should answer from memory; if it blocks, it holds up that
+	// call only. wake may be called at any time, any number of times, or never.
+	// It takes no lock, does not block, and does not keep a forgotten breaker
+	// alive.
+	Consult(ctx context.Context, name string, wake func()) SharedState
+	// Probe returns whether a call may probe a circuit that is half-open in
+	// this process, where timeout is how long the probe may take. The zero
+	// SharedState lets it. StateHalfOpen refuses the call, because another
+	// process probes. StateOpen refuses it and opens the circuit for
+	// SharedState.For.
+	//
+	// It is called by every call of a half-open circuit.
+	Probe(ctx context.Context, name string, timeout time.Duration) SharedState
+	// Opened reports that this process opened the circuit by what it saw: for
+	// how long, and how many times in a row.
+	Opened(name string, openFor time.Duration, openings int)
+	// Closed reports that probes of this process closed the circuit.
+	Closed(name string)
 }
 
-// Error returns one line: which circuit is open, for how long, and why.
-func (e *OpenError) Error() string {
-	text := "backoff: "
-	if e.Name != "" {
-		text += e.Name + ": "
-	}
-	text += [...]string{"circuit recovering", "circuit open", "circuit half-open"}[min(e.State, StateHalfOpen)]
-	if d := e.RetryAfter(); d > 0 {
-		text += ", try again in " + round(d)
-	}
-	if e.Last != nil {
-		text += ": " + e.Last.Error()
-	}
-	return text
+// A SharedState is what a fleet knows about a circuit. The zero value says
+// nothing: the breaker goes by what it sees itself, and a half-open circuit
+// probes.
+type SharedState struct {
+	State    State         // of the fleet's circuit
+	For      time.Duration // how long it stays open; [Breaker.MaxRetryAfter] bounds it
+	Openings int           // in a row, of the whole fleet
+	Err      error         // why, for [OpenError.Last]
 }
-
-// Unwrap returns ErrOpen and the failure that opened the circuit.
-func (e *OpenError) Unwrap() []error {
-	if e.Last == nil {
-		return []error{ErrOpen}
-	}
-	return []error{ErrOpen, e.Last}
-}
-
-// RetryAfter returns for how long, from now, calls will be refused: until the
-// open time is over, or until all calls are admitted again. It is 0 if that
-// time is past or not known, as in ModeForcedOpen and while probes are under
-// way.
-func (e *OpenError) RetryAfter() time.Duration {
-	if e.until.IsZero() {
-		return 0
-	}
-	return max(0, e.until.Sub(clock.Now()))
-}
-
-// RetryableError returns false, for the loops of the AWS SDK.
-func (e *OpenError) RetryableError() bool { return false }
-
-// NonRetriable marks the error as final for the loops of the Azure SDK.
-func (e *OpenError) NonRetriable() {}

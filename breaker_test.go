@@ -676,3 +676,15 @@ func onTransition(tell func(backoff.Transition)) backoff.Observer {
 		}
 	}
 }
+
+// That two processors meet at the counter, no test can rely on.
+func TestBreakerCountsSuccessesThatMeet(t *testing.T) {
+	var b backoff.Breaker
+	stack := backoff.Stack(&b, &backoff.Policy{})
+	require.NoError(t, b.Do(t.Context(), returning(nil).do))
+	backoff.SplitCounter(&b)
+
+	require.NoError(t, b.Do(t.Context(), returning(nil).do))
+	require.NoError(t, stack.Do(t.Context(), returning(nil).do))
+	require.EqualValues(t, 3, b.Stats().Successes)
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,3 +168,16 @@ func TestBreakerStopsItsTimer(t *testing.T) {
 	b.Reset()
 	require.False(t, timer.Stop())
 }
+
+// LockOf is what a breaker must not take while calls succeed.
+func LockOf(b *Breaker) *sync.Mutex { return &b.mu }
+
+// SplitCounter makes a closed breaker count as if two processors had met at its
+// counter.
+func SplitCounter(b *Breaker) { b.phase.Load().Good.Split() }
+
+// ForgetPanics has the next panic of an observer reported as the first.
+func ForgetPanics() { panicked = sync.Once{} }
+
+// ReportPanic is what a program sees of the first panic of an observer.
+var ReportPanic = reportPanic
