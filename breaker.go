@@ -268,6 +268,7 @@ type Transition struct {
 	// transition: Reset of a closed circuit begins one, and the state stays the
 	// same.
 	Generation uint64
+	Openings   int           // in a row, without a healthy Window between
 	Err        error         // the failure that opened the circuit
 	RetryAfter time.Duration // how long the circuit will be open; 0 if that is not known
 }
@@ -533,40 +534,33 @@ func invalidRate(field string, rate float64) error {
 // for [Breaker.Shared]. The Client of package fleet implements it with a store
 // such as Redis.
 //
+// Its advice is the [Transition] that a circuit should make: To, RetryAfter for
+// how long an open circuit stays open (bounded by [Breaker.MaxRetryAfter]),
+// Openings of the whole fleet, and Err as the reason. The zero Transition advises
+// nothing: the breaker goes by what it sees itself.
+//
 // All methods must be safe for concurrent use and must not call a breaker.
 // Opened and Closed are called under the breaker's lock and must not block.
 type Shared interface {
-	// Consult returns what the fleet knows about a circuit that is closed in
-	// this process. StateOpen opens the circuit here for SharedState.For, and
-	// StateHalfOpen makes it half-open.
+	// Consult advises a circuit that is closed in this process: to open, or to
+	// become half-open.
 	//
 	// It is called by the first call of a closed circuit, and by the first call
 	// after wake. It should answer from memory; if it blocks, it holds up that
 	// call only. wake may be called at any time, any number of times, or never.
 	// It takes no lock, does not block, and does not keep a forgotten breaker
 	// alive.
-	Consult(ctx context.Context, name string, wake func()) SharedState
-	// Probe returns whether a call may probe a circuit that is half-open in
-	// this process, where timeout is how long the probe may take. The zero
-	// SharedState lets it. StateHalfOpen refuses the call, because another
-	// process probes. StateOpen refuses it and opens the circuit for
-	// SharedState.For.
+	Consult(ctx context.Context, name string, wake func()) Transition
+	// Probe advises a call that may probe a circuit which is half-open in this
+	// process; timeout is how long the probe may take. The zero Transition lets
+	// the call probe. StateHalfOpen refuses it, because another process probes.
+	// StateOpen refuses it and opens the circuit.
 	//
 	// It is called by every call of a half-open circuit.
-	Probe(ctx context.Context, name string, timeout time.Duration) SharedState
+	Probe(ctx context.Context, name string, timeout time.Duration) Transition
 	// Opened reports that this process opened the circuit by what it saw: for
 	// how long, and how many times in a row.
 	Opened(name string, openFor time.Duration, openings int)
 	// Closed reports that probes of this process closed the circuit.
 	Closed(name string)
-}
-
-// A SharedState is what a fleet knows about a circuit. The zero value says
-// nothing: the breaker goes by what it sees itself, and a half-open circuit
-// probes.
-type SharedState struct {
-	State    State         // of the fleet's circuit
-	For      time.Duration // how long it stays open; [Breaker.MaxRetryAfter] bounds it
-	Openings int           // in a row, of the whole fleet
-	Err      error         // why, for [OpenError.Last]
 }

@@ -161,6 +161,7 @@ func (b *Breaker) enter(ctx context.Context, next circuit.Phase, why circuit.Tri
 		Trigger:    Trigger(why),
 		At:         p.Began,
 		Generation: uint64(next.Generation),
+		Openings:   int(next.Openings),
 	}
 	if next.Kind != circuit.Closed {
 		t.Err = cause
@@ -315,16 +316,16 @@ func (b *Breaker) consult(ctx context.Context) *phase {
 		if !asks {
 			return p
 		}
-		var s SharedState
+		var advice Transition
 		if p.Kind == circuit.HalfOpen {
-			s = b.Shared.Probe(ctx, b.Name, p.Span)
+			advice = b.Shared.Probe(ctx, b.Name, p.Span)
 		} else {
-			s = b.Shared.Consult(ctx, b.Name, p.Wake)
+			advice = b.Shared.Consult(ctx, b.Name, p.Wake)
 		}
-		if b.advise(ctx, p, s) {
+		if b.advise(ctx, p, advice) {
 			continue // it is half-open now
 		}
-		if s.State != StateClosed {
+		if advice.To != StateClosed {
 			return nil
 		}
 		return p
@@ -349,18 +350,18 @@ func (b *Breaker) consults(ctx context.Context) (p *phase, asks bool) {
 
 // advise does what the fleet says about a phase. It reports whether the circuit
 // has become half-open, so that the fleet is to be asked for the probe.
-func (b *Breaker) advise(ctx context.Context, p *phase, s SharedState) (again bool) {
+func (b *Breaker) advise(ctx context.Context, p *phase, t Transition) (again bool) {
 	b.lock()
 	defer b.unlock()
-	if b.phase.Load() != p || s.State == StateClosed {
+	if b.phase.Load() != p || t.To == StateClosed {
 		return false
 	}
 	in := b.input(circuit.Advise)
-	in.Advice, in.For, in.Openings = circuit.Kind(s.State), b.capRetryAfter(s.For), s.Openings
+	in.Advice, in.For, in.Openings = circuit.Kind(t.To), b.capRetryAfter(t.RetryAfter), t.Openings
 	if p.Kind == circuit.Closed {
 		in.ProbeTimeout = b.probeTimeout()
 	}
-	return b.step(ctx, in, s.Err).Changed && b.phase.Load().Kind == circuit.HalfOpen
+	return b.step(ctx, in, t.Err).Changed && b.phase.Load().Kind == circuit.HalfOpen
 }
 
 // tellShared reports to the fleet what this process has found out by itself.

@@ -467,10 +467,10 @@ func TestBreakerTellsEachTransitionOnce(t *testing.T) {
 		b.Force(backoff.ModeForcedOpen) // no transition
 		b.Force(backoff.ModeEnforce)
 		require.Equal(t, []backoff.Transition{
-			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerRate, At: began, Generation: 1, Err: errOutage, RetryAfter: 5 * time.Second},
-			{Name: "db", From: backoff.StateOpen, To: backoff.StateHalfOpen, Trigger: backoff.TriggerTime, At: began.Add(6 * time.Second), Generation: 2, Err: errOutage},
-			{Name: "db", From: backoff.StateHalfOpen, To: backoff.StateClosed, Trigger: backoff.TriggerProbe, At: began.Add(6 * time.Second), Generation: 3},
-			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerManual, At: began.Add(6 * time.Second), Generation: 5, RetryAfter: 5 * time.Second},
+			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerRate, At: began, Generation: 1, Openings: 1, Err: errOutage, RetryAfter: 5 * time.Second},
+			{Name: "db", From: backoff.StateOpen, To: backoff.StateHalfOpen, Trigger: backoff.TriggerTime, At: began.Add(6 * time.Second), Generation: 2, Openings: 1, Err: errOutage},
+			{Name: "db", From: backoff.StateHalfOpen, To: backoff.StateClosed, Trigger: backoff.TriggerProbe, At: began.Add(6 * time.Second), Generation: 3, Openings: 1},
+			{Name: "db", From: backoff.StateClosed, To: backoff.StateOpen, Trigger: backoff.TriggerManual, At: began.Add(6 * time.Second), Generation: 5, Openings: 1, RetryAfter: 5 * time.Second},
 			{Name: "db", From: backoff.StateOpen, To: backoff.StateClosed, Trigger: backoff.TriggerManual, At: began.Add(6 * time.Second), Generation: 7},
 		}, got)
 	})
@@ -588,7 +588,7 @@ var errElsewhere = errors.New("others found it down")
 // rumour is a fleet that says what it is told to say, and writes down what it
 // is asked.
 type rumour struct {
-	closed, halfOpen backoff.SharedState // the answers, by state
+	closed, halfOpen backoff.Transition // the answers, by state
 	asked            []backoff.State
 	wake             func()
 	lease            time.Duration
@@ -597,13 +597,13 @@ type rumour struct {
 	during           func()
 }
 
-func (r *rumour) Consult(_ context.Context, _ string, wake func()) backoff.SharedState {
+func (r *rumour) Consult(_ context.Context, _ string, wake func()) backoff.Transition {
 	r.ask(backoff.StateClosed)
 	r.wake = wake
 	return r.closed
 }
 
-func (r *rumour) Probe(_ context.Context, _ string, timeout time.Duration) backoff.SharedState {
+func (r *rumour) Probe(_ context.Context, _ string, timeout time.Duration) backoff.Transition {
 	r.ask(backoff.StateHalfOpen)
 	r.lease = timeout
 	return r.halfOpen
@@ -629,8 +629,8 @@ func sharing(r *rumour) *backoff.Breaker {
 }
 
 var (
-	isOpen = backoff.SharedState{State: backoff.StateOpen, For: 3 * time.Second, Openings: 2, Err: errElsewhere}
-	isHeld = backoff.SharedState{State: backoff.StateHalfOpen, Err: errElsewhere, Openings: 2}
+	isOpen = backoff.Transition{To: backoff.StateOpen, RetryAfter: 3 * time.Second, Openings: 2, Err: errElsewhere}
+	isHeld = backoff.Transition{To: backoff.StateHalfOpen, Err: errElsewhere, Openings: 2}
 )
 
 func TestABreakerAsksItsFleetOnceUntilItIsWoken(t *testing.T) {
@@ -690,7 +690,7 @@ func TestAHintOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 		require.Empty(t, r.opened, "what was heard is not passed on")
 
 		time.Sleep(3 * time.Second)
-		r.closed = backoff.SharedState{}
+		r.closed = backoff.Transition{}
 		require.Equal(t, 3, feed(b, 3, nil))
 		require.Equal(t, backoff.StateClosed, b.State())
 		require.Equal(t, 1, r.shut)
@@ -707,7 +707,7 @@ func TestTheFleetsOpeningsCount(t *testing.T) {
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{20, 3}, r.opened, "the third time in a row")
 
-		r = rumour{closed: backoff.SharedState{State: backoff.StateOpen, For: time.Second, Openings: 1 << 20}}
+		r = rumour{closed: backoff.Transition{To: backoff.StateOpen, RetryAfter: time.Second, Openings: 1 << 20}}
 		b = sharing(&r)
 		feed(b, 1, nil)
 		require.Equal(t, 1<<16-1, b.Stats().Openings, "as far as there are numbers")
@@ -725,9 +725,9 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			require.Equal(t, 0, feed(b, 1, nil), "19 calls are not enough")
 
 			b.Reset()
-			r.closed = backoff.SharedState{}
+			r.closed = backoff.Transition{}
 			feed(b, 20, nil)
-			for _, hint := range []backoff.SharedState{isOpen, isHeld} {
+			for _, hint := range []backoff.Transition{isOpen, isHeld} {
 				r.closed = hint
 				r.wake()
 				require.Equal(t, 1, feed(b, 1, nil), "20 are")
@@ -738,7 +738,7 @@ func TestAProcessThatThrivesTrustsItsOwnEyes(t *testing.T) {
 			require.Equal(t, 0, feed(b, 1, nil), "but not after a failure")
 
 			b.Reset()
-			r.closed = backoff.SharedState{}
+			r.closed = backoff.Transition{}
 			feed(b, 4, errOutage)
 			feed(b, 16, nil)
 			r.closed = isOpen
@@ -777,7 +777,7 @@ func TestAHintOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
 		require.Equal(t, 5*time.Second, r.lease)
 		require.Equal(t, 0, feed(b, 10, nil))
 
-		r.closed, r.halfOpen = backoff.SharedState{}, backoff.SharedState{}
+		r.closed, r.halfOpen = backoff.Transition{}, backoff.Transition{}
 		require.Equal(t, 10, feed(b, 10, nil))
 		require.Equal(t, backoff.StateClosed, b.State())
 		require.Equal(t, 1, r.shut)
@@ -797,10 +797,10 @@ func TestAProbeWaitsForItsFleet(t *testing.T) {
 		require.Equal(t, 0, feed(b, 10, nil))
 		require.Equal(t, backoff.StateOpen, b.State(), "and has failed")
 		time.Sleep(3 * time.Second)
-		r.halfOpen = backoff.SharedState{State: backoff.StateOpen}
+		r.halfOpen = backoff.Transition{To: backoff.StateOpen}
 		require.Equal(t, 0, feed(b, 1, nil), "for no time at all is not for ever")
 		require.Equal(t, backoff.StateHalfOpen, b.State())
-		r.halfOpen = backoff.SharedState{}
+		r.halfOpen = backoff.Transition{}
 		require.Equal(t, 1, feed(b, 1, errOutage))
 		require.Equal(t, []int{5, 1, 20, 3}, r.opened)
 	})
@@ -809,7 +809,7 @@ func TestAProbeWaitsForItsFleet(t *testing.T) {
 func TestMaxRetryAfterBoundsTheFleetToo(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: 1000 * time.Hour} {
 		bubble(t, limit.String(), func(t *testing.T) {
-			r := rumour{closed: backoff.SharedState{State: backoff.StateOpen, For: 1000 * time.Hour}}
+			r := rumour{closed: backoff.Transition{To: backoff.StateOpen, RetryAfter: 1000 * time.Hour}}
 			b := sharing(&r)
 			b.MaxRetryAfter = limit
 			feed(b, 1, nil)
@@ -830,7 +830,7 @@ func TestAHintThatComesTooLateIsDropped(t *testing.T) {
 
 		time.Sleep(3 * time.Second)
 		require.Equal(t, backoff.StateHalfOpen, b.State())
-		r.halfOpen = backoff.SharedState{}
+		r.halfOpen = backoff.Transition{}
 		r.during = func() { r.during = nil; b.Trip() }
 		require.Equal(t, 0, feed(b, 1, nil), "a lease counts for its own phase only")
 	})

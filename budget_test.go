@@ -828,7 +828,7 @@ func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 1})
 	require.True(t, ok)
 	require.Equal(t, time.Minute, wait, "the longest")
-	require.True(t, all.(backoff.Confirmer).Confirm(ticket))
+	require.True(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
 	all.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "depart a 0", "depart b 0", "depart c 0",
 		"done c 0 4", "done b 0 4", "done a 0 4"}, log)
@@ -840,7 +840,7 @@ func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "done b 0 6", "done a 0 6"}, log, "c granted nothing")
 
 	log, a.stay = nil, true
-	require.False(t, all.(backoff.Confirmer).Confirm(ticket))
+	require.False(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
 	require.Equal(t, []string{"depart a 0"}, log)
 }
 

@@ -36,7 +36,7 @@ func (r *Run) assess(v *verdict, err error) (ended error) {
 		v.judge(r.policy.Classify, err)
 	}
 	r.timedOut = r.timedOut || v.outOfTime && ended == nil && r.shortened()
-	r.timedOutForBudget = r.timedOut || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
+	r.timedOutForBudget = r.timedOut || r.policy.Budget != nil && r.saysTimeout(err)
 	r.hint = v.hint
 	if r.refused = v.open; v.open == nil || r.number == 1 {
 		r.last = err // after a refusal, the service's last answer stays
@@ -75,6 +75,12 @@ func (r *Run) attemptTimedOut(err error) bool {
 		Timeout() bool
 	}](err)
 	return ok && timeout.Timeout()
+}
+
+// saysTimeout reports whether an operation without an attempt timeout says that it
+// kept the time itself.
+func (r *Run) saysTimeout(err error) bool {
+	return r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
 }
 
 // shortened reports whether the attempt has less time than the call. A policy

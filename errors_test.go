@@ -261,7 +261,7 @@ func TestLayersCallAsOftenAsTheInnermostAllows(t *testing.T) {
 // A policy that makes one attempt has retried nothing, so the layer above may.
 func TestASingleAttemptPolicyLeavesRetryingToOthers(t *testing.T) {
 	for name, inner := range map[string]*backoff.Policy{
-		"one attempt": {MaxAttempts: 1}, "NeverRetry": {Idempotency: backoff.NeverRetry, MaxAttempts: -1},
+		"one attempt": {MaxAttempts: 1}, "of any kind": {Idempotency: backoff.AlwaysRetry, MaxAttempts: 1},
 	} {
 		outer := backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(0)}
 		op := returning(errBoom)

@@ -351,15 +351,6 @@ func ExampleRetryIf() {
 	// Output: retryable permanent
 }
 
-// With gRPC this is OnCode(status.Code, codes.Unavailable, codes.Aborted).
-func ExampleOnCode() {
-	type code int
-	codeOf := func(err error) (c code) { _, _ = fmt.Sscanf(err.Error(), "code %d", &c); return c }
-	classify := backoff.OnCode(codeOf, 14, 10)
-	fmt.Println(classify(errors.New("code 14")), classify(errors.New("code 3")))
-	// Output: retryable permanent
-}
-
 func ExamplePermanent() {
 	policy := backoff.Policy{}
 	attempts := 0
@@ -767,7 +758,10 @@ func ExampleHedge_grpc() {
 		MaxAttempts:  3,
 		Delay:        500 * time.Millisecond,
 		MaxExtraLoad: -1, // gRPC bounds it by retryThrottling only, which is a Budget
-		Classify:     backoff.OnCode(rpcCode, "UNAVAILABLE", "UNKNOWN"),
+		Classify: backoff.RetryIf(func(err error) bool {
+			code := rpcCode(err)
+			return code == "UNAVAILABLE" || code == "UNKNOWN"
+		}),
 	}
 	var attempts atomic.Int32
 	_, err := backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
@@ -814,7 +808,7 @@ func (w *maintenanceWindow) Done(_ backoff.Ticket, r backoff.Result) {
 	}
 }
 
-func ExampleConfirmer() {
+func ExampleBudget_confirm() {
 	window := &maintenanceWindow{open: true}
 	policy := backoff.Policy{Name: "upload", Schedule: backoff.Constant(time.Millisecond), Budget: window}
 
@@ -912,15 +906,15 @@ func ExampleBreakers() {
 // processes instead.
 type maintenance map[string]time.Duration
 
-func (m maintenance) Consult(_ context.Context, name string, _ func()) backoff.SharedState {
+func (m maintenance) Consult(_ context.Context, name string, _ func()) backoff.Transition {
 	if d := m[name]; d > 0 {
-		return backoff.SharedState{State: backoff.StateOpen, For: d, Err: errors.New("maintenance")}
+		return backoff.Transition{To: backoff.StateOpen, RetryAfter: d, Err: errors.New("maintenance")}
 	}
-	return backoff.SharedState{}
+	return backoff.Transition{}
 }
 
-func (maintenance) Probe(context.Context, string, time.Duration) backoff.SharedState {
-	return backoff.SharedState{}
+func (maintenance) Probe(context.Context, string, time.Duration) backoff.Transition {
+	return backoff.Transition{}
 }
 
 func (maintenance) Opened(string, time.Duration, int) {}
@@ -938,11 +932,11 @@ func ExampleShared() {
 
 // The zero value says nothing about a service: the breaker goes by what it
 // sees.
-func ExampleSharedState() {
+func ExampleShared_consult() {
 	fleet := maintenance{"billing": time.Minute}
 	for _, name := range []string{"billing", "search"} {
-		state := fleet.Consult(context.Background(), name, func() {})
-		fmt.Println(name, state.State, state.For, state.Err)
+		advice := fleet.Consult(context.Background(), name, func() {})
+		fmt.Println(name, advice.To, advice.RetryAfter, advice.Err)
 	}
 	// Output:
 	// billing open 1m0s maintenance

@@ -736,7 +736,7 @@ func (a *hedgeAttempt) derive() *ownContext {
 }
 
 // lose ends the context of an attempt under way.
-func (a *hedgeAttempt) lose() { a.derive().cancel(ErrHedgeLost) }
+func (a *hedgeAttempt) lose() { a.derive().cancel(errHedgeLost) }
 
 // end ends the context of an attempt that has returned.
 func (a *hedgeAttempt) end() {

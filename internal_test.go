@@ -142,9 +142,9 @@ type countingFleet struct {
 	consulted int
 }
 
-func (f *countingFleet) Consult(context.Context, string, func()) SharedState {
+func (f *countingFleet) Consult(context.Context, string, func()) Transition {
 	f.consulted++
-	return SharedState{}
+	return Transition{}
 }
 
 // Two calls may look at the path before one of them has the lock.
@@ -175,6 +175,9 @@ func LockOf(b *Breaker) *sync.Mutex { return &b.mu }
 // SplitCounter makes a closed breaker count as if two processors had met at its
 // counter.
 func SplitCounter(b *Breaker) { b.phase.Load().Good.Split() }
+
+// ErrHedgeLost is the cause of the contexts of attempts that lost.
+var ErrHedgeLost = errHedgeLost
 
 // ForgetPanics has the next panic of an observer reported as the first.
 func ForgetPanics() { panicked = sync.Once{} }

@@ -286,12 +286,7 @@ func (p *Policy) used(attempts int) bool {
 }
 
 // maxAttempts returns the limit of attempts, negative if there is none.
-func (p *Policy) maxAttempts() int {
-	if p.Idempotency != nil && p.Idempotency == NeverRetry {
-		return 1
-	}
-	return limits.Or(p.MaxAttempts, defaultMaxAttempts)
-}
+func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }
 
 // repeatable reports whether the operation may be sent again after a failure of
 // class c.

@@ -907,7 +907,7 @@ func TestDecideIsThePolicyWithoutACall(t *testing.T) {
 	require.False(t, again)
 	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
 	require.True(t, again)
-	policy.Idempotency, policy.MaxAttempts = backoff.NeverRetry, -1
+	policy.Idempotency, policy.MaxAttempts = backoff.AlwaysRetry, 1
 	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
 	require.False(t, again)
 }

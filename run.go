@@ -282,8 +282,7 @@ func (r *Run) proceed(wait time.Duration) bool {
 
 // confirm tells the budget that the attempt it granted is about to be made.
 func (r *Run) confirm() bool {
-	b, ok := r.policy.Budget.(Confirmer)
-	if !ok || b.Confirm(r.ticket) {
+	if confirm(r.policy.Budget, r.ticket) {
 		return true
 	}
 	r.settle(Result{Outcome: OutcomeNotSent})

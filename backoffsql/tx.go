@@ -92,9 +92,7 @@ func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts *sql.TxOp
 	}
 	own := *policy
 	own.Classify = c.classify
-	if c.declared != backoff.NeverRetry {
-		own.Idempotency = c
-	}
+	own.Idempotency = c
 	return c.result(ctx, own.Do(ctx, c.attempt))
 }
 

@@ -66,7 +66,7 @@ func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durati
 func look(c candidate, f *policyFlags) view {
 	p := c.policy
 	v := view{Policy: c.name, Parameters: c.parameters, MaxAttempts: p.MaxAttempts}
-	if p.MaxAttempts == 0 || p.Idempotency == backoff.NeverRetry {
+	if p.MaxAttempts == 0 {
 		v.MaxAttempts = len(preview.Of(p, 0).Waits) + 1
 	}
 	steps := firstRetries(p, max(f.retries, possible(&v)))
@@ -137,7 +137,7 @@ func attempts(p *backoff.Policy, steps []step, deadline, each time.Duration) cou
 // the loop. more says that the steps were not enough.
 func begun(p *backoff.Policy, steps []step, deadline, each time.Duration, wait func(step) seconds) (n int, more bool) {
 	limit := p.MaxAttempts
-	if limit == 0 || p.Idempotency == backoff.NeverRetry {
+	if limit == 0 {
 		limit = len(preview.Of(*p, 0).Waits) + 1
 	}
 	now := seconds(0)

@@ -30,7 +30,7 @@ const (
 // general should be retried only by clients that know what their servers mean
 // by them:
 //
-//	policy.Classify = backoff.OnCode(status.Code, codes.Unavailable, codes.Aborted)
+//	policy.Classify = plug.OnCode(status.Code, codes.Unavailable, codes.Aborted)
 //
 // Classify is a [backoff.Classifier]. It is used where a policy's own
 // classifier has no opinion. It is safe for concurrent use. Source: AIP-194;

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/presets"
@@ -46,7 +47,7 @@ func TestCodesAreOptedIn(t *testing.T) {
 	for _, code := range []codes.Code{codes.ResourceExhausted, codes.DeadlineExceeded, codes.Internal, codes.Aborted, codes.Unknown} {
 		s := &service{unary: fails(1, code)}
 		require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) {
-			p.Classify = backoff.OnCode(status.Code, code)
+			p.Classify = plug.OnCode(status.Code, code)
 		}))))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -185,7 +186,7 @@ func (p *retryPolicy) policy(name string, budget backoff.Budget) *backoff.Policy
 		Schedule:      p.schedule(),
 		Jitter:        backoff.UniformJitter(0.8, 1.2),
 		MaxRetryAfter: -1,
-		Classify:      backoff.OnCode(status.Code, grpcCodes(p.RetryableStatusCodes)...),
+		Classify:      plug.OnCode(status.Code, grpcCodes(p.RetryableStatusCodes)...),
 		Budget:        budget,
 	}
 }
@@ -238,7 +239,7 @@ func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge
 		Delay:         time.Duration(p.HedgingDelay),
 		MaxExtraLoad:  -1,
 		MaxRetryAfter: -1,
-		Classify:      backoff.OnCode(status.Code, grpcCodes(p.NonFatalStatusCodes)...),
+		Classify:      plug.OnCode(status.Code, grpcCodes(p.NonFatalStatusCodes)...),
 		Budget:        budget,
 		Detach:        true,
 	}
@@ -323,7 +324,7 @@ func (m Method) encode(name string) (methodConfig, error) {
 // encodePolicy returns nil if the policy makes one attempt only.
 func encodePolicy(p *backoff.Policy) (*retryPolicy, error) {
 	attempts := attemptsOf(p.MaxAttempts, 4)
-	if attempts == 1 || p.Idempotency == backoff.NeverRetry {
+	if attempts == 1 {
 		return nil, nil
 	}
 	out := &retryPolicy{MaxAttempts: attempts, RetryableStatusCodes: codesOf(withFallback(p.Classify))}

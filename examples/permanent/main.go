@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
@@ -67,7 +68,7 @@ func byMark(ctx context.Context, out io.Writer) error {
 // A classifier lists what to retry, here one status. Any other is definitive.
 func byClassifier(ctx context.Context, out io.Writer) error {
 	strict := policy
-	strict.Classify = backoff.OnCode(statusOf, http.StatusServiceUnavailable)
+	strict.Classify = plug.OnCode(statusOf, http.StatusServiceUnavailable)
 	return show(out, "by classifier", faulty.Status(http.StatusInternalServerError), func(url string) error {
 		return strict.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
 	})

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
 )
 
 func invoke(t *testing.T, p *backoff.Policy, op func(n int) error) (attempts int, err error) {
@@ -27,7 +28,7 @@ func invoke(t *testing.T, p *backoff.Policy, op func(n int) error) (attempts int
 
 func TestGaxRetriesWithThePolicysWaits(t *testing.T) {
 	p := steps
-	p.Classify = backoff.OnCode(status.Code, codes.Unavailable)
+	p.Classify = plug.OnCode(status.Code, codes.Unavailable)
 	unavailable := status.Error(codes.Unavailable, "try later")
 
 	began := time.Now()

@@ -79,7 +79,7 @@ func TestDelayFuncDrivesAKubernetesLoop(t *testing.T) {
 func TestGRPCMiddlewareRetriesAsThePolicySays(t *testing.T) {
 	var seen []backoff.Event
 	p := steps
-	p.Classify = backoff.OnCode(status.Code, codes.Unavailable)
+	p.Classify = plug.OnCode(status.Code, codes.Unavailable)
 	p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
 	hooks := plug.GRPC(&p)
 	intercept := grpcretry.UnaryClientInterceptor(

@@ -146,8 +146,8 @@ var _ = []backoff.Classifier{
 	backoff.RetryIf(apierrors.IsConflict),
 	backoff.RetryIf(utilnet.IsConnectionReset),
 	backoff.RetryIf(awsretry.NewStandard().IsErrorRetryable),
-	backoff.OnCode(status.Code, codes.Unavailable),
-	backoff.OnCode(connect.CodeOf, connect.CodeUnavailable),
+	plug.OnCode(status.Code, codes.Unavailable),
+	plug.OnCode(connect.CodeOf, connect.CodeUnavailable),
 }
 
 // The methods by which DefaultClassifier recognizes the errors of clients.
