@@ -28,7 +28,7 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 // assess judges the error of an attempt, and keeps what the decision and the
 // error of the call need of it. It returns the error of the call's context.
 func (r *Run) assess(v *verdict, err error) (ended error) {
-	r.timedOut = r.attemptTimedOut(err)
+	r.timedOut = r.attempt != nil && r.attemptTimedOut(err)
 	ended = r.ctx.Err()
 	if r.held() {
 		r.guardedJudge(v, err)
@@ -64,7 +64,7 @@ func (r *Run) guardedJudge(v *verdict, err error) {
 // alone does not tell, because operations report the end of their context in
 // many ways.
 func (r *Run) attemptTimedOut(err error) bool {
-	if r.attempt == nil || context.Cause(r.attempt) != ErrAttemptTimeout {
+	if context.Cause(r.attempt) != ErrAttemptTimeout {
 		return false
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) {

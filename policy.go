@@ -307,8 +307,11 @@ func (p *Policy) limitsTime() bool { return p.AttemptTimeout > 0 || p.AttemptTim
 
 // tooLong reports whether a server asked for more than MaxRetryAfter.
 func (p *Policy) tooLong(h hint) bool {
+	if !h.given {
+		return false
+	}
 	limit := p.maxRetryAfter()
-	return h.given && limit > 0 && h.after > limit
+	return limit > 0 && h.after > limit
 }
 
 func (p *Policy) maxRetryAfter() time.Duration {

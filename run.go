@@ -412,7 +412,7 @@ func (r *Run) leave() {
 		return
 	}
 	v := judge(r.policy.Classify, r.last)
-	r.settle(v.result(r.attemptTimedOut(r.last), r.ctx.Err() != nil))
+	r.settle(v.result(r.attempt != nil && r.attemptTimedOut(r.last), r.ctx.Err() != nil))
 	r.end(ReasonAbandoned, v.class, r.last)
 }
 
