@@ -1007,3 +1007,51 @@ func ExampleBudgets() {
 	fmt.Println(fetch(context.Background(), "a.example", func(context.Context) error { return nil }))
 	// Output: <nil>
 }
+
+// resultsBudget grants everything, and keeps what it hears.
+type resultsBudget struct {
+	asked []backoff.Attempt
+	heard []backoff.Result
+}
+
+func (b *resultsBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	b.asked = append(b.asked, a)
+	return backoff.Ticket{}, 0, true
+}
+
+func (b *resultsBudget) Done(_ backoff.Ticket, r backoff.Result) { b.heard = append(b.heard, r) }
+
+func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttled := backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Second)
+		want := []backoff.Result{
+			{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassThrottled, RetryAfter: time.Second},
+			{Outcome: backoff.OutcomeTransient},
+			{},
+		}
+		b := new(resultsBudget)
+		require.NoError(t, backoff.Policy{Budget: b}.Do(t.Context(), returning(throttled, errBoom, nil).do))
+		require.Equal(t, want, b.heard)
+
+		b = new(resultsBudget)
+		op := returning(throttled, errBoom, nil)
+		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: backoff.JoinBudgets(b)}, func(ctx context.Context) (int, error) {
+			return 0, op.do(ctx)
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, b.heard)
+	})
+}
+
+func TestABudgetSeesHowManyAttemptsTheCallMayMake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for limit, want := range map[int]int{0: 4, 2: 2, -1: -1} {
+			b := new(resultsBudget)
+			_ = backoff.Policy{MaxAttempts: limit, Budget: b}.Do(t.Context(), returning(errBoom, backoff.Permanent(errFinal)).do)
+			require.Len(t, b.asked, 2)
+			for _, a := range b.asked {
+				require.Equal(t, want, a.MaxAttempts)
+			}
+		}
+	})
+}

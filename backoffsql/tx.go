@@ -201,7 +201,7 @@ func (c *call) result(ctx context.Context, err error) error {
 		err = &commitUnknown{err: err, earlier: true}
 	}
 	if c.declared == nil || !c.declared.Repeatable(ctx, backoff.ClassRetryable) {
-		return backoff.Permanent(err) // even if the policy leaves retrying to others
+		return backoff.Permanent(err) // even if MaxAttempts is 1
 	}
 	return err
 }

@@ -44,8 +44,8 @@ var budgets = table{
 	},
 }
 
-// A budgetedLoop runs an operation up to 4 times with the given delays, under a budget that
-// all calls of the loop share.
+// A budgetedLoop runs an operation up to 4 times with the given delays, under a
+// budget that all calls of the loop share.
 type budgetedLoop func(delay, longest time.Duration) (run func(context.Context, operation) error, refused error)
 
 // The budgets are each library's default.
@@ -90,8 +90,8 @@ func storm(t *testing.T, l budgetedLoop, latency time.Duration) string {
 	return fmt.Sprintf("%.1f", float64(attempts.Load())/1000)
 }
 
-// together makes calls, each on a goroutine and so long after the one before, and
-// waits for all of them.
+// together makes calls, each on a goroutine and so long after the one before,
+// and waits for all of them.
 func together(n int, gap time.Duration, call func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -101,8 +101,8 @@ func together(n int, gap time.Duration, call func(i int)) {
 	all.Wait()
 }
 
-// A strained service does 1000 calls a second. To turn one away costs it 0.3 of a
-// call.
+// A strained service does 1000 calls a second. To turn one away costs it 0.3 of
+// a call.
 type strained struct {
 	mu     sync.Mutex
 	room   float64
@@ -160,8 +160,8 @@ type refusal struct {
 	err   error
 }
 
-// refusals come of 200 calls at the same time, of which each attempt takes a second and
-// fails.
+// refusals come of 200 calls at the same time, of which each attempt takes a
+// second and fails.
 func refusals(t *testing.T, l budgetedLoop) []refusal {
 	run, refused := l(time.Second, time.Second)
 	var mu sync.Mutex

@@ -47,8 +47,8 @@ var clients = table{
 	},
 }
 
-// An httpClient sends a request up to 4 times over a transport, with waits of 1 to 30 s of
-// its own.
+// An httpClient sends a request up to 4 times over a transport, with waits of 1
+// to 30 s of its own.
 type httpClient func(base http.RoundTripper) func(*http.Request) (*http.Response, error)
 
 var httpClients = map[string]httpClient{
@@ -79,8 +79,8 @@ func failsafeHTTPPolicy() failsafe.Policy[*http.Response] {
 	return failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(time.Second, 30*time.Second).Build()
 }
 
-// A service answers in turn, the last answer again and again, and notes what becomes of the
-// bodies.
+// A service answers in turn, the last answer again and again, and notes what
+// becomes of the bodies.
 type service struct {
 	answers []answer
 	mu      sync.Mutex
@@ -274,8 +274,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// In processes of their own, as a logger takes hold of standard error when its package is
-// initialised.
+// In processes of their own, as a logger takes hold of standard error when its
+// package is initialised.
 var stderrLines = map[string]observation{
 	ours: linesOf("stderr of "+ours, func(base http.RoundTripper) (*http.Response, error) {
 		tr := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{Schedule: backoff.Constant(0)}}

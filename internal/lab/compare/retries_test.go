@@ -353,8 +353,8 @@ var waitsOfSharedValue = map[string]observation{
 	}),
 }
 
-// waitsOfTheFirst makes one call, and another one 4.5 s later, and tells the waits of the
-// first.
+// waitsOfTheFirst makes one call, and another one 4.5 s later, and tells the
+// waits of the first.
 func waitsOfTheFirst(run func(operation)) string {
 	done := make(chan struct{})
 	go func() {

@@ -81,7 +81,8 @@ func bucket(t *testing.T, s *server, opts ...storage.RetryOption) *storage.Bucke
 	return client.Bucket("b").Retryer(append(opts, fast)...)
 }
 
-// storage asks about success as well: an endless loop for a classifier that says yes to nil.
+// storage also asks about success: a classifier that calls nil retryable would
+// loop forever.
 func TestStorageAsksThePolicy(t *testing.T) {
 	asked := 0
 	p := steps
