@@ -59,7 +59,7 @@ func main() {
 const (
 	alone  = "a policy alone"
 	own    = "and a breaker of its own"
-	shared = "and a shared hint"
+	shared = "and a shared breaker"
 )
 
 // handle is the whole life of one of the many: it makes a call, and says how that went.

@@ -96,7 +96,7 @@ func documented(text, name string) string {
 
 func (c table) head() string {
 	if c.libraries == nil {
-		return "| Row | What it does | Who | Seen | Here |"
+		return "| Row | What it does | Library | Seen | Here |"
 	}
 	return "| Row | Question | " + strings.Join(c.libraries, " | ") + " | Our test |"
 }

@@ -128,7 +128,7 @@ func logged(t *testing.T, do func()) int {
 	return strings.Count(text.String(), "\n")
 }
 
-func TestAHintOfCenkaltisIsExactAndHereItIsSpreadUpward(t *testing.T) {
+func TestARetryAfterOfCenkaltisIsExactAndHereItIsSpreadUpward(t *testing.T) {
 	for _, c := range []call{cenkalti5RetryAfter, cenkalti6RetryAfter, cenkalti7RetryAfter} {
 		require.Equal(t, seconds(30), recorded(t, c, errDown).waits())
 	}
@@ -157,7 +157,7 @@ func TestTheReasonsCorrespond(t *testing.T) {
 	require.Equal(t, "cancelled", hereReason(cancelled(hereConstant)))
 }
 
-func TestLoopsOfOnesOwn(t *testing.T) {
+func TestLoopsOfTheCallersOwn(t *testing.T) {
 	for _, c := range []call{cenkalti7Ticker, cenkalti7OwnLoop, hereRange, hereOwnLoop, herePlug} {
 		r := recorded(t, c, errDown, errDown, nil)
 		require.NoError(t, r.err)
@@ -530,7 +530,7 @@ func TestALongRetryAfterEndsTheCallHere(t *testing.T) {
 	all(t, newClients, func(t *testing.T, client func() *http.Client) { require.Zero(t, try(t, client)) })
 }
 
-func TestAStatusOfOnesOwnIsRetried(t *testing.T) {
+func TestAChosenStatusIsRetried(t *testing.T) {
 	all(t, map[string]func() *http.Client{"go-retryablehttp": retryableCheck, ours: hereRetryableCheck}, func(t *testing.T, client func() *http.Client) {
 		s := &service{answers: []int{404, 404, 200}}
 		resp, err := s.over(t, client, request(t, "GET"))
