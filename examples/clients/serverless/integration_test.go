@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestASharedHintSparesMostAttempts(t *testing.T) {
+func TestTheAdviceOfAFleetSparesMostAttempts(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, 200); err != nil {
 		t.Fatal(err)
