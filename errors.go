@@ -106,6 +106,28 @@ type Error struct {
 	single     bool            // the policy allowed one attempt only
 }
 
+// ending is what the error of a call tells of its attempts.
+type ending struct {
+	ctx        context.Context // of the call
+	last       error           // of the last attempt
+	refused    *OpenError      // by which a breaker refused an attempt
+	retryAfter time.Duration   // what the server asked for last
+}
+
+// newError returns the Error of a call that made so many attempts and gave up.
+func (e *ending) newError(name string, attempts, maxAttempts int, why Reason) *Error {
+	return &Error{
+		Name:       name,
+		Attempts:   attempts,
+		Reason:     why,
+		Last:       e.last,
+		retryAfter: e.retryAfter,
+		open:       e.refused,
+		ctx:        e.ctx,
+		single:     maxAttempts == 1,
+	}
+}
+
 // Error returns one line: what was tried, how often, how long, why it ended,
 // and the last error.
 func (e *Error) Error() string {

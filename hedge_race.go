@@ -34,9 +34,9 @@ func (c *contest[T]) run(a *hedgeAttempt) bool {
 // race is one hedged call: its attempts, and when the next one starts. mu
 // guards the fields below it.
 type race struct {
+	ending   // ctx has the call's key; mu guards the rest of it
 	hedge    *Hedge
 	runner   interface{ run(*hedgeAttempt) bool } // the contest around this race
-	ctx      context.Context                      // of the call, with its key
 	began    time.Time
 	sent     time.Time     // when the first attempt was sent
 	deadline time.Time     // of ctx, if it has one
@@ -53,11 +53,8 @@ type race struct {
 	earliest time.Time     // for the next hedge, as a server or the Budget said
 	ticket   Ticket        // of the attempt about to be sent
 	granted  bool          // the next hedge is paid for, and only has to wait
-	refused  bool          // there was nothing to pay a hedge with
-	last     error         // of the last attempt that failed
-	class    Class         // of last
-	open     *OpenError    // by which a breaker refused an attempt
-	after    time.Duration // what the server asked for last
+	unpaid   bool          // there was nothing to pay a hedge with
+	class    Class         // of the last attempt that failed
 	wait     time.Duration // the wait that there was no time for
 	why      Reason        // why there are no more hedges; ReasonSuccess while there may be
 	err      error         // of the call
@@ -279,7 +276,7 @@ func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 		r.last, r.class = err, v.class // after a refusal, the service's last answer stays
 	}
 	if v.hint.given {
-		r.after = v.hint.after
+		r.retryAfter = v.hint.after
 	}
 	if v.open != nil {
 		r.unsent++
@@ -301,7 +298,7 @@ func (r *race) next(err error, v verdict, now time.Time) {
 	switch limit := r.hedge.maxRetryAfter(); {
 	case v.open != nil:
 		r.stop(ReasonOpen)
-		r.open, r.why = v.open, ReasonOpen // also if this was the last attempt
+		r.refused, r.why = v.open, ReasonOpen // also if this was the last attempt
 	case v.class == ClassPermanent && r.running > 0 && errors.Is(err, ErrBudget):
 		r.stop(ReasonBudget)
 	case v.class == ClassPermanent:
@@ -423,7 +420,7 @@ func (r *race) grant(now time.Time) bool {
 // refuse stops the hedging because there is nothing to pay for it.
 func (r *race) refuse() {
 	r.hedge.refused.Add(1)
-	r.refused = true
+	r.unpaid = true
 	r.stop(ReasonBudget)
 }
 
@@ -467,17 +464,8 @@ func (r *race) stop(why Reason) {
 // giveUp ends the call with an *Error.
 func (r *race) giveUp(why Reason) {
 	now := clock.Now()
-	e := &Error{
-		Name:       r.hedge.Name,
-		Attempts:   r.number - r.unsent,
-		Elapsed:    now.Sub(r.began),
-		Reason:     why,
-		Last:       r.last,
-		retryAfter: r.after,
-		ctx:        r.ctx,
-		open:       r.open,
-		single:     r.hedge.maxAttempts() == 1,
-	}
+	e := r.newError(r.hedge.Name, r.number-r.unsent, r.hedge.maxAttempts(), why)
+	e.Elapsed = now.Sub(r.began)
 	switch {
 	case why == ReasonRetryAfter:
 		e.limit = r.hedge.maxRetryAfter()
@@ -528,7 +516,7 @@ func (r *race) notify() {
 		return
 	}
 	r.mu.Lock()
-	sent, refused, crashed := r.number, r.refused, r.crashed
+	sent, unpaid, crashed := r.number, r.unpaid, r.crashed
 	end := r.endEvent()
 	r.mu.Unlock()
 	for n := 1; n < sent; n++ {
@@ -538,7 +526,7 @@ func (r *race) notify() {
 		}
 		r.observe(e)
 	}
-	if refused {
+	if unpaid {
 		r.observe(Event{Kind: EventRefused, Reason: ReasonBudget})
 	}
 	if !crashed {
@@ -552,7 +540,7 @@ func (r *race) endEvent() Event {
 	if r.err == nil {
 		return e
 	}
-	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.after, ReasonPermanent
+	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.retryAfter, ReasonPermanent
 	if gave, ok := r.err.(*Error); ok {
 		e.Reason = gave.Reason
 	} else if r.number == 0 {

@@ -50,7 +50,8 @@ type Policy struct {
 	// AttemptTimeoutSchedule.Delay(n), for timeouts that grow. A delay of 0
 	// means no limit. nil means AttemptTimeout; setting both is invalid.
 	AttemptTimeoutSchedule Schedule
-	// Schedule is the delay before each retry. nil means Exponential{}.
+	// Schedule is the delay before each retry, such as Constant(time.Second).
+	// nil means Exponential{}.
 	Schedule Schedule
 	// Jitter spreads the delay. nil means FullJitter.
 	Jitter Jitter
@@ -61,7 +62,8 @@ type Policy struct {
 	// MaxRetryAfter is the longest wait that a server may ask for. If it asks
 	// for more, the call ends. 0 means 5 minutes, a negative value no limit.
 	MaxRetryAfter time.Duration
-	// Classify sorts errors. nil means DefaultClassifier.
+	// Classify sorts errors, such as RetryIf(isTransient). nil means
+	// DefaultClassifier.
 	Classify Classifier
 	// Idempotency says whether the operation may be sent again. nil means
 	// Idempotent.
@@ -227,7 +229,7 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
-func (p Policy) Start(ctx context.Context) *Run { return &Run{policy: p, ctx: ctx} }
+func (p Policy) Start(ctx context.Context) *Run { return &Run{policy: p, ending: ending{ctx: ctx}} }
 
 // Delay returns a wait before the given retry, counted from 1, jittered and
 // bounded by MaxDelay; 0 for numbers below 1. Many clients take such a
