@@ -536,8 +536,8 @@ func invalidRate(field string, rate float64) error {
 //
 // Its advice is the [Transition] that a circuit should make: To, RetryAfter for
 // how long an open circuit stays open (bounded by [Breaker.MaxRetryAfter]),
-// Openings of the whole fleet, and Err as the reason. The zero Transition advises
-// nothing: the breaker goes by what it sees itself.
+// Openings of the whole fleet, and Err as the reason. The zero Transition
+// advises nothing: the breaker goes by what it sees itself.
 //
 // All methods must be safe for concurrent use and must not call a breaker.
 // Opened and Closed are called under the breaker's lock and must not block.

@@ -66,7 +66,8 @@ func TestBreakerCountsHealthByCalls(t *testing.T) {
 	})
 }
 
-// Contract row 62: Istio's outlier detection, an ejection per host that grows linearly.
+// Contract row 62: Istio's outlier detection, an ejection per host that grows
+// linearly.
 func TestBreakerEjectsAHostLikeEnvoy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hosts := backoff.Breakers{New: func(host string) *backoff.Breaker {
@@ -386,7 +387,8 @@ func TestBreakerTimesACallFromItsOwnBeginning(t *testing.T) {
 	}
 }
 
-// A permit of every earlier phase, with every answer, and none has a consequence.
+// A permit of every earlier phase, with every answer, and none has a
+// consequence.
 func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 	for _, answer := range []error{nil, errOutage} {
 		bubble(t, fmt.Sprint(answer), func(t *testing.T) {

@@ -31,7 +31,8 @@ func feed(d backoff.Doer, n int, err error) (admitted int) {
 	return admitted
 }
 
-// rateBreaker returns one that opens by its rate only, for exactly 5 s, 10 s and so on.
+// rateBreaker returns one that opens by its rate only, for exactly 5 s, 10 s
+// and so on.
 func rateBreaker() *backoff.Breaker {
 	return &backoff.Breaker{Name: "db", ConsecutiveFailures: -1, Jitter: backoff.NoJitter}
 }
@@ -157,8 +158,8 @@ func TestBreakerSurvivesABurstOfFailedConnections(t *testing.T) {
 	})
 }
 
-// A burst after a pause: its successes cannot be dated exactly, for which it must not
-// be punished.
+// A burst after a pause: its successes cannot be dated exactly, for which it
+// must not be punished.
 func TestBreakerSurvivesABurstAfterAPause(t *testing.T) {
 	for _, pause := range []time.Duration{9 * time.Second, time.Minute, 24 * time.Hour} {
 		bubble(t, pause.String(), func(t *testing.T) {
@@ -512,7 +513,8 @@ func TestBreakerRefusesAtOnce(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-// An observer is told, and changes nothing; nor does it matter that the call is the first.
+// An observer is told, and changes nothing; nor does it matter that the call is
+// the first.
 func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -96,8 +96,8 @@ type Ticket [maxBudgets]uint64
 // loop calls it when an attempt that was granted is about to be made: for a
 // retry, after the sleep. By Confirm a budget tells calls that are asleep from
 // attempts that are under way. If Confirm returns false, the call ends as if
-// Reserve had refused, and Done gets OutcomeNotSent. Confirm must not block. If a
-// budget has a method Validate() error, [Policy.Validate] calls it.
+// Reserve had refused, and Done gets OutcomeNotSent. Confirm must not block. If
+// a budget has a method Validate() error, [Policy.Validate] calls it.
 type Budget interface {
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 	Done(t Ticket, r Result)

@@ -592,3 +592,13 @@ func TestAPolicyIsADoerAsAValue(t *testing.T) {
 		require.NoError(t, backoff.Policy{Name: "literal"}.Do(t.Context(), returning(nil).do))
 	})
 }
+
+// A breaker around a user's own Doer is no pair that Stack knows.
+func TestStackPutsABreakerAroundAnyDoer(t *testing.T) {
+	breaker := &backoff.Breaker{ConsecutiveSpan: -1, ConsecutiveFailures: 2}
+	stack := backoff.Stack(breaker, backoff.Stack())
+	for range 2 {
+		require.ErrorIs(t, stack.Do(t.Context(), returning(errBoom).do), errBoom)
+	}
+	require.ErrorIs(t, stack.Do(t.Context(), returning(nil).do), backoff.ErrOpen)
+}

@@ -77,8 +77,8 @@ func (r *Run) attemptTimedOut(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// saysTimeout reports whether an operation without an attempt timeout says that it
-// kept the time itself.
+// saysTimeout reports whether an operation without an attempt timeout says that
+// it kept the time itself.
 func (r *Run) saysTimeout(err error) bool {
 	return r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
 }

@@ -839,7 +839,8 @@ func ExampleBreaker() {
 	// Output: open true true
 }
 
-// A breaker on trial: it goes through its states and tells, but refuses nothing.
+// A breaker on trial: it goes through its states and tells, but refuses
+// nothing.
 func ExampleBreaker_Force() {
 	breaker := &backoff.Breaker{
 		Name: "search",

@@ -11,8 +11,8 @@ import (
 // use.
 //
 // The ready-made ones are [Idempotent], which nil means as well,
-// [NonIdempotent], [Keyed], [AlwaysRetry] and [Conditional]. To retry nothing, set MaxAttempts
-// to 1 instead.
+// [NonIdempotent], [Keyed], [AlwaysRetry] and [Conditional]. To retry nothing,
+// set MaxAttempts to 1 instead.
 type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }

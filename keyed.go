@@ -16,8 +16,9 @@ import (
 //
 // The zero value makes a [RetryBudget] for each key. Keys may come from
 // strangers: the number of keys is bounded, and a key that is not used is
-// forgotten with its budget. A Budgets must not be copied, nor its fields changed, after first
-// use. It is safe for concurrent use; looking up a known key takes no lock.
+// forgotten with its budget. A Budgets must not be copied, nor its fields
+// changed, after first use. It is safe for concurrent use; looking up a known
+// key takes no lock.
 type Budgets struct {
 	// New makes the budget of a key that is new or was forgotten. nil means a
 	// RetryBudget with its defaults.
@@ -48,8 +49,8 @@ func (b *Budgets) setUp() {
 	b.keys.SetLimits(b.MaxKeys, b.Idle)
 }
 
-// Breakers keeps one [Breaker] per key, such as a host, a shard or a tenant, so that
-// one that is down does not take the others along:
+// Breakers keeps one [Breaker] per key, such as a host, a shard or a tenant, so
+// that one that is down does not take the others along:
 //
 //	err := breakers.For(host).Do(ctx, call)
 //
@@ -66,7 +67,8 @@ type Breakers struct {
 	// New makes the breaker of a key that is new or was forgotten. It must
 	// return a new one and not call For. nil means &Breaker{Name: key}.
 	New func(key string) *Breaker
-	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no limit.
+	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no
+	// limit.
 	MaxKeys int
 	// Idle is how long a key is kept at least after it was last asked for. 0
 	// means 10 minutes, a negative number for ever, as far as MaxKeys allows.

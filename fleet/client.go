@@ -166,9 +166,9 @@ func (c *Client) maxWait(asks bool) time.Duration {
 	return c.timeout()
 }
 
-// answer answers from what is known. coming is closed when more is known; it is nil
-// if there is nothing to wait for. asks says that this call has asked for the lease.
-// late says that the call has waited long enough.
+// answer answers from what is known. coming is closed when more is known; it is
+// nil if there is nothing to wait for. asks says that this call has asked for
+// the lease. late says that the call has waited long enough.
 func (c *Client) answer(q query, late bool) (state backoff.Transition, coming <-chan struct{}, asks bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -152,9 +152,9 @@ func (q *queue) giveBack(lim *rate.Limiter, now time.Duration, i int) {
 }
 
 // hasRoom reports whether the limiter can hold the tokens of i on top of its
-// own until all held reservations behind i are due. It walks from the last of them to the
-// first; level is what the limiter will hold just before the one at hand is
-// due.
+// own until all held reservations behind i are due. It walks from the last of
+// them to the first; level is what the limiter will hold just before the one at
+// hand is due.
 func (q *queue) hasRoom(lim *rate.Limiter, now time.Duration, i int) bool {
 	limit, at := float64(lim.Limit()), q.lastDue(now)
 	level := lim.TokensAt(q.watch.Time(now)) + limit*(at-now).Seconds()

@@ -59,9 +59,9 @@ import (
 type Rate struct {
 	// Limiter has the tokens. nil is invalid, and limits nothing.
 	Limiter *rate.Limiter
-	// Tokens is the number that an attempt of Cost 1 takes. 0 means 1. Negative numbers
-	// are invalid, and so are numbers beyond the limiter's burst, with which no
-	// attempt would ever be made.
+	// Tokens is the number that an attempt of Cost 1 takes. 0 means 1. Negative
+	// numbers are invalid, and so are numbers beyond the limiter's burst, with
+	// which no attempt would ever be made.
 	Tokens int
 	// RetriesOnly leaves first attempts alone.
 	RetriesOnly bool

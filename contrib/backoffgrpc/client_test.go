@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
 )
 

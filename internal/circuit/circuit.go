@@ -16,8 +16,8 @@
 //     Step asks for it by [Effects.Draw], and the caller answers with [Extend];
 //   - the meaning of errors, as a [Score].
 //
-// [Live] helps with that: it holds a phase under way, reads the clock and counts
-// calls.
+// [Live] helps with that: it holds a phase under way, reads the clock and
+// counts calls.
 package circuit
 
 import (
@@ -57,22 +57,14 @@ const (
 type Trigger uint8
 
 const (
-	// TriggerRate means that the rate of failures was reached.
-	TriggerRate Trigger = iota
-	// TriggerConsecutive means that there were too many failures in a row.
-	TriggerConsecutive
-	// TriggerSlow means that the rate of slow calls was reached.
-	TriggerSlow
-	// TriggerRule means that the user's own rule said so.
-	TriggerRule
-	// TriggerTime means that the open time was over.
-	TriggerTime
-	// TriggerProbe means that probes succeeded, or that one failed.
-	TriggerProbe
-	// TriggerManual means that somebody asked for it.
-	TriggerManual
-	// TriggerShared means that the fleet said so.
-	TriggerShared
+	TriggerRate        Trigger = iota // the rate of failures was reached
+	TriggerConsecutive                // there were too many failures in a row
+	TriggerSlow                       // the rate of slow calls was reached
+	TriggerRule                       // the user's own rule said so
+	TriggerTime                       // the open time was over
+	TriggerProbe                      // probes succeeded, or one failed
+	TriggerManual                     // a caller asked for it
+	TriggerShared                     // the fleet said so
 )
 
 // A Score is what the end of a call says about the service. The scores are in

@@ -40,8 +40,8 @@ const (
 	defaultIdle = 10 * time.Minute
 )
 
-// SetLimits sets Max and Idle from the settings of a user: 0 means 1024 keys and 10
-// minutes, and a negative number means no limit.
+// SetLimits sets Max and Idle from the settings of a user: 0 means 1024 keys
+// and 10 minutes, and a negative number means no limit.
 func (r *Registry[V]) SetLimits(maxKeys int, idle time.Duration) {
 	if r.Max = limits.Or(maxKeys, defaultMax); r.Max < 0 {
 		r.Max = math.MaxInt
