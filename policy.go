@@ -229,7 +229,9 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
-func (p Policy) Start(ctx context.Context) *Run { return &Run{policy: p, ending: ending{ctx: ctx}} }
+func (p Policy) Start(ctx context.Context) *Run {
+	return &Run{policy: p, ending: ending{ctx: ctx}}
+}
 
 // Delay returns a wait before the given retry, counted from 1, jittered and
 // bounded by MaxDelay; 0 for numbers below 1. Many clients take such a

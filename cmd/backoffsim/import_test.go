@@ -80,7 +80,7 @@ func TestIstiosBackoffIsTheBaseOfEnvoys(t *testing.T) {
 	p := s.Policy()
 	require.Equal(t, 1, p.MaxAttempts)
 	require.Equal(t, backoff.Exponential{Initial: 1e8, Max: 1e9}, p.Schedule)
-	require.Nil(t, p.AttemptTimeout)
+	require.Zero(t, p.AttemptTimeout)
 }
 
 func TestHedgingIsNotLeftOutInSilence(t *testing.T) {
