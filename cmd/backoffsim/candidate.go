@@ -48,7 +48,7 @@ func fromSpec(name string, s spec.Spec) candidate {
 	return c
 }
 
-func (c candidate) client() sim.Client { return sim.Under(c.name, c.policy, c.budget, c.breaker) }
+func (c candidate) client() sim.Client { return sim.NewClient(c.name, c.policy, c.budget, c.breaker) }
 
 // reference returns one of the references.
 func reference(name string) (candidate, bool) {

@@ -113,12 +113,7 @@ func unmark(subjects []subject) {
 		if subjects[i].peer {
 			continue
 		}
-		made := subjects[i].New
-		subjects[i].New = func(p sim.Place) sim.Process {
-			process := made(p)
-			process.Unmarked = true
-			return process
-		}
+		subjects[i].Client = subjects[i].Client.WithoutMarks()
 	}
 }
 

@@ -70,7 +70,7 @@ func (t *terminal) strategies(policies names) ([]subject, error) {
 		}
 		p := c.policy
 		p.MaxAttempts, p.MaxElapsed, p.Idempotency = -1, 0, nil
-		all = append(all, subject{Client: sim.Under(c.name, p, nil, nil), parameters: c.parameters})
+		all = append(all, subject{Client: sim.NewClient(c.name, p, nil, nil), parameters: c.parameters})
 	}
 	return all, nil
 }
