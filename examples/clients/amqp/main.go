@@ -1,11 +1,12 @@
-// Command amqp is a service that keeps its connection to RabbitMQ: it publishes numbered
-// messages with confirms and consumes them with acknowledgements, while a proxy between
-// the two cuts the connection, then refuses it for a while as a broker does that
-// restarts, then cuts it again.
+// Command amqp is a service that keeps its connection to RabbitMQ: it publishes
+// numbered messages with confirms and consumes them with acknowledgements,
+// while a proxy between the two cuts the connection, then refuses it for a
+// while as a broker does that restarts, then cuts it again.
 //
-// [backoff.Policy.Supervise] is the reconnect loop. Healthy is how long a connection must have
-// lasted for the schedule to start again: a broker that accepts connections and drops them
-// is waited for ever longer, one that was lost after hours is tried again soon.
+// [backoff.Policy.Supervise] is the reconnect loop. Healthy is how long a
+// connection must have lasted for the schedule to start again: a broker that
+// accepts connections and drops them is waited for ever longer, one that was
+// lost after hours is tried again soon.
 //
 // It needs RabbitMQ on 127.0.0.1:5672. In the root of the repository:
 //
@@ -130,8 +131,8 @@ func (s *service) consume(deliveries <-chan amqp.Delivery) {
 	}
 }
 
-// publish publishes until ctx ends. A message that was not confirmed is the first one of
-// the next connection.
+// publish publishes until ctx ends. A message that was not confirmed is the
+// first one of the next connection.
 func (s *service) publish(ctx context.Context, channel *amqp.Channel) error {
 	for n := range s.drill.Numbers(ctx) {
 		message := amqp.Publishing{Body: []byte(strconv.Itoa(n))}

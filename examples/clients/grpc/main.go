@@ -1,6 +1,7 @@
-// Command grpc calls a gRPC server through a proxy: one that is unavailable, that says when to come back, that
-// loses its connections, and that is slow at times, in which case a hedge is sent. The server is one of grpc-go's own
-// test services, on loopback: nothing else has to run.
+// Command grpc calls a gRPC server through a proxy: one that is unavailable,
+// that says when to come back, that loses its connections, and that is slow at
+// times, in which case a hedge is sent. The server is one of grpc-go's own test
+// services, on loopback: nothing else has to run.
 //
 //	go run -C examples/clients ./grpc
 package main

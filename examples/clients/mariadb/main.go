@@ -1,10 +1,12 @@
-// Command mariadb moves money between two accounts of a MariaDB database, through a proxy that cuts a connection in
-// the middle of a transaction, loses the answer to a COMMIT, and goes away for a while; one transfer
-// waits for a row in vain. Each is made exactly once.
+// Command mariadb moves money between two accounts of a MariaDB database,
+// through a proxy that cuts a connection in the middle of a transaction, loses
+// the answer to a COMMIT, and goes away for a while; one transfer waits for a
+// row in vain. Each is made exactly once.
 //
-// [backoffsql.Tx] runs the transactions again. It may do so even where the answer to the COMMIT was lost,
-// because every transfer carries a key that is unique ([backoff.Keyed]). The driver keeps the number of an
-// error in a field, so [backoffsql.MySQL] is told how to read it.
+// [backoffsql.Tx] runs the transactions again. It may do so even where the
+// answer to the COMMIT was lost, because every transfer carries a key that is
+// unique ([backoff.Keyed]). The driver keeps the number of an error in a field,
+// so [backoffsql.MySQL] is told how to read it.
 //
 // It needs a server on 127.0.0.1:3306. In the root of the repository:
 //
@@ -86,7 +88,8 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 	return r, err
 }
 
-// transfer moves 10 from account 1 to account 2. Before its first COMMIT, something happens.
+// transfer moves 10 from account 1 to account 2. Before its first COMMIT,
+// something happens.
 func (b *bank) transfer(ctx context.Context, happens func(context.Context)) error {
 	attempt := 0
 	return backoffsql.Tx(ctx, b.db, &b.policy, nil, func(ctx context.Context, tx *sql.Tx) error {
@@ -195,7 +198,8 @@ func connect(addr string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// number tells the number of an error, and calls a lost connection what MySQL's own clients do.
+// number tells the number of an error, and calls a lost connection what MySQL's
+// own clients do.
 func number(err error) uint16 {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number

@@ -1,12 +1,13 @@
-// Command mqtt is a device that keeps its connection to an MQTT broker: it publishes
-// numbered messages and gets them back by its own subscription, while a proxy between
-// the two cuts the connection, then refuses it for a while as a broker does that
-// restarts, then cuts it again.
+// Command mqtt is a device that keeps its connection to an MQTT broker: it
+// publishes numbered messages and gets them back by its own subscription, while
+// a proxy between the two cuts the connection, then refuses it for a while as a
+// broker does that restarts, then cuts it again.
 //
-// paho's client ends with its connection, so [backoff.Policy.Supervise] is the reconnect loop:
-// it dials, logs in and subscribes again, after a wait that is jittered also the first time, so that
-// a fleet that lost its broker does not come back as one. (autopaho has a loop of its own; its
-// ReconnectBackoff takes policy.Delay.)
+// paho's client ends with its connection, so [backoff.Policy.Supervise] is the
+// reconnect loop: it dials, logs in and subscribes again, after a wait that is
+// jittered also the first time, so that a fleet that lost its broker does not
+// come back as one. (autopaho has a loop of its own; its ReconnectBackoff takes
+// policy.Delay.)
 //
 // It needs a broker on 127.0.0.1:1883. In the root of the repository:
 //
@@ -108,8 +109,8 @@ func (v *device) login(ctx context.Context, client *paho.Client) error {
 	return err
 }
 
-// work publishes until ctx ends. A message that was not confirmed is the first one of the
-// next connection.
+// work publishes until ctx ends. A message that was not confirmed is the first
+// one of the next connection.
 func (v *device) work(ctx context.Context, client *paho.Client) error {
 	topic := paho.SubscribeOptions{Topic: v.id, QoS: 1}
 	if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{topic}}); err != nil {

@@ -1,10 +1,11 @@
-// Command nats keeps a connection to a NATS server: it publishes numbered messages as
-// requests that its own subscription answers, while a proxy between the two cuts the connection, then
-// refuses it for a while as a server does that restarts, then cuts it again.
+// Command nats keeps a connection to a NATS server: it publishes numbered
+// messages as requests that its own subscription answers, while a proxy between
+// the two cuts the connection, then refuses it for a while as a server does
+// that restarts, then cuts it again.
 //
-// NATS has a reconnect loop of its own, which waits what [backoff.Policy.Delay] says. The
-// requests are another matter: what was on its way when the connection broke is lost, and
-// [backoff.Policy.Do] sends it again.
+// NATS has a reconnect loop of its own, which waits what [backoff.Policy.Delay]
+// says. The requests are another matter: what was on its way when the
+// connection broke is lost, and [backoff.Policy.Do] sends it again.
 //
 // It needs a server on 127.0.0.1:4222. In the root of the repository:
 //
@@ -71,8 +72,8 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	return d.Report(), err
 }
 
-// exchange publishes every number until it is answered. The subscription is made once: NATS
-// renews it with the connection.
+// exchange publishes every number until it is answered. The subscription is
+// made once: NATS renews it with the connection.
 func exchange(ctx context.Context, d *drill.Drill, conn *nats.Conn) error {
 	subject := nats.NewInbox()
 	if _, err := conn.Subscribe(subject, func(m *nats.Msg) {

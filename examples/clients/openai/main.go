@@ -1,8 +1,9 @@
 // Command openai asks a model by the SDK of OpenAI, under the retries of a
 // [backoffhttp.Transport], which the SDK takes as a middleware.
 //
-// The server is one of the program's own. It has had too many requests, and says so twice: with status 429,
-// and how many milliseconds to wait. Then it answers. No request is sent to OpenAI.
+// The server is one of the program's own. It has had too many requests, and
+// says so twice: with status 429, and how many milliseconds to wait. Then it
+// answers. No request is sent to OpenAI.
 //
 //	go run -C examples/clients ./openai
 package main
@@ -24,7 +25,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// A question costs money, but asked twice it does no harm: it may be repeated although it is a POST.
+// A question costs money, but asked twice it does no harm: it may be repeated
+// although it is a POST.
 var policy = backoff.Policy{
 	Name:          "ask",
 	Schedule:      backoff.Exponential{Initial: 50 * time.Millisecond, Max: 5 * time.Second},

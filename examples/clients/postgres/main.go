@@ -1,9 +1,11 @@
-// Command postgres moves money between two accounts of a PostgreSQL database, through a proxy that cuts a connection in
-// the middle of a transaction, loses the answer to a COMMIT, and goes away for a while; one transfer
-// meets another one. Each is made exactly once.
+// Command postgres moves money between two accounts of a PostgreSQL database,
+// through a proxy that cuts a connection in the middle of a transaction, loses
+// the answer to a COMMIT, and goes away for a while; one transfer meets another
+// one. Each is made exactly once.
 //
-// [backoffsql.Tx] runs the transactions again. It may do so even where the answer to the COMMIT was lost,
-// because every transfer carries a key that is unique ([backoff.Keyed]).
+// [backoffsql.Tx] runs the transactions again. It may do so even where the
+// answer to the COMMIT was lost, because every transfer carries a key that is
+// unique ([backoff.Keyed]).
 //
 // It needs a server on 127.0.0.1:5432. In the root of the repository:
 //
@@ -84,7 +86,8 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 	return r, err
 }
 
-// transfer moves 10 from account 1 to account 2. Before its first COMMIT, something happens.
+// transfer moves 10 from account 1 to account 2. Before its first COMMIT,
+// something happens.
 func (b *bank) transfer(ctx context.Context, happens func(context.Context)) error {
 	attempt := 0
 	return backoffsql.Tx(ctx, b.db, &b.policy, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(ctx context.Context, tx *sql.Tx) error {

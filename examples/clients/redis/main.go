@@ -1,9 +1,10 @@
-// Command redis carries calls of go-redis by [backoff.Policy.Do] through what a Redis server says
-// and does while it restarts, fails over and moves data: LOADING, READONLY, MOVED, and a connection
-// that breaks before the answer.
+// Command redis carries calls of go-redis by [backoff.Policy.Do] through what a
+// Redis server says and does while it restarts, fails over and moves data:
+// LOADING, READONLY, MOVED, and a connection that breaks before the answer.
 //
-// The client's own retries are switched off, as they know no budget and no classes; a classifier sorts
-// its errors. The failures are real answers of a real server, made by a script.
+// The client's own retries are switched off, as they know no budget and no
+// classes; a classifier sorts its errors. The failures are real answers of a
+// real server, made by a script.
 //
 // It needs a server on 127.0.0.1:6379. In the root of the repository:
 //
@@ -35,8 +36,9 @@ var policy = backoff.Policy{
 	Classify:       classify,
 }
 
-// classify knows which answers of a server pass, and that all others are definitive. What is no
-// answer, such as a lost connection, it leaves to the library.
+// classify knows which answers of a server pass, and that all others are
+// definitive. What is no answer, such as a lost connection, it leaves to the
+// library.
 func classify(err error) backoff.Class {
 	var answer redis.Error
 	_, moved := redis.IsMovedError(err)
@@ -75,7 +77,8 @@ func (s *store) follow(err error) {
 	}
 }
 
-// The script answers its first calls with the errors it is given, and then with how often it was called.
+// The script answers its first calls with the errors it is given, and then with
+// how often it was called.
 const script = `
 local n = redis.call('INCR', KEYS[1])
 redis.call('EXPIRE', KEYS[1], 60)

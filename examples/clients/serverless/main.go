@@ -1,10 +1,11 @@
-// Command serverless runs 1,000 processes that live for one call each, against a service that
-// is dead, three times over: with a policy alone, with a breaker of their own, and with one
-// that hears from the others by way of Redis. It prints how many attempts reached the service.
+// Command serverless runs 1,000 processes that live for one call each, against
+// a service that is dead, three times over: with a policy alone, with a breaker
+// of their own, and with one that hears from the others by way of Redis. It
+// prints how many attempts reached the service.
 //
-// A process that makes one call learns nothing of use to itself: its breaker can save it the
-// fourth attempt, and that is all. What the first few of them found out spares the others all
-// of theirs, and most of their time.
+// A process that makes one call learns nothing of use to itself: its breaker
+// can save it the fourth attempt, and that is all. What the first few of them
+// found out spares the others all of theirs, and most of their time.
 //
 // It needs a server on 127.0.0.1:6379. In the root of the repository:
 //
@@ -35,7 +36,8 @@ import (
 
 const server = "127.0.0.1:6379"
 
-// What a process is told, in its environment. With a service to call, it is one of the many.
+// What a process is told, in its environment. With a service to call, it is one
+// of the many.
 const (
 	envService = "SERVERLESS_SERVICE"
 	envGuard   = "SERVERLESS_GUARD"
@@ -62,7 +64,8 @@ const (
 	shared = "and a shared hint"
 )
 
-// handle is the whole life of one of the many: it makes a call, and says how that went.
+// handle is the whole life of one of the many: it makes a call, and says how
+// that went.
 func handle(addr, guard, name string) {
 	ctx := context.Background()
 	policy := &backoff.Policy{Name: "search", Schedule: backoff.Exponential{Initial: 40 * time.Millisecond}}

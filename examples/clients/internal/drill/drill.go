@@ -1,9 +1,10 @@
-// Package drill gives an example a broker that fails on cue, and keeps the books of its
-// numbered messages and of the waits between its connections.
+// Package drill gives an example a broker that fails on cue, and keeps the
+// books of its numbered messages and of the waits between its connections.
 //
-// The example publishes what [Drill.Numbers] yields, and reports what comes back. When
-// message 10 has come back, its connection is cut; at message 20 the broker restarts: the connection is
-// cut, and new ones are refused for [Outage]; at message 30 it is cut once more.
+// The example publishes what [Drill.Numbers] yields, and reports what comes
+// back. When message 10 has come back, its connection is cut; at message 20 the
+// broker restarts: the connection is cut, and new ones are refused for
+// [Outage]; at message 30 it is cut once more.
 package drill
 
 import (
@@ -50,7 +51,8 @@ type Retry struct {
 	At      time.Time     // the end of the connection
 }
 
-// Start begins a drill with the broker at the given address, and tells out what happens.
+// Start begins a drill with the broker at the given address, and tells out what
+// happens.
 func Start(out io.Writer, broker string) (*Drill, error) {
 	conn, err := net.Dial("tcp", broker)
 	if err != nil {
@@ -98,9 +100,9 @@ func (d *Drill) Context(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// Numbers yields the numbers that are to be published, until none is left or ctx ends.
-// Where the loop's body goes on, the message counts as published; where it is left, the
-// same number comes first the next time.
+// Numbers yields the numbers that are to be published, until none is left or
+// ctx ends. Where the loop's body goes on, the message counts as published;
+// where it is left, the same number comes first the next time.
 func (d *Drill) Numbers(ctx context.Context) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for ; d.due <= Messages && ctx.Err() == nil; d.due++ {
@@ -115,8 +117,8 @@ func (d *Drill) Numbers(ctx context.Context) iter.Seq[int] {
 	}
 }
 
-// Received notes that a message came back, and makes what is due at that cue happen. It does
-// not block.
+// Received notes that a message came back, and makes what is due at that cue
+// happen. It does not block.
 func (d *Drill) Received(body string) {
 	n, err := strconv.Atoi(body)
 	if err != nil {

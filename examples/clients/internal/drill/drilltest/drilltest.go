@@ -9,12 +9,12 @@ import (
 	"github.com/gobackoff/backoff/examples/clients/internal/drill"
 )
 
-// Longest is for policies in tests: it draws the longest waits, so that the number of
-// attempts within an outage is known.
+// Longest is for policies in tests: it draws the longest waits, so that the
+// number of attempts within an outage is known.
 func Longest() float64 { return 0.999 }
 
-// Connections checks that every message came back, over four connections: the first, and one
-// after each of the three failures.
+// Connections checks that every message came back, over four connections: the
+// first, and one after each of the three failures.
 func Connections(t *testing.T, r drill.Report) {
 	t.Helper()
 	if r.Received != drill.Messages {
@@ -25,8 +25,9 @@ func Connections(t *testing.T, r drill.Report) {
 	}
 }
 
-// Waits checks that the waits were those of the policy under [Longest], and were waited: one
-// after each cut, five in the outage, by when the schedule has grown beyond what is left of it.
+// Waits checks that the waits were those of the policy under [Longest], and
+// were waited: one after each cut, five in the outage, by when the schedule has
+// grown beyond what is left of it.
 func Waits(t *testing.T, r drill.Report, policy backoff.Policy) {
 	t.Helper()
 	attempts := []int{1, 1, 2, 3, 4, 5, 1}
