@@ -15,6 +15,8 @@ BENCHTIME ?= 1s
 COUNT     ?= 1
 RUN       ?= .
 CALLS     ?= 10000000
+PKG       ?= .
+SAMPLE    ?= 0
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
@@ -86,6 +88,11 @@ cover: ## Fail if statement coverage of the root package is below COVER_MIN
 			printf "root package: %d of %d statements covered, %.2f %%, want %s %%\n", hit, all, got, min; \
 			exit (got < min) \
 		}' cover.out
+
+# The rewritten functions are inlined less, and the tests left out count on inlining.
+.PHONY: mutants
+mutants: ## Change PKG (.) in one place at a time, and list what its tests do not notice; SAMPLE=n takes n changes
+	$(GO) run -C internal/lab ./mutants -sample '$(SAMPLE)' -skip 'AllocatesNothing|DoValueOfAStackCosts' '$(abspath $(PKG))'
 
 # With the tag, so that tests which run only beside servers are checked too.
 .PHONY: lint

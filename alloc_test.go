@@ -142,3 +142,16 @@ func TestAnEventAllocatesNothing(t *testing.T) {
 		})
 	})
 }
+
+// A policy may be made where it is used.
+func TestAPolicyMadePerCallAllocatesNothing(t *testing.T) {
+	ctx := t.Context()
+	n := 0
+	budget := &backoff.RetryBudget{}
+	requireAllocs(t, 0, "Do", func() {
+		_ = backoff.Policy{Name: "a", MaxAttempts: 3}.Do(ctx, func(context.Context) error { n++; return nil })
+	})
+	requireAllocs(t, 0, "with a budget", func() {
+		_ = backoff.Policy{Name: "a", Budget: budget}.Do(ctx, func(context.Context) error { n++; return nil })
+	})
+}

@@ -65,8 +65,8 @@ type Doer interface {
 // not lost.
 //
 // For the types of this package DoValue costs what their Do costs, and op stays
-// on the caller's stack. It is cheapest to pass a pointer to the policy. A Doer
-// of another type runs on a goroutine of its own, while op runs on the
+// on the caller's stack. A pointer to a policy costs less than its value. A
+// Doer of another type runs on a goroutine of its own, while op runs on the
 // caller's.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
 	p, ok := d.(*Policy)

@@ -166,7 +166,7 @@ func TestAServersHintIsObeyedAndSpreadUpward(t *testing.T) {
 	})
 }
 
-func TestAHintBeyondMaxHintEndsTheCallInsteadOfHangingIt(t *testing.T) {
+func TestARetryAfterBeyondMaxRetryAfterEndsTheCallInsteadOfHangingIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		err := steady(time.Second).Do(t.Context(), returning(backoff.RetryAfter(errBoom, 6*time.Minute)).do)

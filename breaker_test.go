@@ -31,7 +31,8 @@ func feed(d backoff.Doer, n int, err error) (admitted int) {
 	return admitted
 }
 
-// rateBreaker returns one that opens by its rate only, for exactly 5 s, 10 s and so on.
+// rateBreaker returns one that opens by its rate only, for exactly 5 s, 10 s
+// and so on.
 func rateBreaker() *backoff.Breaker {
 	return &backoff.Breaker{Name: "db", ConsecutiveFailures: -1, Jitter: backoff.NoJitter}
 }
@@ -157,8 +158,8 @@ func TestBreakerSurvivesABurstOfFailedConnections(t *testing.T) {
 	})
 }
 
-// A burst after a pause: its successes cannot be dated exactly, for which it must not
-// be punished.
+// A burst after a pause: its successes cannot be dated exactly, for which it
+// must not be punished.
 func TestBreakerSurvivesABurstAfterAPause(t *testing.T) {
 	for _, pause := range []time.Duration{9 * time.Second, time.Minute, 24 * time.Hour} {
 		bubble(t, pause.String(), func(t *testing.T) {
@@ -431,7 +432,7 @@ func TestBreakerValidates(t *testing.T) {
 		"backoff: Breaker.SlowRate is 1.5, want 0 (for 0.5), a share up to 1, or a negative number for none":                                   {SlowRate: 1.5},
 		"backoff: Breaker.SlowRate is 1e+21, want 0 (for 0.5), a share up to 1, or a negative number for none":                                 {SlowRate: 1e21},
 		"backoff: Breaker.WindowCalls is 10001, want at most 10000":                                                                            {WindowCalls: 10_001},
-		"backoff: Breaker.Successes is -1, want 0 (for 2) or more":                                                                             {ProbeSuccesses: -1},
+		"backoff: Breaker.ProbeSuccesses is -1, want 0 (for 2) or more":                                                                        {ProbeSuccesses: -1},
 		"backoff: Breaker.OpenFor: Constant is -1ns, want 0 or more":                                                                           {OpenFor: backoff.Constant(-1)},
 		"backoff: Breaker.Jitter waits less than nothing: UniformJitter wants 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0": {Jitter: impossible},
 	}
@@ -512,7 +513,8 @@ func TestBreakerRefusesAtOnce(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-// An observer is told, and changes nothing; nor does it matter that the call is the first.
+// An observer is told, and changes nothing; nor does it matter that the call is
+// the first.
 func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -522,8 +524,8 @@ func TestBreakerRefusesBeforeItLooksAtTheContext(t *testing.T) {
 		require.ErrorIs(t, open.Do(ended, nil), backoff.ErrOpen)
 
 		unused := &backoff.Breaker{Observer: observer, ProbeSuccesses: -1}
-		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
-		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.Successes")
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.ProbeSuccesses")
+		require.ErrorContains(t, unused.Do(ended, nil), "Breaker.ProbeSuccesses")
 	}
 	require.Equal(t, context.Canceled, new(backoff.Breaker).Do(ended, nil))
 }
@@ -675,4 +677,16 @@ func onTransition(tell func(backoff.Transition)) backoff.Observer {
 			tell(*e.Transition)
 		}
 	}
+}
+
+// That two processors meet at the counter, no test can rely on.
+func TestBreakerCountsSuccessesThatMeet(t *testing.T) {
+	var b backoff.Breaker
+	stack := backoff.Stack(&b, &backoff.Policy{})
+	require.NoError(t, b.Do(t.Context(), returning(nil).do))
+	backoff.SplitCounter(&b)
+
+	require.NoError(t, b.Do(t.Context(), returning(nil).do))
+	require.NoError(t, stack.Do(t.Context(), returning(nil).do))
+	require.EqualValues(t, 3, b.Stats().Successes)
 }

@@ -4,42 +4,93 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/circuit"
+	"github.com/gobackoff/backoff/internal/draw"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// A score is what the end of a call says of the service. The order is that in which
-// parts of an error tree overrule one another.
-type score uint8
-
-const (
-	scoreNone score = iota
-	scoreGood
-	scoreThrottled
-	scoreBad
-)
-
-// result is how a call ended.
+// result is how a call ended, and what that says about the service.
 type result struct {
 	err   error
 	hint  hint
-	score score
+	score circuit.Score
 	slow  bool
 }
 
 var errCrashed = errors.New("backoff: operation panicked or left its goroutine")
+
+// crashed is the result of a call that did not return.
+func crashed() result { return result{err: errCrashed, score: circuit.Bad} }
 
 // report takes in what a call returned.
 func (b *Breaker) report(ctx context.Context, t permit, err error) {
 	b.settle(ctx, t, b.weigh(ctx, t, err))
 }
 
-// crashed takes in that a call did not return.
-func (b *Breaker) crashed(ctx context.Context, t permit) {
-	b.settle(ctx, t, result{err: errCrashed, score: scoreBad})
+// settle takes in how a call ended.
+func (b *Breaker) settle(ctx context.Context, t permit, r result) {
+	switch {
+	case t.phase == nil || t.probe == 0 && r.score == circuit.None:
+	case t.probe == 0 && r.score == circuit.Good && !r.slow:
+		t.phase.Good.Add()
+	default:
+		if stats, undecided := b.record(ctx, t, r); undecided && b.TripIf(stats) {
+			b.obeyRule(ctx, t, r)
+		}
+	}
 }
 
-// weigh says how a call ended.
+// record takes in under the lock how a call ended, and reports whether the
+// user's own rule is to be asked.
+func (b *Breaker) record(ctx context.Context, t permit, r result) (stats BreakerStats, undecided bool) {
+	p := b.lock()
+	defer b.unlock()
+	if p != t.phase {
+		return BreakerStats{}, false // too late
+	}
+	c := b.config()
+	in := p.Answer(&c, t.probe, r.score, r.slow)
+	in.Rest = b.restFor(r.hint)
+	if !b.stepBy(ctx, &c, &in, r.err).Undecided || b.TripIf == nil {
+		return BreakerStats{}, false
+	}
+	return b.stats(), true
+}
+
+// obeyRule opens the circuit because the user's own rule said so.
+func (b *Breaker) obeyRule(ctx context.Context, t permit, r result) {
+	p := b.lock()
+	defer b.unlock()
+	if p == t.phase {
+		b.step(ctx, b.input(circuit.Rule), r.err)
+	}
+}
+
+// restFor returns for how long a server asks to be left alone.
+func (b *Breaker) restFor(h hint) time.Duration {
+	if !h.given {
+		return 0
+	}
+	d := b.capRetryAfter(h.after)
+	if h.exact {
+		return d
+	}
+	return limits.Add(d, scale(d/10, draw.Unit(b.Rand)))
+}
+
+// capRetryAfter bounds how long others may keep the circuit open.
+func (b *Breaker) capRetryAfter(d time.Duration) time.Duration {
+	if most := limits.Or(b.MaxRetryAfter, defaultMaxRetryAfter); most > 0 {
+		return min(d, most)
+	}
+	return d
+}
+
+// weigh says how a call ended that was admitted with t and returned err.
 func (b *Breaker) weigh(ctx context.Context, t permit, err error) result {
-	r := result{err: err, score: scoreGood}
+	r := result{err: err, score: circuit.Good}
 	if t.phase == nil {
 		return r
 	}
@@ -47,59 +98,67 @@ func (b *Breaker) weigh(ctx context.Context, t permit, err error) result {
 	switch {
 	case err == nil:
 	case ended != nil && ended != context.DeadlineExceeded:
-		r.score = scoreNone
-	case ended != nil && errors.Is(err, context.Canceled): // its way to report the deadline
-		r.score = scoreBad
+		r.score = circuit.None
+	case ended != nil && errors.Is(err, context.Canceled): // the operation's way to report the deadline
+		r.score = circuit.Bad
 	default:
-		r.score, r.hint = b.sort(err)
+		r.score, r.hint = b.scoreOfError(err)
 	}
-	if b.SlowCall > 0 || b.MinAttemptTime > 0 {
-		took := t.phase.age() - t.began
-		r.slow = b.SlowCall > 0 && took >= b.SlowCall
-		if ended != nil && r.score == scoreBad && took < b.MinAttemptTime {
-			r.score = scoreNone
-		}
+	if b.timesCalls() {
+		b.weighTime(&r, t, ended != nil)
 	}
 	return r
 }
 
-// sort scores an error. What a policy said of it is about retrying, so it is looked
-// through; what the operation said stands.
-func (b *Breaker) sort(err error) (score, hint) {
+// weighTime adds to a result what the duration of the call says. A deadline of
+// the caller that left the call too little time says nothing about the service.
+func (b *Breaker) weighTime(r *result, t permit, ended bool) {
+	took := t.phase.Age() - t.began
+	r.slow = b.SlowCall > 0 && took >= b.SlowCall
+	if ended && r.score == circuit.Bad && took < b.MinAttemptTime {
+		r.score = circuit.None
+	}
+}
+
+// scoreOfError scores an error. A policy's classification is about retrying, so
+// the breaker looks at the error below it; what the operation itself said
+// stands.
+func (b *Breaker) scoreOfError(err error) (circuit.Score, hint) {
 	if !layered(err) {
-		return b.class(err)
+		return b.scoreOfOperation(err)
 	}
 	switch e := err.(type) {
 	case *OpenError:
-		return scoreNone, hint{}
+		return circuit.None, hint{}
 	case *Error:
 		if e.Last == nil || e.Reason == ReasonCanceled {
-			return scoreNone, hint{}
+			return circuit.None, hint{}
 		}
-		return b.sort(e.Last)
+		return b.scoreOfError(e.Last)
 	case *marked:
 		if e.class != ClassUnknown && !e.inferred {
-			return scoreOf(e.class), judge(nil, err).hint
+			return scoreOfClass(e.class), judge(nil, err).hint
 		}
-		s, h := b.sort(e.err)
+		s, h := b.scoreOfError(e.err)
 		return s, h.longer(e.hint)
 	case interface{ Unwrap() []error }:
-		return b.worst(e.Unwrap())
+		return b.scoreOfAll(e.Unwrap())
 	}
-	return b.sort(errors.Unwrap(err))
+	return b.scoreOfError(errors.Unwrap(err))
 }
 
-func (b *Breaker) worst(errs []error) (worst score, longest hint) {
+// scoreOfAll returns the highest score of several errors, and the longest hint.
+func (b *Breaker) scoreOfAll(errs []error) (highest circuit.Score, longest hint) {
 	for _, err := range errs {
 		if err != nil {
-			s, h := b.sort(err)
-			worst, longest = max(worst, s), longest.longer(h)
+			s, h := b.scoreOfError(err)
+			highest, longest = max(highest, s), longest.longer(h)
 		}
 	}
-	return worst, longest
+	return highest, longest
 }
 
-// layered reports whether a policy or a breaker had a hand in an error.
+// layered reports whether an error passed through a policy or a breaker.
 func layered(err error) bool {
 	switch e := err.(type) {
 	case *Error, *OpenError:
@@ -114,24 +173,25 @@ func layered(err error) bool {
 	return false
 }
 
-// class scores an error that nobody of ours has touched.
-func (b *Breaker) class(err error) (score, hint) {
+// scoreOfOperation scores an error that passed through no policy and no
+// breaker.
+func (b *Breaker) scoreOfOperation(err error) (circuit.Score, hint) {
 	if errors.Is(err, ErrOpen) || errors.Is(err, ErrBudget) {
-		return scoreNone, hint{}
+		return circuit.None, hint{}
 	}
 	v := judge(b.Classify, err)
 	if v.class == ClassPermanent && errors.Is(err, context.Canceled) {
-		return scoreNone, hint{}
+		return circuit.None, hint{}
 	}
-	return scoreOf(v.class), v.hint
+	return scoreOfClass(v.class), v.hint
 }
 
-func scoreOf(c Class) score {
+func scoreOfClass(c Class) circuit.Score {
 	switch c {
 	case ClassPermanent:
-		return scoreGood
+		return circuit.Good
 	case ClassThrottled, ClassOverloaded:
-		return scoreThrottled
+		return circuit.Throttled
 	}
-	return scoreBad
+	return circuit.Bad
 }

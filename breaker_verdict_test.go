@@ -63,8 +63,8 @@ func TestBreakerVerdicts(t *testing.T) {
 	})
 }
 
-// policyError returns what a policy returns for an operation that fails with err, and
-// ends for reason.
+// policyError returns what a policy returns for an operation that fails with
+// err, and ends for reason.
 func policyError(reason string, err error) error {
 	p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
 	op := func(context.Context) error { return err }
@@ -206,8 +206,8 @@ func TestBreakerKeepsThePanicAsCause(t *testing.T) {
 	require.ErrorContains(t, b.Do(context.Background(), nil), "operation panicked or left its goroutine")
 }
 
-// Contract row 33: the breaker wraps the retry loop and gets one outcome per call; an
-// open one is not retried.
+// Contract row 33: the breaker wraps the retry loop and gets one outcome per
+// call; an open one is not retried.
 func TestBreakerAroundAPolicyHearsOneVerdictPerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &backoff.Policy{MaxAttempts: 3}
@@ -279,8 +279,8 @@ func TestBreakerMayBeWaitedFor(t *testing.T) {
 	})
 }
 
-// Contract row 25: timeouts, retries, a budget and a breaker in one call, and each of
-// them does its part in an outage.
+// Contract row 25: timeouts, retries, a budget and a breaker in one call, and
+// each of them does its part in an outage.
 func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refusedByBudget, timedOut, retried, served, sent int

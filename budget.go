@@ -90,22 +90,21 @@ type Ticket [maxBudgets]uint64
 //
 // Both must be safe for concurrent use and must not block. A budget must stay
 // right if Done never comes, because an operation may hang for ever, and if
-// Done comes twice. If a budget has a method Validate() error,
-// [Policy.Validate] calls it.
+// Done comes twice.
+//
+// Two methods are optional. If a budget has a method Confirm(Ticket) bool, the
+// loop calls it when an attempt that was granted is about to be made: for a
+// retry, after the sleep. By Confirm a budget tells calls that are asleep from
+// attempts that are under way. If Confirm returns false, the call ends as if
+// Reserve had refused, and Done gets OutcomeNotSent. Confirm must not block. If
+// a budget has a method Validate() error, [Policy.Validate] calls it.
 type Budget interface {
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 	Done(t Ticket, r Result)
 }
 
-// A Confirmer is a [Budget] that is also asked when an attempt it granted is
-// about to be made: for a retry, after the sleep. By Confirm a budget tells
-// calls that are asleep from attempts that are under way. If Confirm returns
-// false, the call ends as if Reserve had refused, and Done gets OutcomeNotSent.
-// Confirm must not block.
-type Confirmer interface {
-	Budget
-	Confirm(t Ticket) bool
-}
+// confirmer is a Budget with the optional method Confirm.
+type confirmer interface{ Confirm(t Ticket) bool }
 
 // maxBudgets is how many budgets JoinBudgets can join. A Ticket has a word for
 // each, so that nothing need be kept in memory.
@@ -175,10 +174,10 @@ func (s joined) Validate() error {
 	return nil
 }
 
-// confirm asks a budget that is a [Confirmer] whether the attempt may be made
+// confirm asks a budget that is a confirmer whether the attempt may be made
 // now.
 func confirm(b Budget, t Ticket) bool {
-	c, ok := b.(Confirmer)
+	c, ok := b.(confirmer)
 	return !ok || c.Confirm(t)
 }
 

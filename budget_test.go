@@ -828,7 +828,7 @@ func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	ticket, wait, ok := all.Reserve(backoff.Attempt{Number: 1})
 	require.True(t, ok)
 	require.Equal(t, time.Minute, wait, "the longest")
-	require.True(t, all.(backoff.Confirmer).Confirm(ticket))
+	require.True(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
 	all.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "depart a 0", "depart b 0", "depart c 0",
 		"done c 0 4", "done b 0 4", "done a 0 4"}, log)
@@ -840,7 +840,7 @@ func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	require.Equal(t, []string{"reserve a", "reserve b", "reserve c", "done b 0 6", "done a 0 6"}, log, "c granted nothing")
 
 	log, a.stay = nil, true
-	require.False(t, all.(backoff.Confirmer).Confirm(ticket))
+	require.False(t, all.(interface{ Confirm(backoff.Ticket) bool }).Confirm(ticket))
 	require.Equal(t, []string{"depart a 0"}, log)
 }
 
@@ -1006,4 +1006,52 @@ func ExampleBudgets() {
 	}
 	fmt.Println(fetch(context.Background(), "a.example", func(context.Context) error { return nil }))
 	// Output: <nil>
+}
+
+// resultsBudget grants everything, and keeps what it hears.
+type resultsBudget struct {
+	asked []backoff.Attempt
+	heard []backoff.Result
+}
+
+func (b *resultsBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	b.asked = append(b.asked, a)
+	return backoff.Ticket{}, 0, true
+}
+
+func (b *resultsBudget) Done(_ backoff.Ticket, r backoff.Result) { b.heard = append(b.heard, r) }
+
+func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttled := backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Second)
+		want := []backoff.Result{
+			{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassThrottled, RetryAfter: time.Second},
+			{Outcome: backoff.OutcomeTransient},
+			{},
+		}
+		b := new(resultsBudget)
+		require.NoError(t, backoff.Policy{Budget: b}.Do(t.Context(), returning(throttled, errBoom, nil).do))
+		require.Equal(t, want, b.heard)
+
+		b = new(resultsBudget)
+		op := returning(throttled, errBoom, nil)
+		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: backoff.JoinBudgets(b)}, func(ctx context.Context) (int, error) {
+			return 0, op.do(ctx)
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, b.heard)
+	})
+}
+
+func TestABudgetSeesHowManyAttemptsTheCallMayMake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for limit, want := range map[int]int{0: 4, 2: 2, -1: -1} {
+			b := new(resultsBudget)
+			_ = backoff.Policy{MaxAttempts: limit, Budget: b}.Do(t.Context(), returning(errBoom, backoff.Permanent(errFinal)).do)
+			require.Len(t, b.asked, 2)
+			for _, a := range b.asked {
+				require.Equal(t, want, a.MaxAttempts)
+			}
+		}
+	})
 }

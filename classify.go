@@ -71,23 +71,6 @@ func RetryIf(retryable func(error) bool) Classifier {
 	}
 }
 
-// OnCode returns a [Classifier] that retries exactly the errors whose code is
-// among codes; of returns the code of an error. OnCode fits any kind of code
-// without importing its package:
-//
-//	backoff.OnCode(status.Code, codes.Unavailable, codes.Aborted)
-func OnCode[C comparable](of func(error) C, codes ...C) Classifier {
-	return RetryIf(func(err error) bool {
-		code := of(err)
-		for _, c := range codes {
-			if c == code {
-				return true
-			}
-		}
-		return false
-	})
-}
-
 // Permanent marks err as final: no policy of this package tries again, however
 // deep the mark is wrapped or joined, and however policies are nested.
 // errors.Is, errors.As and the text see through the mark; == does not.

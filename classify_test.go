@@ -421,21 +421,6 @@ func TestRetryIfRetriesExactlyWhatItsPredicateAccepts(t *testing.T) {
 	require.True(t, policy.Retryable(io.ErrShortBuffer))
 }
 
-func TestOnCodeClassifiesAnyComparableCode(t *testing.T) {
-	status := func(err error) int {
-		var s statusError
-		errors.As(err, &s)
-		return int(s)
-	}
-	classify := backoff.OnCode(status, 502, 503)
-	for code, want := range map[int]backoff.Class{502: backoff.ClassRetryable, 503: backoff.ClassRetryable, 500: backoff.ClassPermanent, 0: backoff.ClassPermanent} {
-		require.Equal(t, want, classify(fmt.Errorf("op: %w", statusError(code))), "%d", code)
-	}
-	require.Equal(t, backoff.ClassPermanent, classify(nil), "though its code is the zero one")
-	require.Equal(t, backoff.ClassPermanent, backoff.OnCode(status, 0)(nil))
-	require.Equal(t, backoff.ClassPermanent, backoff.OnCode(status)(statusError(503)), "no codes, no retries")
-}
-
 // No opinion leaves the error to the default.
 func TestAClassifierWithoutAnOpinionLeavesTheErrorToTheDefault(t *testing.T) {
 	policy := backoff.Policy{Classify: func(err error) backoff.Class {

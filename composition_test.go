@@ -572,3 +572,33 @@ func TestOnePolicyServesOperationsOfAnyType(t *testing.T) {
 	require.Equal(t, 7, n)
 	require.Equal(t, []string{"a"}, s)
 }
+
+// A policy is a Doer as a value and as a pointer.
+func TestAPolicyIsADoerAsAValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		for name, d := range map[string]backoff.Doer{
+			"value": policy, "pointer": &policy, "stack": backoff.Stack(policy),
+			"in a breaker": backoff.Stack(&backoff.Breaker{}, policy), "around one": backoff.Stack(policy, &backoff.Breaker{ConsecutiveFailures: -1}),
+		} {
+			start := time.Now()
+			err := d.Do(t.Context(), returning(errBoom).do)
+			require.Equal(t, 4, gaveUp(t, err).Attempts, name)
+			n, err := backoff.DoValue(t.Context(), d, func(context.Context) (int, error) { return 7, errBoom })
+			require.Equal(t, 4, gaveUp(t, err).Attempts, name)
+			require.Equal(t, 7, n, name)
+			require.Equal(t, 6*time.Second, time.Since(start), name)
+		}
+		require.NoError(t, backoff.Policy{Name: "literal"}.Do(t.Context(), returning(nil).do))
+	})
+}
+
+// A breaker around a user's own Doer is no pair that Stack knows.
+func TestStackPutsABreakerAroundAnyDoer(t *testing.T) {
+	breaker := &backoff.Breaker{ConsecutiveSpan: -1, ConsecutiveFailures: 2}
+	stack := backoff.Stack(breaker, backoff.Stack())
+	for range 2 {
+		require.ErrorIs(t, stack.Do(t.Context(), returning(errBoom).do), errBoom)
+	}
+	require.ErrorIs(t, stack.Do(t.Context(), returning(nil).do), backoff.ErrOpen)
+}

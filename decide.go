@@ -28,7 +28,7 @@ func (r *Run) fail(err error) (time.Duration, bool) {
 // assess judges the error of an attempt, and keeps what the decision and the
 // error of the call need of it. It returns the error of the call's context.
 func (r *Run) assess(v *verdict, err error) (ended error) {
-	r.timedOut = r.attemptTimedOut(err)
+	r.timedOut = r.attempt != nil && r.attemptTimedOut(err)
 	ended = r.ctx.Err()
 	if r.held() {
 		r.guardedJudge(v, err)
@@ -36,8 +36,8 @@ func (r *Run) assess(v *verdict, err error) (ended error) {
 		v.judge(r.policy.Classify, err)
 	}
 	r.timedOut = r.timedOut || v.outOfTime && ended == nil && r.shortened()
-	r.timedOutForBudget = r.timedOut || r.attempt == nil && r.policy.Budget != nil && errors.Is(err, ErrAttemptTimeout)
-	r.hint = v.hint
+	r.timedOutForBudget = r.timedOut || r.saysTimeout(err)
+	r.retryAfter = v.hint.after
 	if r.refused = v.open; v.open == nil || r.number == 1 {
 		r.last = err // after a refusal, the service's last answer stays
 	}
@@ -64,7 +64,7 @@ func (r *Run) guardedJudge(v *verdict, err error) {
 // alone does not tell, because operations report the end of their context in
 // many ways.
 func (r *Run) attemptTimedOut(err error) bool {
-	if r.attempt == nil || context.Cause(r.attempt) != ErrAttemptTimeout {
+	if context.Cause(r.attempt) != ErrAttemptTimeout {
 		return false
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) {
@@ -75,6 +75,12 @@ func (r *Run) attemptTimedOut(err error) bool {
 		Timeout() bool
 	}](err)
 	return ok && timeout.Timeout()
+}
+
+// saysTimeout reports whether an operation without an attempt timeout says that
+// it kept the time itself. Only a budget wants to know.
+func (r *Run) saysTimeout(err error) bool {
+	return r.policy.Budget != nil && r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
 }
 
 // shortened reports whether the attempt has less time than the call. A policy
@@ -319,18 +325,8 @@ func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
-	e := &Error{
-		Name:       r.policy.Name,
-		Attempts:   r.number - r.base,
-		Reason:     why,
-		Last:       r.last,
-		retryAfter: r.hint.after,
-		ctx:        r.ctx,
-		wait:       wait,
-		timedOut:   r.timedOut,
-		open:       r.refused,
-		single:     r.policy.maxAttempts() == 1,
-	}
+	e := r.newError(r.policy.Name, r.number-r.base, r.policy.maxAttempts(), why)
+	e.wait, e.timedOut = wait, r.timedOut
 	switch why {
 	case ReasonElapsed:
 		e.limit = r.policy.MaxElapsed

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/badfield"
+	"github.com/gobackoff/backoff/internal/clock"
 )
 
 // The sentinels that the errors of this package match by errors.Is. An error of
@@ -103,6 +104,28 @@ type Error struct {
 	limit      time.Duration   // the limit that the wait would have passed
 	timedOut   bool            // AttemptTimeout ended the last attempt
 	single     bool            // the policy allowed one attempt only
+}
+
+// ending is what the error of a call tells of its attempts.
+type ending struct {
+	ctx        context.Context // of the call
+	last       error           // of the last attempt
+	refused    *OpenError      // by which a breaker refused an attempt
+	retryAfter time.Duration   // what the server asked for last
+}
+
+// newError returns the Error of a call that made so many attempts and gave up.
+func (e *ending) newError(name string, attempts, maxAttempts int, why Reason) *Error {
+	return &Error{
+		Name:       name,
+		Attempts:   attempts,
+		Reason:     why,
+		Last:       e.last,
+		retryAfter: e.retryAfter,
+		open:       e.refused,
+		ctx:        e.ctx,
+		single:     maxAttempts == 1,
+	}
 }
 
 // Error returns one line: what was tried, how often, how long, why it ended,
@@ -255,6 +278,63 @@ func (e *Error) RetryableError() bool { return !e.final() }
 
 // NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *Error) NonRetriable() {}
+
+// OpenError is the error of a call that a [Breaker] refused. It matches, by
+// errors.Is and errors.As, ErrOpen and the failure that opened the circuit,
+// with its whole tree.
+//
+// It is permanent to every policy of this package, and tells the loops of other
+// libraries so by its methods. To wait for the circuit anyway, pass
+// WithClass(err, ClassRetryable) to the policy, which keeps the time of
+// RetryAfter.
+type OpenError struct {
+	Name  string // of the breaker
+	State State  // of the circuit; closed: it admits calls again, but not all yet
+	Last  error  // the failure that opened the circuit; nil if Trip or Force did
+
+	until time.Time
+}
+
+// Error returns one line: which circuit is open, for how long, and why.
+func (e *OpenError) Error() string {
+	text := "backoff: "
+	if e.Name != "" {
+		text += e.Name + ": "
+	}
+	text += [...]string{"circuit recovering", "circuit open", "circuit half-open"}[min(e.State, StateHalfOpen)]
+	if d := e.RetryAfter(); d > 0 {
+		text += ", try again in " + round(d)
+	}
+	if e.Last != nil {
+		text += ": " + e.Last.Error()
+	}
+	return text
+}
+
+// Unwrap returns ErrOpen and the failure that opened the circuit.
+func (e *OpenError) Unwrap() []error {
+	if e.Last == nil {
+		return []error{ErrOpen}
+	}
+	return []error{ErrOpen, e.Last}
+}
+
+// RetryAfter returns for how long, from now, calls will be refused: until the
+// open time is over, or until all calls are admitted again. It is 0 if that
+// time is past or not known, as in ModeForcedOpen and while probes are under
+// way.
+func (e *OpenError) RetryAfter() time.Duration {
+	if e.until.IsZero() {
+		return 0
+	}
+	return max(0, e.until.Sub(clock.Now()))
+}
+
+// RetryableError returns false, for the loops of the AWS SDK.
+func (e *OpenError) RetryableError() bool { return false }
+
+// NonRetriable marks the error as final for the loops of the Azure SDK.
+func (e *OpenError) NonRetriable() {}
 
 // invalid is the error for a field that has a value it must not have.
 func invalid(field, problem string) error { return Permanent(badfield.New(field, problem)) }

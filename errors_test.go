@@ -261,7 +261,7 @@ func TestLayersCallAsOftenAsTheInnermostAllows(t *testing.T) {
 // A policy that makes one attempt has retried nothing, so the layer above may.
 func TestASingleAttemptPolicyLeavesRetryingToOthers(t *testing.T) {
 	for name, inner := range map[string]*backoff.Policy{
-		"one attempt": {MaxAttempts: 1}, "NeverRetry": {Idempotency: backoff.NeverRetry, MaxAttempts: -1},
+		"one attempt": {MaxAttempts: 1}, "of any kind": {Idempotency: backoff.AlwaysRetry, MaxAttempts: 1},
 	} {
 		outer := backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(0)}
 		op := returning(errBoom)
@@ -392,4 +392,26 @@ func TestReasonsHaveNames(t *testing.T) {
 	require.Equal(t, "canceled", backoff.ReasonCanceled.String())
 	require.Equal(t, "unknown", (backoff.ReasonInvalid + 1).String())
 	require.Equal(t, "unknown", backoff.Reason(200).String())
+}
+
+// Cause is for callers that compare errors by ==, or switch on their types.
+func TestCauseIsTheOperationsOwnError(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	call := func(ctx context.Context, err error) error { return steady(0).Do(ctx, returning(err).do) }
+	refused := backoff.Policy{Budget: &recordingBudget{name: "r", log: new([]string), refuse: true}}.Do(t.Context(), returning(nil).do)
+	wrapped := fmt.Errorf("layer: %w", errBoom)
+	for _, c := range []struct{ err, want error }{
+		{nil, nil},
+		{errBoom, errBoom},
+		{call(t.Context(), errBoom), errBoom},
+		{call(t.Context(), backoff.Permanent(errFinal)), errFinal},
+		{call(t.Context(), wrapped), wrapped},
+		{backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Hour), errBoom},
+		{call(t.Context(), call(t.Context(), errBoom)), errBoom},
+		{call(ended, errBoom), context.Canceled},
+		{refused, refused},
+	} {
+		require.True(t, backoff.Cause(c.err) == c.want, "%v: %v", c.err, backoff.Cause(c.err))
+	}
 }

@@ -351,15 +351,6 @@ func ExampleRetryIf() {
 	// Output: retryable permanent
 }
 
-// With gRPC this is OnCode(status.Code, codes.Unavailable, codes.Aborted).
-func ExampleOnCode() {
-	type code int
-	codeOf := func(err error) (c code) { _, _ = fmt.Sscanf(err.Error(), "code %d", &c); return c }
-	classify := backoff.OnCode(codeOf, 14, 10)
-	fmt.Println(classify(errors.New("code 14")), classify(errors.New("code 3")))
-	// Output: retryable permanent
-}
-
 func ExamplePermanent() {
 	policy := backoff.Policy{}
 	attempts := 0
@@ -767,7 +758,10 @@ func ExampleHedge_grpc() {
 		MaxAttempts:  3,
 		Delay:        500 * time.Millisecond,
 		MaxExtraLoad: -1, // gRPC bounds it by retryThrottling only, which is a Budget
-		Classify:     backoff.OnCode(rpcCode, "UNAVAILABLE", "UNKNOWN"),
+		Classify: backoff.RetryIf(func(err error) bool {
+			code := rpcCode(err)
+			return code == "UNAVAILABLE" || code == "UNKNOWN"
+		}),
 	}
 	var attempts atomic.Int32
 	_, err := backoff.HedgeValue(context.Background(), h, func(context.Context) (int, error) {
@@ -814,7 +808,7 @@ func (w *maintenanceWindow) Done(_ backoff.Ticket, r backoff.Result) {
 	}
 }
 
-func ExampleConfirmer() {
+func ExampleBudget_confirm() {
 	window := &maintenanceWindow{open: true}
 	policy := backoff.Policy{Name: "upload", Schedule: backoff.Constant(time.Millisecond), Budget: window}
 
@@ -826,4 +820,207 @@ func ExampleConfirmer() {
 	// Output:
 	// not sent
 	// true
+}
+
+func ExampleBreaker() {
+	breaker := &backoff.Breaker{Name: "search"}
+	search := backoff.Stack(breaker, &backoff.Policy{Name: "search", MaxAttempts: 1})
+
+	down := errors.New("connection refused")
+	for range 30 {
+		_ = search.Do(context.Background(), func(context.Context) error { return down })
+	}
+
+	err := search.Do(context.Background(), func(context.Context) error {
+		fmt.Println("not reached")
+		return nil
+	})
+	fmt.Println(breaker.State(), errors.Is(err, backoff.ErrOpen), errors.Is(err, down))
+	// Output: open true true
+}
+
+// A breaker on trial: it goes through its states and tells, but refuses
+// nothing.
+func ExampleBreaker_Force() {
+	breaker := &backoff.Breaker{
+		Name: "search",
+		Observer: func(_ context.Context, e backoff.Event) {
+			if t := e.Transition; t != nil {
+				fmt.Printf("%s: %v -> %v (%v)\n", t.Name, t.From, t.To, t.Trigger)
+			}
+		},
+	}
+	breaker.Force(backoff.ModeObserve)
+
+	calls := 0
+	for range 30 {
+		_ = breaker.Do(context.Background(), func(context.Context) error { calls++; return errors.New("down") })
+	}
+	fmt.Println(calls, "calls")
+	// Output:
+	// search: closed -> open (rate)
+	// 30 calls
+}
+
+// Allow is for callers that cannot give their call away as a function.
+func ExampleBreaker_Allow() {
+	breaker := &backoff.Breaker{Name: "search"}
+
+	send := func() error {
+		done, err := breaker.Allow()
+		if err != nil {
+			return err
+		}
+		err = errors.New("connection refused") // the call
+		done(err)
+		return err
+	}
+
+	fmt.Println(send())
+	breaker.Trip()
+	var open *backoff.OpenError
+	if errors.As(send(), &open) {
+		fmt.Println(open.Name, "is", open.State, "for some", open.RetryAfter().Round(5*time.Second))
+	}
+	// Output:
+	// connection refused
+	// search is open for some 5s
+}
+
+func ExampleBreakers() {
+	hosts := backoff.Breakers{New: func(host string) *backoff.Breaker {
+		return &backoff.Breaker{Name: host, OpenFor: backoff.Linear{Initial: 30 * time.Second, Max: 5 * time.Minute}}
+	}}
+	hosts.For("a.example").Trip()
+
+	for _, host := range []string{"a.example", "b.example"} {
+		err := hosts.For(host).Do(context.Background(), func(context.Context) error { return nil })
+		fmt.Println(host, hosts.For(host).State(), errors.Is(err, backoff.ErrOpen))
+	}
+	// Output:
+	// a.example open true
+	// b.example closed false
+}
+
+// maintenance is a [backoff.Shared] that operators write: services, and for how
+// long they are down. The one of package fleet learns from the breakers of all
+// processes instead.
+type maintenance map[string]time.Duration
+
+func (m maintenance) Consult(_ context.Context, name string, _ func()) backoff.Transition {
+	if d := m[name]; d > 0 {
+		return backoff.Transition{To: backoff.StateOpen, RetryAfter: d, Err: errors.New("maintenance")}
+	}
+	return backoff.Transition{}
+}
+
+func (maintenance) Probe(context.Context, string, time.Duration) backoff.Transition {
+	return backoff.Transition{}
+}
+
+func (maintenance) Opened(string, time.Duration, int) {}
+func (maintenance) Closed(string)                     {}
+
+func ExampleShared() {
+	breaker := &backoff.Breaker{Name: "billing", Shared: maintenance{"billing": time.Minute}}
+	err := breaker.Do(context.Background(), func(context.Context) error {
+		fmt.Println("not reached")
+		return nil
+	})
+	fmt.Println(errors.Is(err, backoff.ErrOpen))
+	// Output: true
+}
+
+// The zero value says nothing about a service: the breaker goes by what it
+// sees.
+func ExampleShared_consult() {
+	fleet := maintenance{"billing": time.Minute}
+	for _, name := range []string{"billing", "search"} {
+		advice := fleet.Consult(context.Background(), name, func() {})
+		fmt.Println(name, advice.To, advice.RetryAfter, advice.Err)
+	}
+	// Output:
+	// billing open 1m0s maintenance
+	// search closed 0s <nil>
+}
+
+func ExampleBreakerStats() {
+	breaker := &backoff.Breaker{TripIf: func(s backoff.BreakerStats) bool {
+		return s.Failures > 2 && s.Successes == 0
+	}}
+	for range 3 {
+		_ = breaker.Do(context.Background(), func(context.Context) error { return errDown })
+	}
+	stats := breaker.Stats()
+	fmt.Println(stats.State, stats.Openings, stats.RetryAfter > 0)
+	// Output: open 1 true
+}
+
+func ExampleState() {
+	breaker := new(backoff.Breaker)
+	before := breaker.State()
+	breaker.Trip()
+	fmt.Println(before, breaker.State())
+	// Output: closed open
+}
+
+func ExampleMode() {
+	breaker := new(backoff.Breaker)
+	breaker.Force(backoff.ModeForcedOpen) // a switch for maintenance
+	err := breaker.Do(context.Background(), func(context.Context) error { return nil })
+	fmt.Println(breaker.Stats().Mode, errors.Is(err, backoff.ErrOpen))
+	// Output: forced open true
+}
+
+func ExampleTransition() {
+	breaker := &backoff.Breaker{Name: "search", Observer: func(_ context.Context, e backoff.Event) {
+		if t := e.Transition; t != nil {
+			fmt.Println(e.Name, t.From, t.To, t.Trigger)
+		}
+	}}
+	breaker.Trip()
+	breaker.Reset()
+	// Output:
+	// search closed open manual
+	// search open closed manual
+}
+
+// A breaker that an operator opened is not one that found a service to be down.
+func ExampleTrigger() {
+	alarming := func(why backoff.Trigger) bool { return why != backoff.TriggerManual && why != backoff.TriggerTime }
+	fmt.Println(alarming(backoff.TriggerRate), alarming(backoff.TriggerManual))
+	// Output: true false
+}
+
+func ExampleOpenError() {
+	breaker := &backoff.Breaker{Name: "search", OpenFor: backoff.Constant(time.Minute), ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+	_ = breaker.Do(context.Background(), func(context.Context) error { return errDown })
+
+	err := breaker.Do(context.Background(), func(context.Context) error { return nil })
+	if open, ok := errors.AsType[*backoff.OpenError](err); ok {
+		fmt.Println(open.Name, open.State, open.Last, open.RetryAfter() > 30*time.Second)
+	}
+	// Output: search open down true
+}
+
+func ExampleHedgeStats() {
+	hedge := new(backoff.Hedge)
+	for range 100 {
+		_, _ = backoff.HedgeValue(context.Background(), hedge, func(context.Context) (int, error) { return 1, nil }, nil)
+	}
+	stats := hedge.Stats()
+	fmt.Printf("%d calls, extra load %.0f %%\n", stats.Calls, 100*float64(stats.Hedges)/float64(stats.Calls))
+	// Output: 100 calls, extra load 0 %
+}
+
+func ExampleRetryBudgetStats() {
+	budget := new(backoff.RetryBudget)
+	policy := backoff.Policy{Budget: budget, Schedule: backoff.Constant(0)}
+	for range 100 {
+		_ = policy.Do(context.Background(), func(context.Context) error { return nil })
+	}
+	_ = policy.Do(context.Background(), func(context.Context) error { return errDown })
+	stats := budget.Stats()
+	fmt.Println(stats.Retries, "of", stats.Allowed)
+	// Output: 3 of 15
 }

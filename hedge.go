@@ -24,9 +24,9 @@ const (
 	oneHedge             = 1_000_000 // what one costs: shares are kept to a millionth
 )
 
-// ErrHedgeLost is the cause of an attempt's context, as context.Cause tells it,
+// errHedgeLost is the cause of an attempt's context, as context.Cause tells it,
 // when another attempt of the same hedged call has ended the call.
-var ErrHedgeLost = errors.New("backoff: hedge lost: another attempt has ended the call")
+var errHedgeLost = errors.New("backoff: hedge lost: another attempt has ended the call")
 
 // A Hedge sends an operation a second time while the first attempt is slow, and
 // takes the result that comes first. It is for the tail of latency, where a few
@@ -84,11 +84,11 @@ type Hedge struct {
 	MaxRetryAfter time.Duration
 	// Classify sorts errors into those that end the call and those that do not.
 	// nil means DefaultClassifier. gRPC's nonFatalStatusCodes are
-	// OnCode(status.Code, codes.Unavailable, ...).
+	// plug.OnCode(status.Code, codes.Unavailable, ...).
 	Classify Classifier
 	// Idempotency must allow the operation to run twice at the same time. nil
-	// means Idempotent: to use a Hedge is to say so. NonIdempotent and
-	// NeverRetry are invalid. Keyed gives all attempts of a call the same key.
+	// means Idempotent: to use a Hedge is to say so. NonIdempotent is
+	// invalid. Keyed gives all attempts of a call the same key.
 	// Any other Idempotency is asked when a hedge is due; if it says no, the
 	// call goes on without the hedge.
 	Idempotency Idempotency
@@ -143,15 +143,15 @@ func (h *Hedge) Validate() error {
 	if !(h.MaxExtraLoad <= 1) {
 		return invalid("Hedge.MaxExtraLoad", "is "+strconv.FormatFloat(h.MaxExtraLoad, 'g', -1, 64)+", want a share of at most 1, or a negative number for no limit")
 	}
-	if h.Idempotency == NonIdempotent || h.Idempotency == NeverRetry {
-		return invalid("Hedge.Idempotency", "is "+h.Idempotency.(idempotency).String()+", but a hedge sends the operation twice")
+	if h.Idempotency == NonIdempotent {
+		return invalid("Hedge.Idempotency", "is NonIdempotent, but a hedge sends the operation twice")
 	}
 	return validate(h.Budget)
 }
 
 // HedgeValue calls op, and calls it again while the first call is slow, as h
 // says. It returns the first result that comes without an error. The contexts
-// of the other attempts then end, with the cause [ErrHedgeLost]; HedgeValue
+// of the other attempts then end, with a cause that says so; HedgeValue
 // does not wait for them.
 //
 // An attempt that fails does not beat one that may yet succeed. If its error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -33,9 +34,9 @@ func (c *contest[T]) run(a *hedgeAttempt) bool {
 // race is one hedged call: its attempts, and when the next one starts. mu
 // guards the fields below it.
 type race struct {
+	ending   // ctx has the call's key; mu guards the rest of it
 	hedge    *Hedge
 	runner   interface{ run(*hedgeAttempt) bool } // the contest around this race
-	ctx      context.Context                      // of the call, with its key
 	began    time.Time
 	sent     time.Time     // when the first attempt was sent
 	deadline time.Time     // of ctx, if it has one
@@ -52,11 +53,8 @@ type race struct {
 	earliest time.Time     // for the next hedge, as a server or the Budget said
 	ticket   Ticket        // of the attempt about to be sent
 	granted  bool          // the next hedge is paid for, and only has to wait
-	refused  bool          // there was nothing to pay a hedge with
-	last     error         // of the last attempt that failed
-	class    Class         // of last
-	open     *OpenError    // by which a breaker refused an attempt
-	after    time.Duration // what the server asked for last
+	unpaid   bool          // there was nothing to pay a hedge with
+	class    Class         // of the last attempt that failed
 	wait     time.Duration // the wait that there was no time for
 	why      Reason        // why there are no more hedges; ReasonSuccess while there may be
 	err      error         // of the call
@@ -278,7 +276,7 @@ func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 		r.last, r.class = err, v.class // after a refusal, the service's last answer stays
 	}
 	if v.hint.given {
-		r.after = v.hint.after
+		r.retryAfter = v.hint.after
 	}
 	if v.open != nil {
 		r.unsent++
@@ -300,7 +298,7 @@ func (r *race) next(err error, v verdict, now time.Time) {
 	switch limit := r.hedge.maxRetryAfter(); {
 	case v.open != nil:
 		r.stop(ReasonOpen)
-		r.open, r.why = v.open, ReasonOpen // also if this was the last attempt
+		r.refused, r.why = v.open, ReasonOpen // also if this was the last attempt
 	case v.class == ClassPermanent && r.running > 0 && errors.Is(err, ErrBudget):
 		r.stop(ReasonBudget)
 	case v.class == ClassPermanent:
@@ -422,7 +420,7 @@ func (r *race) grant(now time.Time) bool {
 // refuse stops the hedging because there is nothing to pay for it.
 func (r *race) refuse() {
 	r.hedge.refused.Add(1)
-	r.refused = true
+	r.unpaid = true
 	r.stop(ReasonBudget)
 }
 
@@ -466,17 +464,8 @@ func (r *race) stop(why Reason) {
 // giveUp ends the call with an *Error.
 func (r *race) giveUp(why Reason) {
 	now := clock.Now()
-	e := &Error{
-		Name:       r.hedge.Name,
-		Attempts:   r.number - r.unsent,
-		Elapsed:    now.Sub(r.began),
-		Reason:     why,
-		Last:       r.last,
-		retryAfter: r.after,
-		ctx:        r.ctx,
-		open:       r.open,
-		single:     r.hedge.maxAttempts() == 1,
-	}
+	e := r.newError(r.hedge.Name, r.number-r.unsent, r.hedge.maxAttempts(), why)
+	e.Elapsed = now.Sub(r.began)
 	switch {
 	case why == ReasonRetryAfter:
 		e.limit = r.hedge.maxRetryAfter()
@@ -527,7 +516,7 @@ func (r *race) notify() {
 		return
 	}
 	r.mu.Lock()
-	sent, refused, crashed := r.number, r.refused, r.crashed
+	sent, unpaid, crashed := r.number, r.unpaid, r.crashed
 	end := r.endEvent()
 	r.mu.Unlock()
 	for n := 1; n < sent; n++ {
@@ -537,7 +526,7 @@ func (r *race) notify() {
 		}
 		r.observe(e)
 	}
-	if refused {
+	if unpaid {
 		r.observe(Event{Kind: EventRefused, Reason: ReasonBudget})
 	}
 	if !crashed {
@@ -551,7 +540,7 @@ func (r *race) endEvent() Event {
 	if r.err == nil {
 		return e
 	}
-	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.after, ReasonPermanent
+	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.retryAfter, ReasonPermanent
 	if gave, ok := r.err.(*Error); ok {
 		e.Reason = gave.Reason
 	} else if r.number == 0 {
@@ -603,4 +592,147 @@ func (s *steered) tellOver() {
 		s.told = true
 		s.driver.Over(s.err)
 	}
+}
+
+// An alarm sends the next hedge. Each hedge has an alarm of its own, so that an
+// alarm that goes off while it is being replaced is recognized as an old one.
+type alarm struct {
+	race  *race
+	timer *time.Timer
+}
+
+// alarms are reused if they did not go off, and most do not.
+var alarms sync.Pool
+
+// ring is called when the alarm goes off.
+func (al *alarm) ring() { al.race.begin(al, nil) }
+
+// wake returns the hedge that an alarm has to send, or nil.
+func (r *race) wake(al *alarm) *hedgeAttempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.alarm != al { // replaced, or stopped too late
+		return nil
+	}
+	r.alarm = nil
+	a := r.prepare(clock.Now())
+	r.finishIfIdle()
+	return a
+}
+
+// arm sets the alarm for the next hedge.
+func (r *race) arm(d time.Duration) {
+	r.disarm()
+	if s, ok := r.runner.(*steered); ok {
+		al := &alarm{race: r}
+		r.alarm = al
+		s.driver.Arm(d, func() { al.ring(); s.tellOver() })
+		return
+	}
+	if r.reusable() {
+		r.alarm, _ = alarms.Get().(*alarm)
+	}
+	if r.alarm != nil {
+		r.alarm.race = r
+		r.alarm.timer.Reset(d)
+		return
+	}
+	r.alarm = &alarm{race: r}
+	r.alarm.timer = time.AfterFunc(d, r.alarm.ring)
+}
+
+// disarm stops the alarm.
+func (r *race) disarm() {
+	al := r.alarm
+	if al == nil {
+		return
+	}
+	r.alarm = nil
+	if al.timer != nil && al.timer.Stop() && r.reusable() {
+		al.race = nil
+		alarms.Put(al)
+	}
+}
+
+// reusable reports whether timers may outlive the call.
+func (r *race) reusable() bool { return clock.Monotonic(&r.began) }
+
+// hedgeAttempt is one attempt, and its context. The context is that of the call
+// until the operation asks for Done, or the attempt loses. Fast operations do
+// not ask, and a context that can be cancelled costs more than the rest of
+// their call.
+type hedgeAttempt struct {
+	context.Context
+	mu     sync.Mutex                 // held to change own
+	own    atomic.Pointer[ownContext] // nil until somebody asks
+	number int
+	ticket Ticket
+	over   bool // guarded by the race
+}
+
+// ownContext is the context that an attempt gets when it asks.
+type ownContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+}
+
+// canceledUnused is the own context of attempts that ended before they asked.
+var canceledUnused = func() *ownContext {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(nil)
+	return &ownContext{ctx, cancel}
+}()
+
+// hedgeKey is the key by which a context finds its attempt.
+type hedgeKey struct{}
+
+// Done implements context.Context.
+func (a *hedgeAttempt) Done() <-chan struct{} { return a.derive().Done() }
+
+// Err implements context.Context.
+func (a *hedgeAttempt) Err() error {
+	if own := a.own.Load(); own != nil {
+		return own.Err()
+	}
+	return a.Context.Err()
+}
+
+// Value implements context.Context. Package context looks up the nearest
+// cancelable context by a key of its own. Value answers with the attempt's own
+// context, so that the cause is found, and derived contexts need no goroutine.
+func (a *hedgeAttempt) Value(key any) any {
+	if key == (hedgeKey{}) {
+		return a
+	}
+	if own := a.own.Load(); own != nil && own != canceledUnused {
+		return own.Value(key)
+	}
+	return a.Context.Value(key)
+}
+
+// derive returns the attempt's own context, and makes it if there is none.
+func (a *hedgeAttempt) derive() *ownContext {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	own := a.own.Load()
+	if own == nil {
+		ctx, cancel := context.WithCancelCause(a.Context)
+		own = &ownContext{ctx, cancel}
+		a.own.Store(own)
+	}
+	return own
+}
+
+// lose ends the context of an attempt under way.
+func (a *hedgeAttempt) lose() { a.derive().cancel(errHedgeLost) }
+
+// end ends the context of an attempt that has returned.
+func (a *hedgeAttempt) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if own := a.own.Load(); own != nil {
+		own.cancel(nil)
+		return
+	}
+	a.own.Store(canceledUnused)
 }

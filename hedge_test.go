@@ -39,7 +39,7 @@ func hedgeGRPC() *backoff.Hedge {
 		MaxAttempts:  3,
 		Delay:        500 * milli,
 		MaxExtraLoad: -1,
-		Classify:     backoff.OnCode(func(err error) error { return err }, errHedgeUnavailable, errHedgeUnknown),
+		Classify:     backoff.RetryIf(func(err error) bool { return err == errHedgeUnavailable || err == errHedgeUnknown }),
 	}
 }
 
@@ -750,7 +750,7 @@ func TestHedgeCarriesGoexitToTheCaller(t *testing.T) {
 }
 
 func TestHedgeIdempotency(t *testing.T) {
-	for _, i := range []backoff.Idempotency{backoff.NonIdempotent, backoff.NeverRetry} {
+	for _, i := range []backoff.Idempotency{backoff.NonIdempotent} {
 		h := &backoff.Hedge{Idempotency: i}
 		want := fmt.Sprintf("backoff: Hedge.Idempotency is %v, but a hedge sends the operation twice", i)
 		require.EqualError(t, h.Validate(), want)

@@ -11,7 +11,8 @@ import (
 // use.
 //
 // The ready-made ones are [Idempotent], which nil means as well,
-// [NonIdempotent], [Keyed], [AlwaysRetry], [NeverRetry] and [Conditional].
+// [NonIdempotent], [Keyed], [AlwaysRetry] and [Conditional]. To retry nothing,
+// set MaxAttempts to 1 instead.
 type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }
@@ -35,25 +36,16 @@ const (
 	// AlwaysRetry repeats whatever the class allows, for callers who prefer a
 	// doubled effect to a lost one.
 	AlwaysRetry
-	// NeverRetry makes one attempt, and leaves retrying to the layer above: its
-	// error is not final to an outer policy.
-	NeverRetry
 )
 
 // Repeatable implements [Idempotency].
 func (i idempotency) Repeatable(ctx context.Context, c Class) bool {
-	switch i {
-	case NonIdempotent:
-		return c == ClassNotSent || IdempotencyKey(ctx) != ""
-	case NeverRetry:
-		return false
-	}
-	return true
+	return i != NonIdempotent || c == ClassNotSent || IdempotencyKey(ctx) != ""
 }
 
 // String returns the name of the constant.
 func (i idempotency) String() string {
-	return [...]string{"Idempotent", "NonIdempotent", "Keyed", "AlwaysRetry", "NeverRetry"}[min(i, NeverRetry)]
+	return [...]string{"Idempotent", "NonIdempotent", "Keyed", "AlwaysRetry"}[min(i, AlwaysRetry)]
 }
 
 // Conditional returns an [Idempotency] for operations that may be repeated

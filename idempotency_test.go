@@ -12,7 +12,7 @@ import (
 )
 
 func TestAnUnknownIdempotencyHasAName(t *testing.T) {
-	require.Equal(t, "NeverRetry", (backoff.NeverRetry + 1).String())
+	require.Equal(t, "AlwaysRetry", (backoff.AlwaysRetry + 1).String())
 }
 
 // Contract rows 64 and 97.
@@ -27,7 +27,6 @@ func TestRepeatable(t *testing.T) {
 		{backoff.NonIdempotent, true, false, true, true},
 		{backoff.Keyed, true, true, true, true},
 		{backoff.AlwaysRetry, true, true, true, true},
-		{backoff.NeverRetry, false, false, false, false},
 		{backoff.Conditional(), true, false, true, true},
 		{backoff.Conditional(always), true, true, true, true},
 		{backoff.Conditional(always, never), true, false, true, true},
@@ -90,9 +89,10 @@ func TestAnIdempotencyOfTheUsersOwnIsAskedOnceAFailure(t *testing.T) {
 	require.Zero(t, asked, "not for what is final anyhow")
 }
 
-func TestNeverRetryMakesOneAttemptWhateverTheLimit(t *testing.T) {
-	for _, limit := range []int{-1, 0, 9} {
-		policy := backoff.Policy{Idempotency: backoff.NeverRetry, MaxAttempts: limit}
+// Row 112: RetryNever is a limit of one attempt, whatever may be repeated.
+func TestOneAttemptIsTheLimitForEveryIdempotency(t *testing.T) {
+	for _, i := range []backoff.Idempotency{nil, backoff.AlwaysRetry, backoff.Keyed, backoff.NonIdempotent} {
+		policy := backoff.Policy{Idempotency: i, MaxAttempts: 1}
 		op := returning(backoff.WithClass(errBoom, backoff.ClassNotSent))
 		err := policy.Do(t.Context(), op.do)
 		require.Len(t, op.at, 1)
@@ -159,6 +159,6 @@ func TestANestedKeyedCallKeepsTheOuterKey(t *testing.T) {
 }
 
 func TestIdempotenciesHaveNames(t *testing.T) {
-	require.Equal(t, "[Idempotent NonIdempotent Keyed AlwaysRetry NeverRetry]",
-		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed, backoff.AlwaysRetry, backoff.NeverRetry}))
+	require.Equal(t, "[Idempotent NonIdempotent Keyed AlwaysRetry]",
+		fmt.Sprint([]backoff.Idempotency{backoff.Idempotent, backoff.NonIdempotent, backoff.Keyed, backoff.AlwaysRetry}))
 }

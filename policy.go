@@ -50,7 +50,8 @@ type Policy struct {
 	// AttemptTimeoutSchedule.Delay(n), for timeouts that grow. A delay of 0
 	// means no limit. nil means AttemptTimeout; setting both is invalid.
 	AttemptTimeoutSchedule Schedule
-	// Schedule is the delay before each retry. nil means Exponential{}.
+	// Schedule is the delay before each retry, such as Constant(time.Second).
+	// nil means Exponential{}.
 	Schedule Schedule
 	// Jitter spreads the delay. nil means FullJitter.
 	Jitter Jitter
@@ -61,7 +62,8 @@ type Policy struct {
 	// MaxRetryAfter is the longest wait that a server may ask for. If it asks
 	// for more, the call ends. 0 means 5 minutes, a negative value no limit.
 	MaxRetryAfter time.Duration
-	// Classify sorts errors. nil means DefaultClassifier.
+	// Classify sorts errors, such as RetryIf(isTransient). nil means
+	// DefaultClassifier.
 	Classify Classifier
 	// Idempotency says whether the operation may be sent again. nil means
 	// Idempotent.
@@ -227,7 +229,9 @@ func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err e
 
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
-func (p Policy) Start(ctx context.Context) *Run { return &Run{policy: p, ctx: ctx} }
+func (p Policy) Start(ctx context.Context) *Run {
+	return &Run{policy: p, ending: ending{ctx: ctx}}
+}
 
 // Delay returns a wait before the given retry, counted from 1, jittered and
 // bounded by MaxDelay; 0 for numbers below 1. Many clients take such a
@@ -286,12 +290,7 @@ func (p *Policy) used(attempts int) bool {
 }
 
 // maxAttempts returns the limit of attempts, negative if there is none.
-func (p *Policy) maxAttempts() int {
-	if p.Idempotency != nil && p.Idempotency == NeverRetry {
-		return 1
-	}
-	return limits.Or(p.MaxAttempts, defaultMaxAttempts)
-}
+func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }
 
 // repeatable reports whether the operation may be sent again after a failure of
 // class c.
@@ -312,8 +311,11 @@ func (p *Policy) limitsTime() bool { return p.AttemptTimeout > 0 || p.AttemptTim
 
 // tooLong reports whether a server asked for more than MaxRetryAfter.
 func (p *Policy) tooLong(h hint) bool {
+	if !h.given {
+		return false
+	}
 	limit := p.maxRetryAfter()
-	return h.given && limit > 0 && h.after > limit
+	return limit > 0 && h.after > limit
 }
 
 func (p *Policy) maxRetryAfter() time.Duration {

@@ -907,7 +907,7 @@ func TestDecideIsThePolicyWithoutACall(t *testing.T) {
 	require.False(t, again)
 	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
 	require.True(t, again)
-	policy.Idempotency, policy.MaxAttempts = backoff.NeverRetry, -1
+	policy.Idempotency, policy.MaxAttempts = backoff.AlwaysRetry, 1
 	_, again = policy.Decide(1, backoff.WithClass(errBoom, backoff.ClassNotSent))
 	require.False(t, again)
 }
@@ -955,4 +955,132 @@ func TestAFleetThatFailedTogetherComesBackSpread(t *testing.T) {
 			require.InDelta(t, clients/10, n, 57, "bucket %d of %v", i, buckets)
 		}
 	})
+}
+
+// A policy is data: a call goes by what the policy said when it began.
+func TestARunHoldsACopyOfItsPolicy(t *testing.T) {
+	policy := steady(0)
+	r := policy.Start(t.Context())
+	policy.MaxAttempts = 1
+	n := 0
+	for range r.Attempts() {
+		n++
+		r.Fail(errBoom)
+	}
+	require.Equal(t, 4, n)
+}
+
+// Growing timeouts limit each attempt by its number.
+func TestAttemptTimeoutScheduleLimitsTheNthAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limits []time.Duration
+		policy := steady(0)
+		policy.AttemptTimeoutSchedule = backoff.Sequence(time.Second, 0, 3*time.Second)
+		_ = policy.Do(t.Context(), func(ctx context.Context) error {
+			deadline, ok := ctx.Deadline()
+			if limits = append(limits, 0); ok {
+				limits[len(limits)-1] = time.Until(deadline)
+			}
+			return errBoom
+		})
+		require.Equal(t, []time.Duration{time.Second, 0, 3 * time.Second, 3 * time.Second}, limits)
+	})
+}
+
+// Row 51: the plain case is a duration.
+func TestRow51AttemptTimeoutLimitsEveryAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for timeout, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 0: 4 * time.Minute, -time.Second: 4 * time.Minute} {
+			start := time.Now()
+			policy := steady(0)
+			policy.AttemptTimeout = timeout
+			err := policy.Do(t.Context(), func(ctx context.Context) error {
+				select {
+				case <-time.After(time.Minute):
+					return errBoom
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			require.Equal(t, want, time.Since(start))
+			require.Equal(t, timeout > 0, errors.Is(err, backoff.ErrAttemptTimeout))
+		}
+	})
+}
+
+// Contract row 84: an emergency call waits less under the same policy.
+func TestRow84AnUrgentCallWaitsLess(t *testing.T) {
+	policy := backoff.Policy{Jitter: backoff.NoJitter, MaxDelay: time.Second}
+	for priority, want := range map[backoff.Priority]time.Duration{
+		backoff.Critical: 175 * time.Millisecond, backoff.High: 350 * time.Millisecond, backoff.Normal: 700 * time.Millisecond,
+		backoff.Background:   400*time.Millisecond + 800*time.Millisecond + time.Second,
+		backoff.Critical + 1: 175 * time.Millisecond, backoff.Background - 1: 2200 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			err := policy.Do(backoff.WithPriority(t.Context(), priority), returning(errBoom).do)
+			require.ErrorIs(t, err, backoff.ErrExhausted)
+			require.Equal(t, want, time.Since(start), "priority %v", priority)
+		})
+	}
+}
+
+func TestNoPriorityShortensTheWaitThatAServerAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		policy := backoff.Policy{MaxAttempts: 2}
+		_ = policy.Do(backoff.WithPriority(t.Context(), backoff.Critical), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
+		require.GreaterOrEqual(t, time.Since(start), time.Minute)
+	})
+}
+
+// Every attempt shows the budget the priority of its call.
+func TestABudgetSeesThePriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []backoff.Priority
+		budget := budgetFunc(func(a backoff.Attempt) { asked = append(asked, a.Priority) })
+		ctx := backoff.WithPriority(t.Context(), backoff.High)
+		_ = backoff.Policy{MaxAttempts: 2, Budget: budget}.Do(ctx, returning(errBoom).do)
+		_, _ = backoff.HedgeValue(ctx, &backoff.Hedge{Budget: budget}, func(context.Context) (int, error) { return 0, nil }, nil)
+		_ = backoff.Policy{Budget: budget}.Do(t.Context(), returning(nil).do)
+		require.Equal(t, []backoff.Priority{backoff.High, backoff.High, backoff.High, backoff.Normal}, asked)
+	})
+}
+
+// budgetFunc is a budget that grants everything, and shows what it was asked
+// for.
+type budgetFunc func(backoff.Attempt)
+
+func (f budgetFunc) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	f(a)
+	return backoff.Ticket{}, 0, true
+}
+
+func (budgetFunc) Done(backoff.Ticket, backoff.Result) {}
+
+func TestPriorityNamesAreTexts(t *testing.T) {
+	names := map[backoff.Priority]string{
+		backoff.Background: "background", backoff.Normal: "normal", backoff.High: "high", backoff.Critical: "critical",
+		backoff.Background - 1: "invalid", backoff.Critical + 1: "invalid",
+	}
+	for p, want := range names {
+		require.Equal(t, want, p.String())
+	}
+}
+
+func ExampleWithPriority() {
+	policy := backoff.Policy{Jitter: backoff.NoJitter, Schedule: backoff.Constant(8 * time.Millisecond), Observer: func(_ context.Context, e backoff.Event) {
+		fmt.Println(e.Kind, e.Wait)
+	}}
+	policy.MaxAttempts = 2
+	emergency := backoff.WithPriority(context.Background(), backoff.Critical)
+	_ = policy.Do(emergency, func(context.Context) error { return fmt.Errorf("busy") })
+	// Output:
+	// retry 2ms
+	// give up 0s
+}
+
+func ExamplePriority() {
+	fmt.Println(backoff.Critical > backoff.High, backoff.High > backoff.Normal, backoff.Normal)
+	// Output: true true normal
 }

@@ -24,6 +24,7 @@ func (p Priority) String() string {
 	return [...]string{"background", "normal", "high", "critical"}[p-Background]
 }
 
+// priorityKey is the key by which a context finds its priority.
 type priorityKey struct{}
 
 // WithPriority returns a context for calls that matter more or less than others

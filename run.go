@@ -29,8 +29,8 @@ import (
 // A caller with a loop of its own calls Retry after each attempt, and sleeps
 // itself.
 type Run struct {
+	ending
 	policy  Policy
-	ctx     context.Context // of the call
 	attempt context.Context // of the attempt under way, where it has one of its own
 	cancel  context.CancelFunc
 	key     string // idempotency key made for the call, under Keyed
@@ -46,10 +46,7 @@ type Run struct {
 	timer     *time.Timer   // from the first wait to the end of the call
 	ticket    Ticket        // of the attempt under way, or of the one to come
 
-	last    error      // of the last attempt
-	err     error      // of the call, once it is over
-	hint    hint       // of the server's last answer
-	refused *OpenError // by which a breaker refused the last attempt
+	err error // of the call, once it is over
 
 	started           bool // the budget was asked for the first attempt
 	reserved          bool // the ticket is not given back yet
@@ -237,7 +234,7 @@ func (r *Run) Progress() {
 // reconnect loop calls Reset after a connection that lasted.
 func (r *Run) Reset() {
 	r.abandon()
-	*r = Run{policy: r.policy, ctx: r.ctx}
+	*r = Run{policy: r.policy, ending: ending{ctx: r.ctx}}
 }
 
 // resume continues a call whose first attempt was made without a Run, and
@@ -282,8 +279,7 @@ func (r *Run) proceed(wait time.Duration) bool {
 
 // confirm tells the budget that the attempt it granted is about to be made.
 func (r *Run) confirm() bool {
-	b, ok := r.policy.Budget.(Confirmer)
-	if !ok || b.Confirm(r.ticket) {
+	if confirm(r.policy.Budget, r.ticket) {
 		return true
 	}
 	r.settle(Result{Outcome: OutcomeNotSent})
@@ -413,7 +409,7 @@ func (r *Run) leave() {
 		return
 	}
 	v := judge(r.policy.Classify, r.last)
-	r.settle(v.result(r.attemptTimedOut(r.last), r.ctx.Err() != nil))
+	r.settle(v.result(r.attempt != nil && r.attemptTimedOut(r.last), r.ctx.Err() != nil))
 	r.end(ReasonAbandoned, v.class, r.last)
 }
 

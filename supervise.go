@@ -54,7 +54,7 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	if p.Observer != nil {
 		p.Observer = s.observe
 	}
-	s.Run = Run{policy: p, ctx: ctx}
+	s.Run = Run{policy: p, ending: ending{ctx: ctx}}
 	defer s.abandon()
 	for s.admit() {
 		wait, ok := s.fail(s.runOnce(op))

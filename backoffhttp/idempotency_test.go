@@ -93,7 +93,6 @@ func TestThreeWaysAndOnesOwn(t *testing.T) {
 		{nil, 2, 1},
 		{backoff.Idempotent, 2, 2},
 		{backoff.AlwaysRetry, 2, 2},
-		{backoff.NeverRetry, 1, 1},
 		{backoff.NonIdempotent, 1, 1},
 		{own, 1, 1},
 	} {

@@ -69,8 +69,7 @@ func UpstreamFrom(ctx context.Context) (Upstream, bool) {
 	return up, ok
 }
 
-// once limits a policy to one attempt. Unlike backoff.NeverRetry it leaves the
-// Idempotency alone, so that a key is still sent.
+// once limits a policy to one attempt.
 func once(p *backoff.Policy) { p.MaxAttempts = 1 }
 
 // retried reports whether the request that ctx belongs to is a retry.

@@ -50,13 +50,12 @@ func TestASingleRequestIsStatedToBeRepeatableOrNot(t *testing.T) {
 		{"POST", backoff.Keyed, 4},
 		{"POST", nil, 1},
 		{"GET", backoff.NonIdempotent, 1},
-		{"GET", backoff.NeverRetry, 1},
 		{"GET", nil, 4},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWire(answer(503))
 			tr := over(w)
-			tr.Policy.Idempotency = backoff.NeverRetry
+			tr.Policy.Idempotency = backoff.NonIdempotent
 			ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.Idempotency = c.said })
 			roundTrip(t, tr, newRequest(t, c.method, "http://a.test/", nil).WithContext(ctx))
 			require.Equal(t, c.want, w.requests(), "%s %v", c.method, c.said)

@@ -70,13 +70,10 @@ func (t *Transport) read(req *http.Request, g *guards) (request, error) {
 	said = r.readIdempotency(ctx, t, said)
 	up, _ := UpstreamFrom(ctx)
 	r.upstream = up.Attempt
-	switch {
-	case !again:
-		said = backoff.NeverRetry
-	case up.Attempt > 1 && said != backoff.AlwaysRetry && said != backoff.NeverRetry:
+	if up.Attempt > 1 && said != backoff.AlwaysRetry {
 		said = onlyNotSent{} // the caller of this service is retrying already
 	}
-	r.setIdempotency(said, g)
+	r.setIdempotency(said, again, g)
 	return r, nil
 }
 
@@ -249,16 +246,20 @@ func (r *request) copy() {
 	r.copied = true
 }
 
-// setIdempotency gives the request a policy whose Idempotency is said. Most
-// requests are of one of two kinds, whose policies are made once for a host.
-func (r *request) setIdempotency(said backoff.Idempotency, g *guards) {
+// setIdempotency gives the request a policy whose Idempotency is said, and that
+// makes one attempt unless the request can be sent again. Most requests are of
+// one of two kinds, whose policies are made once for a host.
+func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards) {
 	switch {
-	case said == backoff.Idempotent:
-	case said == backoff.NonIdempotent && r.policy == &g.policy:
+	case again && said == backoff.Idempotent:
+	case again && said == backoff.NonIdempotent && r.policy == &g.policy:
 		r.policy = &g.nonIdempotent
 	default:
 		own := *r.policy
 		own.Idempotency = said
+		if !again {
+			once(&own)
+		}
 		r.policy = &own
 	}
 }

@@ -213,14 +213,14 @@ func TestStorageIsNotWhatItsMethodsSay(t *testing.T) {
 
 // Row 112: the same table under the other two policies.
 func TestStorageUnderAlwaysAndNever(t *testing.T) {
-	for policy, want := range map[backoff.Idempotency]int{backoff.AlwaysRetry: 3, backoff.NeverRetry: 1} {
+	for limit, want := range map[int]int{3: 3, 1: 1} {
 		for _, o := range append(append([]operation{}, alwaysIdempotent...), neverIdempotent...) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWire(answer(503), answer(503), answer(200))
 				tr := storage(t, w)
-				tr.Policy.Idempotency = policy
+				tr.Policy.Idempotency, tr.Policy.MaxAttempts = backoff.AlwaysRetry, limit
 				roundTrip(t, tr, o.request(t, false))
-				require.Equal(t, want, w.requests(), "%v %s", policy, o.name)
+				require.Equal(t, want, w.requests(), "%d %s", limit, o.name)
 			})
 		}
 	}

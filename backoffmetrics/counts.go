@@ -44,7 +44,7 @@ type counts struct {
 
 const (
 	states   = int(backoff.StateHalfOpen) + 1
-	triggers = int(backoff.TriggerManual) + 1
+	triggers = int(backoff.TriggerShared) + 1
 	reasons  = int(backoff.ReasonInvalid) + 1
 	classes  = int(backoff.ClassPermanent) + 1
 )

@@ -11,7 +11,7 @@ import (
 
 const (
 	span      = 5 * time.Minute // the time that the page shows
-	step      = 5 * time.Second // between two points at least; the width of a column
+	step      = 5 * time.Second // the width of a column; points are no closer
 	columns   = int(span / step)
 	maxPoints = columns + 2 // points that are remembered
 )

@@ -68,6 +68,7 @@ func failing(times int) func(context.Context) error {
 	}
 }
 
+// refusing is a budget that refuses every attempt from a number on.
 type refusing struct{ from int }
 
 func (r refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -316,6 +317,7 @@ func TestRow75BothDiagnosesAreMade(t *testing.T) {
 	})
 }
 
+// said is a diagnosis of the page.
 type said struct{ Level, Text string }
 
 // look returns what the page says, by operation and of everything.
@@ -361,6 +363,7 @@ func TestRow76NothingOfAResponseBecomesASeries(t *testing.T) {
 	require.NotContains(t, m.String(), "secret")
 }
 
+// answer is an error with response headers.
 type answer map[string][]string
 
 func (a answer) Error() string                       { return "secret-2" }

@@ -16,15 +16,18 @@ import (
 	"github.com/gobackoff/backoff/backoffslog"
 )
 
+// state is an error with a SQLSTATE.
 type state string
 
 func (s state) Error() string    { return string(s) }
 func (s state) SQLState() string { return string(s) }
 
+// code is the code of a status.
 type code int
 
 func (c code) String() string { return "Unavailable" }
 
+// status is like that of gRPC.
 type status struct{}
 
 func (*status) Code() code { return 14 }
@@ -35,6 +38,7 @@ type grpcError struct{ status *status }
 func (grpcError) Error() string         { return "rpc error" }
 func (e grpcError) GRPCStatus() *status { return e.status }
 
+// odd has the methods that ErrorType reads, with useless results.
 type odd struct{}
 
 func (odd) Error() string       { return "odd" }

@@ -281,6 +281,7 @@ func TestTheHandlerGetsTheContextOfTheCall(t *testing.T) {
 	require.Equal(t, "7", j.records(t)[0]["trace"])
 }
 
+// handler adds attributes to every record.
 type handler struct {
 	slog.Handler
 	add func(context.Context, *slog.Record)
@@ -432,6 +433,7 @@ func TestAHostileTextStaysOneRecordWithoutTheSecret(t *testing.T) {
 	}
 }
 
+// panicking is an error without a text.
 type panicking struct{}
 
 func (*panicking) Error() string { panic("no text") }

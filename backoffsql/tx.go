@@ -92,9 +92,7 @@ func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts *sql.TxOp
 	}
 	own := *policy
 	own.Classify = c.classify
-	if c.declared != backoff.NeverRetry {
-		own.Idempotency = c
-	}
+	own.Idempotency = c
 	return c.result(ctx, own.Do(ctx, c.attempt))
 }
 
@@ -201,7 +199,7 @@ func (c *call) result(ctx context.Context, err error) error {
 		err = &commitUnknown{err: err, earlier: true}
 	}
 	if c.declared == nil || !c.declared.Repeatable(ctx, backoff.ClassRetryable) {
-		return backoff.Permanent(err) // even if the policy leaves retrying to others
+		return backoff.Permanent(err) // even if MaxAttempts is 1
 	}
 	return err
 }

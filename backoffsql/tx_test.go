@@ -85,9 +85,9 @@ func TestTxGivesUpWithTheLastError(t *testing.T) {
 	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
 }
 
-func TestTxUnderNeverRetryLeavesRetryingToOthers(t *testing.T) {
+func TestTxLimitedToOneAttemptLeavesRetryingToOthers(t *testing.T) {
 	f := &fake{exec: times(9, state("40001"))}
-	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.NeverRetry), nil, exec)
+	err := backoffsql.Tx(t.Context(), f.open(t), &backoff.Policy{MaxAttempts: 1}, nil, exec)
 	require.Equal(t, "begin work rollback", strings.Join(f.log, " "))
 	require.True(t, (&backoff.Policy{}).Retryable(err))
 }
@@ -98,7 +98,7 @@ func TestTxNeverRepeatsAnAmbiguousCommit(t *testing.T) {
 		driver.ErrBadConn, notSent{errors.New("conn closed")}, io.ErrUnexpectedEOF, syscall.ECONNRESET, context.DeadlineExceeded, errors.New("whatever"),
 		state("08006"), state("08007"), state("40003"), state("57P01"), state("57P02"), state("53100"), state("58030"), state("XX000"), state("HY000"), state(""),
 	} {
-		for _, i := range []backoff.Idempotency{nil, backoff.NonIdempotent, backoff.NeverRetry, conditional} {
+		for _, i := range []backoff.Idempotency{nil, backoff.NonIdempotent, conditional} {
 			f := &fake{commit: times(9, err)}
 			got := backoffsql.Tx(t.Context(), f.open(t), with(i), nil, exec)
 			require.ErrorIs(t, got, backoffsql.ErrCommitUnknown, "%v", err)

@@ -180,7 +180,7 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 			case t != (backoff.Ticket{t[0]}):
 				return errors.New("a ticket holds more than its first word: JoinBudgets loses the others")
 			}
-			if d, ok := b.(backoff.Confirmer); ok && !d.Confirm(t) {
+			if d, ok := b.(interface{ Confirm(backoff.Ticket) bool }); ok && !d.Confirm(t) {
 				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				continue
 			}

@@ -178,8 +178,8 @@ func (b *Budget) closeTicket(ticket uint64) bool {
 	return true
 }
 
-// Confirm implements [backoff.Confirmer]. A retry that was granted on credit
-// needs its token now.
+// Confirm is the optional method of a [backoff.Budget]. A retry that was
+// granted on credit needs its token now.
 func (b *Budget) Confirm(t backoff.Ticket) bool {
 	if t[0]&onCredit == 0 {
 		return true

@@ -48,20 +48,20 @@ type requests struct {
 }
 
 // look answers a closed breaker.
-func (e *circuit) look(q backoff.SharedQuery, now time.Time) (backoff.SharedHint, <-chan struct{}) {
+func (e *circuit) look(q query, now time.Time) (backoff.Transition, <-chan struct{}) {
 	e.markUsed()
-	e.wakes = append(e.wakes, q.Wake)
+	e.wakes = append(e.wakes, q.wake)
 	if !now.Before(e.nextLoad) {
 		e.todo.load = true
 		e.send()
 	}
 	if e.knows(now) {
-		return e.hint(now), nil
+		return e.advice(now), nil
 	}
 	if e.storeIsAway(now) {
-		return backoff.SharedHint{}, nil
+		return backoff.Transition{}, nil
 	}
-	return backoff.SharedHint{}, e.answered
+	return backoff.Transition{}, e.answered
 }
 
 // knows reports whether the last answer is recent enough.
@@ -76,24 +76,24 @@ func (e *circuit) openLeft(now time.Time) time.Duration { return e.seen.Open - n
 // has not found otherwise.
 func (e *circuit) tripped() bool { return e.seen.Tripped && e.seen.Generation != e.overruled }
 
-// hint says what the state of the fleet's circuit means for a closed breaker.
-func (e *circuit) hint(now time.Time) backoff.SharedHint {
+// advice says what the state of the fleet's circuit means for a closed breaker.
+func (e *circuit) advice(now time.Time) backoff.Transition {
 	if !e.tripped() {
 		e.obeyingSince = time.Time{}
-		return backoff.SharedHint{}
+		return backoff.Transition{}
 	}
 	if left := min(e.openLeft(now), e.obeyFor(now)); left > 0 {
 		return e.open(left)
 	}
-	return backoff.SharedHint{State: backoff.StateHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
+	return backoff.Transition{To: backoff.StateHalfOpen, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
 // open tells the breaker to stay open for the given time. It adds a little at
 // random, so that the processes do not all ask for the lease at the same
 // moment.
-func (e *circuit) open(left time.Duration) backoff.SharedHint {
+func (e *circuit) open(left time.Duration) backoff.Transition {
 	left += time.Duration(rand.Float64() * float64(min(left, e.client.every())))
-	return backoff.SharedHint{State: backoff.StateOpen, For: left, Openings: e.seen.Openings, Err: ErrTripped}
+	return backoff.Transition{To: backoff.StateOpen, RetryAfter: left, Openings: e.seen.Openings, Err: ErrTripped}
 }
 
 // obeyFor notes that the process follows the fleet, and returns for how long it
@@ -106,31 +106,31 @@ func (e *circuit) obeyFor(now time.Time) time.Duration {
 }
 
 // probe answers a half-open breaker.
-func (e *circuit) probe(q backoff.SharedQuery, now time.Time) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
+func (e *circuit) probe(q query, now time.Time) (advice backoff.Transition, coming <-chan struct{}, asks bool) {
 	e.markUsed()
 	switch {
 	case e.independent || e.storeIsAway(now):
-		return hint, nil, false
+		return advice, nil, false
 	case e.leasedUntil.After(now):
 		e.probed, e.obeyingSince = true, time.Time{} // not earlier: a lease may be over when its grant arrives
-		return hint, nil, false
+		return advice, nil, false
 	case e.obeyFor(now) <= 0:
 		e.independent, e.obeyingSince = true, time.Time{}
-		return hint, nil, false
+		return advice, nil, false
 	}
 	fresh := e.fresh(now)
-	hold := backoff.SharedHint{State: backoff.StateHalfOpen}
+	hold := backoff.Transition{To: backoff.StateHalfOpen}
 	switch left := min(e.openLeft(now), e.obeyFor(now)); {
 	case e.tripped() && left > 0: // it cannot be closed earlier
 		return e.open(left), nil, false
 	case e.knownClosed(fresh):
 		e.obeyingSince = time.Time{}
-		return hint, nil, false
+		return advice, nil, false
 	case fresh && e.seen.Leased > now.Sub(e.seenAt):
 		return hold, nil, false
 	}
 	if !now.Before(e.nextAsk) {
-		e.todo.lease, asks = min(q.ProbeTimeout, forever)+e.leaseMargin(), true
+		e.todo.lease, asks = min(q.timeout, forever)+e.leaseMargin(), true
 		e.send()
 	}
 	return hold, e.answered, asks
@@ -156,11 +156,11 @@ func (e *circuit) leaseMargin() time.Duration {
 }
 
 // late answers a call that has waited long enough.
-func (e *circuit) late(q backoff.SharedQuery, hint backoff.SharedHint) backoff.SharedHint {
-	if e.answered != nil && q.State == backoff.StateHalfOpen {
-		return backoff.SharedHint{}
+func (e *circuit) late(q query, advice backoff.Transition) backoff.Transition {
+	if e.answered != nil && q.probes {
+		return backoff.Transition{}
 	}
-	return hint
+	return advice
 }
 
 // storeIsAway reports whether the store cannot be relied on now: its answer is

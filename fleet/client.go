@@ -114,25 +114,43 @@ func (c *Client) Validate() error {
 }
 
 // Consult implements [backoff.Shared].
-func (c *Client) Consult(ctx context.Context, q backoff.SharedQuery) backoff.SharedHint {
-	hint, coming, asks := c.consult(q, false)
+func (c *Client) Consult(ctx context.Context, name string, wake func()) backoff.Transition {
+	return c.await(ctx, query{name: name, wake: wake})
+}
+
+// Probe implements [backoff.Shared].
+func (c *Client) Probe(ctx context.Context, name string, timeout time.Duration) backoff.Transition {
+	return c.await(ctx, query{name: name, probes: true, timeout: timeout})
+}
+
+// query is the question of a breaker about its circuit.
+type query struct {
+	name    string
+	wake    func()        // closed: to be called when there is news
+	probes  bool          // half-open: whether the call may probe
+	timeout time.Duration // half-open: how long the probe may take
+}
+
+// await answers a query. It waits for the store as long as the call may wait.
+func (c *Client) await(ctx context.Context, q query) backoff.Transition {
+	state, coming, asks := c.answer(q, false)
 	wait := c.maxWait(asks)
 	if coming == nil || wait <= 0 {
-		return hint
+		return state
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for coming != nil {
 		select {
 		case <-coming:
-			hint, coming, _ = c.consult(q, false)
+			state, coming, _ = c.answer(q, false)
 		case <-timer.C:
-			hint, coming, _ = c.consult(q, true)
+			state, coming, _ = c.answer(q, true)
 		case <-ctx.Done():
-			return hint
+			return state
 		}
 	}
-	return hint
+	return state
 }
 
 // maxWait returns how long a call waits for an answer of the store. A call that
@@ -148,25 +166,25 @@ func (c *Client) maxWait(asks bool) time.Duration {
 	return c.timeout()
 }
 
-// consult answers from what is known. coming is closed when more is known; it
-// is nil if there is nothing to wait for. asks says that this call has asked
-// for the lease. late says that the call has waited long enough.
-func (c *Client) consult(q backoff.SharedQuery, late bool) (hint backoff.SharedHint, coming <-chan struct{}, asks bool) {
+// answer answers from what is known. coming is closed when more is known; it is
+// nil if there is nothing to wait for. asks says that this call has asked for
+// the lease. late says that the call has waited long enough.
+func (c *Client) answer(q query, late bool) (state backoff.Transition, coming <-chan struct{}, asks bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.setUp(); c.closed {
-		return backoff.SharedHint{}, nil, false
+		return backoff.Transition{}, nil, false
 	}
-	e, now := c.circuit(q.Name), time.Now()
-	if q.State == backoff.StateHalfOpen {
-		hint, coming, asks = e.probe(q, now)
+	e, now := c.circuit(q.name), time.Now()
+	if q.probes {
+		state, coming, asks = e.probe(q, now)
 	} else {
-		hint, coming = e.look(q, now)
+		state, coming = e.look(q, now)
 	}
 	if late {
-		return e.late(q, hint), nil, false
+		return e.late(q, state), nil, false
 	}
-	return hint, coming, asks
+	return state, coming, asks
 }
 
 // Opened implements [backoff.Shared].

@@ -119,8 +119,8 @@ func (l *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.advance(read)
-	epoch, ok := l.queue.finish(l.limiter, 1, now, t[0], r.Outcome == backoff.OutcomeNotSent)
-	if ok && r.Outcome == backoff.OutcomeThrottled && epoch == l.epoch {
+	taken, ok := l.queue.finish(l.limiter, now, t[0], r.Outcome == backoff.OutcomeNotSent)
+	if ok && r.Outcome == backoff.OutcomeThrottled && taken.epoch == l.epoch {
 		l.fall(now)
 	}
 }

@@ -38,7 +38,7 @@ func (c *Concurrency) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	return t, 0, ok
 }
 
-// Confirm implements [backoff.Confirmer].
+// Confirm is the optional method of a [backoff.Budget].
 func (c *Concurrency) Confirm(t backoff.Ticket) bool { return c.slots.confirm(t, c.limit()) }
 
 // Done implements [backoff.Budget].

@@ -43,6 +43,7 @@ type queue struct {
 // A reservation is the tokens of one attempt.
 type reservation struct {
 	number uint64
+	tokens int
 	due    time.Duration // when the attempt may be made
 	epoch  uint32        // a note of the owner
 	state  reservationState
@@ -77,7 +78,7 @@ func (q *queue) reserve(lim *rate.Limiter, tokens int, now time.Duration, epoch 
 		due = max(due, q.lastDue(now))
 	}
 	q.newest++
-	q.push(reservation{number: q.newest, due: due, epoch: epoch})
+	q.push(reservation{number: q.newest, tokens: tokens, due: due, epoch: epoch})
 	return q.newest, due - now, true
 }
 
@@ -115,47 +116,46 @@ func (q *queue) trim(now time.Duration) {
 }
 
 // finish ends a reservation, and gives its tokens back where they were not
-// used. It returns the owner's note, and whether the reservation was held until
-// now.
-func (q *queue) finish(lim *rate.Limiter, tokens int, now time.Duration, number uint64, unused bool) (epoch uint32, ok bool) {
+// used. It returns the reservation, and whether it was held until now.
+func (q *queue) finish(lim *rate.Limiter, now time.Duration, number uint64, unused bool) (reservation, bool) {
 	kept := q.reservations[q.head:]
 	i, found := slices.BinarySearchFunc(kept, number, func(r reservation, n uint64) int { return cmp.Compare(r.number, n) })
 	if !found || kept[i].state != held {
-		return 0, false
+		return reservation{}, false
 	}
-	epoch = kept[i].epoch
+	r := kept[i]
 	kept[i].state = finished
 	if unused && lim.Limit() != rate.Inf {
 		kept[i].state = canceled
-		q.giveBack(lim, tokens, now, q.head+i)
+		q.giveBack(lim, now, q.head+i)
 	}
-	return epoch, true
+	return r, true
 }
 
 // giveBack returns the tokens of the reservation i, which was canceled. If no
 // held reservation is behind it, giveBack drops it and the reservations before
 // it, back to the last held one, and returns the tokens of all that were
 // canceled.
-func (q *queue) giveBack(lim *rate.Limiter, tokens int, now time.Duration, i int) {
+func (q *queue) giveBack(lim *rate.Limiter, now time.Duration, i int) {
 	back := 0
 	for last := len(q.reservations) - 1; last >= q.head && q.reservations[last].state != held; last-- {
 		if r := q.reservations[last]; r.state == canceled && (r.due >= now || last == i) {
-			back++
+			back += r.tokens
 		}
 		q.reservations = q.reservations[:last]
 	}
-	if i < len(q.reservations) && q.hasRoom(lim, tokens, now, i) {
+	if i < len(q.reservations) && q.hasRoom(lim, now, i) {
 		q.reservations[i].state = finished
-		back = 1
+		back = q.reservations[i].tokens
 	}
-	lim.ReserveN(q.watch.Time(now), -tokens*back)
+	lim.ReserveN(q.watch.Time(now), -back)
 }
 
-// hasRoom reports whether the limiter can hold tokens on top of its own until
-// all held reservations behind i are due. It walks from the last of them to the
-// first; level is what the limiter will hold just before the one at hand is
-// due.
-func (q *queue) hasRoom(lim *rate.Limiter, tokens int, now time.Duration, i int) bool {
+// hasRoom reports whether the limiter can hold the tokens of i on top of its
+// own until all held reservations behind i are due. It walks from the last of
+// them to the first; level is what the limiter will hold just before the one at
+// hand is due.
+func (q *queue) hasRoom(lim *rate.Limiter, now time.Duration, i int) bool {
 	limit, at := float64(lim.Limit()), q.lastDue(now)
 	level := lim.TokensAt(q.watch.Time(now)) + limit*(at-now).Seconds()
 	for last := len(q.reservations) - 1; last > i && q.reservations[last].due > now; last-- {
@@ -163,9 +163,9 @@ func (q *queue) hasRoom(lim *rate.Limiter, tokens int, now time.Duration, i int)
 		if r.state != held {
 			continue
 		}
-		level += float64(tokens) - limit*(at-r.due).Seconds()
+		level += float64(r.tokens) - limit*(at-r.due).Seconds()
 		at = r.due
-		if level+float64(tokens) > float64(lim.Burst())+1e-6 {
+		if level+float64(q.reservations[i].tokens) > float64(lim.Burst())+1e-6 {
 			return false
 		}
 	}

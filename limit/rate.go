@@ -42,6 +42,11 @@ import (
 // where late is the number of tokens that were due in it and given back after
 // that.
 //
+// Cost. An attempt takes Tokens times its Cost, which callers with a loop of
+// their own may set; the loops of package backoff leave it at 0, which counts
+// as 1. If Done tells another cost, the difference is taken or given back then,
+// up to the limiter's burst.
+//
 // Other code may share the limiter, and its limit may change at any time. A
 // limiter that has a limit of 0 and no tokens left refuses.
 //
@@ -54,9 +59,9 @@ import (
 type Rate struct {
 	// Limiter has the tokens. nil is invalid, and limits nothing.
 	Limiter *rate.Limiter
-	// Tokens is the number that an attempt takes. 0 means 1. Negative numbers
-	// are invalid, and so are numbers beyond the limiter's burst, with which no
-	// attempt would ever be made.
+	// Tokens is the number that an attempt of Cost 1 takes. 0 means 1. Negative
+	// numbers are invalid, and so are numbers beyond the limiter's burst, with
+	// which no attempt would ever be made.
 	Tokens int
 	// RetriesOnly leaves first attempts alone.
 	RetriesOnly bool
@@ -73,7 +78,7 @@ func (l *Rate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 	now := a.Time()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	number, wait, ok := l.queue.reserve(l.Limiter, l.tokens(), l.queue.watch.Elapsed(now), 0)
+	number, wait, ok := l.queue.reserve(l.Limiter, l.tokens(a.Cost), l.queue.watch.Elapsed(now), 0)
 	return backoff.Ticket{number}, wait, ok
 }
 
@@ -85,10 +90,16 @@ func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
 	now := clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queue.finish(l.Limiter, l.tokens(), l.queue.watch.Elapsed(now), t[0], r.Outcome == backoff.OutcomeNotSent)
+	elapsed := l.queue.watch.Elapsed(now)
+	taken, ok := l.queue.finish(l.Limiter, elapsed, t[0], r.Outcome == backoff.OutcomeNotSent)
+	if ok && r.Outcome != backoff.OutcomeNotSent && r.Cost > 0 {
+		more := min(l.tokens(r.Cost)-taken.tokens, l.Limiter.Burst())
+		l.Limiter.ReserveN(l.queue.watch.Time(elapsed), more)
+	}
 }
 
-func (l *Rate) tokens() int { return limits.Or(l.Tokens, 1) }
+// tokens returns what an attempt takes.
+func (l *Rate) tokens(cost int) int { return limits.Or(l.Tokens, 1) * max(1, cost) }
 
 // Validate names the field that is invalid.
 func (l *Rate) Validate() error { return backoff.Permanent(l.check()) }
@@ -101,7 +112,7 @@ func (l *Rate) check() error {
 		return badfield.New("limit.Rate.Limiter", "is nil")
 	case l.Tokens < 0:
 		return badfield.Int("limit.Rate.Tokens", l.Tokens, "0 (for 1) or more")
-	case l.Limiter.Limit() != rate.Inf && l.Limiter.Burst() < l.tokens():
+	case l.Limiter.Limit() != rate.Inf && l.Limiter.Burst() < l.tokens(1):
 		return badfield.New("limit.Rate.Limiter", "has a burst of "+strconv.Itoa(l.Limiter.Burst())+", want at least what an attempt takes")
 	}
 	return nil

@@ -507,3 +507,37 @@ func ExampleRate() {
 	// <nil>
 	// true
 }
+
+// Attempts may cost more than one another, as requests of different size do.
+func TestRateTakesWhatAnAttemptCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := rate.NewLimiter(10, 10)
+		b := &limit.Rate{Limiter: limiter, Tokens: 2}
+		reserve := func(cost int) (backoff.Ticket, time.Duration, bool) {
+			return b.Reserve(backoff.Attempt{Number: 1, Cost: cost})
+		}
+		ticket, wait, ok := reserve(4)
+		require.True(t, ok)
+		require.Zero(t, wait)
+		require.InDelta(t, 2, limiter.Tokens(), 1e-9)
+
+		b.Done(ticket, backoff.Result{Cost: 3})
+		require.InDelta(t, 4, limiter.Tokens(), 1e-9, "what it did not cost came back")
+		b.Done(ticket, backoff.Result{Cost: 3})
+		require.InDelta(t, 4, limiter.Tokens(), 1e-9, "once")
+
+		ticket, _, _ = reserve(0)
+		require.InDelta(t, 2, limiter.Tokens(), 1e-9, "0 counts as 1")
+		b.Done(ticket, backoff.Result{Cost: 2})
+		require.InDelta(t, 0, limiter.Tokens(), 1e-9, "what it cost besides is taken")
+
+		ticket, wait, ok = reserve(5)
+		require.True(t, ok)
+		require.Equal(t, time.Second, wait)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent, Cost: 1})
+		require.InDelta(t, 0, limiter.Tokens(), 1e-9, "an attempt that was not made costs nothing")
+
+		_, _, ok = reserve(6)
+		require.False(t, ok, "more than the burst")
+	})
+}

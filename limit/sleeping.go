@@ -49,7 +49,7 @@ func (s *Sleeping) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	return t, 0, ok
 }
 
-// Confirm implements [backoff.Confirmer]. The call is awake.
+// Confirm is the optional method of a [backoff.Budget]. The call is awake.
 func (s *Sleeping) Confirm(t backoff.Ticket) bool {
 	s.slots.release(t)
 	return true

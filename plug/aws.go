@@ -208,7 +208,7 @@ func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait t
 	if !clock.Sleep(ctx, wait) {
 		return ctx.Err()
 	}
-	if b, ok := r.policy.Budget.(backoff.Confirmer); ok && !b.Confirm(t) {
+	if b, ok := r.policy.Budget.(interface{ Confirm(backoff.Ticket) bool }); ok && !b.Confirm(t) {
 		return r.overBudget()
 	}
 	return nil

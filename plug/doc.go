@@ -72,7 +72,7 @@
 //		return p.Retryable(err)
 //	}}
 //
-// [backoff.OnCode] makes a classifier from a code.
+// [OnCode] makes a classifier from a code.
 //
 // A [*backoff.Run] is a gax.Retryer as it is, one for each call, for all of
 // Google's generated clients:

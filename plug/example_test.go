@@ -76,7 +76,7 @@ func ExampleRetryableHTTP() {
 func ExampleGRPC() {
 	unavailable := errors.New("rpc error: code = Unavailable")
 	policy := patient
-	policy.Classify = backoff.OnCode(code, "Unavailable") // backoff.OnCode(status.Code, codes.Unavailable)
+	policy.Classify = plug.OnCode(code, "Unavailable") // plug.OnCode(status.Code, codes.Unavailable)
 	hooks := plug.GRPC(&policy)
 	fmt.Println(hooks.Max(), hooks.Retriable(unavailable), hooks.Backoff(context.Background(), 1))
 	// Output: 4 true 50ms

@@ -17,7 +17,7 @@ type GRPCRetry struct {
 
 // GRPC returns p as the three hooks of go-grpc-middleware's retry interceptor:
 //
-//	p := backoff.Policy{Classify: backoff.OnCode(status.Code, codes.Unavailable)}
+//	p := backoff.Policy{Classify: plug.OnCode(status.Code, codes.Unavailable)}
 //	hooks := plug.GRPC(&p)
 //	retry.UnaryClientInterceptor(
 //		retry.WithMax(hooks.Max()),
@@ -32,7 +32,7 @@ type GRPCRetry struct {
 // Classify and Observer (of retries) hold. The hooks do not see trailers, and
 // so not the server's pushback: see contrib/backoffgrpc.
 //
-// A nil or invalid policy, and one with NonIdempotent or NeverRetry, retries
+// A nil or invalid policy, and one with NonIdempotent, retries
 // nothing. A policy without a limit of attempts makes 4, because the hooks
 // cannot refuse a call that has no deadline. A GRPCRetry is safe for concurrent
 // use.

@@ -18,7 +18,7 @@ func TestGRPCHooksFollowThePolicy(t *testing.T) {
 	var seen []backoff.Event
 	p := steps
 	p.Name = "get"
-	p.Classify = backoff.OnCode(func(err error) bool { return err == unavailable }, true)
+	p.Classify = plug.OnCode(func(err error) bool { return err == unavailable }, true)
 	p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e); panic("an observer's") }
 	g := plug.GRPC(&p)
 

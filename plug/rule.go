@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
@@ -38,13 +39,10 @@ func newRule(p *backoff.Policy) rule {
 // attempts returns how many attempts a call may have; a negative number means
 // no limit.
 func (r *rule) attempts() int {
-	switch {
-	case r.err != nil || r.policy.Idempotency == backoff.NeverRetry:
+	if r.err != nil {
 		return 1
-	case r.policy.MaxAttempts == 0:
-		return 4
 	}
-	return r.policy.MaxAttempts
+	return limits.Or(r.policy.MaxAttempts, 4)
 }
 
 // refusal returns why a call must not begin; nil if it may.

@@ -67,8 +67,8 @@ func (b *EnvoyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	return b.ledger.add(note), 0, true
 }
 
-// Confirm implements [backoff.Confirmer]. The backoff is over, so the retry is
-// active.
+// Confirm is the optional method of a [backoff.Budget]. The backoff is over, so
+// the retry is active.
 func (b *EnvoyBudget) Confirm(t backoff.Ticket) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

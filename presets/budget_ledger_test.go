@@ -216,7 +216,7 @@ func TestBudgetsUnder64Goroutines(t *testing.T) {
 					if !ok {
 						continue
 					}
-					if d, ok := b.(backoff.Confirmer); ok && random.IntN(2) == 0 {
+					if d, ok := b.(interface{ Confirm(backoff.Ticket) bool }); ok && random.IntN(2) == 0 {
 						d.Confirm(ticket)
 					}
 					o := backoff.Outcome(random.IntN(7))

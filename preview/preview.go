@@ -71,10 +71,7 @@ func Of(p backoff.Policy, retries int) Preview {
 // allowed is how many retries MaxAttempts allows.
 func allowed(p backoff.Policy) int {
 	attempts := limits.Or(p.MaxAttempts, defaultMaxAttempts)
-	switch {
-	case p.Idempotency != nil && p.Idempotency == backoff.NeverRetry:
-		return 0
-	case attempts < 0:
+	if attempts < 0 {
 		return unlimitedRetries
 	}
 	return attempts - 1

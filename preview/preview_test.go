@@ -38,7 +38,7 @@ func TestPreviewShowsAsManyRetriesAsAsked(t *testing.T) {
 		policy := backoff.Policy{MaxAttempts: row.limit}
 		require.Len(t, preview.Of(policy, row.n).Waits, row.want, "%+v", row)
 	}
-	never := backoff.Policy{Idempotency: backoff.NeverRetry}
+	never := backoff.Policy{MaxAttempts: 1}
 	require.Equal(t, preview.Preview{Waits: []preview.Wait{}}, preview.Of(never, 0))
 }
 

@@ -22,7 +22,6 @@ var idempotencies = []namedIdempotency{
 	{"nonIdempotent", backoff.NonIdempotent},
 	{"keyed", backoff.Keyed},
 	{"alwaysRetry", backoff.AlwaysRetry},
-	{"neverRetry", backoff.NeverRetry},
 }
 
 // fromToken implements literal.

@@ -63,7 +63,8 @@ func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
 		`{"budget": {"concurrency": {"-": 1}}}`, `budget.concurrency.- is not known, want one of max`,
 		`{"jitter": "fully"}`, `jitter is "fully", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
 		`{"jitter": ""}`, `jitter is "", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
-		`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed, alwaysRetry, neverRetry`,
+		`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed, alwaysRetry`,
+		`{"idempotency": "neverRetry"}`, `idempotency is "neverRetry", want one of idempotent, nonIdempotent, keyed, alwaysRetry`,
 	)
 	_, err := spec.Parse([]byte(`{"budget": "aws-quota"}`))
 	require.ErrorContains(t, err, `budget is "aws-quota", want an object with one of retry, `)
@@ -160,7 +161,7 @@ func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
 		`{"budget": {"all": [{"retry": {}}, {"all": [{"retry": {"floor": -1}}]}]}}`, `budget.all[1].all[0].retry.floor is -1, want 0 or more`,
 		`{"budget": {"all": [{"retry":{}}, {"retry":{}}, {"retry":{}}, {"retry":{}}, {"retry":{}}]}}`, `budget.all joins 5 budgets, want at most 4`,
 		`{"breaker": {"failureRate": 2}}`, `breaker.failureRate is 2, want 0 (for 0.5), a share up to 1, or a negative number for none`,
-		`{"breaker": {"probeSuccesses": -1}}`, `breaker.successes is -1, want 0 (for 2) or more`,
+		`{"breaker": {"probeSuccesses": -1}}`, `breaker.probeSuccesses is -1, want 0 (for 2) or more`,
 		`{"breaker": {"openFor": {"exponential": {"multiplier": 0.1}}}}`, `breaker.openFor.exponential.multiplier is 0.1, want 0 (for 2) or at least 1`,
 		`{"breaker": {"jitter": {"uniform": {"low": 2}}}}`, `breaker.jitter.uniform is {"low":2}, want 0 <= low <= high`,
 	)

@@ -102,7 +102,7 @@ func TestEveryJitterCanBeWritten(t *testing.T) {
 func TestEveryIdempotencyCanBeWritten(t *testing.T) {
 	for text, want := range map[string]backoff.Idempotency{
 		"idempotent": backoff.Idempotent, "nonIdempotent": backoff.NonIdempotent, "keyed": backoff.Keyed,
-		"alwaysRetry": backoff.AlwaysRetry, "neverRetry": backoff.NeverRetry,
+		"alwaysRetry": backoff.AlwaysRetry,
 	} {
 		require.Equal(t, want, parse(t, `{"idempotency":"`+text+`"}`).Policy().Idempotency)
 	}

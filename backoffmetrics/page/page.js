@@ -7,7 +7,7 @@ let timer = 0;
 let paused = false;
 let answered = null; // when the last answer came
 
-// Names come from anywhere: they are only ever set as text.
+// Names may come from strangers, so they are only set as text.
 function element(tag, text, className) {
 	const e = document.createElement(tag);
 	if (text !== undefined) e.textContent = text;
@@ -82,7 +82,8 @@ function drawSplit(article, o) {
 	article.querySelector(".split").setAttribute("aria-label", "Calls: " + parts.join(", "));
 }
 
-// The load: a bar per column, calls below and what retries and hedges add on top of them.
+// The load has a bar per column: calls below, and on top of them what retries
+// and hedges add.
 function drawLoad(article, o) {
 	const svg = article.querySelector(".load");
 	const { calls, attempts, step } = o.history;
@@ -105,7 +106,8 @@ function drawLoad(article, o) {
 	setText(article.querySelector('[data-axis="peak"]'), known ? `peak ${number(peak)} attempts/s` : "begins in a few seconds");
 }
 
-// The delays: the share of each bucket, of what was scheduled and of what was slept.
+// The delays show the share of each bucket, for the scheduled delays and for the
+// time slept.
 function drawDelays(article, o, bounds) {
 	const svg = article.querySelector(".delays");
 	const used = o.delay.map((n, i) => n + o.slept[i] > 0 ? i : -1).filter((i) => i >= 0);
@@ -224,7 +226,8 @@ function drawBudgets(all) {
 	$("budgets-part").hidden = all.length === 0;
 }
 
-// Drawn only when it changes, as it is read aloud then.
+// The conclusion is drawn only when it changes, since screen readers read it
+// aloud then.
 function drawConclusion({ level, sentences }) {
 	const title = (level === "good" ? "" : "● ") + "backoff: " + sentences.join(" ");
 	if (document.title === title) return;
@@ -240,7 +243,8 @@ function draw(report) {
 	drawOperations(report);
 }
 
-// The time changes every two seconds, which is nothing to be read aloud; that it stands still is.
+// The time changes every two seconds, so screen readers should not read it
+// aloud. They should when it stands still.
 function showStatus(stale) {
 	if (stale) $("status").setAttribute("role", "alert");
 	else $("status").removeAttribute("role");
@@ -270,7 +274,7 @@ function plan() {
 $("pause").addEventListener("click", () => {
 	paused = !paused;
 	$("pause").setAttribute("aria-pressed", String(paused));
-	setText($("pause"), paused ? "Go on" : "Pause");
+	setText($("pause"), paused ? "Resume" : "Pause");
 	showStatus(false);
 	plan();
 });

@@ -69,8 +69,8 @@ func ExampleStart() {
 	// Output: <nil> after 3 attempts; the server carried out 2
 }
 
-// Under TLS the proxy cannot tell requests from answers, and so each connection is
-// an exchange.
+// Under TLS the proxy cannot tell requests from answers, and so each connection
+// is an exchange.
 func ExampleConfig() {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
@@ -98,7 +98,8 @@ func ExampleConfig() {
 	// 404 Not Found
 }
 
-// The client notices an answer that ends too soon, since it was told the length.
+// The client notices an answer that ends too soon, since it was told the
+// length.
 func ExampleTruncate() {
 	server := newCounter()
 	defer server.Close()

@@ -56,7 +56,8 @@ func (l *link) run() {
 	up.Wait()
 }
 
-// copy gives what it reads from src to pass, until src ends or pass returns false.
+// copy gives what it reads from src to pass, until src ends or pass returns
+// false.
 func (l *link) copy(dst, src *net.TCPConn, pass func([]byte) bool) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -131,8 +132,8 @@ func (l *link) answer(p []byte) bool {
 	return l.write(l.client, p)
 }
 
-// cut passes on at most left bytes of p, and ends the link after the last of them:
-// by a reset, or in good order.
+// cut passes on at most left bytes of p, and ends the link after the last of
+// them: by a reset, or in good order.
 func (l *link) cut(dst *net.TCPConn, p []byte, left int64, byReset bool) bool {
 	if left > int64(len(p)) {
 		return l.write(dst, p)
@@ -149,8 +150,8 @@ func (l *link) cut(dst *net.TCPConn, p []byte, left int64, byReset bool) bool {
 	return false
 }
 
-// grace is the time that the other side gets to read what was sent, since a reset
-// would overtake it.
+// grace is the time that the other side gets to read what was sent, since a
+// reset would overtake it.
 const grace = 5 * time.Millisecond
 
 // stall passes on the first left bytes, waits for d, and passes on the rest.
@@ -188,9 +189,9 @@ func (l *link) write(dst *net.TCPConn, p []byte) bool {
 	return true
 }
 
-// pause waits for d and reports whether the link is still there. With a d of 0 or
-// less it waits until the client has closed its half of the connection, or the
-// link has ended: a client that closes in good order sends nothing more.
+// pause waits for d and reports whether the link is still there. With a d of 0
+// or less it waits until the client has closed its half of the connection, or
+// the link has ended: a client that closes in good order sends nothing more.
 func (l *link) pause(d time.Duration) bool {
 	if d <= 0 {
 		select {

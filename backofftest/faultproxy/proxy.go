@@ -4,8 +4,8 @@
 // out.
 //
 // The proxy listens on a port of 127.0.0.1 and passes what it receives on to a
-// target, a server under test. A [Plan] chooses a [Fault] for each exchange of a
-// request and its answer:
+// target, a server under test. A [Plan] chooses a [Fault] for each exchange of
+// a request and its answer:
 //
 //	proxy, err := faultproxy.Start(server.Listener.Addr().String(), faultproxy.Script(
 //		faultproxy.DropAnswer(), // the server carries out the first request; its answer is lost
@@ -28,26 +28,28 @@ import (
 	"time"
 )
 
-// Config holds the settings of a proxy; [Config.Start] starts it. Only Target is
-// required.
+// Config holds the settings of a proxy; [Config.Start] starts it. Only Target
+// is required.
 type Config struct {
-	// Target is the TCP address, host:port, to which the proxy connects, once for
-	// each connection that it accepts. While nothing listens there, the proxy resets
-	// the client's connection.
+	// Target is the TCP address, host:port, to which the proxy connects, once
+	// for each connection that it accepts. While nothing listens there, the
+	// proxy resets the client's connection.
 	Target string
 
-	// Plan chooses the fault of each exchange. The default, nil, passes everything.
+	// Plan chooses the fault of each exchange. The default, nil, passes
+	// everything.
 	Plan Plan
 
-	// PerConnection makes a whole connection one exchange. The proxy then asks Plan
-	// when it accepts a connection, the bytes of a fault count from the connection's
-	// beginning, and Reset and Crash do not wait for a request. The default, false,
-	// makes each request and its answer an exchange.
+	// PerConnection makes a whole connection one exchange. The proxy then asks
+	// Plan when it accepts a connection, the bytes of a fault count from the
+	// connection's beginning, and Reset and Crash do not wait for a request.
+	// The default, false, makes each request and its answer an exchange.
 	PerConnection bool
 }
 
-// A Proxy is a running proxy. [Start] and [Config.Start] make one; the zero value
-// is not usable. A Proxy is safe for concurrent use and must not be copied.
+// A Proxy is a running proxy. [Start] and [Config.Start] make one; the zero
+// value is not usable. A Proxy is safe for concurrent use and must not be
+// copied.
 type Proxy struct {
 	config Config
 	addr   string
@@ -61,16 +63,16 @@ type Proxy struct {
 	closed   bool
 }
 
-// Stats counts what a proxy has done since it was started. The zero value is that
-// of a proxy without a client.
+// Stats counts what a proxy has done since it was started. The zero value is
+// that of a proxy without a client.
 type Stats struct {
 	Connections int // accepted
 	Exchanges   int // begun
 	Faults      int // exchanges whose Fault was not Pass
 }
 
-// Start returns a running proxy for the TCP address target, with the given plan;
-// a nil plan passes everything. It is short for [Config.Start].
+// Start returns a running proxy for the TCP address target, with the given
+// plan; a nil plan passes everything. It is short for [Config.Start].
 func Start(target string, plan Plan) (*Proxy, error) {
 	return Config{Target: target, Plan: plan}.Start()
 }
@@ -107,10 +109,10 @@ func (p *Proxy) Stats() Stats {
 	return p.stats
 }
 
-// SetPlan replaces the plan for the exchanges that begin from now on; a nil plan
-// passes everything. Exchanges that have begun keep their fault. The count of
-// exchanges goes on: a plan that is set after three of them is first asked about
-// the fourth.
+// SetPlan replaces the plan for the exchanges that begin from now on; a nil
+// plan passes everything. Exchanges that have begun keep their fault. The count
+// of exchanges goes on: a plan that is set after three of them is first asked
+// about the fourth.
 func (p *Proxy) SetPlan(plan Plan) {
 	if plan == nil {
 		plan = Always(Pass())
@@ -134,8 +136,8 @@ func (p *Proxy) cut() {
 	}
 }
 
-// Refuse closes the proxy's port, so that the system refuses new connections until
-// [Proxy.Restore]. Existing connections stay.
+// Refuse closes the proxy's port, so that the system refuses new connections
+// until [Proxy.Restore]. Existing connections stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +152,8 @@ func (p *Proxy) refuse() {
 	}
 }
 
-// Restore accepts connections again, on the same port, after Refuse or
-// [Crash]. While the proxy is listening it does nothing. It returns the error of
+// Restore accepts connections again, on the same port, after Refuse or [Crash].
+// While the proxy is listening it does nothing. It returns the error of
 // [net.Listen] if another process has taken the port meanwhile, and
 // [net.ErrClosed] after Close.
 func (p *Proxy) Restore() error {
@@ -241,7 +243,8 @@ func (p *Proxy) crash(d time.Duration) {
 	p.refuse()
 	p.cut()
 	if d > 0 && !p.closed {
-		// If the port was taken meanwhile, it stays closed, as it would for a server.
+		// If the port was taken meanwhile, it stays closed, as it would for a
+		// server.
 		p.restart = time.AfterFunc(d, func() { p.Restore() })
 	}
 }

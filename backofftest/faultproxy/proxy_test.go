@@ -154,7 +154,8 @@ func TestStallForEverEndsWithTheConnection(t *testing.T) {
 	require.EqualValues(t, 1, r.effects.Load())
 }
 
-// A client that has read all it got closes in good order, and so the proxy is not told by a reset.
+// A client that has read all it got closes in good order, and so the proxy is
+// not told by a reset.
 func TestStallForEverLeavesNothingWhenTheClientIsGone(t *testing.T) {
 	r := scripted(t, faultproxy.Stall(20, 0))
 	before := runtime.NumGoroutine()

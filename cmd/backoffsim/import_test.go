@@ -40,7 +40,7 @@ func TestAServiceConfigBecomesAPolicyFile(t *testing.T) {
 	require.Nil(t, s.Breaker())
 	require.Equal(t, []string{
 		"methodConfig[0].retryPolicy.maxAttempts is 7, which gRPC takes as 5",
-		"methodConfig[0].retryPolicy.retryableStatusCodes [UNAVAILABLE] is for the program: Policy.Classify, such as backoff.OnCode(status.Code, ...)",
+		"methodConfig[0].retryPolicy.retryableStatusCodes [UNAVAILABLE] is for the program: Policy.Classify, such as plug.OnCode(status.Code, ...)",
 		"the policy is that of echo.Echo/List too",
 		`methodConfig[0].timeout is left out: "3s"`,
 		"methodConfig[0].waitForReady is left out: true",

@@ -178,7 +178,7 @@ func (i *imported) warnOfCodes(retry *object) error {
 	if len(codes) == 0 {
 		return retry.invalid("retryableStatusCodes", "at least one code")
 	}
-	i.warn("%s %v is for the program: Policy.Classify, such as backoff.OnCode(status.Code, ...)", retry.at("retryableStatusCodes"), codes)
+	i.warn("%s %v is for the program: Policy.Classify, such as plug.OnCode(status.Code, ...)", retry.at("retryableStatusCodes"), codes)
 	if len(i.names) > 1 {
 		i.warn("the policy is that of %s too", strings.Join(i.names[1:], ", "))
 	}

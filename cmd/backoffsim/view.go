@@ -87,7 +87,7 @@ func newView(c candidate, f *policyFlags) view {
 // maxAttempts returns the limit of a policy with the default filled in, and a
 // negative number for no limit.
 func maxAttempts(p *backoff.Policy) int {
-	if p.MaxAttempts == 0 || p.Idempotency == backoff.NeverRetry {
+	if p.MaxAttempts == 0 {
 		return len(preview.Of(*p, 0).Waits) + 1
 	}
 	return p.MaxAttempts

@@ -19,18 +19,22 @@ const (
 	attemptsKey = "grpc-previous-rpc-attempts"
 )
 
-// Classify sorts the errors of calls by their code. UNAVAILABLE is ClassRetryable, or ClassNotSent
-// where a client of this package knows that no stream was opened. RESOURCE_EXHAUSTED is
-// ClassThrottled if the server said when to come back, by RetryInfo or pushback, and ClassPermanent else, as it
-// may mean a quota of the day. All others are ClassPermanent, and so is nil.
+// Classify sorts the errors of calls by their code. UNAVAILABLE is
+// ClassRetryable, or ClassNotSent if a client of this package knows that no
+// stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
+// when to come back, by RetryInfo or pushback. Otherwise it is ClassPermanent,
+// since it may mean a quota of the day. All other codes are ClassPermanent, and
+// so is nil.
 //
-// DEADLINE_EXCEEDED, INTERNAL, ABORTED, UNKNOWN and RESOURCE_EXHAUSTED in general are for those who know what
-// their servers mean by them:
+// DEADLINE_EXCEEDED, INTERNAL, ABORTED, UNKNOWN and RESOURCE_EXHAUSTED in
+// general should be retried only by clients that know what their servers mean
+// by them:
 //
-//	policy.Classify = backoff.OnCode(status.Code, codes.Unavailable, codes.Aborted)
+//	policy.Classify = plug.OnCode(status.Code, codes.Unavailable, codes.Aborted)
 //
-// It is a [backoff.Classifier], is used where a policy's own has no opinion, and is safe for concurrent use. Source:
-// AIP-194; gRPC, "Status codes and their use".
+// Classify is a [backoff.Classifier]. It is used where a policy's own
+// classifier has no opinion. It is safe for concurrent use. Source: AIP-194;
+// gRPC, "Status codes and their use".
 func Classify(err error) backoff.Class {
 	if err == nil {
 		return backoff.ClassPermanent
@@ -38,7 +42,7 @@ func Classify(err error) backoff.Class {
 	failure, known := errors.AsType[*failure](err)
 	switch status.Code(err) {
 	case codes.Unavailable:
-		if known && failure.unsent {
+		if known && failure.notSent {
 			return backoff.ClassNotSent
 		}
 		return backoff.ClassRetryable
@@ -50,8 +54,9 @@ func Classify(err error) backoff.Class {
 	return backoff.ClassPermanent
 }
 
-// falling is a classifier that falls back on Classify.
-func falling(first backoff.Classifier) backoff.Classifier {
+// withFallback returns a classifier that asks first, and Classify if first has
+// no opinion.
+func withFallback(first backoff.Classifier) backoff.Classifier {
 	if first == nil {
 		return Classify
 	}
@@ -63,19 +68,23 @@ func falling(first backoff.Classifier) backoff.Classifier {
 	}
 }
 
-// failure is the error of an attempt, with what is not in its status.
+// failure is the error of an attempt, with what its status does not tell.
 type failure struct {
 	err     error
-	unsent  bool // no stream was opened
-	pushed  bool // by pushback
-	expired bool // by the attempt's own time
+	notSent bool // no stream was opened
+	pushed  bool // the server sent a pushback to retry
+	expired bool // the attempt's own timeout is over
 	trailer metadata.MD
 }
 
-func (f *failure) Error() string              { return f.err.Error() }
+// Error returns the text of the attempt's error.
+func (f *failure) Error() string { return f.err.Error() }
+
+// GRPCStatus returns the status of the attempt.
 func (f *failure) GRPCStatus() *status.Status { return status.Convert(f.err) }
 
-// ResponseHeader is the trailer, with the code as it was sent, for observers.
+// ResponseHeader returns the trailer and the code as it was sent, for
+// observers.
 func (f *failure) ResponseHeader() map[string][]string {
 	h := f.trailer.Copy()
 	if h == nil {
@@ -85,7 +94,8 @@ func (f *failure) ResponseHeader() map[string][]string {
 	return h
 }
 
-// Unwrap adds what a policy knows its own timeouts by: a status does not match the context's error.
+// Unwrap adds the error by which a policy knows its own timeout. A status does
+// not match the context's error.
 func (f *failure) Unwrap() []error {
 	if f.expired {
 		return []error{f.err, backoff.ErrAttemptTimeout}
@@ -93,15 +103,16 @@ func (f *failure) Unwrap() []error {
 	return []error{f.err}
 }
 
-// failed returns the error of an attempt under ctx as policies and hedges understand it.
-func failed(ctx context.Context, err error, trailer metadata.MD, unsent bool) error {
-	f := &failure{err: err, unsent: unsent, trailer: trailer}
+// attemptError returns the error of an attempt under ctx in a form that
+// policies and hedges understand.
+func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent bool) error {
+	f := &failure{err: err, notSent: notSent, trailer: trailer}
 	if status.Code(err) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
 	}
 	if d, ok := parsePushback(trailer.Get(pushbackKey)); ok {
 		f.pushed = d >= 0
-		return pushed(f, d)
+		return withPushback(f, d)
 	}
 	if d, ok := retryInfo(err); ok {
 		return backoff.RetryAfter(f, d)
@@ -109,10 +120,12 @@ func failed(ctx context.Context, err error, trailer metadata.MD, unsent bool) er
 	return f
 }
 
-// grace is how much sooner than the client's own clock the server's may say that time is over.
+// grace is how much earlier than the client's clock the server's clock may say
+// that the time is over.
 const grace = 10 * time.Millisecond
 
-// expired reports whether the attempt's own time is over, after DEADLINE_EXCEEDED.
+// expired reports, after DEADLINE_EXCEEDED, whether the attempt's own timeout
+// is over.
 func expired(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= grace {
 		<-ctx.Done() // any moment now
@@ -120,17 +133,18 @@ func expired(ctx context.Context) bool {
 	return context.Cause(ctx) == backoff.ErrAttemptTimeout
 }
 
-// pushed marks a failure with the server's pushback. A "do not retry" must not make a definitive
-// error look like an overload, so that it comes back as it is.
-func pushed(f *failure, d time.Duration) error {
-	if d < 0 && !mayPass(status.Code(f.err)) {
+// withPushback marks a failure with the server's pushback. A "do not retry"
+// must not make a permanent error look like an overload, so the policy returns
+// the error as it is.
+func withPushback(f *failure, d time.Duration) error {
+	if d < 0 && !isTransient(status.Code(f.err)) {
 		return backoff.Permanent(f)
 	}
 	return backoff.Pushback(f, d)
 }
 
-// mayPass reports whether anybody retries a code.
-func mayPass(code codes.Code) bool {
+// isTransient reports whether clients may retry a code at all.
+func isTransient(code codes.Code) bool {
 	switch code {
 	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unknown, codes.DeadlineExceeded:
 		return true
@@ -138,7 +152,7 @@ func mayPass(code codes.Code) bool {
 	return false
 }
 
-// retryInfo returns what a status says of when to come back.
+// retryInfo returns how long to wait, if a status says so.
 func retryInfo(err error) (time.Duration, bool) {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
@@ -148,19 +162,25 @@ func retryInfo(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// final is what a call returns: an error of package backoff that is also a status.
-type final struct {
+// statusError is the error of a call: an error of package backoff with a
+// status.
+type statusError struct {
 	err    error
 	status *status.Status
 }
 
-func (f *final) Error() string              { return f.err.Error() }
-func (f *final) Unwrap() error              { return f.err }
-func (f *final) GRPCStatus() *status.Status { return f.status }
+// Error returns the text of the error.
+func (e *statusError) Error() string { return e.err.Error() }
 
-// outward returns the error of a call with its status: that of the last attempt, unless the
-// call's context has ended or there was none.
-func outward(ctx context.Context, err error) error {
+// Unwrap returns the error without the status.
+func (e *statusError) Unwrap() error { return e.err }
+
+// GRPCStatus returns the status.
+func (e *statusError) GRPCStatus() *status.Status { return e.status }
+
+// callError returns the error of a call with a status. It is the status of the
+// last attempt, unless the call's context has ended or no attempt was made.
+func callError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -176,10 +196,11 @@ func outward(ctx context.Context, err error) error {
 	default:
 		s = status.New(codes.Unknown, err.Error())
 	}
-	return &final{err: err, status: s}
+	return &statusError{err: err, status: s}
 }
 
-// statusOf returns the status within err as it was sent: status.Convert would change its message.
+// statusOf returns the status within err as it was sent. status.Convert would
+// change its message.
 func statusOf(err error) (*status.Status, bool) {
 	e, ok := errors.AsType[interface {
 		error

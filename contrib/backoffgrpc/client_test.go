@@ -22,6 +22,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -46,7 +47,7 @@ func TestCodesAreOptedIn(t *testing.T) {
 	for _, code := range []codes.Code{codes.ResourceExhausted, codes.DeadlineExceeded, codes.Internal, codes.Aborted, codes.Unknown} {
 		s := &service{unary: fails(1, code)}
 		require.NoError(t, call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) {
-			p.Classify = backoff.OnCode(status.Code, code)
+			p.Classify = plug.OnCode(status.Code, code)
 		}))))
 	}
 }
@@ -72,7 +73,7 @@ func TestGivingUpKeepsTheStatus(t *testing.T) {
 	require.False(t, (&backoff.Policy{}).Retryable(err))
 }
 
-// Row 76: an observer finds the trailer and the code where an HTTP layer puts its headers.
+// Row 76: an observer finds the trailer and the code in the event's header.
 func TestObserversSeeTheTrailer(t *testing.T) {
 	s := &service{unary: func(ctx context.Context, n int) error {
 		grpc.SetTrailer(ctx, metadata.Pairs("x-request-id", "7f1c"))
@@ -190,7 +191,8 @@ func TestAttemptTimeoutIsRetriedAndTheCallsIsNot(t *testing.T) {
 	require.Equal(t, 1, s.calls())
 }
 
-// refusing returns an address that refuses connections, and what makes it accept them.
+// refusing returns an address that refuses connections, and a function that
+// makes it accept them.
 func refusing(t *testing.T, s *service) (string, *faultproxy.Proxy) {
 	p, err := faultproxy.Config{Target: s.serve(t), PerConnection: true}.Start()
 	require.NoError(t, err)
@@ -252,8 +254,8 @@ func TestResetsAreRetried(t *testing.T) {
 	require.Equal(t, 2, s.calls())
 }
 
-// A server that goes away says GOAWAY: what it has not processed grpc-go repeats by itself, and
-// the policy sees nothing of it.
+// A server that shuts down sends GOAWAY. grpc-go itself repeats the calls that
+// the server has not processed, and the policy does not notice.
 func TestTransparentRetriesAreUntouched(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -288,7 +290,8 @@ func TestTransparentRetriesAreUntouched(t *testing.T) {
 	require.Equal(t, []string{""}, s.previous)
 }
 
-// refuseStreams is an HTTP/2 server that says GOAWAY, last stream 0, once it has got a stream.
+// refuseStreams is an HTTP/2 server that sends GOAWAY with last stream 0 once
+// it has received a stream.
 func refuseStreams(conn net.Conn) {
 	conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS
 	seen := make([]byte, 0, 1<<16)
@@ -308,7 +311,7 @@ func refuseStreams(conn net.Conn) {
 	}
 }
 
-// hasHeaders looks for a HEADERS frame behind the preface.
+// hasHeaders looks for a HEADERS frame after the preface.
 func hasHeaders(b []byte) bool {
 	const preface = 24
 	for i := preface; i+9 <= len(b); {
@@ -420,7 +423,7 @@ func text(s string) *pb.StreamingOutputCallRequest {
 	return &pb.StreamingOutputCallRequest{Payload: &pb.Payload{Body: []byte(s)}}
 }
 
-// echo answers what it gets with what it got so far.
+// echo answers each message with all messages so far.
 func echo(stream pb.TestService_FullDuplexCallServer) error {
 	var got []string
 	for {

@@ -1,6 +1,7 @@
-// Package backoffgrpc carries gRPC calls through transient failure by the policies and hedges of package
-// backoff: interceptors for clients, which obey pushback and RetryInfo, interceptors for servers,
-// which give them, and service configs read and written.
+// Package backoffgrpc retries and hedges gRPC calls by the policies of package
+// backoff. It has interceptors for clients, which obey pushback and RetryInfo,
+// interceptors for servers, which send them, and functions that read and write
+// service configs.
 package backoffgrpc
 
 import (
@@ -16,34 +17,41 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A Method says how the calls of a method are carried through failure. The zero value makes one
-// attempt of each.
+// A Method says how the calls of a method are retried or hedged. The zero value
+// makes one attempt of each call.
 type Method struct {
-	// Policy retries. nil means none. It is asked as it is but for errors that its Classify
-	// has no opinion on: for these [Classify] is asked, so that what is not known is final.
-	// AttemptTimeout does not apply to streams.
+	// Policy retries. nil means no retries. The policy is used as it is,
+	// except for errors that its Classify has no opinion on: they are
+	// classified by [Classify], so unknown errors are final. AttemptTimeout
+	// does not apply to streams.
 	Policy *backoff.Policy
-	// Hedge sends a call again while it is slow, which grpc-go itself does not do. nil means none. It must be
-	// nil beside a Policy. It applies to unary calls only: a stream is opened once.
+	// Hedge sends a call again while it is slow, which grpc-go itself does
+	// not do. nil means no hedging. It must be nil if there is a Policy. It
+	// applies to unary calls only: a stream is opened once.
 	Hedge *backoff.Hedge
-	// Timeout limits a call with all its attempts, beside the deadline of its context. 0 and negative mean no limit.
+	// Timeout limits a call with all its attempts, in addition to the
+	// deadline of its context. 0 and negative numbers mean no limit.
 	Timeout time.Duration
-	// WaitForReady is for calls that do not say it themselves. nil leaves them alone.
+	// WaitForReady is the default for calls that do not set it themselves.
+	// nil leaves the default of grpc-go.
 	WaitForReady *bool
 }
 
-// A Config is what a client does with its methods. The zero value does nothing. It is safe for
-// concurrent use and must not be changed once it is given to a client.
+// A Config says what a client does with its methods. The zero value does
+// nothing. It is safe for concurrent use. It must not be changed once a client
+// uses it.
 type Config struct {
-	// Methods is by full name: "/package.Service/Method", or "/package.Service/" for all others of
-	// the service, or "" for all others. The most specific entry alone counts.
+	// Methods has an entry for each full name: "/package.Service/Method",
+	// "/package.Service/" for all other methods of the service, or "" for
+	// all others. Only the most specific entry counts.
 	Methods map[string]Method
 }
 
 var errBoth = errors.New("has a Policy and a Hedge: retry or hedge, not both")
 
-// Validate says what is wrong with the config, naming the method and the field, or returns nil. A
-// call under an invalid config is refused with that error, whatever its method.
+// Validate returns an error that says what is wrong with the config, and in
+// which method and field, or nil. A call under an invalid config fails with
+// that error, whatever its method.
 func (c *Config) Validate() error {
 	if c == nil {
 		return errors.New("backoffgrpc: Config is nil")
@@ -56,6 +64,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
+// validate returns what is wrong with the method of a name.
 func (m Method) validate(name string) error {
 	if name != "" && (!strings.HasPrefix(name, "/") || strings.Count(name, "/") != 2 || strings.HasPrefix(name, "//")) {
 		return errors.New(`is no full name, want "/package.Service/Method", "/package.Service/" or ""`)
@@ -71,9 +80,11 @@ func (m Method) validate(name string) error {
 	return nil
 }
 
-// DialOptions returns what a client needs: both interceptors, and grpc.WithDisableRetry, since two loops
-// around one another would multiply. Transparent retries of grpc-go, of what no server has seen,
-// go on; a service config's retryPolicy does not, so read it with [ParseServiceConfig].
+// DialOptions returns the options that a client needs: both interceptors, and
+// grpc.WithDisableRetry, since two loops around each other would multiply the
+// attempts. Transparent retries of grpc-go, of calls that no server has seen,
+// still happen. The retryPolicy of a service config is not used: read it with
+// [ParseServiceConfig].
 func (c *Config) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDisableRetry(),
@@ -82,12 +93,13 @@ func (c *Config) DialOptions() []grpc.DialOption {
 	}
 }
 
-// client is a Config made ready.
+// client is a Config that was checked and prepared.
 type client struct {
 	methods map[string]Method
 	invalid error
 }
 
+// client prepares the config.
 func (c *Config) client() *client {
 	made := &client{invalid: c.Validate(), methods: make(map[string]Method)}
 	if made.invalid != nil {
@@ -96,7 +108,7 @@ func (c *Config) client() *client {
 	for name, m := range c.Methods {
 		if m.Policy != nil {
 			policy := *m.Policy
-			policy.Classify = falling(policy.Classify)
+			policy.Classify = withFallback(policy.Classify)
 			m.Policy = &policy
 		}
 		made.methods[name] = m
@@ -104,7 +116,7 @@ func (c *Config) client() *client {
 	return made
 }
 
-// lookup returns the most specific entry.
+// lookup returns the most specific entry for a method.
 func (c *client) lookup(method string) Method {
 	if m, ok := c.methods[method]; ok {
 		return m
@@ -115,7 +127,8 @@ func (c *client) lookup(method string) Method {
 	return c.methods[""]
 }
 
-// options adds what the method says to the options of a call, which may say otherwise.
+// options puts the options of the method before those of a call, which may
+// override them.
 func (m Method) options(opts []grpc.CallOption) []grpc.CallOption {
 	if m.WaitForReady == nil {
 		return opts

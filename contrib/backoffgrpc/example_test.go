@@ -14,7 +14,8 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 )
 
-// Reads are hedged, writes are retried where they cannot have arrived, all else is retried.
+// Reads are hedged. Writes are retried if they cannot have arrived. All other
+// calls are retried.
 func ExampleConfig() {
 	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
 		"":                 {Policy: &backoff.Policy{}},
@@ -41,7 +42,8 @@ func ExampleParseServiceConfig() {
 	// Output: 4 true false
 }
 
-// A policy of one's own becomes a service config for clients in other languages.
+// A policy of the program becomes a service config for clients in other
+// languages.
 func ExampleConfig_ServiceConfig() {
 	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"/shop.Orders/": {Policy: &backoff.Policy{}}}}
 	text, err := config.ServiceConfig()

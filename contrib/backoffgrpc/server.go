@@ -17,50 +17,57 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-const maxAttempt = 1000 // that is believed
+// maxReported is the highest number of an attempt that a client is believed.
+const maxReported = 1000
 
-// Upstream is what a call says of its client's loop.
+// Upstream is what a call says about its client's loop.
 type Upstream struct {
-	// Attempt is the number of the attempt, from 1; a client that does not say is at its first.
+	// Attempt is the number of the attempt, from 1. It is 1 if the client
+	// does not say.
 	Attempt int
-	// Deadline is when the client gives up; the zero time if it does not say.
+	// Deadline is when the client gives up, or the zero time if it does not
+	// say.
 	Deadline time.Time
 }
 
+// upstreamKey is the key of an Upstream in a context.
 type upstreamKey struct{}
 
-// UpstreamFrom returns what the interceptors [UnaryServer] and [StreamServer] read, and false
-// outside of them.
+// UpstreamFrom returns what the interceptors [UnaryServer] and [StreamServer]
+// read. Outside of them it returns false.
 func UpstreamFrom(ctx context.Context) (Upstream, bool) {
 	up, ok := ctx.Value(upstreamKey{}).(Upstream)
 	return up, ok
 }
 
-// inbound reads grpc-previous-rpc-attempts. Nonsense counts as silence.
-func inbound(ctx context.Context) context.Context {
+// withUpstream puts into the context what the call says. An invalid
+// grpc-previous-rpc-attempts is ignored.
+func withUpstream(ctx context.Context) context.Context {
 	up := Upstream{Attempt: 1}
 	up.Deadline, _ = ctx.Deadline() // grpc-go reads grpc-timeout
 	if values := metadata.ValueFromIncomingContext(ctx, attemptsKey); len(values) == 1 {
-		if n, err := strconv.ParseUint(values[0], 10, 31); err == nil && n < maxAttempt {
+		if n, err := strconv.ParseUint(values[0], 10, 31); err == nil && n < maxReported {
 			up.Attempt = int(n) + 1
 		}
 	}
 	return context.WithValue(ctx, upstreamKey{}, up)
 }
 
-// DoNotRetry tells the client of a call not to send it again, by grpc-retry-pushback-ms: -1,
-// whatever the status. It is for servers that are overloaded, and for those that have retried in
-// vain themselves. Call it from the handler, before it returns, with its context; elsewhere it
-// returns the error of grpc.SetTrailer. It takes precedence over [Pushback].
+// DoNotRetry tells the client of a call not to send the call again, whatever
+// the status, by grpc-retry-pushback-ms: -1. It is for servers that are
+// overloaded, and for servers whose own retries have failed. Call it with the
+// handler's context, before the handler returns. Elsewhere it returns the error
+// of grpc.SetTrailer. It takes precedence over [Pushback].
 //
 // Source: gRFC A6, "Pushback".
 func DoNotRetry(ctx context.Context) error {
 	return grpc.SetTrailer(ctx, metadata.Pairs(pushbackKey, "-1"))
 }
 
-// Pushback tells the client of a call to send it again in exactly d, by grpc-retry-pushback-ms, if
-// it sends it again at all. A negative d is [DoNotRetry]. Call it once: a client takes two pushbacks for
-// "do not retry". Otherwise as there.
+// Pushback tells the client of a call to wait exactly d before it sends the
+// call again, if it does, by grpc-retry-pushback-ms. A negative d is
+// [DoNotRetry]. Call it once: a client takes two pushbacks for "do not retry".
+// The context and the error are as for DoNotRetry.
 func Pushback(ctx context.Context, d time.Duration) error {
 	if d < 0 {
 		return DoNotRetry(ctx)
@@ -69,9 +76,11 @@ func Pushback(ctx context.Context, d time.Duration) error {
 	return grpc.SetTrailer(ctx, metadata.Pairs(pushbackKey, strconv.Itoa(int(ms))))
 }
 
-// RetryAfter returns err as a status with RetryInfo: no attempt before d has passed. It is what makes
-// RESOURCE_EXHAUSTED retryable to a client of this package. A negative d counts as 0. An
-// error without a status becomes UNKNOWN, and one that has RetryInfo already keeps it. RetryAfter(nil, d) is nil.
+// RetryAfter returns err as a status with RetryInfo: the client should make no
+// attempt before d has passed. RESOURCE_EXHAUSTED is retryable to a client of
+// this package only with a RetryInfo. A negative d counts as 0. An error
+// without a status becomes UNKNOWN. An error that has RetryInfo already keeps
+// it. RetryAfter(nil, d) is nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -84,55 +93,62 @@ func RetryAfter(err error, d time.Duration) error {
 		s = status.Convert(err)
 	}
 	detailed, bad := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(max(0, d))})
-	if bad != nil { // an OK, which is no error
+	if bad != nil { // the status is OK, so there is no error
 		return err
 	}
-	return &final{err: err, status: detailed}
+	return &statusError{err: err, status: detailed}
 }
 
-// UnaryServer is an interceptor that puts what a call says of its client's loop into the context
-// ([UpstreamFrom]), and makes a handler's error speak to it: what a policy, budget or breaker below gave up on
-// becomes [DoNotRetry], so that layers do not multiply, and a hint within it (backoff.RetryAfter, [backoff.Error])
-// becomes RetryInfo. Errors without a status get one: UNAVAILABLE, DEADLINE_EXCEEDED or UNKNOWN.
-// What a policy limited to one attempt gave up on is left to the client.
+// UnaryServer is an interceptor that does two things. It puts what a call says
+// about its client's loop into the context ([UpstreamFrom]). And it tells the
+// client what a handler's error means: if a policy, budget or breaker below
+// gave up, it sends [DoNotRetry], so that layers do not multiply; if the error
+// says when to come back (backoff.RetryAfter, [backoff.Error]), it sends
+// RetryInfo. Errors without a status get one: UNAVAILABLE, DEADLINE_EXCEEDED or
+// UNKNOWN. If a policy that is limited to one attempt gave up, the client
+// decides about retries.
 func UnaryServer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	ctx = inbound(ctx)
+	ctx = withUpstream(ctx)
 	reply, err := handler(ctx, req)
-	return reply, speak(ctx, err)
+	return reply, replyError(ctx, err)
 }
 
 // StreamServer is [UnaryServer] for streams.
 func StreamServer(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx := inbound(stream.Context())
-	return speak(ctx, handler(srv, &serverStream{stream, ctx}))
+	ctx := withUpstream(stream.Context())
+	return replyError(ctx, handler(srv, &serverStream{stream, ctx}))
 }
 
+// serverStream is a stream with a context of its own.
 type serverStream struct {
 	grpc.ServerStream
 	ctx context.Context
 }
 
+// Context returns the context with the Upstream.
 func (s *serverStream) Context() context.Context { return s.ctx }
 
-// speak gives an error to the client of the call.
-func speak(ctx context.Context, err error) error {
+// replyError returns the error for the client of a call, and sends the
+// pushback.
+func replyError(ctx context.Context, err error) error {
 	gave, ok := errors.AsType[*backoff.Error](err)
 	refused := errors.Is(err, backoff.ErrBudget) || errors.Is(err, backoff.ErrOpen)
-	if err == nil || !ok && !refused && hintOf(err) <= 0 {
+	if err == nil || !ok && !refused && retryAfterOf(err) <= 0 {
 		return err
 	}
 	if _, ok := statusOf(err); !ok {
-		err = &final{err: err, status: status.New(codeOf(err), err.Error())}
+		err = &statusError{err: err, status: status.New(codeOf(err), err.Error())}
 	}
 	if ok && !gave.RetryableError() || refused {
 		DoNotRetry(ctx)
 	}
-	if d := hintOf(err); d > 0 {
+	if d := retryAfterOf(err); d > 0 {
 		return RetryAfter(err, d)
 	}
 	return err
 }
 
+// codeOf returns the code for an error without a status.
 func codeOf(err error) codes.Code {
 	_, gaveUp := errors.AsType[*backoff.Error](err)
 	switch {
@@ -146,17 +162,17 @@ func codeOf(err error) codes.Code {
 	return codes.Unknown
 }
 
-// hintOf returns how long err asks to wait.
-func hintOf(err error) time.Duration {
+// retryAfterOf returns how long err asks to wait.
+func retryAfterOf(err error) time.Duration {
 	if gave, ok := errors.AsType[*backoff.Error](err); ok {
 		return gave.RetryAfter()
 	}
-	hint, _ := asker.Decide(1, err)
-	return hint
+	wait, _ := exactWait.Decide(1, err)
+	return wait
 }
 
-// asker waits exactly as long as an error asks for.
-var asker = backoff.Policy{
+// exactWait is a policy that waits exactly as long as an error asks for.
+var exactWait = backoff.Policy{
 	Schedule:      backoff.Constant(0),
 	Jitter:        backoff.NoJitter,
 	MaxRetryAfter: -1,

@@ -21,7 +21,8 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 )
 
-// service is a real server that does as its fields say. A function gets the number of the call.
+// service is a real server that behaves as its fields say. The functions get
+// the number of the call.
 type service struct {
 	pb.UnimplementedTestServiceServer
 	unary  func(ctx context.Context, n int) error
@@ -86,7 +87,7 @@ func dial(t *testing.T, addr string, c *backoffgrpc.Config) pb.TestServiceClient
 	return pb.NewTestServiceClient(conn)
 }
 
-// retrying is a config that retries everything, soon.
+// retrying is a config that retries everything after short waits.
 func retrying(change ...func(*backoff.Policy)) *backoffgrpc.Config {
 	p := &backoff.Policy{Name: "call", Schedule: backoff.Constant(time.Millisecond)}
 	for _, c := range change {
@@ -155,7 +156,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 	require.Equal(t, 4, bottom.calls())
 }
 
-func TestServerPassesHintsOn(t *testing.T) {
+func TestServerPassesRetryAfterOn(t *testing.T) {
 	for name, fail := range map[string]error{
 		"a marker":          backoff.RetryAfter(status.Error(codes.ResourceExhausted, "full"), 20*time.Millisecond),
 		"RetryAfter":        backoffgrpc.RetryAfter(status.Error(codes.ResourceExhausted, "full"), 20*time.Millisecond),
@@ -205,7 +206,7 @@ func TestServerGivesErrorsAStatus(t *testing.T) {
 	}
 }
 
-// gaveUp is the error of a policy that had enough.
+// gaveUp is the error of a policy that gave up.
 func gaveUp(ctx context.Context, last error) error {
 	p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
 	return p.Do(ctx, func(context.Context) error { return last })

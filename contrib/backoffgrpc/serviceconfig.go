@@ -15,17 +15,20 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
 )
 
-const mostAttempts = 5 // gRFC A6, "Limits on Retries and Hedges"
+const maxAttempts = 5 // gRFC A6, "Limits on Retries and Hedges"
 
-// The JSON of a service config, as far as it is read here.
+// The JSON of a service config, as far as this package reads it.
 type (
+	// serviceConfig is the whole.
 	serviceConfig struct {
 		MethodConfig    []methodConfig   `json:"methodConfig,omitempty"`
 		RetryThrottling *retryThrottling `json:"retryThrottling,omitempty"`
 	}
+	// methodConfig is the config of some methods.
 	methodConfig struct {
 		Name          []methodName   `json:"name"`
 		WaitForReady  *bool          `json:"waitForReady,omitempty"`
@@ -33,10 +36,12 @@ type (
 		RetryPolicy   *retryPolicy   `json:"retryPolicy,omitempty"`
 		HedgingPolicy *hedgingPolicy `json:"hedgingPolicy,omitempty"`
 	}
+	// methodName names a method, a service or everything.
 	methodName struct {
 		Service string `json:"service,omitempty"`
 		Method  string `json:"method,omitempty"`
 	}
+	// retryPolicy says when to retry.
 	retryPolicy struct {
 		MaxAttempts          number   `json:"maxAttempts"`
 		InitialBackoff       duration `json:"initialBackoff"`
@@ -44,28 +49,39 @@ type (
 		BackoffMultiplier    float64  `json:"backoffMultiplier"`
 		RetryableStatusCodes []code   `json:"retryableStatusCodes"`
 	}
+	// hedgingPolicy says when to hedge.
 	hedgingPolicy struct {
 		MaxAttempts         number   `json:"maxAttempts"`
 		HedgingDelay        duration `json:"hedgingDelay,omitempty"`
 		NonFatalStatusCodes []code   `json:"nonFatalStatusCodes,omitempty"`
 	}
+	// retryThrottling is the budget of all methods.
 	retryThrottling struct {
 		MaxTokens  number  `json:"maxTokens"`
 		TokenRatio float64 `json:"tokenRatio"`
 	}
 )
 
-// ParseServiceConfig reads the methodConfig and retryThrottling of a gRPC service config. What else
-// there is in it is not read.
+// ParseServiceConfig reads the methodConfig and retryThrottling of a gRPC
+// service config. It ignores everything else in it.
 //
-// A retryPolicy becomes a Policy with jitter of 0.8 to 1.2, a hedgingPolicy a Hedge without a limit to
-// its extra load, and retryThrottling one [presets.GRPCThrottling], the Budget of them all: parse
-// the config once for each server name. As gRPC does, it takes more than 5 attempts as 5.
+// A retryPolicy becomes a Policy with jitter of 0.8 to 1.2. A hedgingPolicy
+// becomes a Hedge without a limit on its extra load. The retryThrottling
+// becomes one [presets.GRPCThrottling], the Budget of all of them: parse the
+// config once for each server name. As in gRPC, more than 5 attempts count as
+// 5.
 //
-// It refuses, naming the method config: a retryPolicy beside a hedgingPolicy; fewer than 2 attempts; an initialBackoff, maxBackoff
-// or backoffMultiplier that is not positive; a negative hedgingDelay; no retryableStatusCodes, or a code
-// that does not exist; maxTokens outside of 1 to 1000, or a tokenRatio below 0.001; a method without
-// a service, or two configs for one name. One without a name counts for nothing.
+// ParseServiceConfig refuses the following, naming the method config:
+//
+//   - a retryPolicy beside a hedgingPolicy
+//   - fewer than 2 attempts
+//   - an initialBackoff, maxBackoff or backoffMultiplier that is not positive
+//   - a negative hedgingDelay
+//   - no retryableStatusCodes, or a code that does not exist
+//   - maxTokens outside 1 to 1000, or a tokenRatio below 0.001
+//   - a method without a service, or two configs for one name
+//
+// A method config without a name is ignored.
 //
 // Source: gRFC A6, "Validation of retryPolicy".
 func ParseServiceConfig(text []byte) (*Config, error) {
@@ -86,6 +102,7 @@ func ParseServiceConfig(text []byte) (*Config, error) {
 	return c, nil
 }
 
+// budget returns the Budget of all methods, nil if there is none.
 func (t *retryThrottling) budget() (backoff.Budget, error) {
 	if t == nil {
 		return nil, nil
@@ -94,7 +111,7 @@ func (t *retryThrottling) budget() (backoff.Budget, error) {
 	return b, b.Validate()
 }
 
-// add adds what a method config says, for all its names.
+// add adds a method config under all its names.
 func (c *Config) add(mc methodConfig, budget backoff.Budget) error {
 	m := Method{WaitForReady: mc.WaitForReady}
 	if mc.Timeout != nil {
@@ -124,6 +141,7 @@ func (c *Config) add(mc methodConfig, budget backoff.Budget) error {
 	return nil
 }
 
+// path returns the name as Config.Methods has it.
 func (n methodName) path() (string, error) {
 	switch {
 	case strings.Contains(n.Service+n.Method, "/"):
@@ -136,12 +154,15 @@ func (n methodName) path() (string, error) {
 	return "/" + n.Service + "/" + n.Method, nil
 }
 
+// check returns what is wrong with the policy.
 func (p *retryPolicy) check() error {
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil
-	case p.MaxAttempts < 2:
-		return fmt.Errorf("retryPolicy.maxAttempts is %d, want 2 or more", p.MaxAttempts)
+	}
+	if err := p.MaxAttempts.check("retryPolicy"); err != nil {
+		return err
+	}
+	switch {
 	case p.InitialBackoff <= 0:
 		return fmt.Errorf("retryPolicy.initialBackoff is %v, want more than 0", time.Duration(p.InitialBackoff))
 	case p.MaxBackoff <= 0:
@@ -154,21 +175,23 @@ func (p *retryPolicy) check() error {
 	return nil
 }
 
+// policy returns the Policy of a method.
 func (p *retryPolicy) policy(name string, budget backoff.Budget) *backoff.Policy {
 	if p == nil {
 		return nil
 	}
 	return &backoff.Policy{
 		Name:          strings.TrimPrefix(name, "/"),
-		MaxAttempts:   min(int(p.MaxAttempts), mostAttempts),
+		MaxAttempts:   min(int(p.MaxAttempts), maxAttempts),
 		Schedule:      p.schedule(),
 		Jitter:        backoff.UniformJitter(0.8, 1.2),
 		MaxRetryAfter: -1,
-		Classify:      backoff.OnCode(status.Code, plain(p.RetryableStatusCodes)...),
+		Classify:      plug.OnCode(status.Code, grpcCodes(p.RetryableStatusCodes)...),
 		Budget:        budget,
 	}
 }
 
+// schedule returns the Schedule.
 func (p *retryPolicy) schedule() backoff.Schedule {
 	initial, limit := time.Duration(p.InitialBackoff), time.Duration(p.MaxBackoff)
 	if p.BackoffMultiplier < 1 {
@@ -177,7 +200,7 @@ func (p *retryPolicy) schedule() backoff.Schedule {
 	return backoff.Exponential{Initial: min(initial, limit), Max: limit, Multiplier: p.BackoffMultiplier}
 }
 
-// shrinking is a schedule whose multiplier is less than 1, which gRPC allows.
+// shrinking is a schedule with a multiplier below 1, which gRPC allows.
 type shrinking struct {
 	initial time.Duration
 	factor  float64
@@ -191,29 +214,32 @@ func (s shrinking) Delay(retry int) time.Duration {
 	return time.Duration(float64(s.initial) * math.Pow(s.factor, float64(retry-1)))
 }
 
+// check returns what is wrong with the policy.
 func (p *hedgingPolicy) check() error {
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil
-	case p.MaxAttempts < 2:
-		return fmt.Errorf("hedgingPolicy.maxAttempts is %d, want 2 or more", p.MaxAttempts)
-	case p.HedgingDelay < 0:
+	}
+	if err := p.MaxAttempts.check("hedgingPolicy"); err != nil {
+		return err
+	}
+	if p.HedgingDelay < 0 {
 		return fmt.Errorf("hedgingPolicy.hedgingDelay is %v, want 0 or more", time.Duration(p.HedgingDelay))
 	}
 	return nil
 }
 
+// hedge returns the Hedge of a method.
 func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge {
 	if p == nil {
 		return nil
 	}
 	h := &backoff.Hedge{
 		Name:          strings.TrimPrefix(name, "/"),
-		MaxAttempts:   min(int(p.MaxAttempts), mostAttempts),
+		MaxAttempts:   min(int(p.MaxAttempts), maxAttempts),
 		Delay:         time.Duration(p.HedgingDelay),
 		MaxExtraLoad:  -1,
 		MaxRetryAfter: -1,
-		Classify:      backoff.OnCode(status.Code, plain(p.NonFatalStatusCodes)...),
+		Classify:      plug.OnCode(status.Code, grpcCodes(p.NonFatalStatusCodes)...),
 		Budget:        budget,
 		Detach:        true,
 	}
@@ -223,21 +249,23 @@ func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge
 	return h
 }
 
-// ServiceConfig returns the config as a gRPC service config, for the clients that read one. It is
-// an error where that cannot say it: a Schedule other than [backoff.Exponential] (or one that was read
-// from a service config), a Delay that is measured, a Budget other than one [presets.GRPCThrottling] for all, a
-// Policy that retries nothing. Jitter, limits of time, idempotency, and observers are not said; gRPC has its own jitter, of 0.8 to 1.2.
-// The result is the same for the same config.
+// ServiceConfig returns the config as a gRPC service config, for clients that
+// read one. It returns an error if a service config cannot express the config:
+// a Schedule other than [backoff.Exponential] (or one that was read from a
+// service config), a measured Delay, a Budget other than one
+// [presets.GRPCThrottling] for all methods, or a Policy that retries nothing.
+// Jitter, time limits, idempotency and observers are left out; gRPC has a
+// jitter of its own, of 0.8 to 1.2. The result is the same for the same config.
 func (c *Config) ServiceConfig() ([]byte, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	var sc serviceConfig
-	throttling := new(common)
+	throttling := new(sharedThrottling)
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
-		mc, err := c.Methods[name].print(name)
+		mc, err := c.Methods[name].encode(name)
 		if err == nil {
-			err = throttling.meet(c.Methods[name])
+			err = throttling.add(c.Methods[name])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("backoffgrpc: method %q: %w", name, err)
@@ -250,13 +278,14 @@ func (c *Config) ServiceConfig() ([]byte, error) {
 	return json.Marshal(sc)
 }
 
-// common finds the throttling that all methods share.
-type common struct {
+// sharedThrottling is the throttling that all methods share.
+type sharedThrottling struct {
 	budget *presets.GRPCThrottling
-	any    bool
+	known  bool // the budget is that of a method
 }
 
-func (s *common) meet(m Method) error {
+// add takes in the budget of a method.
+func (s *sharedThrottling) add(m Method) error {
 	var budget backoff.Budget
 	switch {
 	case m.Policy != nil:
@@ -267,14 +296,15 @@ func (s *common) meet(m Method) error {
 		return nil
 	}
 	b, ok := budget.(*presets.GRPCThrottling)
-	if budget != nil && !ok || s.any && b != s.budget {
+	if budget != nil && !ok || s.known && b != s.budget {
 		return errors.New("a service config has one GRPCThrottling for all methods, or none")
 	}
-	s.budget, s.any = b, true
+	s.budget, s.known = b, true
 	return nil
 }
 
-func (m Method) print(name string) (methodConfig, error) {
+// encode returns the config of the method of a name.
+func (m Method) encode(name string) (methodConfig, error) {
 	service, method, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
 	mc := methodConfig{Name: []methodName{{service, method}}, WaitForReady: m.WaitForReady}
 	if m.Timeout > 0 {
@@ -284,19 +314,20 @@ func (m Method) print(name string) (methodConfig, error) {
 	var err error
 	switch {
 	case m.Policy != nil:
-		mc.RetryPolicy, err = printPolicy(m.Policy)
+		mc.RetryPolicy, err = encodePolicy(m.Policy)
 	case m.Hedge != nil:
-		mc.HedgingPolicy, err = printHedge(m.Hedge)
+		mc.HedgingPolicy, err = encodeHedge(m.Hedge)
 	}
 	return mc, err
 }
 
-func printPolicy(p *backoff.Policy) (*retryPolicy, error) {
+// encodePolicy returns nil if the policy makes one attempt only.
+func encodePolicy(p *backoff.Policy) (*retryPolicy, error) {
 	attempts := attemptsOf(p.MaxAttempts, 4)
-	if attempts == 1 || p.Idempotency == backoff.NeverRetry {
+	if attempts == 1 {
 		return nil, nil
 	}
-	out := &retryPolicy{MaxAttempts: attempts, RetryableStatusCodes: codesOf(falling(p.Classify))}
+	out := &retryPolicy{MaxAttempts: attempts, RetryableStatusCodes: codesOf(withFallback(p.Classify))}
 	switch s := p.Schedule.(type) {
 	case nil:
 		out.exponential(backoff.Exponential{})
@@ -310,7 +341,7 @@ func printPolicy(p *backoff.Policy) (*retryPolicy, error) {
 	return out, out.check()
 }
 
-// exponential writes a schedule down, with its defaults.
+// exponential sets the fields of a schedule, with its defaults.
 func (p *retryPolicy) exponential(e backoff.Exponential) {
 	p.InitialBackoff = duration(e.Delay(1))
 	p.MaxBackoff = duration(e.Delay(math.MaxInt))
@@ -320,7 +351,8 @@ func (p *retryPolicy) exponential(e backoff.Exponential) {
 	}
 }
 
-func printHedge(h *backoff.Hedge) (*hedgingPolicy, error) {
+// encodeHedge returns nil if the hedge makes one attempt only.
+func encodeHedge(h *backoff.Hedge) (*hedgingPolicy, error) {
 	attempts := attemptsOf(h.MaxAttempts, 2)
 	switch {
 	case attempts == 1:
@@ -331,21 +363,22 @@ func printHedge(h *backoff.Hedge) (*hedgingPolicy, error) {
 	return &hedgingPolicy{
 		MaxAttempts:         attempts,
 		HedgingDelay:        duration(max(0, h.Delay)),
-		NonFatalStatusCodes: codesOf(falling(h.Classify)),
+		NonFatalStatusCodes: codesOf(withFallback(h.Classify)),
 	}, nil
 }
 
-func attemptsOf(n, without int) number {
+// attemptsOf returns the attempts of a MaxAttempts of n.
+func attemptsOf(n, standard int) number {
 	switch {
 	case n == 0:
-		return number(without)
+		return number(standard)
 	case n < 0:
-		return mostAttempts
+		return maxAttempts
 	}
-	return number(min(n, mostAttempts))
+	return number(min(n, maxAttempts))
 }
 
-// codesOf asks a classifier for the codes that it retries.
+// codesOf returns the codes that a classifier retries.
 func codesOf(classify backoff.Classifier) (all []code) {
 	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
 		if classify(status.Error(c, "")).Retryable() {
@@ -355,15 +388,24 @@ func codesOf(classify backoff.Classifier) (all []code) {
 	return all
 }
 
-func plain(of []code) (all []codes.Code) {
+// grpcCodes converts codes to those of package codes.
+func grpcCodes(of []code) (all []codes.Code) {
 	for _, c := range of {
 		all = append(all, codes.Code(c))
 	}
 	return all
 }
 
-// number is an integer, which JSON may write as 5.0 and as 5e0.
+// number is an integer, which JSON may also write as 5.0 or 5e0.
 type number int
+
+// check refuses a number of attempts without a retry.
+func (n number) check(policy string) error {
+	if n < 2 {
+		return fmt.Errorf("%s.maxAttempts is %d, want 2 or more", policy, n)
+	}
+	return nil
+}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *number) UnmarshalJSON(text []byte) error {
@@ -378,6 +420,7 @@ func (n *number) UnmarshalJSON(text []byte) error {
 // duration is a google.protobuf.Duration: "1.5s".
 type duration time.Duration
 
+// maxSeconds is how many seconds fit into a time.Duration.
 const maxSeconds = int64(math.MaxInt64 / time.Second)
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -411,7 +454,7 @@ func (d duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s")
 }
 
-// code is a status code, by its name in any case or by its number.
+// code is a status code, which JSON names in any case or by its number.
 type code codes.Code
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -427,7 +470,8 @@ func (c *code) UnmarshalJSON(text []byte) error {
 // MarshalJSON implements json.Marshaler.
 func (c code) MarshalJSON() ([]byte, error) { return json.Marshal(names[codes.Code(c)]) }
 
-// names are the codes as a service config writes them; their String is CamelCase.
+// names are the codes as a service config writes them. Their String method
+// would write CamelCase.
 var names = map[codes.Code]string{
 	codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
 	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS",

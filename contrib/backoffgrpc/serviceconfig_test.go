@@ -134,7 +134,7 @@ func TestServiceConfigGoesBothWays(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(text), string(text2))
 
-	// grpc-go itself takes it.
+	// grpc-go itself accepts it.
 	conn, err := grpc.NewClient("passthrough:///nowhere", grpc.WithDefaultServiceConfig(string(text)), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	conn.Close()

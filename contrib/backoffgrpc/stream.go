@@ -16,34 +16,37 @@ import (
 
 const (
 	maxBuffer   = 256 << 10 // as grpc-go's own
-	unknownSize = 1 << 10   // of messages that are not protobuf's
+	unknownSize = 1 << 10   // of a message that is not of protobuf
 )
 
-// Stream returns an interceptor that opens streams as the config says, and opens them again when
-// they fail before the first message was received. What was sent by then is kept and
-// sent again, up to 256 KiB; after more, after a message, or after a header that Header returned, the
-// stream is committed, and its failure is that of the call.
+// Stream returns an interceptor that opens streams as the config says, and
+// opens them again if they fail before the first message was received. Messages
+// that were sent before are kept, up to 256 KiB, and sent again. A stream is
+// committed after a larger amount, after a received message, or after a header
+// that Header returned. The failure of a committed stream is that of the call.
 //
-// While a stream may be opened again, SendMsg returns nil although the connection is lost: RecvMsg
-// opens it again, or returns why not. Errors are those of [Config.Unary]. Messages must not be
-// changed after SendMsg, as grpc-go demands itself. A policy's AttemptTimeout and hedges do
-// not apply to streams.
+// While a stream may be opened again, SendMsg returns nil even if the
+// connection is lost. RecvMsg then opens the stream again, or returns why it
+// does not. Errors are those of [Config.Unary]. Messages must not be changed
+// after SendMsg, which grpc-go demands, too. A policy's AttemptTimeout and
+// hedges do not apply to streams.
 func (c *Config) Stream() grpc.StreamClientInterceptor { return c.client().stream }
 
+// stream is the interceptor.
 func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if c.invalid != nil {
-		return nil, outward(ctx, backoff.Permanent(c.invalid))
+		return nil, callError(ctx, backoff.Permanent(c.invalid))
 	}
 	m := c.lookup(method)
 	opts = m.options(opts)
 	if m.Policy == nil {
-		return once(ctx, m.Timeout, func(ctx context.Context, more ...grpc.CallOption) (grpc.ClientStream, error) {
+		return openOnce(ctx, m.Timeout, func(ctx context.Context, more ...grpc.CallOption) (grpc.ClientStream, error) {
 			return open(ctx, desc, cc, method, append(more, opts...)...)
 		})
 	}
 	policy := *m.Policy
 	policy.AttemptTimeout, policy.AttemptTimeoutSchedule = 0, nil
-	s := &stream{ctx: ctx, single: !desc.ServerStreams, cancel: func() {}}
+	s := &stream{ctx: ctx, oneReply: !desc.ServerStreams, cancel: func() {}}
 	if m.Timeout > 0 {
 		s.ctx, s.cancel = context.WithTimeout(ctx, m.Timeout)
 	}
@@ -52,8 +55,8 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	return s.start()
 }
 
-// once opens a stream that is not opened again.
-func once(ctx context.Context, timeout time.Duration, open func(context.Context, ...grpc.CallOption) (grpc.ClientStream, error)) (grpc.ClientStream, error) {
+// openOnce opens a stream that is not opened again.
+func openOnce(ctx context.Context, timeout time.Duration, open func(context.Context, ...grpc.CallOption) (grpc.ClientStream, error)) (grpc.ClientStream, error) {
 	if timeout <= 0 {
 		return open(ctx)
 	}
@@ -65,28 +68,30 @@ func once(ctx context.Context, timeout time.Duration, open func(context.Context,
 	return s, err
 }
 
-// stream is a ClientStream that is opened again while nothing was received.
+// stream is a ClientStream that is opened again until something was received.
 type stream struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	open   func(context.Context) (grpc.ClientStream, error)
-	single bool // one message ends it
+	ctx      context.Context
+	cancel   context.CancelFunc
+	open     func(context.Context) (grpc.ClientStream, error)
+	oneReply bool // one message ends it
 
-	run     *backoff.Run // the receiver's, as are the next two
-	made    int
-	settled bool
+	// Only the receiver uses these three.
+	run       *backoff.Run
+	attempts  int
+	succeeded bool
 
 	committed atomic.Bool
 
 	mu    sync.Mutex
 	inner grpc.ClientStream
 
-	sending sync.Mutex // held while inner is sent to, or replaced
+	sending sync.Mutex // held while sending to inner or replacing it
 	sent    []any
 	size    int
 	closed  bool
 }
 
+// start opens the stream for the first time.
 func (s *stream) start() (grpc.ClientStream, error) {
 	pause, ok := s.run.Admit()
 	if !ok || !sleep(s.ctx, pause) {
@@ -97,12 +102,13 @@ func (s *stream) start() (grpc.ClientStream, error) {
 		s.inner = inner
 		return s, nil
 	}
-	if err := s.reopen(failed(s.ctx, err, nil, false)); err != nil {
+	if err := s.reopen(attemptError(s.ctx, err, nil, false)); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
+// refusal returns why there was no first attempt.
 func (s *stream) refusal() error {
 	if err := s.run.Err(); err != nil {
 		return err
@@ -110,9 +116,10 @@ func (s *stream) refusal() error {
 	return s.ctx.Err()
 }
 
+// attempt opens a stream.
 func (s *stream) attempt() (grpc.ClientStream, error) {
-	s.made++
-	return s.open(announce(s.ctx, s.made))
+	s.attempts++
+	return s.open(withAttempt(s.ctx, s.attempts))
 }
 
 // reopen opens the stream again after err, or returns the error of the call.
@@ -122,7 +129,7 @@ func (s *stream) reopen(err error) error {
 			return s.fail(gaveUp)
 		}
 		s.sending.Lock()
-		if s.committed.Load() { // by too much to keep, meanwhile
+		if s.committed.Load() { // meanwhile too much was sent
 			s.sending.Unlock()
 			return s.fail(err)
 		}
@@ -132,50 +139,46 @@ func (s *stream) reopen(err error) error {
 			return nil
 		}
 		s.sending.Unlock()
-		err = failed(s.ctx, again, nil, false)
+		err = attemptError(s.ctx, again, nil, false)
 	}
 }
 
-// wait returns nil when the next attempt is due.
+// wait returns nil when the next attempt is due, else the error of the call.
 func (s *stream) wait(err error) error {
 	pause, ok := s.run.Retry(err)
 	if ok && sleep(s.ctx, pause) {
 		return nil
 	}
-	if ok { // ctx has ended: have the run say so, of an attempt that there was not
+	if ok { // ctx has ended, and the run shall return that
 		s.run.Retry(err)
 	}
 	gaveUp := s.run.Err()
 	if e, ok := gaveUp.(*backoff.Error); ok {
-		e.Attempts = s.made
+		e.Attempts = s.attempts
 	}
 	return gaveUp
 }
 
+// sleep waits for d or the end of ctx, and reports whether ctx goes on.
 func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err() == nil
 }
 
 // fail ends the call.
 func (s *stream) fail(err error) error {
 	s.committed.Store(true)
-	err = outward(s.ctx, err)
+	err = callError(s.ctx, err)
 	s.cancel()
 	return err
 }
 
-// replace makes inner the stream, and sends it what the one before was sent: beside
-// the receiver, or a server that answers before it has read all would wait for ever. It unlocks sending.
+// replace makes inner the stream, and sends it the messages that were sent
+// before. It sends them in a goroutine: otherwise a server that answers before
+// it has read everything would wait for ever. The caller holds sending; replace
+// unlocks it.
 func (s *stream) replace(inner grpc.ClientStream) {
 	s.mu.Lock()
 	s.inner = inner
@@ -187,11 +190,12 @@ func (s *stream) replace(inner grpc.ClientStream) {
 	go s.replay(inner)
 }
 
+// replay sends the messages again.
 func (s *stream) replay(inner grpc.ClientStream) {
 	defer s.sending.Unlock()
 	for _, m := range s.sent {
 		if inner.SendMsg(m) != nil {
-			return // RecvMsg tells
+			return // RecvMsg returns the error
 		}
 	}
 	if s.closed {
@@ -199,6 +203,7 @@ func (s *stream) replay(inner grpc.ClientStream) {
 	}
 }
 
+// current returns the stream that is open now.
 func (s *stream) current() grpc.ClientStream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,23 +216,24 @@ func (s *stream) RecvMsg(m any) error {
 		inner := s.current()
 		err := inner.RecvMsg(m)
 		if err == nil || err == io.EOF {
-			s.succeed(err != nil || s.single)
+			s.succeed(err != nil || s.oneReply)
 			return err
 		}
 		if s.committed.Load() {
 			return s.fail(err)
 		}
-		if err := s.reopen(failed(s.ctx, err, inner.Trailer(), false)); err != nil {
+		if err := s.reopen(attemptError(s.ctx, err, inner.Trailer(), false)); err != nil {
 			return err
 		}
 	}
 }
 
-// succeed notes that the server has answered, and whether that was all.
+// succeed notes that the server has answered, and whether that was the whole
+// answer.
 func (s *stream) succeed(over bool) {
 	s.committed.Store(true)
-	if !s.settled {
-		s.settled = true
+	if !s.succeeded {
+		s.succeeded = true
 		s.run.Retry(nil)
 	}
 	if over {
@@ -250,7 +256,7 @@ func (s *stream) SendMsg(m any) error {
 	return err
 }
 
-// keep keeps a message for another attempt, unless there is to be none.
+// keep keeps a message for another attempt, unless the stream is committed.
 func (s *stream) keep(m any) {
 	s.size += unknownSize
 	if p, ok := m.(proto.Message); ok {
@@ -274,7 +280,8 @@ func (s *stream) CloseSend() error {
 	return s.current().CloseSend()
 }
 
-// Header implements grpc.ClientStream. A header that was seen must stay the one.
+// Header implements grpc.ClientStream. A header that the caller has seen must
+// not change, so it commits the stream.
 func (s *stream) Header() (metadata.MD, error) {
 	md, err := s.current().Header()
 	if err == nil && md != nil {

@@ -17,22 +17,27 @@ import (
 
 // Unary returns an interceptor that makes unary calls as the config says.
 //
-// A pushback of the server (grpc-retry-pushback-ms) is waited exactly, and ends the call if it is
-// negative; a RetryInfo in the status is waited at least. Attempts after the first say so to the
-// server, by grpc-previous-rpc-attempts. Options of the call, such as WaitForReady, hold for every attempt.
+// A pushback of the server (grpc-retry-pushback-ms) is waited for exactly. A
+// negative pushback ends the call. A RetryInfo in the status is the least wait.
+// Attempts after the first tell the server their number by
+// grpc-previous-rpc-attempts. Options of the call, such as WaitForReady, apply
+// to every attempt.
 //
-// The error of a call carries the status of its last attempt as the server sent it, details
-// included, and DEADLINE_EXCEEDED or CANCELLED once the call's context has ended; errors.As finds the [*backoff.Error] of
-// a policy that gave up. Policies around the call take it for final.
+// The error of a call has the status of its last attempt as the server sent it,
+// including the details. Once the call's context has ended, the status is
+// DEADLINE_EXCEEDED or CANCELLED. errors.As finds the [*backoff.Error] of a
+// policy that gave up. To policies around the call the error is final.
 //
-// Attempts of a hedged call run at the same time, each with a reply of its own, of
-// which the winner's is copied; so are its header, trailer and peer. The request must not be
-// changed after the call returns, as an attempt that lost may be reading it still.
+// The attempts of a hedged call run at the same time. Each has a reply of its
+// own, and that of the winner is copied, as are its header, trailer and peer.
+// The request must not be changed after the call returns: an attempt that lost
+// may still read it.
 func (c *Config) Unary() grpc.UnaryClientInterceptor { return c.client().unary }
 
+// unary is the interceptor.
 func (c *client) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if c.invalid != nil {
-		return outward(ctx, backoff.Permanent(c.invalid))
+		return callError(ctx, backoff.Permanent(c.invalid))
 	}
 	m := c.lookup(method)
 	if m.Timeout > 0 {
@@ -43,9 +48,9 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts)}
 	switch {
 	case m.Policy != nil:
-		return outward(ctx, u.retry(ctx, m.Policy, reply))
+		return callError(ctx, u.retry(ctx, m.Policy, reply))
 	case m.Hedge != nil:
-		return outward(ctx, u.hedge(ctx, m.Hedge, reply))
+		return callError(ctx, u.hedge(ctx, m.Hedge, reply))
 	}
 	return invoke(ctx, method, req, reply, cc, u.opts...)
 }
@@ -59,29 +64,31 @@ type unary struct {
 	opts   []grpc.CallOption
 }
 
+// retry makes the call under a policy.
 func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) error {
-	made := 0
+	attempts := 0
 	return policy.Do(ctx, func(ctx context.Context) error {
-		made++
-		return u.attempt(ctx, made, reply, u.opts)
+		attempts++
+		return u.attempt(ctx, attempts, reply, u.opts)
 	})
 }
 
-// attempt makes one, counted from 1.
+// attempt makes one attempt. Attempts are numbered from 1.
 func (u *unary) attempt(ctx context.Context, number int, reply any, opts []grpc.CallOption) error {
 	var trailer metadata.MD
 	var to peer.Peer
 	own := make([]grpc.CallOption, 0, len(opts)+2)
 	own = append(append(own, opts...), grpc.Trailer(&trailer), grpc.Peer(&to))
-	err := u.invoke(announce(ctx, number), u.method, u.req, reply, u.cc, own...)
+	err := u.invoke(withAttempt(ctx, number), u.method, u.req, reply, u.cc, own...)
 	if err == nil {
 		return nil
 	}
-	return failed(ctx, err, trailer, to.Addr == nil && status.Code(err) == codes.Unavailable)
+	return attemptError(ctx, err, trailer, to.Addr == nil && status.Code(err) == codes.Unavailable)
 }
 
-// announce tells the server of the attempts before this one.
-func announce(ctx context.Context, number int) context.Context {
+// withAttempt adds the number of attempts before this one to the call's
+// metadata.
+func withAttempt(ctx context.Context, number int) context.Context {
 	if number <= 1 {
 		return ctx
 	}
@@ -93,10 +100,11 @@ func announce(ctx context.Context, number int) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
+// hedge makes the call under a Hedge.
 func (u *unary) hedge(ctx context.Context, hedge *backoff.Hedge, reply any) error {
-	classify := falling(hedge.Classify)
-	won, err := backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (*answer, error) {
-		a := &answer{reply: another(reply)}
+	classify := withFallback(hedge.Classify)
+	won, err := backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (*hedgeReply, error) {
+		a := &hedgeReply{reply: newLike(reply)}
 		err := u.attempt(ctx, backoff.HedgeNumber(ctx)+1, a.reply, a.options(u.opts))
 		if err == nil {
 			return a, nil
@@ -107,13 +115,13 @@ func (u *unary) hedge(ctx context.Context, hedge *backoff.Hedge, reply any) erro
 		won.deliver(u.opts)
 	}
 	if err == nil {
-		assign(reply, won.reply)
+		copyInto(reply, won.reply)
 	}
 	return err
 }
 
-// classified marks an error with its class, as a hedge cannot be given another classifier. What
-// is marked already stays so.
+// classified marks an error with its class, since a hedge cannot be given
+// another classifier. An error that is marked already stays as it is.
 func classified(err error, classify backoff.Classifier) error {
 	if class := backoff.DefaultClassifier(err); class == backoff.ClassOverloaded || class == backoff.ClassPermanent {
 		return err
@@ -121,15 +129,15 @@ func classified(err error, classify backoff.Classifier) error {
 	return backoff.WithClass(err, classify(err))
 }
 
-// answer is what one of several attempts at the same time returns.
-type answer struct {
+// hedgeReply is what one attempt of a hedged call returns.
+type hedgeReply struct {
 	reply           any
 	header, trailer metadata.MD
 	peer            peer.Peer
 }
 
-// options returns opts for one attempt, with what they point to replaced.
-func (a *answer) options(opts []grpc.CallOption) []grpc.CallOption {
+// options returns opts for one attempt, with addresses in the hedgeReply.
+func (a *hedgeReply) options(opts []grpc.CallOption) []grpc.CallOption {
 	own := make([]grpc.CallOption, 0, len(opts))
 	for _, o := range opts {
 		switch o.(type) {
@@ -145,8 +153,8 @@ func (a *answer) options(opts []grpc.CallOption) []grpc.CallOption {
 	return own
 }
 
-// deliver fills in what opts point to.
-func (a *answer) deliver(opts []grpc.CallOption) {
+// deliver copies the results to where opts point.
+func (a *hedgeReply) deliver(opts []grpc.CallOption) {
 	for _, o := range opts {
 		switch o := o.(type) {
 		case grpc.HeaderCallOption:
@@ -159,16 +167,16 @@ func (a *answer) deliver(opts []grpc.CallOption) {
 	}
 }
 
-// another returns a new value of the type that reply points to.
-func another(reply any) any {
+// newLike returns a new value of the type that reply points to.
+func newLike(reply any) any {
 	if m, ok := reply.(proto.Message); ok {
 		return m.ProtoReflect().New().Interface()
 	}
 	return reflect.New(reflect.TypeOf(reply).Elem()).Interface()
 }
 
-// assign copies what from points to.
-func assign(to, from any) {
+// copyInto copies what from points to.
+func copyInto(to, from any) {
 	if m, ok := to.(proto.Message); ok {
 		proto.Reset(m)
 		proto.Merge(m, from.(proto.Message))

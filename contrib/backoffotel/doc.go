@@ -1,26 +1,27 @@
-// Package backoffotel tells OpenTelemetry what policies, hedges and breakers do.
+// Package backoffotel reports to OpenTelemetry what policies, hedges and
+// breakers do.
 //
 //	policy := backoff.Policy{Name: "fetch", Observer: backoff.JoinObservers(
 //		backoffotel.Metrics(nil),
 //		backoffotel.SpanEvents,
 //	)}
-//	fetch := backoffotel.Trace(nil, "fetch", &policy)
+//	fetch := backoffotel.Trace(nil, "fetch", policy)
 //
-// [Metrics] counts, [SpanEvents] adds events to the span of the call's context, and
-// [Trace] makes spans: one for the call, one below it for each attempt. Each can be used
-// alone. For package backoffhttp over otelhttp, which makes the spans of attempts itself,
-// there is [Resends].
+// [Metrics] counts. [SpanEvents] adds events to the span of the call's context.
+// [Trace] makes spans: one for the call, and one below it for each attempt.
+// Each can be used alone. [Resends] is for package backoffhttp over otelhttp,
+// which makes the spans of attempts itself.
 //
-// The package imports the API of OpenTelemetry; the SDK, and where all this is sent, are
-// the program's.
+// The package imports the API of OpenTelemetry. The program chooses the SDK and
+// the exporter.
 //
 // # Names
 //
-// Where the semantic conventions have a name, it is used: error.type (see
+// If the semantic conventions have a name, it is used: error.type (see
 // [backoffslog.ErrorType]), exception.message, http.request.resend_count,
-// http.response.header.*. All others begin with "backoff.". Times are in seconds. An
-// error's text goes through [backoffslog.Redact], on spans only, and never becomes an
-// attribute of a metric.
+// http.response.header.*. All other names begin with "backoff.". Times are in
+// seconds. The text of an error goes through [backoffslog.Redact]. It is only
+// set on spans, never as an attribute of a metric.
 package backoffotel
 
 import (
@@ -32,18 +33,19 @@ import (
 	"github.com/gobackoff/backoff/backoffslog"
 )
 
+// scope is the name of the instrumentation.
 const scope = "github.com/gobackoff/backoff/contrib/backoffotel"
 
-// The attributes that the conventions have no name for.
+// Attributes that the conventions have no name for.
 const (
-	keyOperation   = attribute.Key("backoff.operation") // the name of the policy, hedge or breaker
+	keyOperation   = attribute.Key("backoff.operation") // policy, hedge or breaker
 	keyOutcome     = attribute.Key("backoff.outcome")
 	keyReason      = attribute.Key("backoff.reason")
 	keyClass       = attribute.Key("backoff.class")
 	keyAttempt     = attribute.Key("backoff.attempt") // from 1
 	keyMaxAttempts = attribute.Key("backoff.max_attempts")
 	keyDelay       = attribute.Key("backoff.delay") // before jitter
-	keyWait        = attribute.Key("backoff.wait")  // that will be slept
+	keyWait        = attribute.Key("backoff.wait")  // what will be slept
 	keySlept       = attribute.Key("backoff.slept")
 	keyRetryAfter  = attribute.Key("backoff.retry_after")
 	keyElapsed     = attribute.Key("backoff.elapsed")
@@ -55,13 +57,16 @@ const (
 	keyState       = attribute.Key("backoff.breaker.state")
 )
 
+// seconds returns an attribute of a duration.
 func seconds(k attribute.Key, d time.Duration) attribute.KeyValue { return k.Float64(d.Seconds()) }
 
+// errorType returns the attribute error.type.
 func errorType(err error) attribute.KeyValue {
 	return semconv.ErrorTypeKey.String(backoffslog.ErrorType(err))
 }
 
-// message is the error's text without its secrets, also if it panics.
+// message returns the text of an error without its secrets. The Error method
+// may panic.
 func message(err error) (text string) {
 	defer func() {
 		if recover() != nil {

@@ -12,19 +12,20 @@ import (
 	"github.com/gobackoff/backoff/backoffslog"
 )
 
-// SpanEvents is a [backoff.Observer] that adds an event to the span in the context of the
-// call, if that is recorded: of every retry, reconnect, refusal, hedge and transition, and
-// of the end, but for success at the first attempt. The events are named after their kind,
-// such as backoff.retry and backoff.give_up, and have the attributes that apply, as the
-// records of package backoffslog do: backoff.operation, backoff.attempt and so on,
-// error.type, exception.message, http.response.header.* for the headers of
-// [backoffslog.DefaultHeaders], and on a retry http.request.resend_count, as the request
-// that follows has it.
+// SpanEvents is a [backoff.Observer] that adds events to the span in the
+// context of the call, if that span is recorded. It adds an event for every
+// retry, reconnect, refusal, hedge and transition, and for the end, except for
+// a success at the first attempt. Events are named after their kind, such as
+// backoff.retry and backoff.give_up. They have the attributes that apply, as
+// the records of package backoffslog do: backoff.operation, backoff.attempt and
+// so on, error.type, exception.message, and http.response.header.* for the
+// headers of [backoffslog.DefaultHeaders]. A retry has
+// http.request.resend_count, with the value of the request that follows.
 //
-// It also tells the span of an attempt under [Trace] the class of its error.
+// Under [Trace] it also sets the class of its error on the span of an attempt.
 func SpanEvents(ctx context.Context, e backoff.Event) {
 	if c, ok := ctx.Value(callKey{}).(*call); ok && c != nil {
-		c.hear(&e)
+		c.observe(&e)
 	}
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() || e.Kind == backoff.EventSuccess && e.Attempt <= 1 {
@@ -33,6 +34,7 @@ func SpanEvents(ctx context.Context, e backoff.Event) {
 	span.AddEvent("backoff."+strings.ReplaceAll(e.Kind.String(), " ", "_"), trace.WithAttributes(attributesOf(&e)...))
 }
 
+// attributesOf returns the attributes of an event.
 func attributesOf(e *backoff.Event) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyOperation.String(backoffslog.Redact(e.Name))}
 	if e.Transition != nil {
@@ -61,10 +63,12 @@ func attributesOf(e *backoff.Event) []attribute.KeyValue {
 	return withHeader(withTimes(all, e), e.Header)
 }
 
+// withError adds the attributes of an error.
 func withError(all []attribute.KeyValue, err error) []attribute.KeyValue {
 	return append(all, errorType(err), semconv.ExceptionMessage(message(err)))
 }
 
+// withTransition adds the attributes of a transition.
 func withTransition(all []attribute.KeyValue, t *backoff.Transition) []attribute.KeyValue {
 	all = append(all, keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String()))
 	if t.Err != nil {
@@ -73,12 +77,13 @@ func withTransition(all []attribute.KeyValue, t *backoff.Transition) []attribute
 	return all
 }
 
+// withTimes adds the delays, the waits and the time elapsed.
 func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue {
 	if e.Kind == backoff.EventRetry || e.Kind == backoff.EventReconnect {
 		all = append(all, seconds(keyDelay, e.Delay), seconds(keyWait, e.Wait))
 	}
 	all = append(all, seconds(keySlept, e.Slept))
-	if e.Elapsed > 0 { // else nobody measured it
+	if e.Elapsed > 0 { // otherwise it was not measured
 		all = append(all, seconds(keyElapsed, e.Elapsed))
 	}
 	if e.RetryAfter > 0 {
@@ -87,8 +92,10 @@ func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue 
 	return all
 }
 
+// headers are the response headers that become attributes.
 var headers = backoffslog.DefaultHeaders()
 
+// withHeader adds the response headers.
 func withHeader(all []attribute.KeyValue, h map[string][]string) []attribute.KeyValue {
 	for name, values := range h {
 		for _, wanted := range headers {

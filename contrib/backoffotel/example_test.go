@@ -17,7 +17,7 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffotel"
 )
 
-// flaky succeeds the second time.
+// flaky returns an operation that succeeds at the second attempt.
 func flaky() func(context.Context) error {
 	calls := 0
 	return func(context.Context) error {
@@ -84,7 +84,8 @@ func ExampleWatchBudget() {
 	// backoff.budget.used 0
 }
 
-// Each attempt has a span of otelhttp, which tells how often the request was sent before.
+// Each attempt has a span of otelhttp, which says how often the request was
+// sent before.
 func ExampleResends() {
 	client := &http.Client{Transport: &backoffhttp.Transport{
 		Policy: backoff.Policy{Observer: backoffotel.SpanEvents},

@@ -11,47 +11,62 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// What became of a call, as backoff.outcome tells it.
+// Values of backoff.outcome. Those of calls are the ones of backoffmetrics.
 const (
-	outcomeFirst   = "first"   // success at once
-	outcomeRetried = "retried" // success later, or of a hedged call
+	outcomeFirst   = "first"   // success at the first attempt
+	outcomeRetried = "retried" // success at a later one, or of a hedged call
 	outcomeFailed  = "failed"
 	outcomeWon     = "won"
 	outcomeLost    = "lost"
 )
 
-// Metrics returns a [backoff.Observer] that counts by mp; nil means the global
-// MeterProvider. One may serve any number of policies, hedges and breakers, and is safe for
-// concurrent use. All metrics have the attribute backoff.operation, the name of what they
-// tell of; beside it:
+// Metrics returns a [backoff.Observer] that counts by mp. A nil mp means the
+// global MeterProvider. One Observer can serve any number of policies, hedges
+// and breakers. It is safe for concurrent use. All metrics have the attribute
+// backoff.operation, the name of the policy, hedge or breaker. The metrics and
+// their other attributes are:
 //
-//	backoff.call.attempts        histogram, {attempt}: of each call when it is over; its count is the
-//	                             calls, its sum the attempts. backoff.outcome: first_attempt,
-//	                             after_retries or failure, then with backoff.reason and error.type
-//	backoff.retries              counter, {retry}: when announced; error.type, backoff.class
-//	backoff.reconnects           counter, {reconnect}: the same of Policy.Supervise
-//	backoff.retry.delay          histogram, s: before jitter
-//	backoff.retry.wait           histogram, s: with jitter, hint and budget
-//	backoff.retry.slept          histogram, s: what became of it
-//	backoff.refusals             counter, {refusal}: by breakers, and by budgets where the call went
-//	                             on; backoff.reason
-//	backoff.hedges               counter, {hedge}: backoff.outcome: won or lost
-//	backoff.breaker.transitions  counter, {transition}: backoff.breaker.from, .to and .trigger
-//	backoff.breaker.state        gauge: 1 for the state in backoff.breaker.state that the breaker
-//	                             is in, 0 for the others; from its first transition on
+//	backoff.call.attempts (histogram, {attempt})
+//		recorded when a call ends; its count is the calls, its sum the
+//		attempts. backoff.outcome: first (success at the first attempt),
+//		retried (success at a later one) or failed; a failed call also
+//		has backoff.reason and error.type
+//	backoff.retries (counter, {retry})
+//		retries announced. backoff.class, error.type
+//	backoff.reconnects (counter, {reconnect})
+//		runs under Policy.Supervise that are followed by another one.
+//		backoff.class, error.type
+//	backoff.retry.delay (histogram, s)
+//		delays before jitter
+//	backoff.retry.wait (histogram, s)
+//		waits, with jitter, Retry-After and budget
+//	backoff.retry.slept (histogram, s)
+//		the time really slept
+//	backoff.refusals (counter, {refusal})
+//		by breakers, and by budgets if the call went on. backoff.reason
+//	backoff.hedges (counter, {hedge})
+//		backoff.outcome: won or lost
+//	backoff.breaker.transitions (counter, {transition})
+//		backoff.breaker.from, backoff.breaker.to, backoff.breaker.trigger
+//	backoff.breaker.state (gauge)
+//		1 for the state in backoff.breaker.state that the breaker is in,
+//		0 for the others; from the first transition on
 //
-// So load is amplified by the sum over the count of backoff.call.attempts. Retries without
-// failures say that thresholds are wrong; retries without calls that succeed
-// after_retries, that the service is broken in a way that retries do not help.
+// The sum over the count of backoff.call.attempts is the amplification of the
+// load. Retries without failures mean that thresholds are wrong. Retries
+// without retried calls that succeed mean that the service is broken in a way
+// that retries cannot fix.
 //
-// Cardinality: a call has at most 2 + 12 reasons times the types of errors for an operation,
-// a retry 6 classes times these. The types are statuses, codes and types of the program,
-// never texts. The operations are as many as there are names: do not name policies after
-// what a stranger sends. The SDK has a limit besides.
+// Cardinality: for each operation, a call has at most 2 + 12 reasons times the
+// types of errors, and a retry 6 classes times the types of errors. The types
+// are statuses, codes and types of the program, never texts. There are as many
+// operations as names: do not name policies after what a stranger sends. The
+// SDK has a limit of its own.
 func Metrics(mp metric.MeterProvider) backoff.Observer {
 	return newInstruments(mp).observe
 }
 
+// instruments are the metrics of an Observer.
 type instruments struct {
 	successes successes
 
@@ -62,6 +77,7 @@ type instruments struct {
 	state                         metric.Int64Gauge
 }
 
+// meterOf returns the meter of this package.
 func meterOf(mp metric.MeterProvider) metric.Meter {
 	if mp == nil {
 		mp = otel.GetMeterProvider()
@@ -69,8 +85,8 @@ func meterOf(mp metric.MeterProvider) metric.Meter {
 	return mp.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 }
 
-// newInstruments hands what a provider refuses to the program's error handler, as
-// instrumentation does.
+// newInstruments makes the instruments. As instrumentation does, it reports
+// errors of the provider to the program's error handler.
 func newInstruments(mp metric.MeterProvider) *instruments {
 	m := meterOf(mp)
 	counter := func(name, unit, description string) metric.Int64Counter {
@@ -86,7 +102,7 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 		retries:     counter("backoff.retries", "{retry}", "Retries of calls."),
 		reconnects:  counter("backoff.reconnects", "{reconnect}", "Runs that follow another one."),
 		delay:       times("backoff.retry.delay", "Delays before retries and reconnects, before jitter."),
-		wait:        times("backoff.retry.wait", "Waits before retries and reconnects, with jitter and hints."),
+		wait:        times("backoff.retry.wait", "Waits before retries and reconnects, with jitter and Retry-After."),
 		slept:       times("backoff.retry.slept", "Time slept before attempts."),
 		refusals:    counter("backoff.refusals", "{refusal}", "Refusals by breakers and budgets."),
 		hedges:      counter("backoff.hedges", "{hedge}", "Hedges that were sent."),
@@ -96,6 +112,7 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 	}
 }
 
+// must returns an instrument and reports its error.
 func must[T any](instrument T, err error) T {
 	if err != nil {
 		otel.Handle(err)
@@ -103,9 +120,10 @@ func must[T any](instrument T, err error) T {
 	return instrument
 }
 
+// observe is the Observer.
 func (i *instruments) observe(ctx context.Context, e backoff.Event) {
 	name := keyOperation.String(e.Name)
-	if e.Slept > 0 && e.Kind != backoff.EventRefused { // there, the wait goes on
+	if e.Slept > 0 && e.Kind != backoff.EventRefused { // then the wait goes on
 		i.slept.Record(ctx, e.Slept.Seconds(), metric.WithAttributes(name))
 	}
 	switch e.Kind {
@@ -116,11 +134,11 @@ func (i *instruments) observe(ctx context.Context, e backoff.Event) {
 		}
 		i.attempts.Record(ctx, int64(e.Attempt), metric.WithAttributes(name, keyOutcome.String(outcomeRetried)))
 	case backoff.EventGiveUp:
-		i.attempts.Record(ctx, int64(e.Attempt), metric.WithAttributes(withType(e.Err, name, keyOutcome.String(outcomeFailed), keyReason.String(e.Reason.String()))...))
+		i.attempts.Record(ctx, int64(e.Attempt), metric.WithAttributes(withErrorType(e.Err, name, keyOutcome.String(outcomeFailed), keyReason.String(e.Reason.String()))...))
 	case backoff.EventRetry:
-		i.again(ctx, i.retries, e)
+		i.countRepeat(ctx, i.retries, e)
 	case backoff.EventReconnect:
-		i.again(ctx, i.reconnects, e)
+		i.countRepeat(ctx, i.reconnects, e)
 	case backoff.EventRefused:
 		i.refusals.Add(ctx, 1, metric.WithAttributes(name, keyReason.String(e.Reason.String())))
 	case backoff.EventHedgeWon:
@@ -128,26 +146,28 @@ func (i *instruments) observe(ctx context.Context, e backoff.Event) {
 	case backoff.EventHedgeLost:
 		i.hedges.Add(ctx, 1, metric.WithAttributes(name, keyOutcome.String(outcomeLost)))
 	case backoff.EventTransition:
-		i.turn(ctx, e.Transition)
+		i.countTransition(ctx, e.Transition)
 	}
 }
 
-func withType(err error, attributes ...attribute.KeyValue) []attribute.KeyValue {
+// withErrorType adds error.type if there is an error.
+func withErrorType(err error, attributes ...attribute.KeyValue) []attribute.KeyValue {
 	if err != nil {
 		attributes = append(attributes, errorType(err))
 	}
 	return attributes
 }
 
-// again counts an attempt that another one follows.
-func (i *instruments) again(ctx context.Context, counter metric.Int64Counter, e backoff.Event) {
+// countRepeat counts an attempt that another one follows.
+func (i *instruments) countRepeat(ctx context.Context, counter metric.Int64Counter, e backoff.Event) {
 	name := keyOperation.String(e.Name)
-	counter.Add(ctx, 1, metric.WithAttributes(withType(e.Err, name, keyClass.String(e.Class.String()))...))
+	counter.Add(ctx, 1, metric.WithAttributes(withErrorType(e.Err, name, keyClass.String(e.Class.String()))...))
 	i.delay.Record(ctx, e.Delay.Seconds(), metric.WithAttributes(name))
 	i.wait.Record(ctx, e.Wait.Seconds(), metric.WithAttributes(name))
 }
 
-func (i *instruments) turn(ctx context.Context, t *backoff.Transition) {
+// countTransition counts a transition and records the state.
+func (i *instruments) countTransition(ctx context.Context, t *backoff.Transition) {
 	if t == nil {
 		return
 	}
@@ -162,15 +182,18 @@ func (i *instruments) turn(ctx context.Context, t *backoff.Transition) {
 	}
 }
 
-// WatchBudget has mp, or the global MeterProvider if it is nil, read the state of b whenever
-// metrics are collected:
+// WatchBudget lets mp read the state of b whenever metrics are collected. A nil
+// mp means the global MeterProvider. The metrics have the name as
+// backoff.operation:
 //
-//	backoff.budget.allowed  gauge, {retry}: retries that the successes within the window pay for
-//	backoff.budget.used     gauge, {retry}: retries granted within the window
+//	backoff.budget.allowed (gauge, {retry})
+//		retries that the successes within the window pay for
+//	backoff.budget.used (gauge, {retry})
+//		retries granted within the window
 //
-// with the name as backoff.operation. A refusal is counted by [Metrics] as a failure with the reason budget.
-// The budget is read, under its lock, until Unregister is called on what is returned.
-// An invalid budget is refused with the error of its Validate.
+// [Metrics] counts refusals, as failures with the reason budget. The budget is
+// read, under its lock, until Unregister is called on the Registration. An
+// invalid budget is refused with the error of its Validate.
 func WatchBudget(mp metric.MeterProvider, name string, b *backoff.RetryBudget) (metric.Registration, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err

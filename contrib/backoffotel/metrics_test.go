@@ -134,7 +134,8 @@ func TestABudgetThatIsNoneIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "RetryBudget.Floor")
 }
 
-// load makes calls under an observer, and returns what the metrics say of them.
+// load makes calls under an observer, and returns what the metrics say about
+// them.
 func load(t *testing.T, op func(call, attempt int) error) (retries, recovered, failed float64) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()
@@ -161,9 +162,9 @@ func load(t *testing.T, op func(call, attempt int) error) (retries, recovered, f
 	return retries, recovered, failed
 }
 
-// Contract row 75. "When retry rate spikes without a matching error rate, your retry budget
-// or breaker thresholds are wrong; when retries climb but never converge, the upstream is broken
-// in a way that retries cannot fix."
+// Contract row 75. "When retry rate spikes without a matching error rate, your
+// retry budget or breaker thresholds are wrong; when retries climb but never
+// converge, the upstream is broken in a way that retries cannot fix."
 func TestTheMetricsTellRescueFromAmplification(t *testing.T) {
 	retries, recovered, failed := load(t, func(call, attempt int) error {
 		if attempt == 1 && call%2 == 0 {
@@ -177,7 +178,7 @@ func TestTheMetricsTellRescueFromAmplification(t *testing.T) {
 	require.Equal(t, []float64{300, 0, 100}, []float64{retries, recovered, failed}, "retries that never converge")
 }
 
-// An error's text holds what has no end, and what nobody may know: it is no attribute.
+// The text of an error may be long and may be secret: it never is an attribute.
 func TestTextsAreNoAttributesOfMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()
@@ -192,7 +193,8 @@ func TestTextsAreNoAttributesOfMetrics(t *testing.T) {
 	})
 }
 
-// What is kept for the calls that succeed at once is bounded; what is counted is not.
+// The memory for calls that succeed at once is bounded, but all of them are
+// counted.
 func TestManyOperationsAreCountedAllTheSame(t *testing.T) {
 	reader := metric.NewManualReader(metric.WithCardinalityLimitSelector(func(metric.InstrumentKind) (int, bool) { return 0, true }))
 	observe := backoffotel.Metrics(metric.NewMeterProvider(metric.WithReader(reader)))

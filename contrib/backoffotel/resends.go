@@ -9,17 +9,18 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// Resends returns a RoundTripper that sets http.request.resend_count on the span of
-// each request, where that has been sent before: the retries of a
-// [backoffhttp.Transport], and the redirects that [http.Client] follows. Put it below what
-// makes the spans, and that below the Transport:
+// Resends returns a RoundTripper that sets http.request.resend_count on the
+// span of each request that was sent before: the retries of a
+// [backoffhttp.Transport], and the redirects that [http.Client] follows. Put it
+// below the RoundTripper that makes the spans, and that one below the
+// Transport:
 //
 //	transport := &backoffhttp.Transport{
 //		Base: otelhttp.NewTransport(backoffotel.Resends(nil)),
 //	}
 //
-// Every attempt then has a client's span of its own, below the span in the request's
-// context. A nil base means [http.DefaultTransport].
+// Every attempt then has a client span of its own, below the span in the
+// request's context. A nil base means [http.DefaultTransport].
 func Resends(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -27,6 +28,7 @@ func Resends(base http.RoundTripper) http.RoundTripper {
 	return &resends{base}
 }
 
+// resends is the RoundTripper of Resends.
 type resends struct{ base http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -37,16 +39,16 @@ func (r *resends) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.base.RoundTrip(req)
 }
 
-// CloseIdleConnections closes those of the base, as [http.Client.CloseIdleConnections]
-// asks.
+// CloseIdleConnections closes the idle connections of the base. See
+// [http.Client.CloseIdleConnections].
 func (r *resends) CloseIdleConnections() {
 	if c, ok := r.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// resendCount counts the attempts before this one, and those at the hops of a chain of
-// redirects that led to it.
+// resendCount counts the attempts before this one, and those of all requests
+// whose redirects led to it.
 func resendCount(req *http.Request) int {
 	n := backoffhttp.RetryNumber(req.Context())
 	for req.Response != nil && req.Response.Request != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffotel"
 )
 
-// A real server and the real otelhttp: the second request is answered, with a redirect to
-// a place that fails once, too.
+// With a real server and the real otelhttp, the second request is answered by a
+// redirect to a place that fails once, too.
 func TestEveryAttemptIsASpanOfOtelhttp(t *testing.T) {
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,6 +69,7 @@ func TestEveryAttemptIsASpanOfOtelhttp(t *testing.T) {
 	require.Equal(t, []any{int64(503), int64(302), int64(503), int64(200)}, statuses)
 }
 
+// idle counts how often its idle connections are closed.
 type idle struct {
 	http.RoundTripper
 	closed int

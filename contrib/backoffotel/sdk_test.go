@@ -15,7 +15,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// throttled is an answer of a service that has headers.
+// throttled is the answer of a service, with headers.
 type throttled struct{}
 
 func (throttled) Error() string       { return "throttled by https://ann:hunter2@example.com/?key=hunter2" }
@@ -36,7 +36,7 @@ func failing(errs ...error) func(context.Context) error {
 
 func half() float64 { return 0.5 }
 
-// tracing returns a provider of the real SDK, and what it has exported.
+// tracing returns a provider of the real SDK, and the spans that it exports.
 func tracing() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 	exporter := tracetest.NewInMemoryExporter()
 	return sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)), exporter
@@ -56,13 +56,13 @@ func values(all []attribute.KeyValue) map[string]any {
 	return m
 }
 
-// A series is a metric with one set of attributes.
+// series is a metric with one set of attributes.
 type series struct {
 	name, attributes string
 }
 
-// collect returns the value of every series: the sum of counters and histograms, and the
-// number of what histograms hold.
+// collect returns the value of every series: the sum of a counter or histogram,
+// and the number of values in a histogram.
 func collect(t *testing.T, reader *metric.ManualReader) (sums, counts map[series]float64) {
 	t.Helper()
 	var all metricdata.ResourceMetrics

@@ -8,15 +8,17 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// successes keeps the attributes of calls that succeed at once, as most do, so that each
-// need not make its own.
+// successes keeps the attributes of calls that succeed at once. Most calls do,
+// and should not allocate them.
 type successes struct {
 	byName atomic.Pointer[map[string][]metric.RecordOption]
-	mu     sync.Mutex // for those who add a name
+	mu     sync.Mutex // held to add a name
 }
 
+// maxSuccesses is how many names are kept.
 const maxSuccesses = 1000
 
+// of returns the options of a name.
 func (s *successes) of(name string) []metric.RecordOption {
 	known := s.byName.Load()
 	if known != nil {
@@ -30,6 +32,7 @@ func (s *successes) of(name string) []metric.RecordOption {
 	return s.add(name)
 }
 
+// add adds a name.
 func (s *successes) add(name string) []metric.RecordOption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,6 +46,7 @@ func (s *successes) add(name string) []metric.RecordOption {
 	return options
 }
 
+// successOptions makes the options of a name.
 func successOptions(name string) []metric.RecordOption {
 	return []metric.RecordOption{metric.WithAttributes(keyOperation.String(name), keyOutcome.String(outcomeFirst))}
 }

@@ -14,31 +14,34 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Trace returns a [backoff.Doer] that is d with spans by tp; nil means the global
-// TracerProvider. A call has the span name, and each of its attempts one below it, called
-// name with " attempt" after it, in whose context the operation runs: what that traces
-// itself comes below.
+// Trace returns a [backoff.Doer] that is d with spans by tp. A nil tp means the
+// global TracerProvider. A call has a span called name. Each of its attempts
+// has a span below it, called name with " attempt" after it. The operation runs
+// in the context of the attempt's span.
 //
 //	service := backoffotel.Trace(nil, "search", backoff.Stack(breaker, policy))
 //
-// Put it around the outermost of a [backoff.Stack]; what is outside of it has no part in
-// the call's span. A call that was refused before its first attempt has no other.
+// Put it around the outermost Doer of a [backoff.Stack]: Doers outside of it do
+// not appear in the call's span. A call that was refused before its first
+// attempt has no span but its own.
 //
-// An attempt's span has backoff.attempt, from the second one on http.request.resend_count
-// (for operations of any kind, as the conventions have no other name for it) and
-// backoff.slept, the time since the attempt before it, and if it failed error.type and an
-// error as its status; backoff.class too if SpanEvents is an Observer of the policy, which
-// then ends the span; otherwise the next attempt, or the end of the call, does. The time of
-// its end is in any case when the operation returned. The call's span has
-// backoff.attempt, the number made, and for a failure backoff.reason, error.type and the
-// status.
+// An attempt's span has backoff.attempt. From the second attempt on it has
+// http.request.resend_count (for operations of any kind, since the conventions
+// have no other name for it) and backoff.slept, the time since the attempt
+// before. If the attempt failed, it has error.type and an error as its status.
+// If SpanEvents is an Observer of the policy, it has backoff.class, too, and
+// ends with the event. Otherwise it is ended by the next attempt or by the end
+// of the call. The time of its end is always when the operation returned. The
+// call's span has backoff.attempt, the number of attempts, and for a failure
+// backoff.reason, error.type and the status.
 //
-// A [backoff.Hedge] is no Doer: its attempts are traced by what they call, and SpanEvents
-// tells of its hedges.
+// A [backoff.Hedge] is no Doer: its attempts are traced by what they call, and
+// SpanEvents reports its hedges.
 //
-// Both kinds of span are internal ones: a client's span for a request is made below by
-// what sends it. A panic of the operation ends both, and goes on. Names should be few;
-// see Metrics. What Trace returns is safe for concurrent use, if d is.
+// Both kinds of span are internal: the client span of a request is made by the
+// layer that sends it. A panic of the operation ends both spans and goes on.
+// There should be few names (see Metrics). What Trace returns is safe for
+// concurrent use if d is.
 func Trace(tp trace.TracerProvider, name string, d backoff.Doer) backoff.Doer {
 	if tp == nil {
 		tp = otel.GetTracerProvider()
@@ -46,6 +49,7 @@ func Trace(tp trace.TracerProvider, name string, d backoff.Doer) backoff.Doer {
 	return &traced{tracer: tp.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), name: name, doer: d}
 }
 
+// traced is the Doer of Trace.
 type traced struct {
 	tracer trace.Tracer
 	name   string
@@ -56,9 +60,9 @@ type traced struct {
 func (t *traced) Do(ctx context.Context, op func(context.Context) error) error {
 	ctx, span := t.tracer.Start(ctx, t.name, trace.WithAttributes(keyOperation.String(t.name)))
 	c := &call{traced: t}
-	err := errLeft
+	err := errNoReturn
 	defer func() {
-		c.settle()
+		c.endAttempt()
 		c.describe(span, err)
 		span.End()
 	}()
@@ -66,56 +70,61 @@ func (t *traced) Do(ctx context.Context, op func(context.Context) error) error {
 	return err
 }
 
-// errLeft stands for what is not known of an operation that did not return.
-var errLeft = errors.New("panicked or left its goroutine")
+// errNoReturn stands for the unknown result of an operation that did not
+// return.
+var errNoReturn = errors.New("panicked or left its goroutine")
 
+// callKey is the key of a call in a context.
 type callKey struct{}
 
-// call is one under Trace. A Doer makes attempts one at a time, and observers are called
-// between them.
+// call is a call under Trace. A Doer makes its attempts one at a time, and
+// calls observers between them.
 type call struct {
 	*traced
 	number int
 	span   trace.Span // of the last attempt; nil when it has ended
-	ended  time.Time  // that attempt
+	ended  time.Time  // the last attempt
 }
 
+// attempt makes one attempt in a span.
 func (c *call) attempt(ctx context.Context, op func(context.Context) error) error {
-	c.settle()
+	c.endAttempt()
 	c.number++
 	attributes := []attribute.KeyValue{keyOperation.String(c.name), keyAttempt.Int(c.number)}
 	if c.number > 1 {
 		attributes = append(attributes, semconv.HTTPRequestResendCount(c.number-1), seconds(keySlept, time.Since(c.ended)))
 	}
 	ctx, c.span = c.tracer.Start(ctx, c.name+" attempt", trace.WithAttributes(attributes...))
-	err := errLeft
+	err := errNoReturn
 	defer func() {
 		c.ended = time.Now()
 		if err != nil {
-			fail(c.span, err)
+			setError(c.span, err)
 		}
 	}()
-	err = op(context.WithValue(ctx, callKey{}, (*call)(nil))) // policies inside tell of attempts of their own
+	// Policies inside the operation make attempts of their own.
+	err = op(context.WithValue(ctx, callKey{}, (*call)(nil)))
 	return err
 }
 
-// hear takes what an event says of the last attempt.
-func (c *call) hear(e *backoff.Event) {
+// observe takes the class of the last attempt from an event, and ends its span.
+func (c *call) observe(e *backoff.Event) {
 	if c.span == nil || e.Err == nil || e.Kind != backoff.EventRetry && e.Kind != backoff.EventReconnect && e.Kind != backoff.EventGiveUp {
 		return
 	}
 	c.span.SetAttributes(keyClass.String(e.Class.String()))
-	c.settle()
+	c.endAttempt()
 }
 
-// settle ends the span of the last attempt as of when that ended.
-func (c *call) settle() {
+// endAttempt ends the span of the last attempt, at the time when that ended.
+func (c *call) endAttempt() {
 	if c.span != nil {
 		c.span.End(trace.WithTimestamp(c.ended))
 		c.span = nil
 	}
 }
 
+// describe sets the attributes of the call's span.
 func (c *call) describe(span trace.Span, err error) {
 	span.SetAttributes(keyAttempt.Int(c.number))
 	if err == nil {
@@ -126,10 +135,11 @@ func (c *call) describe(span trace.Span, err error) {
 	} else if _, ok := errors.AsType[*backoff.OpenError](err); ok {
 		span.SetAttributes(keyReason.String(backoff.ReasonOpen.String()))
 	}
-	fail(span, err)
+	setError(span, err)
 }
 
-func fail(span trace.Span, err error) {
+// setError makes a span one of an error.
+func setError(span trace.Span, err error) {
 	span.SetAttributes(errorType(err))
 	span.SetStatus(codes.Error, message(err))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/gobackoff/backoff/contrib/backoffotel"
 )
 
-// Contract rows 10, 73 and 76: every field of the documents is in the events of the span
-// that the caller had.
+// Contract rows 10, 73 and 76: every field of the documents is in the events of
+// the caller's span.
 func TestEveryFieldIsInTheSpanEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
@@ -91,8 +91,8 @@ func TestRefusalsTransitionsAndHedgesAreEvents(t *testing.T) {
 	})
 }
 
-// A call as a tree: its span, one per attempt below, and below these what the operation
-// traces itself.
+// A call is a tree: its span, below it a span per attempt, and below these the
+// spans of the operation.
 func TestACallIsATreeOfSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
@@ -151,7 +151,7 @@ func TestASuccessHasNoError(t *testing.T) {
 	}
 }
 
-// Without an observer the class is not known, but the times are right all the same.
+// Without an observer the class is not known, but the times are right.
 func TestWithoutAnObserverTheSpansEndAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
@@ -165,7 +165,7 @@ func TestWithoutAnObserverTheSpansEndAtTheSameTime(t *testing.T) {
 	})
 }
 
-// In any order of a stack: what is outside of Trace is not in its span.
+// In any order of a stack: a Doer outside of Trace is not in its span.
 func TestABreakerOutsideRefusesWithoutASpan(t *testing.T) {
 	tp, exporter := tracing()
 	breaker := &backoff.Breaker{Name: "search"}
@@ -180,7 +180,7 @@ func TestABreakerOutsideRefusesWithoutASpan(t *testing.T) {
 	require.Equal(t, map[string]any{"backoff.operation": "search", "backoff.attempt": int64(0), "backoff.reason": "open", "error.type": "*backoff.OpenError"}, values(exporter.GetSpans()[0].Attributes))
 }
 
-// A policy inside the operation tells of attempts of its own, not of ours.
+// A policy inside the operation has attempts of its own.
 func TestAPolicyInsideDoesNotEndTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp, exporter := tracing()
@@ -221,7 +221,7 @@ func TestTheGlobalTracerIsTheDefault(t *testing.T) {
 	require.Len(t, exporter.GetSpans(), 2)
 }
 
-// Many calls at once share a Doer, and each has its own tree.
+// Many calls share a Doer at the same time, and each has its own tree.
 func TestCallsDoNotMix(t *testing.T) {
 	tp, exporter := tracing()
 	service := backoffotel.Trace(tp, "search", &backoff.Policy{Schedule: backoff.Constant(0), Observer: backoffotel.SpanEvents})

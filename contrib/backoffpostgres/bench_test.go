@@ -11,7 +11,8 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// BenchmarkStore is what a server can bear, on as many connections as a pool opens.
+// BenchmarkStore measures what a server can bear, on as many connections as a
+// pool opens.
 func BenchmarkStore(b *testing.B) {
 	pool := connect(b)
 	if err := Migrate(b.Context(), pool); err != nil {

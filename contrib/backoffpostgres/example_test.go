@@ -14,7 +14,7 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// A breaker that hears what other processes find out.
+// This breaker hears what other processes find out.
 func ExampleNew() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

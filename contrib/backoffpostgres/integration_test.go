@@ -46,7 +46,7 @@ func TestPostgresIsAStore(t *testing.T) {
 	})
 }
 
-// What nobody asks for any more does not stay.
+// Rows that nobody uses any more are deleted.
 func TestRowsWhoseTimeIsOverAreDropped(t *testing.T) {
 	pool := connect(t)
 	ctx := t.Context()

@@ -1,5 +1,6 @@
--- What a fleet knows is a hint: it need not survive a crash, so the tables are unlogged.
--- All times are the server's, clock_timestamp(), which goes on within a transaction.
+-- What a fleet knows need not survive a crash, so the tables are unlogged. All
+-- times are those of the server's clock_timestamp(), which goes on within a
+-- transaction.
 
 create unlogged table if not exists backoff_circuit (
 	key        text primary key,
@@ -22,10 +23,11 @@ create unlogged table if not exists backoff_block (
 );
 create index if not exists backoff_block_until on backoff_block (until);
 
+-- How many seconds are left until t.
 create or replace function backoff_seconds(t timestamptz, now timestamptz) returns float8
 language sql immutable as $$ select greatest(0, coalesce(extract(epoch from t - now), 0))::float8 $$;
 
--- What one of the processes may know.
+-- What a process is told about a circuit.
 create or replace function backoff_answer(c backoff_circuit, by text, now timestamptz,
 	out generation bigint, out tripped boolean, out open float8, out openings int, out leased float8, out mine boolean)
 language sql immutable as $$
@@ -36,7 +38,7 @@ language sql immutable as $$
 		c.opened is not null and coalesce(c.holder = by and c.leased > now, false)
 $$;
 
--- The row of a circuit, locked; a new one if there is none, or its time is over.
+-- The row of a circuit, locked. It is empty if there was none, or its time is over.
 create or replace function backoff_lock(k text, out c backoff_circuit)
 language plpgsql as $$
 begin
@@ -51,13 +53,24 @@ begin
 	end if;
 end $$;
 
+-- The row of a circuit, locked; null if there is none, or its time is over.
+create or replace function backoff_find(k text, out c backoff_circuit)
+language plpgsql as $$
+begin
+	select * into c from backoff_circuit where key = k for update;
+	if c.forget <= clock_timestamp() then
+		c := null;
+	end if;
+end $$;
+
+-- Writes the row of a circuit.
 create or replace function backoff_save(c backoff_circuit) returns void
 language sql as $$
 	update backoff_circuit set generation = c.generation, opened = c.opened, openings = c.openings,
 		holder = c.holder, leased = c.leased, votes = c.votes, forget = c.forget where key = c.key
 $$;
 
--- Drops some of the rows whose time is over, when a new one is about to come.
+-- Deletes some of the rows whose time is over, before a new one is inserted.
 create or replace function backoff_sweep() returns void
 language sql as $$
 	delete from backoff_circuit where key in
@@ -66,6 +79,7 @@ language sql as $$
 		(select key, block from backoff_block where until <= clock_timestamp() order by until limit 10 for update skip locked);
 $$;
 
+-- Returns what is known of a circuit, without a lock.
 create or replace function backoff_load(k text) returns record
 language plpgsql stable as $$
 declare
@@ -76,6 +90,8 @@ begin
 	return backoff_answer(c, null, now);
 end $$;
 
+-- Votes for opening a circuit. It opens with the last vote of the quorum, or for
+-- the holder of its lease.
 create or replace function backoff_trip(k text, by text, voter text, seen bigint, open interval, again int, quorum int, linger interval)
 returns record
 language plpgsql as $$
@@ -107,17 +123,13 @@ begin
 	return backoff_answer(c, by, now);
 end $$;
 
+-- Gives the lease of a half-open circuit, extends it, or ends it.
 create or replace function backoff_lease(k text, by text, d interval, linger interval) returns record
 language plpgsql as $$
 declare
-	c backoff_circuit;
-	now timestamptz;
+	c backoff_circuit := backoff_find(k);
+	now timestamptz := clock_timestamp();
 begin
-	select * into c from backoff_circuit where key = k for update;
-	now := clock_timestamp();
-	if c.forget <= now then
-		c := null;
-	end if;
 	if c.opened is null or c.opened > now or coalesce(c.leased > now and c.holder <> by, false) then
 		return backoff_answer(c, by, now);
 	end if;
@@ -131,17 +143,13 @@ begin
 	return backoff_answer(c, by, now);
 end $$;
 
+-- Closes a circuit for the holder of its lease.
 create or replace function backoff_reset(k text, by text, seen bigint, linger interval) returns record
 language plpgsql as $$
 declare
-	c backoff_circuit;
-	now timestamptz;
+	c backoff_circuit := backoff_find(k);
+	now timestamptz := clock_timestamp();
 begin
-	select * into c from backoff_circuit where key = k for update;
-	now := clock_timestamp();
-	if c.forget <= now then
-		c := null;
-	end if;
 	if c.opened is not null and c.generation = seen and c.holder = by and c.leased > now then
 		c.generation := c.generation + 1;
 		c.opened := null; c.openings := 0; c.holder := null; c.leased := null; c.votes := '{}';
@@ -151,6 +159,7 @@ begin
 	return backoff_answer(c, by, now);
 end $$;
 
+-- Grants tokens to a block.
 create or replace function backoff_take(k text, name text, n int, allowance int, span interval) returns int
 language plpgsql as $$
 declare
@@ -173,6 +182,7 @@ begin
 	return granted;
 end $$;
 
+-- Takes tokens back from a block.
 create or replace function backoff_give(k text, name text, n int) returns void
 language sql as $$
 	update backoff_block set tokens = tokens - least(greatest(n, 0), tokens)

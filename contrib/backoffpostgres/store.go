@@ -1,5 +1,6 @@
-// Package backoffpostgres keeps what a fleet of processes knows of its services in
-// PostgreSQL, for fleets that have no Redis: a store for package fleet.
+// Package backoffpostgres is a store for package fleet in PostgreSQL: it keeps
+// what the processes of a fleet know about their services, for fleets without
+// Redis.
 //
 //	store, err := backoffpostgres.New(pool)
 //	...
@@ -21,30 +22,32 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// Schema is the tables and functions that a [Store] needs, in SQL. They are made in the
-// first schema of the search path, their names begin with backoff_, and running it again
-// changes nothing. PostgreSQL 13 or newer.
+// Schema is the SQL of the tables and functions that a [Store] needs. They are
+// made in the first schema of the search path, and their names begin with
+// backoff_. Running it again changes nothing. It needs PostgreSQL 13 or newer.
 //
 //go:embed schema.sql
 var Schema string
 
-// DB is what a [Store] needs of a *pgxpool.Pool. A *pgx.Conn has it, too, but is not safe
-// for concurrent use.
+// DB is the part of a *pgxpool.Pool that a [Store] needs. A *pgx.Conn has it,
+// too, but is not safe for concurrent use.
 type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// A Store is a [fleet.Store] in PostgreSQL. Each call is one statement, and one transaction,
-// by the server's clock; those that change a circuit lock its row, a Load locks nothing.
-// The tables are unlogged: they are empty after a crash of the server, and on its replicas,
-// so the pool must reach the primary. It is safe for concurrent use.
+// A Store is a [fleet.Store] in PostgreSQL. Each call is one statement and one
+// transaction. Times are those of the server's clock. Calls that change a
+// circuit lock its row; Load locks nothing. The tables are unlogged: they are
+// empty after a crash of the server, and empty on its replicas, so the pool
+// must reach the primary. A Store is safe for concurrent use.
 //
-// Where the context of a call ends before the answer is there, pgx closes the connection. A
-// pool of its own, of two or three connections, keeps that from the program's other queries.
+// If the context of a call ends before the answer has come, pgx closes the
+// connection. Give the store a pool of its own, of two or three connections, to
+// keep the other queries of the program apart from that.
 type Store struct{ db DB }
 
-// New returns a store on db, which stays the caller's to close. See [Migrate].
+// New returns a store on db, which the caller closes. See [Migrate].
 func New(db DB) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("backoffpostgres: db is nil")
@@ -52,12 +55,13 @@ func New(db DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Migrate runs [Schema]. Several processes may do so at once.
+// Migrate runs [Schema]. Several processes may run it at once.
 func Migrate(ctx context.Context, db DB) error {
 	_, err := db.Exec(ctx, "begin; select pg_advisory_xact_lock(7062653610120934); "+Schema+"; commit")
 	return err
 }
 
+// answer names the columns that the functions return.
 const answer = " as (generation bigint, tripped boolean, open float8, openings int, leased float8, mine boolean)"
 
 // Load implements [fleet.Store].
@@ -95,6 +99,7 @@ func (s *Store) Give(ctx context.Context, key, block string, n int) error {
 	return err
 }
 
+// circuit runs a statement that returns a circuit.
 func (s *Store) circuit(ctx context.Context, sql string, args ...any) (c fleet.Circuit, err error) {
 	var generation int64
 	var open, leased float64
@@ -106,12 +111,12 @@ func (s *Store) circuit(ctx context.Context, sql string, args ...any) (c fleet.C
 	return c, nil
 }
 
-// text makes a name fit: PostgreSQL's text holds everything but NUL.
+// text escapes a name: PostgreSQL's text holds everything except NUL.
 func text(name string) string {
 	return strings.NewReplacer("\x00", `\0`, `\`, `\\`).Replace(strings.ToValidUTF8(name, `\?`))
 }
 
-// interval is d in microseconds, rounded up.
+// interval returns d in microseconds, rounded up.
 func interval(d time.Duration) pgtype.Interval {
 	us := d.Microseconds()
 	if d > 0 && d%time.Microsecond != 0 {
@@ -120,8 +125,10 @@ func interval(d time.Duration) pgtype.Interval {
 	return pgtype.Interval{Microseconds: us, Valid: true}
 }
 
+// small returns n, or the nearest number that fits.
 func small(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
+// duration returns a duration, rounded up to microseconds.
 func duration(seconds float64) time.Duration {
 	return time.Duration(math.Ceil(seconds*1e6)) * time.Microsecond
 }

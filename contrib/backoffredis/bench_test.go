@@ -13,8 +13,9 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// BenchmarkStore is what a server can bear: as many calls at a time as 64 connections carry.
-// B/key is what the server's memory holds for a circuit and for a budget.
+// BenchmarkStore measures what a server can bear: as many calls at a time as 64
+// connections carry. B/key is the memory of the server for a circuit and a
+// budget.
 func BenchmarkStore(b *testing.B) {
 	addr, _ := start(b)
 	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, PoolSize: 64})
@@ -55,7 +56,7 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// BenchmarkRoundTrip is a look at a circuit, one after the other.
+// BenchmarkRoundTrip loads a circuit again and again.
 func BenchmarkRoundTrip(b *testing.B) {
 	s := open(b, redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}))
 	for b.Loop() {

@@ -14,7 +14,7 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// A breaker that hears what other processes find out.
+// This breaker hears what other processes find out.
 func ExampleNew() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 	defer client.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// eventually waits for what must come about, however busy the machine is.
+// eventually waits for what must happen, however busy the machine is.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	require.Eventually(t, is, time.Minute, 10*time.Millisecond, what)
@@ -26,8 +26,8 @@ func circuitOf(t testing.TB, s fleet.Store) fleet.Circuit {
 	return c
 }
 
-// The interval between two looks is a second and up to a fifth, so there are as many round
-// trips as seconds, and the first one.
+// The interval between two looks is a second and up to a fifth more. So there
+// are at most as many round trips as seconds, and the first one.
 func TestAHealthyFleetAsksOncePerSecondAndProcess(t *testing.T) {
 	const processes = 6
 	client, _ := private(t)
@@ -48,8 +48,8 @@ func TestAHealthyFleetAsksOncePerSecondAndProcess(t *testing.T) {
 	require.Greater(t, calls, 100*processes)
 }
 
-// One percent cannot be seen in a single run of a busy machine; that the median of 41 rounds
-// is far off can. The number is logged.
+// One per cent cannot be measured in a single run on a busy machine. A large
+// difference shows in the median of 41 rounds. The number is logged.
 func TestAHealthyFleetDoesNotSlowItsCalls(t *testing.T) {
 	client, _ := private(t)
 	r := launch(t, 1, task{Kind: "compare", Store: client.Options().Addr, Service: serve(t).addr}).end(t)[0]
@@ -59,8 +59,9 @@ func TestAHealthyFleetDoesNotSlowItsCalls(t *testing.T) {
 	require.Less(t, median, 1.1)
 }
 
-// Slow, cut off, refusing: no call fails, and no circuit opens. Then, with the store gone,
-// the service fails and comes back: each process opens its own circuit, and closes it.
+// With a store that is slow, cut off or refusing, no call fails and no circuit
+// opens. Then, without the store, the service fails and recovers: each process
+// opens its own circuit, and closes it.
 func TestCallsProceedOnLocalStateWhateverTheStoreDoes(t *testing.T) {
 	client, store := private(t)
 	s := serve(t)
@@ -108,8 +109,8 @@ func TestCallsProceedOnLocalStateWhateverTheStoreDoes(t *testing.T) {
 	}
 }
 
-// Each probe of a dead service fails, and opens the circuit under the next generation: so
-// there are as many probes as generations.
+// Each probe of a dead service fails and opens the circuit under the next
+// generation. So there are as many probes as generations.
 func TestOneProcessOfTheFleetProbesPerLease(t *testing.T) {
 	client, store := private(t)
 	s := serve(t)
@@ -194,7 +195,7 @@ func TestTheTokensOfAProcessThatIsKilledComeBack(t *testing.T) {
 	})
 }
 
-// The one that probes is killed before it has an answer.
+// The process that probes is killed before it has an answer.
 func TestTheLeaseOfAProcessThatIsKilledComesBack(t *testing.T) {
 	client, store := private(t)
 	s := serve(t)
@@ -218,8 +219,8 @@ func TestTheLeaseOfAProcessThatIsKilledComesBack(t *testing.T) {
 	next.end(t)
 }
 
-// FLUSHALL in an outage: the fleet is open again within one open time, at the price of a
-// few calls per process; and it closes when the service is back.
+// FLUSHALL during an outage: the fleet opens again within one open time, at the
+// price of a few calls per process, and closes when the service is back.
 func TestAFleetHealsWhenTheStoreLosesEverything(t *testing.T) {
 	const processes, open = 6, time.Second
 	client, store := private(t)

@@ -14,7 +14,7 @@ import (
 
 const server = "127.0.0.1:6379"
 
-// open returns a store on a server, which must be there.
+// open returns a store on a server, which must be running.
 func open(t testing.TB, client redis.UniversalClient) fleet.Store {
 	t.Helper()
 	t.Cleanup(func() { _ = client.Close() })

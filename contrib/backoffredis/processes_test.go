@@ -26,8 +26,8 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// The test binary is also the program of which a fleet is made: with a task in the
-// environment it is one of its processes.
+// The test binary is also the program of a fleet's processes: with a task in
+// the environment it runs as one of them.
 func TestMain(m *testing.M) {
 	if text := os.Getenv("FLEET_TASK"); text != "" {
 		var task task
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A task is what a process does until its standard input ends.
+// task is what a process does until its standard input ends.
 type task struct {
 	Kind    string // "call", "compare" or "retry"
 	Store   string // address; "": no fleet
@@ -54,7 +54,7 @@ type task struct {
 	Window           time.Duration
 }
 
-// A report is what a process has seen.
+// report is what a process has seen.
 type report struct {
 	Good    int
 	Refused int      // by the breaker
@@ -164,7 +164,7 @@ func (t *task) call(hub *fleet.Client, ended chan struct{}, r *report) {
 	}
 }
 
-// compare calls with a fleet and without one, in turns.
+// compare calls in turn with a fleet and without one.
 func (t *task) compare(hub *fleet.Client, r *report) {
 	with, without, op := t.breaker(hub), t.breaker(nil), dial(t.Service)
 	median := func(b *backoff.Breaker) time.Duration {
@@ -236,7 +236,7 @@ func (c *counting) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	return c.Budget.Reserve(a)
 }
 
-// A process is one that runs.
+// process is a running process.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -265,9 +265,11 @@ func launch(t testing.TB, n int, task task) (all fleetOf) {
 	return all
 }
 
+// fleetOf is the processes of a fleet.
 type fleetOf []*process
 
-// end ends all, and returns their reports. Nothing strange must have happened to any.
+// end ends all processes, and returns their reports. None of them may report
+// anything unexpected.
 func (f fleetOf) end(t testing.TB) (reports []report) {
 	for _, p := range f {
 		require.NoError(t, p.stdin.Close())
@@ -282,7 +284,7 @@ func (f fleetOf) end(t testing.TB) (reports []report) {
 	return reports
 }
 
-// A service answers whoever asks, or not.
+// service is a server that answers every call, or none.
 type service struct {
 	addr     string
 	down     atomic.Bool
@@ -337,7 +339,8 @@ func (s *service) talk(conn net.Conn) {
 	}
 }
 
-// private starts a server of the test's own, and returns a client and a store on it.
+// private starts a server for this test, and returns a client and a store on
+// it.
 func private(t testing.TB) (*redis.Client, fleet.Store) {
 	addr, _ := start(t)
 	c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
@@ -347,7 +350,7 @@ func private(t testing.TB) (*redis.Client, fleet.Store) {
 	return c, s
 }
 
-// scripts returns how many calls the store has had.
+// scripts returns the number of calls of the store.
 func scripts(t testing.TB, c *redis.Client) (n int) {
 	info, err := c.Info(t.Context(), "commandstats").Result()
 	require.NoError(t, err)

@@ -2,17 +2,17 @@ package backoffredis
 
 import "github.com/redis/go-redis/v9"
 
-// A circuit is a hash:
+// A circuit is a hash with these fields:
 //
-//	g  generation
-//	o  until when it is open, in milliseconds; missing: it is closed
-//	n  openings
-//	h  who holds the lease
-//	l  until when
-//	e  the last of all times
-//	v: and a name: until when this voter's vote counts
+//	g   generation
+//	o   until when it is open, in ms; missing: it is closed
+//	n   openings
+//	h   the holder of the lease
+//	l   until when the lease is held
+//	e   the latest of all these times
+//	v:  and a name: until when the vote of this voter counts
 //
-// Numbers are written by text, as Redis would write large ones as 1e+15.
+// Numbers are written as text, because Redis would write large ones as 1e+15.
 const circuit = `
 local key = KEYS[1]
 local clock = redis.call('TIME')
@@ -41,9 +41,11 @@ local function answer(by)
 end
 `
 
+// load returns a circuit.
 var load = redis.NewScript(circuit + `
 return answer(nil)`)
 
+// trip votes for opening a circuit, or opens it.
 var trip = redis.NewScript(circuit + `
 local by, voter, seen = ARGV[1], 'v:' .. ARGV[2], tonumber(ARGV[3])
 local open, again, quorum, linger = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -67,6 +69,7 @@ redis.call('HSET', key, 'g', text(generation), 'o', text(opened), 'n', text(open
 keep(opened, linger)
 return answer(by)`)
 
+// lease gives, extends or ends the lease of a half-open circuit.
 var lease = redis.NewScript(circuit + `
 local by, d, linger = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 if not opened or opened > now or leased > now and holder ~= by then return answer(by) end
@@ -80,6 +83,7 @@ else
 end
 return answer(by)`)
 
+// reset closes a circuit for the holder of its lease.
 var reset = redis.NewScript(circuit + `
 local by, seen, linger = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 if opened and generation == seen and holds(by) then
@@ -90,8 +94,9 @@ if opened and generation == seen and holds(by) then
 end
 return answer(by)`)
 
-// An account is a sorted set of blocks, by the time they end, and a hash of their tokens,
-// with the sum in field t. If the set is lost, nothing is out.
+// An account is a sorted set of blocks by the time at which they end, and a
+// hash of their tokens with the sum in field t. If the set is lost, no tokens
+// are out.
 const account = `
 local blocks, tokens = KEYS[1], KEYS[2]
 local clock = redis.call('TIME')
@@ -107,6 +112,7 @@ local n = tonumber(ARGV[2])
 local has = tonumber(redis.call('HGET', tokens, block))
 `
 
+// take grants tokens to a block.
 var take = redis.NewScript(account + `
 local allowance, window = tonumber(ARGV[3]), tonumber(ARGV[4])
 if has then return has end
@@ -120,6 +126,7 @@ redis.call('PEXPIRE', blocks, ttl)
 redis.call('PEXPIRE', tokens, ttl)
 return n`)
 
+// give takes tokens back from a block.
 var give = redis.NewScript(account + `
 n = math.min(n, has or 0)
 if n > 0 then

@@ -29,8 +29,9 @@ func freePort(t testing.TB) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// start starts a redis-server of the test's own, and returns its address and how to kill it.
-// Somebody else may take its port in the last moment; then it tries another one.
+// start starts a redis-server for this test. It returns the server's address
+// and a function that kills it. If another program takes the port at the last
+// moment, it tries another port.
 func start(t testing.TB, args ...string) (addr string, kill func()) {
 	for range 5 {
 		port := freePort(t)
@@ -45,7 +46,7 @@ func start(t testing.TB, args ...string) (addr string, kill func()) {
 	return "", nil
 }
 
-// launchServer starts a redis-server; ended is closed when it ends.
+// launchServer starts a redis-server. ended is closed when the server ends.
 func launchServer(t testing.TB, args ...string) (ended chan struct{}, kill func()) {
 	cmd := exec.Command("redis-server", args...)
 	require.NoError(t, cmd.Start(), "the test needs redis-server in PATH")
@@ -62,7 +63,7 @@ func launchServer(t testing.TB, args ...string) (ended chan struct{}, kill func(
 	return ended, kill
 }
 
-// answers waits until a server answers, or has ended.
+// answers waits until a server answers or has ended.
 func answers(addr string, ended chan struct{}) bool {
 	c := redis.NewClient(&redis.Options{Addr: addr})
 	defer c.Close()
@@ -79,7 +80,7 @@ func answers(addr string, ended chan struct{}) bool {
 	return false
 }
 
-// cluster starts a cluster of three.
+// cluster starts a cluster of three servers.
 func cluster(t testing.TB) (addrs []string) {
 	var nodes []*redis.Client
 	for range 3 {
@@ -119,7 +120,7 @@ func TestAClusterIsAStore(t *testing.T) {
 			return open(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true}))
 		})
 	})
-	// Otherwise this would have been a test of a single server.
+	// Otherwise this would test a single server.
 	for _, addr := range addrs {
 		c := redis.NewClient(&redis.Options{Addr: addr})
 		n, err := c.DBSize(t.Context()).Result()
@@ -129,7 +130,7 @@ func TestAClusterIsAStore(t *testing.T) {
 	}
 }
 
-// sentinel starts a master with a replica, and a sentinel that watches them.
+// sentinel starts a master with a replica, and a sentinel that watches both.
 func sentinel(t testing.TB) (addr string, killMaster func()) {
 	master, kill := start(t)
 	host, port, _ := net.SplitHostPort(master)
@@ -173,7 +174,7 @@ func TestAServerBehindSentinelIsAStore(t *testing.T) {
 		ok := func() bool {
 			err := breaker.Do(t.Context(), func(context.Context) error { return nil })
 			require.NoError(t, err)
-			// Less than a failover takes.
+			// This takes less time than a failover.
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err = store.Load(ctx, "failover")

@@ -1,5 +1,5 @@
-// Package backoffredis keeps what a fleet of processes knows of its services in Redis: a
-// store for package fleet.
+// Package backoffredis is a store for package fleet in Redis: it keeps what the
+// processes of a fleet know about their services.
 //
 //	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 //	store, err := backoffredis.New(client, "")
@@ -20,25 +20,28 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// A Store is a [fleet.Store] in Redis: a single server, one behind Sentinel, or a cluster.
-// Each call is one script on one server, which uses that server's clock. A circuit is a
-// hash of a few hundred bytes, a budget a sorted set and a hash in the same slot; all have
-// a time to live. It is safe for concurrent use.
+// A Store is a [fleet.Store] in Redis: a single server, a server behind
+// Sentinel, or a cluster. Each call is one script on one server, by that
+// server's clock. A circuit is a hash of a few hundred bytes. A budget is a
+// sorted set and a hash in the same slot. All of them have a time to live. A
+// Store is safe for concurrent use.
 //
-// Nothing in it must survive: after a FLUSHALL, or a failover that loses writes, the fleet
-// learns again. An eviction of keys does no harm either. A failover to a server whose clock
-// differs changes the times that are left by that difference.
+// The data need not survive. After a FLUSHALL, or a failover that loses writes,
+// the fleet learns again. Evicting keys does no harm either. After a failover
+// to a server with another clock, the remaining times differ by the difference
+// of the clocks.
 type Store struct {
 	client redis.Scripter
 	prefix string
 }
 
-// New returns a store on a client, which stays the caller's to close. The names of all keys
-// begin with prefix; "" means "backoff". It must not contain braces, which would decide
-// about slots.
+// New returns a store on a client, which the caller closes. The names of all
+// keys begin with prefix; "" means "backoff". The prefix must not contain
+// braces, which decide about slots.
 //
-// The client's option ContextTimeoutEnabled must be set: without it go-redis waits for its
-// own timeouts, of seconds, whatever the context says.
+// The client's option ContextTimeoutEnabled must be set. Without it go-redis
+// waits for its own timeouts, of several seconds, even after the context has
+// ended.
 func New(client redis.UniversalClient, prefix string) (*Store, error) {
 	bounded := true
 	switch c := client.(type) {
@@ -63,8 +66,8 @@ func New(client redis.UniversalClient, prefix string) (*Store, error) {
 	return &Store{client: client, prefix: prefix}, nil
 }
 
-// key makes the name of a key. What is between the braces decides about its slot, and is
-// the same for all keys of a name.
+// key returns the name of a key. The part between the braces decides about its
+// slot, and is the same for all keys of a name.
 func (s *Store) key(name, kind string) string {
 	return s.prefix + ":{" + url.QueryEscape(name) + "}:" + kind
 }
@@ -99,10 +102,12 @@ func (s *Store) Give(ctx context.Context, key, block string, n int) error {
 	return give.Run(ctx, s.client, s.account(key), block, n).Err()
 }
 
+// account returns the two keys of an account.
 func (s *Store) account(key string) []string {
 	return []string{s.key(key, "blocks"), s.key(key, "tokens")}
 }
 
+// circuit runs a script that returns a circuit.
 func (s *Store) circuit(ctx context.Context, script *redis.Script, key string, args ...any) (fleet.Circuit, error) {
 	v, err := script.Run(ctx, s.client, []string{s.key(key, "circuit")}, args...).Int64Slice()
 	if err != nil {
@@ -121,7 +126,8 @@ func (s *Store) circuit(ctx context.Context, script *redis.Script, key string, a
 	}, nil
 }
 
-// millis rounds up: what is not nothing must not become nothing.
+// millis returns d in milliseconds, rounded up so that a positive d stays
+// positive.
 func millis(d time.Duration) int64 {
 	if d <= 0 {
 		return 0

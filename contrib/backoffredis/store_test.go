@@ -33,7 +33,7 @@ func TestAPrefixWithBracesIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever the name is, there is one pair of braces, and something in it.
+// Any name gives one pair of braces with something in it.
 func TestAllKeysOfANameHaveTheSameSlot(t *testing.T) {
 	client := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true})
 	defer client.Close()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/plug"
 )
 
 var policy = backoff.Policy{
@@ -73,7 +74,7 @@ func byMark(ctx context.Context, out io.Writer) error {
 // one status. Every other status is permanent.
 func byClassifier(ctx context.Context, out io.Writer) error {
 	strict := policy
-	strict.Classify = backoff.OnCode(statusOf, http.StatusServiceUnavailable)
+	strict.Classify = plug.OnCode(statusOf, http.StatusServiceUnavailable)
 	return show(out, "by classifier", faulty.Status(http.StatusInternalServerError), func(url string) error {
 		return strict.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
 	})

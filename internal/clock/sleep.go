@@ -6,8 +6,8 @@ import (
 )
 
 // Sleep waits for d, or until ctx ends. It reports whether d passed before ctx
-// ended. A d of 0 or less has passed already. Sleep waits by the real clock, also
-// where Source replaces it.
+// ended. A d of 0 or less has passed already. Sleep waits by the real clock,
+// also where Source replaces it.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// timers are reused, because a new one costs three allocations and more time than
-// the rest of a retry.
+// timers are reused, because a new one costs three allocations and more time
+// than the rest of a retry.
 var timers sync.Pool
 
 // Monotonic reports whether now has a monotonic reading. A timer belongs to the
-// bubble of testing/synctest that made it, and must not leave the bubble. The clock
-// of a bubble has no monotonic reading.
+// bubble of testing/synctest that made it, and must not leave the bubble. The
+// clock of a bubble has no monotonic reading.
 //
 //go:noinline
 func Monotonic(now *time.Time) bool { return *now != now.Round(0) }
 
-// NewTimer returns a timer that fires after d. It takes a used one if reuse is true,
-// which is right only where [Monotonic] is.
+// NewTimer returns a timer that fires after d. It takes a used one if reuse is
+// true, which is right only where [Monotonic] is.
 func NewTimer(d time.Duration, reuse bool) *time.Timer {
 	if reuse {
 		if timer, ok := timers.Get().(*time.Timer); ok {

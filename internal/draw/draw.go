@@ -3,8 +3,9 @@ package draw
 
 import "math/rand/v2"
 
-// Unit draws a number uniformly from [0,1) by a user's generator, or by math/rand/v2
-// if that is nil. What a generator draws beyond the interval is moved into it.
+// Unit draws a number uniformly from [0,1) by a user's generator, or by
+// math/rand/v2 if that is nil. What a generator draws beyond the interval is
+// moved into it.
 func Unit(generator func() float64) float64 {
 	if generator == nil {
 		return rand.Float64()

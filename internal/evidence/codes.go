@@ -1,7 +1,8 @@
 package evidence
 
-// ofSQLState returns the class of a SQLSTATE. A failure of class 08 may have come
-// after the statement reached the server, so it is Retryable and not NotSent.
+// ofSQLState returns the class of a SQLSTATE. A failure of class 08 may have
+// come after the statement reached the server, so it is Retryable and not
+// NotSent.
 //
 // Source: PostgreSQL, appendix A.
 func ofSQLState(state string) Class {
@@ -23,8 +24,8 @@ func ofSQLState(state string) Class {
 	return Unknown
 }
 
-// ofAWSCode returns the class of an error code that the AWS SDKs retry, and Unknown
-// for every other one.
+// ofAWSCode returns the class of an error code that the AWS SDKs retry, and
+// Unknown for every other one.
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior".
 func ofAWSCode(code string) Class {

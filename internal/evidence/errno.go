@@ -4,8 +4,8 @@ package evidence
 
 import "syscall"
 
-// ofErrno reads what the kernel says of a connection. Refused and unreachable mean
-// that nothing was sent. After the others the server may have acted.
+// ofErrno reads what the kernel says of a connection. Refused and unreachable
+// mean that nothing was sent. After the others the server may have acted.
 func ofErrno(e syscall.Errno) finding {
 	switch e {
 	case syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:

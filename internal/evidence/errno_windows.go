@@ -2,8 +2,9 @@ package evidence
 
 import "syscall"
 
-// ofErrno reads what Winsock says of a connection. Its sockets report the numbers
-// below; syscall.ECONNREFUSED and the like are numbers that Go made up on Windows.
+// ofErrno reads what Winsock says of a connection. Its sockets report the
+// numbers below; syscall.ECONNREFUSED and the like are numbers that Go made up
+// on Windows.
 func ofErrno(e syscall.Errno) finding {
 	const (
 		wsaENETDOWN     = 10050

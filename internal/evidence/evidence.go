@@ -22,8 +22,8 @@ const (
 	conclusive                         // the error says so itself
 )
 
-// or returns the stronger finding, and of two equally strong ones the one with the
-// greater class.
+// or returns the stronger finding, and of two equally strong ones the one with
+// the greater class.
 func (f finding) or(g finding) finding {
 	if g.strength > f.strength || g.strength == f.strength && g.class > f.class {
 		return g
@@ -31,12 +31,12 @@ func (f finding) or(g finding) finding {
 	return f
 }
 
-// Of returns what err, with all the errors that it wraps, means for a retry. The
-// strongest evidence wins, and among equals the greater class. An error tree means
-// NotSent only if each of its branches does.
+// Of returns what err, with all the errors that it wraps, means for a retry.
+// The strongest evidence wins, and among equals the greater class. An error
+// tree means NotSent only if each of its branches does.
 //
-// look, for errors of a type that is known to the caller only, returns the error to
-// read in place of another one, and whether there is such a one.
+// look, for errors of a type that is known to the caller only, returns the
+// error to read in place of another one, and whether there is such a one.
 func Of(err error, look func(error) (error, bool)) Class {
 	return walker{look}.find(err).class
 }
@@ -73,8 +73,8 @@ func (w walker) findBelow(err, inner error) finding {
 	return found
 }
 
-// findAll adds what the branches of a tree say to found. Only where every branch
-// says that nothing was sent, nothing was.
+// findAll adds what the branches of a tree say to found. Only where every
+// branch says that nothing was sent, nothing was.
 func (w walker) findAll(found finding, branches []error) finding {
 	notSent := true
 	for _, inner := range branches {
@@ -110,8 +110,8 @@ func ofOne(err error) finding {
 	return finding{}
 }
 
-// None reports whether err itself says nothing, and wraps nothing that might. Most
-// errors say nothing, and None costs less than Of.
+// None reports whether err itself says nothing, and wraps nothing that might.
+// Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
 	switch err.(type) {
 	case syscall.Errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:

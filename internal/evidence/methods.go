@@ -18,8 +18,8 @@ type (
 	comparer      interface{ Is(error) bool }             // may say "I am context.Canceled"
 )
 
-// hasMethod reports whether err has at least one of the methods. It asks for all of
-// them at once, because most errors have none.
+// hasMethod reports whether err has at least one of the methods. It asks for
+// all of them at once, because most errors have none.
 func hasMethod(err error) bool {
 	switch err.(type) {
 	case azureFinal, awsRetryable, awsCanceled, awsCode, awsStatus, pgxSafe, sqlState, googleStatus,

@@ -2,8 +2,9 @@ package evidence
 
 import "reflect"
 
-// ofNetwork reads errors of the shape of net.Error. Temporary is deprecated, but
-// part of the contract of the Cloud Storage clients: true counts, false does not.
+// ofNetwork reads errors of the shape of net.Error. Temporary is deprecated,
+// but part of the contract of the Cloud Storage clients: true counts, false
+// does not.
 func ofNetwork(err error) finding {
 	timeout, hasTimeout := err.(timeouter)
 	temporary, hasTemporary := err.(temporary)
@@ -20,8 +21,9 @@ func ofNetwork(err error) finding {
 	return finding{}
 }
 
-// wasConnected reports whether err is of a connection that was up. When a router
-// then says that the peer cannot be reached, the request may have been sent before.
+// wasConnected reports whether err is of a connection that was up. When a
+// router then says that the peer cannot be reached, the request may have been
+// sent before.
 func wasConnected(err error) bool {
 	if !isType(err, "net", "OpError") {
 		return false
@@ -42,9 +44,9 @@ func field(err error, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// isType reports whether err is of the named type, or a pointer to it. It goes by
-// name, because to import the package of the type would make every program that
-// retries carry it.
+// isType reports whether err is of the named type, or a pointer to it. It goes
+// by name, because to import the package of the type would make every program
+// that retries carry it.
 func isType(err error, pkg, name string) bool {
 	t := reflect.TypeOf(err)
 	if t.Kind() == reflect.Pointer {

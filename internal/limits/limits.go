@@ -1,5 +1,5 @@
-// Package limits holds the rule by which this module reads every limit, and sums
-// of durations that cannot overflow.
+// Package limits holds the rule by which this module reads every limit, and
+// sums of durations that cannot overflow.
 package limits
 
 import (
@@ -8,8 +8,8 @@ import (
 )
 
 // Or returns standard if n is 0, and n otherwise. In this module 0 means the
-// documented default, and a negative number means no limit; the caller tells the
-// latter by the sign of the result.
+// documented default, and a negative number means no limit; the caller tells
+// the latter by the sign of the result.
 func Or[N ~int | ~int64 | ~float64](n, standard N) N {
 	if n == 0 {
 		return standard
@@ -17,8 +17,8 @@ func Or[N ~int | ~int64 | ~float64](n, standard N) N {
 	return n
 }
 
-// Add returns a+b for a b of 0 or more, or the longest duration if the sum would
-// overflow.
+// Add returns a+b for a b of 0 or more, or the longest duration if the sum
+// would overflow.
 func Add(a, b time.Duration) time.Duration {
 	if sum := a + b; sum >= a {
 		return sum

@@ -3,11 +3,13 @@
 package registry
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Registry makes a value for each key when the key is first used.
@@ -30,6 +32,23 @@ type Registry[V any] struct {
 	old     *sync.Map
 	count   int       // keys that were added to the young generation
 	started time.Time // the young generation
+}
+
+// The defaults of SetLimits.
+const (
+	defaultMax  = 1024
+	defaultIdle = 10 * time.Minute
+)
+
+// SetLimits sets Max and Idle from the settings of a user: 0 means 1024 keys
+// and 10 minutes, and a negative number means no limit.
+func (r *Registry[V]) SetLimits(maxKeys int, idle time.Duration) {
+	if r.Max = limits.Or(maxKeys, defaultMax); r.Max < 0 {
+		r.Max = math.MaxInt
+	}
+	if r.Idle = limits.Or(idle, defaultIdle); r.Idle < 0 {
+		r.Idle = math.MaxInt64
+	}
 }
 
 // Get returns the value of key.

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"math"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -356,4 +357,17 @@ func TestALookupOfAKnownKeyDoesNotAllocate(t *testing.T) {
 	r := open(10)
 	r.Get("a")
 	require.Zero(t, testing.AllocsPerRun(100, func() { r.Get("a") }))
+}
+
+func TestLimitsFollowTheRuleOfTheModule(t *testing.T) {
+	var r registry.Registry[int]
+	r.SetLimits(0, 0)
+	require.Equal(t, 1024, r.Max)
+	require.Equal(t, 10*time.Minute, r.Idle)
+	r.SetLimits(7, time.Second)
+	require.Equal(t, 7, r.Max)
+	require.Equal(t, time.Second, r.Idle)
+	r.SetLimits(-1, -1)
+	require.Equal(t, math.MaxInt, r.Max)
+	require.Equal(t, time.Duration(math.MaxInt64), r.Idle)
 }

@@ -1,11 +1,11 @@
-// Package timeouts reads the attempt timeouts of a policy, for packages that keep
-// the time of attempts themselves.
+// Package timeouts reads the attempt timeouts of a policy, for packages that
+// keep the time of attempts themselves.
 package timeouts
 
 import "github.com/gobackoff/backoff"
 
-// Of returns the time limit of each attempt, by its number, as a schedule: nil if p
-// limits no attempt.
+// Of returns the time limit of each attempt, by its number, as a schedule: nil
+// if p limits no attempt.
 func Of(p *backoff.Policy) backoff.Schedule {
 	if p.AttemptTimeoutSchedule == nil && p.AttemptTimeout > 0 {
 		return backoff.Constant(p.AttemptTimeout)

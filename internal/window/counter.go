@@ -8,9 +8,9 @@ import (
 
 // A Counter is a number that many processors add to at the same time. It is a
 // single word until two processors meet there. After that it is one cell per
-// processor, each in a cache line of its own. Finding the right cell costs three
-// times as much as adding to it, and fighting over one word costs more than
-// both. The zero value is ready for use. A Counter must not be copied.
+// processor, each in a cache line of its own. Finding the right cell costs
+// three times as much as adding to it, and fighting over one word costs more
+// than both. The zero value is ready for use. A Counter must not be copied.
 type Counter struct {
 	word  atomic.Uint64 // the count until the split, and the bit split
 	cells atomic.Pointer[[]cell]

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestASharedHintSparesMostAttempts(t *testing.T) {
+func TestTheAdviceOfAFleetSparesMostAttempts(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, 200); err != nil {
 		t.Fatal(err)
@@ -41,6 +41,6 @@ func TestASharedHintSparesMostAttempts(t *testing.T) {
 		t.Errorf("got %v, want 800 attempts with a policy alone and 600 with a breaker", attempts)
 	}
 	if n := attempts[shared]; n == 0 || n > 400 {
-		t.Errorf("got %d attempts with a shared hint, want some, and at most 400", n)
+		t.Errorf("got %d attempts with a shared breaker, want some, and at most 400", n)
 	}
 }

@@ -61,7 +61,7 @@ func main() {
 const (
 	alone  = "a policy alone"
 	own    = "and a breaker of its own"
-	shared = "and a shared hint"
+	shared = "and a shared breaker"
 )
 
 // handle is all that one of the many processes does: it makes a call, and

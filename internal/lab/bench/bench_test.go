@@ -30,15 +30,16 @@ var calls int
 // succeed is a plain function: there is nothing to capture.
 func succeed(context.Context) error { calls++; return nil }
 
-// start returns a context that can end, as those of real calls can, and begins to
-// count.
+// start returns a context that can end, as those of real calls can, and begins
+// to count.
 func start(b *testing.B) context.Context {
 	b.ReportAllocs()
 	calls = 0
 	return b.Context()
 }
 
-// expect fails the benchmark unless its operation was called so often per iteration.
+// expect fails the benchmark unless its operation was called so often per
+// iteration.
 func expect(b *testing.B, got, each int) {
 	b.Helper()
 	if want := b.N * each; got != want {

@@ -9,8 +9,8 @@ import (
 	"github.com/gobackoff/backoff/fleet"
 )
 
-// BenchmarkBreakerShared is a success through a closed breaker that has heard nothing bad of
-// late from its fleet: minimal is the same without a fleet.
+// BenchmarkBreakerShared is a success through a closed breaker that has heard
+// nothing bad of late from its fleet: minimal is the same without a fleet.
 func BenchmarkBreakerShared(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
@@ -31,8 +31,8 @@ func BenchmarkBreakerShared(b *testing.B) {
 	})
 }
 
-// BenchmarkBreakerSharedOpen is a refusal of a circuit that others have opened: minimal is that
-// of a breaker which has opened by itself.
+// BenchmarkBreakerSharedOpen is a refusal of a circuit that others have opened:
+// minimal is that of a breaker which has opened by itself.
 func BenchmarkBreakerSharedOpen(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx, breaker := start(b), openBreaker()

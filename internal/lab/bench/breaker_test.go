@@ -60,7 +60,8 @@ func (c *counted) doGuarded(ctx context.Context, op func(context.Context) error)
 	return err
 }
 
-// The peers' nearest to a breaker that opens at half of at least 20 calls in 10 s.
+// The peers' nearest to a breaker that opens at half of at least 20 calls in 10
+// s.
 
 func gobreakerWindow() *gobreaker.CircuitBreaker[struct{}] {
 	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
@@ -76,10 +77,10 @@ func failsafeBreaker() circuitbreaker.CircuitBreaker[any] {
 // eapacheBreaker counts failures, and has no window.
 func eapacheBreaker() *eapache.Breaker { return eapache.New(20, 2, time.Hour) }
 
-// BenchmarkBreakerClosed is a success through a closed breaker. minimal-guarded looks at the
-// context as well, and counts a panic as a failure. gobreaker has its defaults, and
-// counts since it was made; gobreaker-window has a window. failsafe-permit is asked and told by
-// the caller, without an executor.
+// BenchmarkBreakerClosed is a success through a closed breaker. minimal-guarded
+// looks at the context as well, and counts a panic as a failure. gobreaker has
+// its defaults, and counts since it was made; gobreaker-window has a window.
+// failsafe-permit is asked and told by the caller, without an executor.
 func BenchmarkBreakerClosed(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
@@ -152,7 +153,8 @@ func closedByPeers(b *testing.B) {
 	})
 	b.Run("hystrix", func(b *testing.B) {
 		ctx := start(b)
-		// It returns before it has given its ticket back: with few tickets, calls are refused.
+		// It returns before it has given its ticket back: with few tickets,
+		// calls are refused.
 		hystrix.ConfigureCommand(b.Name(), hystrix.CommandConfig{MaxConcurrentRequests: 100_000})
 		for b.Loop() {
 			must(b, hystrix.DoC(ctx, b.Name(), succeed, nil))
@@ -161,8 +163,9 @@ func closedByPeers(b *testing.B) {
 	})
 }
 
-// BenchmarkBreakerClosedParallel is the same on all processors at once. Every goroutine counts
-// the calls of its operation for itself; minimal adds to a counter of the processor's own.
+// BenchmarkBreakerClosedParallel is the same on all processors at once. Every
+// goroutine counts the calls of its operation for itself; minimal adds to a
+// counter of the processor's own.
 func BenchmarkBreakerClosedParallel(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		l := newLocal()

@@ -35,9 +35,10 @@ func (s *twoSided) withdraw(time.Time) bool {
 	return true
 }
 
-// BenchmarkBudgetBothSides is a success and a retry that it pays for, and which must be
-// granted. The caller has read the clock. rate is golang.org/x/time/rate, which is paid by time,
-// and so has one side only. aws is the quota of the SDK's clients, aws-bucket the bucket in it.
+// BenchmarkBudgetBothSides is a success and a retry that it pays for, and which
+// must be granted. The caller has read the clock. rate is
+// golang.org/x/time/rate, which is paid by time, and so has one side only. aws
+// is the quota of the SDK's clients, aws-bucket the bucket in it.
 func BenchmarkBudgetBothSides(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		b.ReportAllocs()

@@ -22,7 +22,8 @@ var (
 	paidDouble = avast.FixedTokenBucketThrottleConfig{MaxCapacity: tokens, ThrottleCost: 1, FirstSuccessReleaseCost: 2}
 )
 
-// failsafeBudget is a budget of failsafe as its policies see it. Its interface has only Rate.
+// failsafeBudget is a budget of failsafe as its policies see it. Its interface
+// has only Rate.
 type failsafeBudget interface {
 	RecordExecution()
 	ReleaseExecution()
@@ -32,9 +33,9 @@ type failsafeBudget interface {
 
 func newFailsafeBudget() failsafeBudget { return budget.New().(failsafeBudget) }
 
-// BenchmarkBudgetSuccess is what a success costs its budget: minimal adds to a counter
-// of the processor's own. The buckets of the peers fill up at once,
-// and are full from then on.
+// BenchmarkBudgetSuccess is what a success costs its budget: minimal adds to a
+// counter of the processor's own. The buckets of the peers fill up at once, and
+// are full from then on.
 func BenchmarkBudgetSuccess(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		b.ReportAllocs()
@@ -90,8 +91,8 @@ func heard(b *testing.B, budget *backoff.RetryBudget) {
 	}
 }
 
-// drain empties a bucket. The func it returns fails the benchmark unless each iteration has paid
-// for one retry since, up to what the bucket holds.
+// drain empties a bucket. The func it returns fails the benchmark unless each
+// iteration has paid for one retry since, up to what the bucket holds.
 func drain(b *testing.B, withdraw func() bool) (paid func()) {
 	for withdraw() {
 	}

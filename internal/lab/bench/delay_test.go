@@ -18,16 +18,17 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// BenchmarkDelay computes the eight waits before retries 1 to 8: 100 ms, doubled up to
-// 30 s, under full jitter. An iteration is all eight, lest the calls around a draw
-// hide what it costs. cenkalti, gax, sethvargo and k8s keep a state, and begin it anew
-// each time, and so does lestrrat, with a generator for each goroutine; their jitters, and
-// jpillora's, are others than ours. aws begins with 1 s, and draws nothing once it is at 30 s. eapache
-// and failsafe export nothing of the kind.
+// BenchmarkDelay computes the eight waits before retries 1 to 8: 100 ms,
+// doubled up to 30 s, under full jitter. An iteration is all eight, lest the
+// calls around a draw hide what it costs. cenkalti, gax, sethvargo and k8s keep
+// a state, and begin it anew each time, and so does lestrrat, with a generator
+// for each goroutine; their jitters, and jpillora's, are others than ours. aws
+// begins with 1 s, and draws nothing once it is at 30 s. eapache and failsafe
+// export nothing of the kind.
 func BenchmarkDelay(b *testing.B) { benchmarkDelay(b, serial) }
 
-// BenchmarkDelayParallel is BenchmarkDelay on all processors at once. All goroutines
-// share one policy; what has a state is one per goroutine.
+// BenchmarkDelayParallel is BenchmarkDelay on all processors at once. All
+// goroutines share one policy; what has a state is one per goroutine.
 func BenchmarkDelayParallel(b *testing.B) { benchmarkDelay(b, parallel) }
 
 func benchmarkDelay(b *testing.B, run func(*testing.B, func() round, time.Duration)) {
@@ -190,8 +191,8 @@ func parallel(b *testing.B, prepare func() round, mean time.Duration) {
 	plausible(b, time.Duration(sum.Load()), mean)
 }
 
-// plausible fails the benchmark unless the waits of a round are as long as they should be, on
-// average. A few rounds prove nothing.
+// plausible fails the benchmark unless the waits of a round are as long as they
+// should be, on average. A few rounds prove nothing.
 func plausible(b *testing.B, sum, mean time.Duration) {
 	b.Helper()
 	got := sum / time.Duration(b.N)

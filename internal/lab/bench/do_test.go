@@ -18,9 +18,9 @@ import (
 // BenchmarkDoSuccess is a call that succeeds at once, under the defaults: 4
 // attempts, 100 ms doubled up to 30 s, jittered.
 //
-// func: the operation captures nothing. closure: it captures three variables, one
-// of which it writes. configured: that closure, under a policy with a schedule and
-// a jitter of its own.
+// func: the operation captures nothing. closure: it captures three variables,
+// one of which it writes. configured: that closure, under a policy with a
+// schedule and a jitter of its own.
 func BenchmarkDoSuccess(b *testing.B) {
 	b.Run("func", benchmarkFunc)
 	b.Run("closure", benchmarkClosure)
@@ -302,7 +302,8 @@ func benchmarkConfigured(b *testing.B) {
 }
 
 // BenchmarkDoValueSuccess is BenchmarkDoSuccess/closure for an operation that
-// returns a value. eapache, gax and k8s have nothing of the kind; aws has a field of type any.
+// returns a value. eapache, gax and k8s have nothing of the kind; aws has a
+// field of type any.
 func BenchmarkDoValueSuccess(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
@@ -410,8 +411,8 @@ func valueByKits(b *testing.B) {
 	})
 }
 
-// BenchmarkLoopSuccess is the range loop, left at the first attempt; the floor is
-// the same loop written out. No peer has one.
+// BenchmarkLoopSuccess is the range loop, left at the first attempt; the floor
+// is the same loop written out. No peer has one.
 func BenchmarkLoopSuccess(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)

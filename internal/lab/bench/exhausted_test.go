@@ -17,10 +17,10 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// BenchmarkExhausted is a call that fails at both of two attempts, with no delay in
-// between, for the price of the error that says so. matched: and of asking that error,
-// by errors.Is, for the operation's own. gax has no limit, k8s drops the
-// operation's error, sethvargo and eapache return it as it is.
+// BenchmarkExhausted is a call that fails at both of two attempts, with no
+// delay in between, for the price of the error that says so. matched: and of
+// asking that error, by errors.Is, for the operation's own. gax has no limit,
+// k8s drops the operation's error, sethvargo and eapache return it as it is.
 func BenchmarkExhausted(b *testing.B) {
 	b.Run("made", func(b *testing.B) { benchmarkExhausted(b, mustNot) })
 	b.Run("matched", func(b *testing.B) {

@@ -18,16 +18,17 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// BenchmarkFail3Zero is a call that fails three times, with no delay in between, and
-// then succeeds. minimal takes every failure for transient; minimal-marked looks for
-// a marker first, as all but eapache and k8s do.
+// BenchmarkFail3Zero is a call that fails three times, with no delay in
+// between, and then succeeds. minimal takes every failure for transient;
+// minimal-marked looks for a marker first, as all but eapache and k8s do.
 func BenchmarkFail3Zero(b *testing.B) { benchmarkFail3(b, 0) }
 
-// BenchmarkFail3 is BenchmarkFail3Zero with delays of 1 ns, so that it arms three
-// timers.
+// BenchmarkFail3 is BenchmarkFail3Zero with delays of 1 ns, so that it arms
+// three timers.
 func BenchmarkFail3(b *testing.B) { benchmarkFail3(b, 1) }
 
-// pauseless is a gax.Retryer that waits always the same, which gax.Backoff cannot.
+// pauseless is a gax.Retryer that waits always the same, which gax.Backoff
+// cannot.
 type pauseless time.Duration
 
 func (p pauseless) Retry(error) (time.Duration, bool) { return time.Duration(p), true }

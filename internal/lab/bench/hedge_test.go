@@ -42,8 +42,8 @@ func BenchmarkHedge(b *testing.B) {
 	})
 }
 
-// hedgeByHand makes the first attempt on the caller's goroutine, and arms a timer that
-// would start another one.
+// hedgeByHand makes the first attempt on the caller's goroutine, and arms a
+// timer that would start another one.
 func hedgeByHand(ctx context.Context, op func(context.Context) (int, error)) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// inMemory answers in memory, as fast as the contract of a RoundTripper allows: it reads and
-// closes the body, and makes a response.
+// inMemory answers in memory, as fast as the contract of a RoundTripper allows:
+// it reads and closes the body, and makes a response.
 type inMemory struct {
 	requests int
 	bytes    int64
@@ -38,10 +38,11 @@ func (m *inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 
 const endpoint = "http://service.test/path"
 
-// BenchmarkHTTP is a call over http.Client that succeeds at once, all but the network. The
-// floor is the client alone. backoff has its guards on; backoff-unguarded is without.
-// retryablehttp has a client of its own, and, with the suffix -transport, one that is
-// put into an http.Client as the others are.
+// BenchmarkHTTP is a call over http.Client that succeeds at once, all but the
+// network. The floor is the client alone. backoff has its guards on;
+// backoff-unguarded is without. retryablehttp has a client of its own, and,
+// with the suffix -transport, one that is put into an http.Client as the others
+// are.
 func BenchmarkHTTP(b *testing.B) {
 	b.Run("get", func(b *testing.B) { benchmarkHTTP(b, http.MethodGet, nil) })
 	b.Run("post-1KiB", func(b *testing.B) { benchmarkHTTP(b, http.MethodPost, make([]byte, 1<<10)) })
@@ -127,9 +128,10 @@ func raw(body []byte) any {
 	return body
 }
 
-// BenchmarkHTTPRetry is a call that succeeds at the third attempt, without waiting: what two
-// attempts more cost, beside their own two requests, which the floor makes too, by three calls of
-// the client. failsafe leaves the answers' bodies open.
+// BenchmarkHTTPRetry is a call that succeeds at the third attempt, without
+// waiting: what two attempts more cost, beside their own two requests, which
+// the floor makes too, by three calls of the client. failsafe leaves the
+// answers' bodies open.
 func BenchmarkHTTPRetry(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		f := &failing{}
@@ -184,7 +186,8 @@ func benchmarkRetry(b *testing.B, f *failing, transport http.RoundTripper) {
 	})
 }
 
-// measureRetry makes the call until it succeeds, which only the floor has to do more than once.
+// measureRetry makes the call until it succeeds, which only the floor has to do
+// more than once.
 func measureRetry(b *testing.B, f *failing, call func(context.Context) (*http.Response, error)) {
 	ctx := start(b)
 	for b.Loop() {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// local is a counter of the processor's own: the least that a success can write where
-// many processors count.
+// local is a counter of the processor's own: the least that a success can write
+// where many processors count.
 type local struct {
 	cells []paddedCount
 	pool  sync.Pool
@@ -41,15 +41,16 @@ func (l *local) total() int {
 	return int(sum)
 }
 
-// own counts the calls of one goroutine, on a cache line that no other one writes.
+// own counts the calls of one goroutine, on a cache line that no other one
+// writes.
 type own struct {
 	_ [64]byte
 	n int
 	_ [64]byte
 }
 
-// together runs calls on all processors at once. Each goroutine has a counter of its own, and
-// they must add up.
+// together runs calls on all processors at once. Each goroutine has a counter
+// of its own, and they must add up.
 func together(b *testing.B, goroutine func(pb *testing.PB, calls *own)) {
 	b.Helper()
 	b.ReportAllocs()

@@ -12,10 +12,10 @@ import (
 	"github.com/gobackoff/backoff/backoffslog"
 )
 
-// BenchmarkObservedLog is a call that succeeds at once under a logger that is not
-// interested. The floor asks the logger after the call. Of the other candidates,
-// unobserved has no Observer, and silent one that does nothing: what remains is
-// backoffslog's.
+// BenchmarkObservedLog is a call that succeeds at once under a logger that is
+// not interested. The floor asks the logger after the call. Of the other
+// candidates, unobserved has no Observer, and silent one that does nothing:
+// what remains is backoffslog's.
 func BenchmarkObservedLog(b *testing.B) {
 	logger := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	b.Run("minimal", func(b *testing.B) {
@@ -48,8 +48,8 @@ func BenchmarkObservedLog(b *testing.B) {
 	}
 }
 
-// BenchmarkRecord is a retry that is written to nowhere; the floor is the same record by
-// slog alone, with the text as it is.
+// BenchmarkRecord is a retry that is written to nowhere; the floor is the same
+// record by slog alone, with the text as it is.
 func BenchmarkRecord(b *testing.B) {
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
 	failure := errors.New(`Get "https://example.com/orders?key=abc": dial tcp 127.0.0.1:80: connect: connection refused`)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// minimal is the loop one writes by hand: capped doubling under full jitter, and
-// pooled timers. It has no options, no reasons, and no errors of its own.
+// minimal is the loop one writes by hand: capped doubling under full jitter,
+// and pooled timers. It has no options, no reasons, and no errors of its own.
 type minimal struct {
 	attempts       int
 	initial, limit time.Duration
@@ -20,7 +20,8 @@ type minimal struct {
 var standard = minimal{attempts: attempts, initial: initial, limit: limit}
 
 // do is kept out of line, as a function that is too long to be inlined: so the
-// floor includes one call, and what the compiler does to op is the same everywhere.
+// floor includes one call, and what the compiler does to op is the same
+// everywhere.
 //
 //go:noinline
 func (m *minimal) do(ctx context.Context, op func(context.Context) error) error {

@@ -8,10 +8,11 @@ import (
 	"github.com/gobackoff/backoff/backoffmetrics"
 )
 
-// BenchmarkObserved is a call that succeeds at once, and is counted. The floor adds one to a
-// counter of the processor's own. Of the other candidates, unobserved has no Observer, and
-// silent one that does nothing: the difference between these two is what an event costs,
-// that between silent and backoff what backoffmetrics does with it.
+// BenchmarkObserved is a call that succeeds at once, and is counted. The floor
+// adds one to a counter of the processor's own. Of the other candidates,
+// unobserved has no Observer, and silent one that does nothing: the difference
+// between these two is what an event costs, that between silent and backoff
+// what backoffmetrics does with it.
 func BenchmarkObserved(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)

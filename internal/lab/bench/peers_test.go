@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// The peers' nearest to 4 attempts with delays of 100 ms, doubled up to 30 s, under
-// full jitter.
+// The peers' nearest to 4 attempts with delays of 100 ms, doubled up to 30 s,
+// under full jitter.
 
 func avastOptions(ctx context.Context) []avast.Option {
 	return []avast.Option{avast.Context(ctx), avast.Attempts(attempts), avast.Delay(initial),
@@ -57,8 +57,9 @@ type (
 	awsOperation = middleware.FinalizeHandlerFunc
 )
 
-// awsRetry is the loop of the AWS SDK's clients, without its quota, and without its search
-// for clocks that are wrong. Its first delays are up to 1, 2 and 4 s.
+// awsRetry is the loop of the AWS SDK's clients, without its quota, and without
+// its search for clocks that are wrong. Its first delays are up to 1, 2 and 4
+// s.
 func awsRetry(options ...func(*awsretry.StandardOptions)) *awsretry.Attempt {
 	ours := func(o *awsretry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff, o.RateLimiter = attempts, limit, ratelimit.None

@@ -17,9 +17,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// BenchmarkPermanent is a call that fails for good at once: with an error marked
-// anew each time, and with a sentinel marked where it was declared or, for the peers
-// that know errors by their identity, not marked at all.
+// BenchmarkPermanent is a call that fails for good at once: with an error
+// marked anew each time, and with a sentinel marked where it was declared or,
+// for the peers that know errors by their identity, not marked at all.
 func BenchmarkPermanent(b *testing.B) {
 	b.Run("new", benchmarkPermanentNew)
 	b.Run("sentinel", benchmarkPermanentSentinel)

@@ -17,8 +17,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// all is the minimal stack: a breaker that counts, a look at the context, a budget
-// that has a look at itself.
+// all is the minimal stack: a breaker that counts, a look at the context, a
+// budget that has a look at itself.
 type all struct {
 	breaker counted
 	tokens  atomic.Int64
@@ -42,7 +42,8 @@ func (s *all) do(ctx context.Context, op func(context.Context) error) error {
 	return err
 }
 
-// doGuarded is do that counts a panic, and a success for the budget as well as for the breaker.
+// doGuarded is do that counts a panic, and a success for the budget as well as
+// for the breaker.
 //
 //go:noinline
 func (s *all) doGuarded(ctx context.Context, op func(context.Context) error) error {
@@ -78,8 +79,8 @@ func (s *allLocal) do(ctx context.Context, op func(context.Context) error) error
 	return err
 }
 
-// What has no budget gets one that others have, and no stack composes itself by hand but for the
-// closures that its parts ask for.
+// What has no budget gets one that others have, and no stack composes itself by
+// hand but for the closures that its parts ask for.
 
 type eapacheAWS struct {
 	breaker *breaker.Breaker
@@ -130,8 +131,9 @@ func ownStack() backoff.Doer {
 	return backoff.Stack(&backoff.Breaker{}, &backoff.Policy{Budget: &backoff.RetryBudget{}})
 }
 
-// BenchmarkStack is a success through breaker, budget and policy. minimal-guarded counts a panic
-// as a failure, and a success for both breaker and budget.
+// BenchmarkStack is a success through breaker, budget and policy.
+// minimal-guarded counts a panic as a failure, and a success for both breaker
+// and budget.
 func BenchmarkStack(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
@@ -179,8 +181,8 @@ func BenchmarkStack(b *testing.B) {
 	})
 }
 
-// BenchmarkStackParallel is the same on all processors at once; minimal counts for each of them
-// by itself.
+// BenchmarkStackParallel is the same on all processors at once; minimal counts
+// for each of them by itself.
 func BenchmarkStackParallel(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx, s := b.Context(), &allLocal{good: newLocal()}

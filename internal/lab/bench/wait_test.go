@@ -32,10 +32,11 @@ const (
 	waitEnv = "BACKOFF_BENCH_WAIT" // names the candidate, in the process that measures it
 )
 
-// BenchmarkWait100k is an outage: the first attempt of 100,000 calls has failed, all
-// of them wait an hour, and then one context is cancelled. It reports the memory
-// per waiting goroutine, all in all and in stacks, and the time until the last
-// one has returned. The floor is a goroutine that waits on a timer and its context.
+// BenchmarkWait100k is an outage: the first attempt of 100,000 calls has
+// failed, all of them wait an hour, and then one context is cancelled. It
+// reports the memory per waiting goroutine, all in all and in stacks, and the
+// time until the last one has returned. The floor is a goroutine that waits on
+// a timer and its context.
 //
 // Each measurement is a process of its own, as the runtime reuses what dead
 // goroutines leave behind.
@@ -126,8 +127,8 @@ func waitProcess(name string) int {
 	return 0
 }
 
-// waiting returns the candidates, each as a function that waits an hour after op has
-// failed, or until ctx ends.
+// waiting returns the candidates, each as a function that waits an hour after
+// op has failed, or until ctx ends.
 func waiting(ctx context.Context, op func() error) map[string]func() error {
 	opCtx := func(context.Context) error { return op() }
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}

@@ -50,13 +50,13 @@ var breakers = table{
 			each(circuits, afterAProbe(runtime.Goexit)), "TestBreakerIsNotWedgedByAProbe", ""},
 		{"probe-hangs", "it never returns",
 			each(circuits, afterAHangingProbe), "TestBreakerIsNotWedgedByAProbe", ""},
-		{"probe-forgotten", "it was admitted in two steps, and its result is never told",
+		{"probe-forgotten", "it was admitted in two steps, and its result is never reported",
 			forgottenProbes, "TestBreakerIsNotWedgedByAProbe", ""},
 		{"probe-flood", "200 calls meet a half-open circuit: admitted at the same time",
 			each(circuits, probesAtOnce), "TestBreakerAdmitsNoMoreProbesThanItSays", ""},
 		{"late-success", "a call that began before the circuit opened succeeds when it is half-open: the circuit is",
 			each(circuits, afterALateSuccess), "TestBreakerIgnoresTheAnswersOfEarlierPhases", ""},
-		{"listener-asks", "the listener for changes asks the breaker for its state: the call that opens the circuit",
+		{"listener-asks", "a listener for changes asks the breaker for its state: the call that opens the circuit",
 			askingListeners, "TestBreakerSurvivesItsObserver", ""},
 		{"listener-panics", "it panics: the call that opens the circuit",
 			panickingListeners, "TestBreakerSurvivesItsObserver", ""},
@@ -70,16 +70,16 @@ var breakers = table{
 		{"own-refusals", "20 rounds of 60 healthy calls at the same time, at most 10 allowed at once: the circuit has",
 			map[string]observation{ours: virtual(oursOwnRefusals), "cep21": virtual(cep21OwnRefusals), "hystrix-go": hystrixOwnRefusals},
 			"TestABreakerIsNotFedByWhatWasRefusedHere", ""},
-		{"keys", "a registry asked for 3000 keys by strangers, once each (hystrix-go: 100): keys it keeps",
+		{"keys", "a registry is asked for 3000 keys, once each (hystrix-go: 100): keys it keeps",
 			map[string]observation{ours: oursKeys, "cep21": cep21Keys, "hystrix-go": hystrixKeys}, "TestBreakersDoNotGrowByAStrangersKeys", ""},
-		{"shared-at-once", "a breaker whose state is shared through a store: of 20 healthy calls in one process run at the same time",
+		{"shared-at-once", "a breaker shares its state through a store: how many of 20 healthy calls in one process run at the same time",
 			map[string]observation{ours: virtual(oursSharedAtOnce), "gobreaker": sharedAtOnce}, "TestABreakerHoldsNothingWhileCallsRun", ""},
 	},
 }
 
-// A breaker of a library, with its defaults, but for eapache's and cep21's, which have none
-// that open: 3 errors and 1 success with 1 s, as in the former's README, and the rules of
-// Hystrix, which the latter brings along.
+// A breaker of a library, with its defaults, but for eapache's and cep21's,
+// which have none that open: 3 errors and 1 success with 1 s, as in the
+// former's README, and the rules of Hystrix, which the latter brings along.
 type aCircuit struct {
 	do    func(ctx context.Context, op operation) error
 	state func() string
@@ -144,7 +144,8 @@ func opened(t *testing.T, make func() aCircuit) aCircuit {
 	return c
 }
 
-// halfOpened returns one whose open time is over; most find out when they are asked.
+// halfOpened returns one whose open time is over; most find out when they are
+// asked.
 func halfOpened(t *testing.T, make func() aCircuit) aCircuit {
 	c := opened(t, make)
 	time.Sleep(2 * time.Minute)
@@ -165,8 +166,8 @@ func afterRareErrors(_ *testing.T, make func() aCircuit) string {
 	return hasOpened(make(), 100_000, time.Millisecond, 1000)
 }
 
-// hasOpened tells whether a circuit opens in the course of calls of which one in so many
-// fails.
+// hasOpened tells whether a circuit opens in the course of calls of which one
+// in so many fails.
 func hasOpened(c aCircuit, calls int, gap time.Duration, oneIn int) string {
 	for i := range calls {
 		_ = c.do(context.Background(), func(context.Context) error {
@@ -294,8 +295,8 @@ func tell(done func(error)) {
 	}
 }
 
-// afterwards tries to get another permit an hour after a first one that went without an
-// error.
+// afterwards tries to get another permit an hour after a first one that went
+// without an error.
 func afterwards(err error, again func() error) string {
 	if err != nil {
 		return "no probe was admitted"
@@ -350,7 +351,8 @@ func afterALateSuccess(t *testing.T, make func() aCircuit) string {
 		time.Sleep(100 * time.Millisecond)
 	}
 	time.Sleep(2 * time.Minute)
-	// A probe that is under way makes sure that the breaker knows that it is half-open.
+	// A probe that is under way makes sure that the breaker knows that it is
+	// half-open.
 	probe := newGate()
 	probing := goneWith(func() { _ = c.do(context.Background(), func(context.Context) error { probe.wait(); return errDown }) })
 	synctest.Wait()
@@ -397,8 +399,8 @@ func newGate() gate  { return make(gate) }
 func (g gate) wait() { <-g }
 func (g gate) open() { close(g) }
 
-// hystrix-go's circuits are kept by name for good, and run on goroutines of their own in real
-// time.
+// hystrix-go's circuits are kept by name for good, and run on goroutines of
+// their own in real time.
 
 func hystrixPanic() string {
 	_ = hystrix.Do("panics", func() error { panic("in the call") }, nil)
@@ -410,8 +412,8 @@ func hystrixFifty(*testing.T) string {
 	return fmt.Sprint(count)
 }
 
-// hystrixAtOnce makes calls that go on until all of them have begun or were refused, and
-// tells how many began, and whether any found the circuit open.
+// hystrixAtOnce makes calls that go on until all of them have begun or were
+// refused, and tells how many began, and whether any found the circuit open.
 func hystrixAtOnce(name string, calls int) (began int, open bool) {
 	release, settled, results := newGate(), make(chan bool, calls), make(chan error, calls)
 	for range calls {
@@ -513,7 +515,8 @@ func hystrixKeys(*testing.T) string {
 	return fmt.Sprintf("%d of 100, with %.0f goroutines", kept, math.Round(goroutines/10)*10)
 }
 
-// A memoryStore is a store for one process, with the lock that the interface asks for.
+// A memoryStore is a store for one process, with the lock that the interface
+// asks for.
 type memoryStore struct {
 	lock sync.Mutex
 	mu   sync.Mutex

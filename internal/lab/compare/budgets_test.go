@@ -25,27 +25,27 @@ var budgets = table{
 	libraries: []string{ours, "avast", "failsafe-go", "aws-sdk-go-v2"},
 	partly:    []string{"aws-sdk-go-v2"},
 	rows: []row{
-		{"storm", "1000 calls, one every ms, which all fail within 1 ms, 4 attempts allowed, delays of 1 s: attempts per call",
+		{"storm", "1000 calls, one every ms, all fail within 1 ms, 4 attempts are allowed, delays of 1 s: attempts per call",
 			each(budgeted, attemptsInAStorm), "TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage", ""},
-		{"slow-storm", "the same where each failure takes 5 s",
+		{"slow-storm", "the same, but each failure takes 5 s",
 			each(budgeted, attemptsInASlowStorm), "TestAnOutageCostsNoMoreThanTwoPercent", ""},
-		{"collapse", "a service that can do 1000 calls/s, and loses 0.3 of a call for each it turns away, is asked 900 times a second, and 1200 for 10 s: 30 s later it serves",
+		{"collapse", "a service can do 1000 calls a second, and each call that it refuses costs it 0.3 of a call; it gets 900 calls a second, and 1200 for 10 s: what it serves 30 s later",
 			each(budgeted, servedAfterASpike), "TestFleetsOfAnySizeRecoverFromADip", ""},
-		{"refused-when", "a retry is refused: how long the call slept for it before",
+		{"refused-when", "a retry is refused: how long the call had slept for it",
 			each(budgeted, sleepBeforeARefusal), "TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError", ""},
 		{"refused-error", "and whether its error matches the operation's failure",
 			each(budgeted, errorOfARefusal), "TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError", ""},
 		{"refill", "nothing has succeeded, and the budget is used up; 10 min later a lone call fails: attempts",
 			each(budgeted, attemptsLongAfterAStorm), "TestRareCallersMayRetry", ""},
-		{"panic", "after 1000 successes 5 retries panic; then 10 calls fail once each and would succeed: how many do",
+		{"panic", "after 1000 successes 5 retries panic; then 10 calls fail once each, and would succeed at a retry: how many do",
 			each(budgeted, successesAfterPanics), "TestRetryBudgetIsRightAfterPanicGoexitAndCancellation", ""},
-		{"adaptive-refill", "AWS's adaptive mode (here in presets): its quota is used up, 1000 attempts succeed: retries it then grants",
+		{"adaptive-refill", "AWS's adaptive mode (here in presets), when its quota is used up and 1000 attempts succeed: retries that it then grants",
 			map[string]observation{ours: virtual(oursAdaptive), "aws-sdk-go-v2": virtual(awsAdaptive)}, "TestAWSAdaptiveRefillsItsQuota", ""},
 	},
 }
 
-// A budgetedLoop runs an operation up to 4 times with the given delays, under a budget that
-// all calls of the loop share.
+// A budgetedLoop runs an operation up to 4 times with the given delays, under a
+// budget that all calls of the loop share.
 type budgetedLoop func(delay, longest time.Duration) (run func(context.Context, operation) error, refused error)
 
 // The budgets are each library's default.
@@ -90,8 +90,8 @@ func storm(t *testing.T, l budgetedLoop, latency time.Duration) string {
 	return fmt.Sprintf("%.1f", float64(attempts.Load())/1000)
 }
 
-// together makes calls, each on a goroutine and so long after the one before, and
-// waits for all of them.
+// together makes calls, each on a goroutine and so long after the one before,
+// and waits for all of them.
 func together(n int, gap time.Duration, call func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -101,8 +101,8 @@ func together(n int, gap time.Duration, call func(i int)) {
 	all.Wait()
 }
 
-// A strained service does 1000 calls a second. To turn one away costs it 0.3 of a
-// call.
+// A strained service does 1000 calls a second. To turn one away costs it 0.3 of
+// a call.
 type strained struct {
 	mu     sync.Mutex
 	room   float64
@@ -160,8 +160,8 @@ type refusal struct {
 	err   error
 }
 
-// refusals come of 200 calls at the same time, of which each attempt takes a second and
-// fails.
+// refusals come of 200 calls at the same time, of which each attempt takes a
+// second and fails.
 func refusals(t *testing.T, l budgetedLoop) []refusal {
 	run, refused := l(time.Second, time.Second)
 	var mu sync.Mutex

@@ -28,11 +28,11 @@ var clients = table{
 	rows: []row{
 		{"bodies", "a GET meets 503 three times: bodies of retried answers that are closed",
 			each(httpClients, closedBodies), "TestFailsafeBodiesOfRetriedResponsesAreClosed", ""},
-		{"goroutines", "20 GETs that succeed, each with a context of its own, in a program with one: goroutines left",
+		{"goroutines", "20 GETs succeed, each with its own context, in a program with one: goroutines left",
 			goroutinesLeft, "TestFailsafeNoGoroutinePerRequest", ""},
 		{"retry-after-long", "503 with Retry-After: 86400, where waits of up to 30 s are set: how long the call takes",
 			each(httpClients, longRetryAfter), "TestRetryablehttp247RetryAfterIsBounded", ""},
-		{"retry-after-dates", "the three forms of a date that RFC 9110 has, 20 s ahead: how many are waited for",
+		{"retry-after-dates", "a date 20 s ahead, in each of the three forms of RFC 9110: how many are waited for",
 			each(httpClients, datesObeyed), "TestRetryAfterInAllItsForms", ""},
 		{"http-deadline", "Retry-After: 60 with 10 s left: how long the call takes",
 			each(httpClients, hopelessRetryAfter), "TestRetryablehttp272NoSleepIntoADeadline", ""},
@@ -40,15 +40,15 @@ var clients = table{
 			each(httpClients, postsSent), "TestRetryablehttpAndFailsafePOSTIsNotRetried", ""},
 		{"last-answer", "every answer is 503 with a text: what the caller gets",
 			each(httpClients, lastAnswer), "TestRetryablehttp46TheLastResponseIsReturned", ""},
-		{"upload", "a PUT of 8 MB that can be read anew (GetBody), answered 200: memory taken for its body",
+		{"upload", "a PUT of 8 MB with GetBody, answered 200: memory used for its body",
 			each(httpClients, memoryOfAnUpload), "TestABodyIsRewoundByGetBody", ""},
 		{"stderr", "a retry, with the library's defaults: lines on standard error",
 			stderrLines, "TestRetryablehttp31And211NothingIsLogged", ""},
 	},
 }
 
-// An httpClient sends a request up to 4 times over a transport, with waits of 1 to 30 s of
-// its own.
+// An httpClient sends a request up to 4 times over a transport, with waits of 1
+// to 30 s of its own.
 type httpClient func(base http.RoundTripper) func(*http.Request) (*http.Response, error)
 
 var httpClients = map[string]httpClient{
@@ -79,8 +79,8 @@ func failsafeHTTPPolicy() failsafe.Policy[*http.Response] {
 	return failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(time.Second, 30*time.Second).Build()
 }
 
-// A service answers in turn, the last answer again and again, and notes what becomes of the
-// bodies.
+// A service answers in turn, the last answer again and again, and notes what
+// becomes of the bodies.
 type service struct {
 	answers []answer
 	mu      sync.Mutex
@@ -274,8 +274,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// In processes of their own, as a logger takes hold of standard error when its package is
-// initialised.
+// In processes of their own, as a logger takes hold of standard error when its
+// package is initialised.
 var stderrLines = map[string]observation{
 	ours: linesOf("stderr of "+ours, func(base http.RoundTripper) (*http.Response, error) {
 		tr := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{Schedule: backoff.Constant(0)}}

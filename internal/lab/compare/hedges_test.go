@@ -20,7 +20,7 @@ var hedges = table{
 	rows: []row{
 		{"hedge-fails", "the first attempt succeeds after 5 s, a hedge sent after 1 s fails at once: the call ends with",
 			each(hedgers, resultBesideAFailingHedge), "TestHedgeFailureDoesNotBeatAGoodFirstAttempt", ""},
-		{"losers", "20 calls whose loser returns something to be closed too late: opened, and given to somebody to close",
+		{"losers", "in 20 calls the loser returns too late something that must be closed: opened, and passed on to be closed",
 			each(hedgers, closedLosers), "TestHedgeDiscardsEachLosingValueOnce", ""},
 		{"hedge-panics", "a hedge panics while the first attempt is slow",
 			map[string]observation{ours: child("hedge of "+ours, panicInAHedge(oursHedger)),
@@ -90,7 +90,7 @@ func panicInAHedge(hedge hedger) func() string {
 			}, nil)
 		})
 		if seen == "panics" {
-			return "panics in the caller, who may recover"
+			return "panics in the caller, where recover works"
 		}
 		return seen
 	}

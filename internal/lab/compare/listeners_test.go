@@ -16,8 +16,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A listening circuit calls a listener when its state changes, and lets it ask for the
-// state.
+// A listening circuit calls a listener when its state changes, and lets it ask
+// for the state.
 type listening func(listener func(ask func())) (fail func())
 
 var listeners = map[string]listening{
@@ -60,8 +60,8 @@ type cep21Listener struct{ listener func() }
 func (l *cep21Listener) Closed(context.Context, time.Time) { l.listener() }
 func (l *cep21Listener) Opened(context.Context, time.Time) { l.listener() }
 
-// In real time, as a call that waits for a lock cannot be told from one that runs in virtual
-// time.
+// In real time, as a call that waits for a lock cannot be told from one that
+// runs in virtual time.
 var askingListeners = func() map[string]observation {
 	all := map[string]observation{}
 	for name, l := range listeners {

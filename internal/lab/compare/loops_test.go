@@ -19,8 +19,8 @@ var errDown = errors.New("down")
 
 type operation = func(context.Context) error
 
-// A loop runs an operation at most so many times, with the same delay in between and no
-// jitter. Everything else is the library's default.
+// A loop runs an operation at most so many times, with the same delay in
+// between and no jitter. Everything else is the library's default.
 type loop func(ctx context.Context, attempts int, delay time.Duration, op operation) error
 
 var loops = map[string]loop{

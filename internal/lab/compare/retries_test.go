@@ -26,26 +26,26 @@ var retries = table{
 			each(loops, timeOfAHopelessWait), "TestASleepThatCannotEndInAnAttemptIsNotBegun", ""},
 		{"ended-context", "the context has ended before the call: attempts",
 			each(loops, attemptsUnderAnEndedContext), "TestNoAttemptIsMadeUnderAnEndedContext", ""},
-		{"cancelled", "cancelled with a cause while it waits: what the error matches, of context.Canceled, the cause, the last failure",
+		{"cancelled", "the call is cancelled with a cause while it waits: what its error matches, of context.Canceled, the cause and the last failure",
 			each(loops, matchesAfterCancellation), "TestAContextThatEndsWhileSleepingIsToldFromADeadline", ""},
 		{"success-kept", "the attempt succeeds just after its context was cancelled: what the caller gets",
 			each(loops, resultBesideACancellation), "TestASuccessIsNeverDropped", ""},
-		{"own-canceled", "the operation returns a context.Canceled of its own, the caller's context lives, 4 attempts allowed: attempts",
+		{"own-canceled", "the operation returns its own context.Canceled, the caller's context has not ended, 4 attempts are allowed: attempts",
 			each(loops, attemptsAfterOwn(context.Canceled)), "TestAnOperationsOwnCancellationIsFinal", ""},
-		{"own-timeout", "the same with a context.DeadlineExceeded of its own",
+		{"own-timeout", "the same with its own context.DeadlineExceeded",
 			each(loops, attemptsAfterOwn(context.DeadlineExceeded)), "TestAnAttemptsTimeoutIsRetriedAndTheCallersIsNot", ""},
 		{"nested", "three loops of 3 attempts around one another: calls at the bottom",
 			each(loops, callsOfNestedLoops), "TestNestedPoliciesDoNotMultiply", ""},
 		{"nested-permanent", "an error marked as permanent inside two loops of 3: calls",
 			each(marks, callsOfNestedMark), "TestAPermanentErrorIsFinalToEveryLoopAroundIt", ""},
-		{"permanent-joined", "a marked error joined with the error of a rollback: what the result matches",
+		{"permanent-joined", "a marked error is joined with the error of a rollback: what the result matches",
 			each(marks, matchesOfAJoinedMark), "TestAPermanentErrorComesBackAsItIs", ""},
-		{"permanent-wrapped", "a marked error wrapped as \"save: down\": the text of the result",
+		{"permanent-wrapped", "a marked error is wrapped as \"save: down\": the text of the result",
 			each(marks, textOfAWrappedMark), "TestAPermanentErrorComesBackAsItIs", ""},
-		{"mark-and-predicate", "a predicate accepts every error and one is marked as permanent, 5 attempts allowed: attempts",
+		{"mark-and-predicate", "a predicate accepts every error, one error is marked as permanent, 5 attempts are allowed: attempts",
 			map[string]observation{ours: virtual(oursPredicate), "avast": virtual(avastPredicate)},
 			"TestAMarkStandsBesideAPredicate", ""},
-		{"long-attempt", "one attempt of 20 min that fails, with the library's limits as they are: attempts",
+		{"long-attempt", "one attempt takes 20 min and fails, under the library's default limits: attempts",
 			each(loops, attemptsAfterALongOne), "TestALongAttemptIsRetried", ""},
 		{"max-exceeded", "a maximum of 10 s with the library's own spread: the longest of 2000 waits, in whole seconds",
 			longestWaits, "TestNoWaitIsLongerThanTheMaximum", ""},
@@ -55,20 +55,20 @@ var retries = table{
 			overflows, "TestUnboundedSchedulesSaturate", ""},
 		{"zero-value", "the zero value of the policy, against an operation that fails: what happens within a minute",
 			zeroValues, "TestTheZeroPolicyMakesFourAttemptsUnderFullJitter", ""},
-		{"bad-settings", "a setting that makes no sense: when it shows",
+		{"bad-settings", "an invalid setting: when it is noticed",
 			badSettings, "TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt", ""},
-		{"max-elapsed", "a limit of 10 s for the whole call, waits of 1 s: attempts in the second in which it ends",
+		{"max-elapsed", "a limit of 10 s for the whole call, waits of 1 s: attempts in the second in which the limit is reached",
 			maxElapsed, "TestMaxElapsedAllowsTheAttemptThatBeginsExactlyThen", ""},
 		{"error-size", "the text of the error after 1000 attempts, in bytes",
 			each(loops, bytesOfTheError), "TestAnErrorDoesNotGrowWithTheAttempts", ""},
-		{"told", "3 attempts that fail: how often the hook for a retry is called",
+		{"told", "3 attempts fail: how often the hook for retries is called",
 			tellings, "TestTheObserverHearsOfEveryRetryAndOfTheEnd", ""},
-		{"one-after-another", "one policy value for three calls one after another, 4 attempts allowed: attempts",
+		{"one-after-another", "one policy value serves three calls in a row, 4 attempts are allowed: attempts",
 			callsOfOneValue, "TestAThousandGoroutinesShareOnePolicy", ""},
-		{"two-at-once", "one policy value for two calls, the second 4.5 s after the first, waits of 1, 2, 4, 8 s: the waits of the first",
+		{"two-at-once", "one policy value serves two calls, the second 4.5 s after the first, with waits of 1, 2, 4, 8 s: the waits of the first call",
 			waitsOfSharedValue, "TestTwoCallsUnderOnePolicyKeepTheirOwnWaits", ""},
-		{"server-hint", "the operation passes on that a server asked for 24 h: how long the call waits",
-			hints, "TestAHintBeyondMaxHintEndsTheCallInsteadOfHangingIt", ""},
+		{"server-retry-after", "the operation reports that a server asked for 24 h: how long the call waits",
+			retryAfters, "TestARetryAfterBeyondMaxRetryAfterEndsTheCallInsteadOfHangingIt", ""},
 	},
 }
 
@@ -353,8 +353,8 @@ var waitsOfSharedValue = map[string]observation{
 	}),
 }
 
-// waitsOfTheFirst makes one call, and another one 4.5 s later, and tells the waits of the
-// first.
+// waitsOfTheFirst makes one call, and another one 4.5 s later, and tells the
+// waits of the first.
 func waitsOfTheFirst(run func(operation)) string {
 	done := make(chan struct{})
 	go func() {
@@ -375,7 +375,7 @@ func waitsOfTheFirst(run func(operation)) string {
 	return strings.Join(waits, ", ") + " s"
 }
 
-var hints = map[string]observation{
+var retryAfters = map[string]observation{
 	ours: virtual(func(t *testing.T) string {
 		return untilTheSecond(func(op operation) {
 			new(backoff.Policy).Do(t.Context(), func(ctx context.Context) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,12 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const document = "../../../docs/comparison.md"
+const (
+	root     = "../../.." // of the repository
+	document = root + "/docs/comparison.md"
+)
 
 var update = flag.Bool("update", false, "write what was observed into "+document)
 
-// An observation puts a question to one library and returns the answer, as it stands in
-// the table.
+// An observation puts a question to one library and returns the answer, as it
+// stands in the table.
 type observation func(t *testing.T) string
 
 // A row is one question.
@@ -35,8 +37,8 @@ type row struct {
 	here     string                 // what this library has instead
 }
 
-// A table is a list of questions to the same libraries, or, where it has none, of what some
-// library has and this one has not.
+// A table is a list of questions to the same libraries, or, where it has none,
+// of what some library has and this one has not.
 type table struct {
 	name      string
 	libraries []string // in the order of the columns
@@ -94,7 +96,7 @@ func documented(text, name string) string {
 
 func (c table) head() string {
 	if c.libraries == nil {
-		return "| Row | What it does | Who | Seen | Here |"
+		return "| Row | What it does | Library | Seen | Here |"
 	}
 	return "| Row | Question | " + strings.Join(c.libraries, " | ") + " | Our test |"
 }
@@ -137,13 +139,14 @@ func (r row) proof(t *testing.T) string {
 // ownTests returns the tests of the library with their files.
 var ownTests = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for _, dir := range []string{"", "backoffhttp", "presets", "internal/sim"} {
-		files, _ := filepath.Glob(filepath.Join("../../..", dir, "*_test.go"))
+	for _, dir := range []string{"", "*", "internal/sim"} {
+		files, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		for _, file := range files {
 			text, _ := os.ReadFile(file)
 			for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
-				if name := string(match[1]); all[name] == "" { // the root package's, if there are two
-					all[name] = path.Join(dir, filepath.Base(file))
+				if name := string(match[1]); all[name] == "" { // the root's, if there are several
+					inside, _ := filepath.Rel(root, file)
+					all[name] = filepath.ToSlash(inside)
 				}
 			}
 		}
@@ -186,7 +189,7 @@ var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	for _, name := range []string{document} {
 		for _, match := range link.FindAllStringSubmatch(read(t, name), -1) {
-			_, err := os.Stat(filepath.Join("../../../docs", match[1]))
+			_, err := os.Stat(filepath.Join(root, "docs", match[1]))
 			require.NoError(t, err, name)
 		}
 	}
@@ -200,8 +203,9 @@ func read(t *testing.T, name string) string {
 	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
 
-// virtual makes the observation in virtual time. Whatever still sleeps when it is made gets
-// the time to wake up, for otherwise the test would count as stuck.
+// virtual makes the observation in virtual time. Whatever still sleeps when it
+// is made gets the time to wake up, for otherwise the test would count as
+// stuck.
 func virtual(observe observation) observation {
 	return func(t *testing.T) (seen string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -234,8 +238,8 @@ const childVariable = "COMPARE_CHILD"
 // children are observations that may end the process.
 var children = map[string]func() string{}
 
-// child makes an observation in a process of its own, and returns what that prints, or that it
-// was ended.
+// child makes an observation in a process of its own, and returns what that
+// prints, or that it was ended.
 func child(name string, observe func() string) observation {
 	children[name] = observe
 	return func(*testing.T) string {

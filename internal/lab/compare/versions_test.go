@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// peers are the modules of the tables, with the column that they have there and what
-// their own files do not tell: when the version was released, and its licence.
+// peers are the modules of the tables, with the column that they have there and
+// what their own files do not tell: when the version was released, and its
+// licence.
 var peers = []struct{ path, column, released, licence string }{
 	{"github.com/cenkalti/backoff/v7", "cenkalti", "2026-11-01", "MIT"},
 	{"github.com/avast/retry-go/v5", "avast", "2026-11-04", "MIT"},
@@ -54,7 +55,8 @@ func TestVersions(t *testing.T) {
 	compareTable(t, "versions", lines)
 }
 
-// copyrightYear is the first that the licence names; the text of Apache's names none.
+// copyrightYear is the first that the licence names; the text of Apache's names
+// none.
 func copyrightYear(dir string) string {
 	files, _ := filepath.Glob(filepath.Join(dir, "LICENSE*"))
 	for _, file := range files {
@@ -66,8 +68,9 @@ func copyrightYear(dir string) string {
 	return nothing
 }
 
-// exportedNames counts what a module's first package exports at its top level. Where that is in
-// a directory below, or the module is made of many, it says nothing.
+// exportedNames counts what a module's first package exports at its top level.
+// Where that is in a directory below, or the module is made of many, it says
+// nothing.
 func exportedNames(t *testing.T, dir string) string {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)

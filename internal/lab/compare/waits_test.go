@@ -17,9 +17,10 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The settings of each library for delays that grow to 10 s, with the spread that it
-// recommends or has by default: full jitter here and in sethvargo's, half of the delay up and down
-// in cenkalti's, failsafe-go's and eapache's, 100 ms more in avast's.
+// The settings of each library for delays that grow to 10 s, with the spread
+// that it recommends or has by default: full jitter here and in sethvargo's,
+// half of the delay up and down in cenkalti's, failsafe-go's and eapache's, 100
+// ms more in avast's.
 const (
 	longest = 10 * time.Second
 	draws   = 2000
@@ -96,7 +97,8 @@ func drawn(next func() time.Duration) []time.Duration {
 	return all
 }
 
-// avastWaits records the waits that are asked of the timer, but for the first ones.
+// avastWaits records the waits that are asked of the timer, but for the first
+// ones.
 func avastWaits(t *testing.T, skip int, options ...avast.Option) []time.Duration {
 	timer := &recordingTimer{}
 	avast.New(append(options, avast.WithTimer(timer), avast.LastErrorOnly(true))...).Do(func() error { return errDown })
@@ -135,8 +137,9 @@ var overflows = map[string]observation{
 		d, _ := b.Next()
 		return years(d)
 	},
-	// failsafe-go's delays can only be waited for. With this factor the third would be the
-	// one that no longer fits; the virtual clock holds no more than the two before it.
+	// failsafe-go's delays can only be waited for. With this factor the third
+	// would be the one that no longer fits; the virtual clock holds no more
+	// than the two before it.
 	"failsafe-go": virtual(func(*testing.T) string {
 		var last time.Duration
 		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(61).WithBackoffFactor(time.Hour, math.MaxInt64, 1e5).
@@ -174,8 +177,8 @@ var zeroValues = map[string]observation{
 	}),
 }
 
-// withinAMinute tells what a loop does in a minute, or until it has made 1000 attempts in a
-// row without a wait.
+// withinAMinute tells what a loop does in a minute, or until it has made 1000
+// attempts in a row without a wait.
 func withinAMinute(t *testing.T, run func(context.Context, operation)) (seen string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -42,8 +42,9 @@ func TestPrometheusReadsTheRules(t *testing.T) {
 	}
 }
 
-// firing says after which whole minutes an alert fires, over half an hour of samples
-// every 15 s. The load is written as Prometheus writes its rule tests.
+// firing returns the whole minutes after which an alert fires, within half an
+// hour of samples every 15 s. The load has the notation of Prometheus' rule
+// tests.
 func firing(t *testing.T, alert, load string) []int {
 	rule := alerts(t)[alert]
 	expr, err := promQL.ParseExpr(rule.Expr)
@@ -68,7 +69,7 @@ func firing(t *testing.T, alert, load string) []int {
 	return minutes
 }
 
-// load writes what one operation counts in 15 s.
+// load returns the series of an operation, given what it counts in 15 s.
 func load(first, retried, failed, retries int, reason string) string {
 	line := strings.NewReplacer("FIRST", count(first), "RETRIED", count(retried), "FAILED", count(failed), "RETRIES", count(retries), "REASON", reason)
 	return line.Replace(`
@@ -104,7 +105,7 @@ func TestRow75RetriesWithoutErrorsFire(t *testing.T) {
 	}
 }
 
-// Contract row 75: retries go up, and calls fail all the same.
+// Contract row 75: retries go up, and calls fail nevertheless.
 func TestRow75RetriesThatDoNotConvergeFire(t *testing.T) {
 	const alert = "BackoffRetriesDoNotConverge"
 	fired := firing(t, alert, load(20, 5, 60, 99, "attempts"))

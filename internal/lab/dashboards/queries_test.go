@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// data is where the files lie that users take.
+// data is the directory of the dashboard and the alerts.
 const data = "../../../contrib/dashboards/"
 
 var promQL = parser.NewParser(parser.Options{})
 
-// requireKnown holds every selector of a query to series that are really exposed: the
-// name, and the labels that it matches and groups by.
+// requireKnown checks every selector of a query against the series that are
+// exposed: its name, and the labels that it matches and groups by.
 func requireKnown(t *testing.T, query string, exposed []labels.Labels) {
 	t.Helper()
 	expr, err := promQL.ParseExpr(query)
@@ -58,8 +58,8 @@ func requireKnown(t *testing.T, query string, exposed []labels.Labels) {
 	})
 }
 
-// A store holds what a program would have been scraped for every 15 s over an hour, while it
-// counted on evenly.
+// store returns an hour of scrapes of a program, one every 15 s, whose counters
+// grow evenly.
 func store(t *testing.T) (*teststorage.TestStorage, []labels.Labels) {
 	text, contentType := scrape(t, eventful(t), accepts)
 	values, all, types := series(t, text, contentType)
@@ -93,7 +93,7 @@ func dashboard(t *testing.T) ([]byte, sdk.Board) {
 	return text, board
 }
 
-// panel is what the types of the library do not keep.
+// panel holds the fields that the types of the library do not have.
 type panel struct {
 	ID      int
 	Type    string
@@ -145,7 +145,8 @@ func TestPanelsNeitherOverlapNorShareAnID(t *testing.T) {
 	}
 }
 
-// Contract row 74: every query of the dashboard finds something in what a program exposes.
+// Contract row 74: every query of the dashboard finds something in what a
+// program exposes.
 func TestRow74EveryPanelHasData(t *testing.T) {
 	text, _ := dashboard(t)
 	storage, exposed := store(t)
@@ -175,7 +176,7 @@ func TestRow74EveryPanelHasData(t *testing.T) {
 	require.Greater(t, queries, 25)
 }
 
-// What the panels need is asked of the whole program by nobody else.
+// Every exposed series is used by a panel.
 func TestEverySeriesIsOnTheDashboard(t *testing.T) {
 	text, _ := dashboard(t)
 	_, exposed := store(t)

@@ -23,8 +23,8 @@ import (
 
 const hostile = "<b>\"a\\b\"\n{x=\"y\"} 1\u2028\xff"
 
-// eventful returns a Metrics that has seen everything there is, from the real policies,
-// hedges, breakers and budgets.
+// eventful returns a Metrics that has counted every kind of event, of real
+// policies, hedges, breakers and budgets.
 func eventful(t *testing.T) *backoffmetrics.Metrics {
 	m := new(backoffmetrics.Metrics)
 	scraped := &backoff.RetryBudget{} // in real time, as it will be when it is read
@@ -101,11 +101,12 @@ func scrape(t *testing.T, m *backoffmetrics.Metrics, accept string) (text []byte
 	return text, resp.Header.Get("Content-Type")
 }
 
-// What Prometheus 3 sends.
+// accepts is the Accept header of Prometheus 3.
 const accepts = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5," +
 	"text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 
-// series reads a scrape as Prometheus does: the values and the types of the families.
+// series reads a scrape as Prometheus does: the values and the types of the
+// families.
 func series(t *testing.T, text []byte, contentType string) (map[string]float64, []labels.Labels, map[string]model.MetricType) {
 	p, err := textparse.New(text, contentType, labels.NewSymbolTable(), textparse.ParserOptions{})
 	require.NoError(t, err)
@@ -134,7 +135,8 @@ func series(t *testing.T, text []byte, contentType string) (map[string]float64, 
 	}
 }
 
-// Contract row 74: the two formats say the same, to the parser of Prometheus itself.
+// Contract row 74: the two formats say the same, to the parser of Prometheus
+// itself.
 func TestRow74PrometheusReadsBothFormats(t *testing.T) {
 	m := eventful(t)
 	text, textType := scrape(t, m, "")
@@ -161,7 +163,7 @@ func TestRow74PrometheusReadsBothFormats(t *testing.T) {
 	}
 }
 
-// The client library's parser also holds families together.
+// The parser of the client library also checks that families are whole.
 func TestFamiliesAreWhole(t *testing.T) {
 	text, _ := scrape(t, eventful(t), "")
 	parser := expfmt.NewTextParser(model.UTF8Validation)

@@ -1,3 +1,3 @@
-// Package pagetest holds the page of backoffmetrics against a real browser. Its tests
-// need Chromium: chromium on the PATH.
+// Package pagetest tests the page of backoffmetrics in a real browser. Its
+// tests need Chromium: chromium on the PATH.
 package pagetest

@@ -36,8 +36,8 @@ const (
 
 var errDown = backoff.WithClass(errors.New("down"), backoff.ClassRetryable)
 
-// A site is a program with a page: real policies, a breaker and a budget under traffic
-// that goes on until the test ends.
+// A site is a program with a page. Its policies, its breaker and its budget are
+// under traffic until the test ends.
 type site struct {
 	metrics backoffmetrics.Metrics
 	breaker *backoff.Breaker
@@ -68,7 +68,7 @@ func failing(is bool) error {
 	return nil
 }
 
-// call goes on calling.
+// call makes calls until the test ends.
 func (s *site) call(t *testing.T, p *backoff.Policy, op func(n int) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
@@ -80,8 +80,7 @@ func (s *site) call(t *testing.T, p *backoff.Policy, op func(n int) error) {
 	})
 }
 
-// A browser is a tab of Chromium that has written down what it asked for and what went
-// wrong in it.
+// A browser is a tab of Chromium that records its requests and its errors.
 type browser struct {
 	context.Context
 	mu       sync.Mutex
@@ -128,7 +127,8 @@ func (b *browser) hear(event any) {
 	}
 }
 
-// requireQuiet holds the page to have asked its own server only, without a complaint.
+// requireQuiet checks that the page sent requests to its own server only, and
+// that the browser reported no error.
 func (b *browser) requireQuiet(t *testing.T, site string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +143,7 @@ func (b *browser) requireQuiet(t *testing.T, site string) {
 	}
 }
 
-// see waits for a condition in the page.
+// see waits until a condition holds in the page.
 func (b *browser) see(t *testing.T, condition string) {
 	t.Helper()
 	_, err := chromedp.Run(b, chromedp.Poll[bool](condition, chromedp.WithPollingInterval(100*time.Millisecond), chromedp.WithPollingTimeout(patient)))
@@ -230,7 +230,8 @@ func TestAHostileNameIsText(t *testing.T) {
 	b.requireQuiet(t, s.url)
 }
 
-// What is to be seen lies within the window, in every dress.
+// Everything visible lies within the window, at every width and in both colour
+// schemes.
 func TestNothingIsCutOff(t *testing.T) {
 	s := newSite(t, "/")
 	s.breaker.Trip()
@@ -255,14 +256,15 @@ func TestNothingIsCutOff(t *testing.T) {
 	b.requireQuiet(t, s.url)
 }
 
-// settle gives a list a few seconds to become empty.
+// settle waits a few seconds for a list to become empty.
 func (b *browser) settle(t *testing.T, list string) {
 	for end := time.Now().Add(10 * time.Second); len(ask[[]string](t, b, list)) > 0 && time.Now().Before(end); {
 		time.Sleep(200 * time.Millisecond)
 	}
 }
 
-// cutOff lists what is not wholly within the window's width, or has no size.
+// cutOff lists the elements that are not wholly within the window's width, or
+// have no size.
 const cutOff = `[..."h1 h2 #status #pause #breakers>li #budgets>li meter .name .diagnosis .figures>div .split .legend>li svg .axis summary table"
 	.split(" ")].flatMap(s => {
 		const found = [...document.querySelectorAll(s)];
@@ -273,7 +275,7 @@ const cutOff = `[..."h1 h2 #status #pause #breakers>li #budgets>li meter .name .
 		}).map(e => s + ": " + JSON.stringify(e.getBoundingClientRect()));
 	})`
 
-// keep writes a picture to the directory that SCREENSHOTS names, if it does.
+// keep writes a picture to the directory SCREENSHOTS, if that variable is set.
 func keep(t *testing.T, b *browser, scheme string, width int64) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -335,7 +337,7 @@ func TestThePageSaysWhenItsServerIsGone(t *testing.T) {
 	require.Equal(t, "alert", ask[string](t, b, `document.getElementById("status").getAttribute("role")`))
 }
 
-// Every part that is read aloud has a name.
+// Every element that a screen reader announces has a name.
 func TestPicturesHaveWords(t *testing.T) {
 	s := newSite(t, "/")
 	b := open(t)

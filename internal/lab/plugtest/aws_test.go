@@ -31,7 +31,8 @@ func s3Client(url string, retryer aws.Retryer, client *http.Client) *s3.Client {
 	})
 }
 
-// own is a client that keeps no connections, lest net/http replays by itself.
+// own is a client that keeps no connections, so that net/http repeats no
+// request by itself.
 func own() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }

@@ -1,4 +1,5 @@
-// Package plugtest holds the shapes of package plug, and of the root, against the real clients: at
-// compile time in shapes_test.go, and by running them on loopback in the others. It
-// exists so that an interface that changes breaks these tests and not a user.
+// Package plugtest checks that package plug and the root fit the real clients:
+// at compile time in shapes_test.go, and by running the clients on loopback in
+// the other files. When a client changes its interface, these tests break
+// before a user's program does.
 package plugtest

@@ -22,7 +22,7 @@ import (
 	"github.com/gobackoff/backoff/plug"
 )
 
-// flaky is a server that is busy so many times, and then answers.
+// flaky is a server that is busy for the first requests, as many as times says.
 func flaky(times int32, busy, good http.HandlerFunc) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if atomic.AddInt32(&times, -1) >= 0 {
@@ -33,8 +33,8 @@ func flaky(times int32, busy, good http.HandlerFunc) *httptest.Server {
 	}))
 }
 
-// An S3 client under a policy, with a budget that all clients of the bucket share. A server that
-// says Retry-After is obeyed, which the SDK by itself does not do.
+// An S3 client under a policy, with a budget that all clients of the bucket
+// share. The policy obeys Retry-After, which the SDK by itself does not do.
 func Example_aws() {
 	server := flaky(2, slowDown, ok)
 	defer server.Close()
@@ -64,8 +64,9 @@ func Example_aws() {
 	// Output: body <nil>
 }
 
-// Cloud Storage takes a policy's word on which errors to repeat. Its pauses and attempts remain its own
-// settings, which here are those of the policy's schedule.
+// Cloud Storage lets a policy decide which errors to retry. Its waits and
+// attempts remain its own settings, which here are those of the policy's
+// schedule.
 func Example_gcs() {
 	server := flaky(2, answer(503, ""), answer(200, `{"name":"b"}`, "Content-Type", "application/json"))
 	defer server.Close()
@@ -92,8 +93,8 @@ func Example_gcs() {
 	// Output: b
 }
 
-// An Azure client's pipeline: what a policy does not know to be transient is not repeated, and
-// neither is a POST that may have arrived.
+// In an Azure client's pipeline the policy retries only failures that it knows
+// to be transient, and never a POST that may have arrived.
 func Example_azure() {
 	busy := answer(429, "", "Retry-After-Ms", "50")
 	p := backoff.Policy{Name: "azure"}

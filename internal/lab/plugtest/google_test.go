@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/plug"
 )
 
 func invoke(t *testing.T, p *backoff.Policy, op func(n int) error) (attempts int, err error) {
@@ -27,7 +28,7 @@ func invoke(t *testing.T, p *backoff.Policy, op func(n int) error) (attempts int
 
 func TestGaxRetriesWithThePolicysWaits(t *testing.T) {
 	p := steps
-	p.Classify = backoff.OnCode(status.Code, codes.Unavailable)
+	p.Classify = plug.OnCode(status.Code, codes.Unavailable)
 	unavailable := status.Error(codes.Unavailable, "try later")
 
 	began := time.Now()
@@ -81,7 +82,8 @@ func bucket(t *testing.T, s *server, opts ...storage.RetryOption) *storage.Bucke
 	return client.Bucket("b").Retryer(append(opts, fast)...)
 }
 
-// storage asks about success as well: an endless loop for a classifier that says yes to nil.
+// storage also asks about success: a classifier that calls nil retryable would
+// loop forever.
 func TestStorageAsksThePolicy(t *testing.T) {
 	asked := 0
 	p := steps

@@ -79,7 +79,7 @@ func TestDelayFuncDrivesAKubernetesLoop(t *testing.T) {
 func TestGRPCMiddlewareRetriesAsThePolicySays(t *testing.T) {
 	var seen []backoff.Event
 	p := steps
-	p.Classify = backoff.OnCode(status.Code, codes.Unavailable)
+	p.Classify = plug.OnCode(status.Code, codes.Unavailable)
 	p.Observer = func(_ context.Context, e backoff.Event) { seen = append(seen, e) }
 	hooks := plug.GRPC(&p)
 	intercept := grpcretry.UnaryClientInterceptor(
@@ -108,7 +108,7 @@ func TestGRPCMiddlewareRetriesAsThePolicySays(t *testing.T) {
 	require.Equal(t, 1, attempts)
 }
 
-// natsServer speaks as much of the protocol as it takes to be connected to.
+// natsServer speaks just enough of the protocol for a client to connect.
 func natsServer(t *testing.T) (addr string, cut func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func greet(conn net.Conn) {
 	}
 }
 
-// asked notes what a client asks a schedule for.
+// asked records the retries for which a client asks a schedule.
 type asked struct {
 	mu      sync.Mutex
 	numbers []int
@@ -184,7 +184,7 @@ func TestNATSCountsFromOne(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), 140*time.Millisecond)
 }
 
-// Without a broker: the client dials, is refused, and asks how long to wait.
+// There is no broker: the client dials, is refused, and asks how long to wait.
 func TestFranzAsksForEveryRetryFromOne(t *testing.T) {
 	var a asked
 	client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"), kgo.RetryBackoffFn(a.delay), kgo.RequestRetries(3))

@@ -22,7 +22,7 @@ var steps = backoff.Policy{
 	Jitter:   backoff.NoJitter,
 }
 
-// A server answers with one step of its script after the other, and goes on with the last.
+// A server answers with the steps of its script in order, and repeats the last.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -56,7 +56,8 @@ func (s *server) gaps() []time.Duration {
 	return gaps
 }
 
-// waited checks the number of requests, and that each came after its wait and not much later.
+// waited checks the number of requests, and that each came after its wait and
+// not much later.
 func (s *server) waited(t *testing.T, want ...time.Duration) {
 	t.Helper()
 	gaps := s.gaps()
@@ -67,7 +68,7 @@ func (s *server) waited(t *testing.T, want ...time.Duration) {
 	}
 }
 
-// answer is a step of a script; header holds names and values in turn.
+// answer is a step that answers; header alternates names and values.
 func answer(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {
@@ -92,7 +93,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// gaveUp is a transport under which a policy of ours gave up, and its count of attempts.
+// gaveUp returns a client in whose transport a policy of this library gives up.
+// It adds the attempts of that policy to calls.
 func gaveUp(calls *int) *http.Client {
 	return &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		p := backoff.Policy{Schedule: backoff.Constant(0)}

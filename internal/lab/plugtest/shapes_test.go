@@ -54,7 +54,8 @@ import (
 
 var p = new(backoff.Policy)
 
-// What is used as it is, or through package plug. In the order of the documentation's list of clients.
+// What clients use as it is or through package plug, in the order of the
+// documentation's list of clients.
 var (
 	_ aws.Retryer    = plug.AWS(p)
 	_ aws.RetryerV2  = plug.AWS(p)
@@ -125,7 +126,7 @@ var (
 	_ ossretry.Retryer         = plug.AWS(p)
 )
 
-// sarama's are fields of a struct that is inside another.
+// sarama's plug points are fields of a nested struct.
 func _() {
 	config := sarama.NewConfig()
 	fromZero := func(n, _ int) time.Duration { return plug.FromZero(p.Delay)(n) }
@@ -136,7 +137,7 @@ func _() {
 	_ = config
 }
 
-// The classifiers of clients, as ours.
+// The classifiers of clients have the shape of this library's.
 var _ = []backoff.Classifier{
 	backoff.RetryIf(storage.ShouldRetry),
 	backoff.RetryIf(pgconn.SafeToRetry),
@@ -145,11 +146,11 @@ var _ = []backoff.Classifier{
 	backoff.RetryIf(apierrors.IsConflict),
 	backoff.RetryIf(utilnet.IsConnectionReset),
 	backoff.RetryIf(awsretry.NewStandard().IsErrorRetryable),
-	backoff.OnCode(status.Code, codes.Unavailable),
-	backoff.OnCode(connect.CodeOf, connect.CodeUnavailable),
+	plug.OnCode(status.Code, codes.Unavailable),
+	plug.OnCode(connect.CodeOf, connect.CodeUnavailable),
 }
 
-// The methods that errors of clients have, by which DefaultClassifier knows them.
+// The methods by which DefaultClassifier recognizes the errors of clients.
 var (
 	_ interface{ SQLState() string }    = (*pgconn.PgError)(nil)
 	_ interface{ SQLState() string }    = (*pq.Error)(nil)
@@ -183,7 +184,7 @@ func (t throttle) AllowRetry(n uint, err error) bool {
 
 func (t throttle) OnSuccess(uint) { t.Done(backoff.Ticket{}, backoff.Result{}) }
 
-// manager is a breaker's view of a host, in the shapes of client-go.
+// manager keeps client-go's delays per host in a RateLimiter of package plug.
 type manager struct{ retry *plug.RateLimiter[string] }
 
 func (m manager) UpdateBackoff(u *url.URL, err error, code int) {
@@ -202,7 +203,8 @@ func (m manager) CalculateBackoffWithContext(_ context.Context, u *url.URL) time
 }
 func (m manager) SleepWithContext(_ context.Context, d time.Duration) { m.Sleep(d) }
 
-// pulsar is pulsar-client-go's backoff.Policy, written out: its module is not worth its weight here.
+// pulsar is a copy of the interface backoff.Policy of pulsar-client-go, whose
+// module is too heavy for this test.
 type pulsar interface {
 	Next() time.Duration
 	IsMaxBackoffReached() bool

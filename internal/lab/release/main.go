@@ -1,16 +1,17 @@
-// Command release makes a release and proves that it can be used, without publishing
-// anything.
+// Command release makes a release and proves that it can be used, without
+// publishing it.
 //
 //	go run -C internal/lab ./release -root ../.. -version v0.1.0 -proxy dist/proxy
 //
-// It takes the committed tree, gives every published module its release go.mod (no replace, the
-// other modules of this repository at the same version), packs each as a module zip into a
-// directory that the go command reads as a module proxy, and then, with an empty module
-// cache, gets each module from there into an empty module, builds and runs a program that imports all its
-// packages, and installs the commands.
+// It takes the committed tree and gives every published module the go.mod of a
+// release: without replace, and with the other modules of this repository at
+// the same version. It packs each module as a zip file into a directory that
+// the go command reads as a module proxy. Then it uses each module from that
+// proxy with an empty module cache: it builds and runs a program that imports
+// all of the module's packages, and installs its commands.
 //
-// The tags that belong to the zips are printed, one per module, as Go wants them for a
-// module in a subdirectory: contrib/backoffgrpc/v0.1.0.
+// Finally it prints the tags of the release, one per module, in the form that
+// Go requires for a module in a subdirectory: contrib/backoffgrpc/v0.1.0.
 package main
 
 import (

@@ -54,8 +54,8 @@ func export(root, dir string) error {
 	return extract.Wait()
 }
 
-// published lists the modules that users import or install: the root, and what lies below contrib
-// and cmd and has more than tests.
+// published lists the modules that users import or install: the root, and the
+// modules below contrib and cmd that have more than tests.
 func published(tree string) ([]*mod, error) {
 	found := []string{filepath.Join(tree, "go.mod")}
 	for _, pattern := range []string{"contrib/*/go.mod", "cmd/*/go.mod"} {
@@ -78,7 +78,7 @@ func published(tree string) ([]*mod, error) {
 	return modules, nil
 }
 
-// open reads the module in dir and finds what it has to offer.
+// open reads the module in dir and lists its packages and commands.
 func open(tree, dir string) (*mod, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -128,7 +128,8 @@ func skipped(name, base string) bool {
 	return err == nil
 }
 
-// packageIn returns the name of the package in dir that is not a test's, or "".
+// packageIn returns the name of the package in dir, or "" if dir has no Go
+// files but tests.
 func packageIn(dir string) (string, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -184,8 +185,8 @@ func (m *mod) pack(version, proxy string) error {
 	return nil
 }
 
-// rewrite gives the module the go.mod of a release: what lies in this repository is asked for by
-// version.
+// rewrite gives the module the go.mod of a release, which requires the other
+// modules of this repository by version.
 func (m *mod) rewrite(version string) ([]byte, error) {
 	name := filepath.Join(m.dir, "go.mod")
 	data, err := os.ReadFile(name)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// prove does with each module what its first user will do.
+// prove uses each module as its first user will.
 func prove(modules []*mod, version, proxy string) error {
 	room, err := os.MkdirTemp("", "user")
 	if err != nil {
@@ -25,8 +25,8 @@ func prove(modules []*mod, version, proxy string) error {
 	return nil
 }
 
-// A user has an empty module cache, an empty directory for each module, and nothing else
-// of the repository.
+// A user has an empty module cache, an empty directory for each module, and no
+// other file of the repository.
 type user struct{ room, proxy, version string }
 
 func (u user) use(m *mod) error {
@@ -43,7 +43,8 @@ func (u user) use(m *mod) error {
 	return nil
 }
 
-// imports gets the module into an empty one, and runs a program with all its packages.
+// imports adds the module to an empty one, and runs a program that imports all
+// of its packages.
 func (u user) imports(m *mod) error {
 	dir := filepath.Join(u.room, strings.ReplaceAll(path.Join("module", m.prefix), "/", "-"))
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -67,7 +68,7 @@ func (u user) imports(m *mod) error {
 	return nil
 }
 
-// installs installs a command and asks it for its usage.
+// installs installs a command and has it print its usage.
 func (u user) installs(command string) error {
 	if err := u.goes(u.room, "install", command+"@"+u.version); err != nil {
 		return err
@@ -81,7 +82,8 @@ func (u user) installs(command string) error {
 	return nil
 }
 
-// goes runs the go command with an empty cache and the new proxy before the usual ones.
+// goes runs the go command with an empty module cache, and the new proxy before
+// the usual ones.
 func (u user) goes(dir string, args ...string) error {
 	others, err := exec.Command("go", "env", "GOPROXY").Output()
 	if err != nil {

@@ -23,7 +23,7 @@ func TestAReleaseNeedsAVersionThatGoUnderstandsAndAPlaceOfItsOwn(t *testing.T) {
 	require.ErrorContains(t, check("v0.1.0", t.TempDir()), "exists")
 }
 
-// write makes a small repository of the shape of this one.
+// write makes a small repository with the layout of this one.
 func write(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	for name, text := range files {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// account holds what three sides have counted against one another.
+// account compares the counts of the caller, the service and the network.
 func (r *rig) account(t *testing.T) {
 	r.report(t)
 	r.everyCallEndedAsItMay(t)
@@ -26,9 +26,9 @@ func (r *rig) report(t *testing.T) {
 		r.tally.openings.Load(), r.client.base.opened.Load(), r.tally.peak.Load())
 }
 
-// usual are the ends that calls come to at any time, each of them, or the soak has not tried the
-// library; inOutages are those of outages, and of which kind these are depends on the machine. A
-// call under the hedge may also meet its deadline.
+// usual are the outcomes that must each occur, or else the soak has not tried
+// the whole library. inOutages are those of outages; which of them occur
+// depends on the machine. A hedged call may also meet its deadline.
 var (
 	usual = []outcome{
 		answered, backoff.ReasonPermanent, backoff.ReasonRetryAfter, backoff.ReasonNotIdempotent, backoff.ReasonOverloaded,
@@ -55,7 +55,7 @@ func (r *rig) everyCallEndedAsItMay(t *testing.T) {
 	require.Greater(t, r.tally.outcomes[answered].Load(), int64(r.calls)/2)
 }
 
-// Whom a breaker refuses, no policy hears of.
+// A call that the breaker refuses does not reach the policy.
 func (r *rig) theObserverWasToldOfAll(t *testing.T) {
 	e, ends := &r.tally.events, &r.tally.outcomes
 	require.Equal(t, r.client.base.attempts.Load(), r.tally.attempts.Load(), "attempts")

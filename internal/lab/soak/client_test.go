@@ -16,7 +16,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// A kind is how a call is made, and by that, how often it may have its effect.
+// A kind is how a call is made, which decides how often it may be carried out.
 type kind uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 func (k kind) String() string { return [...]string{"put", "keyed", "single", "hedged"}[k] }
 func (k kind) path() string   { return "/" + k.String() + "/" }
 
-// kindOf says how the nth call is made: 70, 15, 10 and 5 of a hundred.
+// kindOf returns the kind of the nth call: 70, 15, 10 and 5 of a hundred.
 func kindOf(call int) kind {
 	switch n := call % 100; {
 	case n < 70:
@@ -43,7 +43,7 @@ func kindOf(call int) kind {
 	return hedged
 }
 
-// client makes calls and writes down what became of them.
+// client makes calls and records their outcomes.
 type client struct {
 	url    string
 	base   *meter
@@ -74,8 +74,8 @@ func newClient(url string, t *tally) *client {
 	return c
 }
 
-// patience is how long an attempt may take: hundreds of times what it does, as a busy machine, or
-// the race detector, may need it.
+// patience is the time limit of an attempt. It is hundreds of times what an
+// attempt takes, for a busy machine or the race detector.
 const patience = 500 * time.Millisecond
 
 func repeatable(req *http.Request) backoff.Idempotency {
@@ -85,7 +85,7 @@ func repeatable(req *http.Request) backoff.Idempotency {
 	return backoffhttp.Idempotency(req)
 }
 
-// run makes the calls from first to beyond, excluded.
+// run makes the calls from first up to but not including beyond.
 func (c *client) run(first, beyond int) {
 	var all sync.WaitGroup
 	var next atomic.Int64
@@ -120,7 +120,7 @@ func (c *client) make(call int) error {
 	return check(resp, call)
 }
 
-// get makes a call under the hedge.
+// get makes a hedged call.
 func (c *client) get(call int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
@@ -140,7 +140,7 @@ func (c *client) get(call int) error {
 
 func (c *client) address(call int) string { return c.url + kindOf(call).path() + strconv.Itoa(call) }
 
-// check returns what is wrong with an answer, which it reads and closes.
+// check reads and closes an answer, and returns what is wrong with it.
 func check(resp *http.Response, call int) error {
 	defer resp.Body.Close()
 	if err := backoffhttp.Check(resp); err != nil {
@@ -155,7 +155,7 @@ func check(resp *http.Response, call int) error {
 
 func (c *client) close() { c.base.CloseIdleConnections() }
 
-// refused reports how long a breaker wants to be left alone for.
+// refused reports whether a breaker refused the call, and how long to wait.
 func refused(err error) (time.Duration, bool) {
 	open, ok := errors.AsType[*backoff.OpenError](err)
 	if !ok {

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// A ledger is a set of calls, by their numbers. It takes a bit for each, and takes it from the
-// beginning: what grows during a run is not the ledger.
+// A ledger is a set of calls, by number, of one bit each. It is allocated in
+// full at the beginning, so that it does not grow during a run.
 type ledger []atomic.Uint64
 
 func newLedger(calls int) ledger { return make(ledger, (calls+63)/64) }
 
-// add reports whether the call was in it already.
+// add adds a call, and reports whether it was in the set already.
 func (l ledger) add(n int) bool {
 	bit := uint64(1) << (n % 64)
 	return l[n/64].Or(bit)&bit != 0

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// A reading is what the process holds.
+// A reading is the memory, goroutines and descriptors that the process holds.
 type reading struct {
 	live       int64 // bytes of the heap that are in use after a collection
 	spans      int64 // bytes of the heap that hold any of them
@@ -26,7 +26,7 @@ func read() reading {
 	return reading{int64(m.HeapAlloc), int64(m.HeapInuse), runtime.NumGoroutine(), files()}
 }
 
-// files counts descriptors, where the system lists them.
+// files counts file descriptors, where the system lists them.
 func files() int {
 	names, _ := os.ReadDir("/proc/self/fd")
 	return len(names)
@@ -39,7 +39,7 @@ func (r reading) String() string {
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// A meter stands in front of a RoundTripper and counts what passes.
+// A meter is a RoundTripper that counts attempts and open bodies.
 type meter struct {
 	*http.Transport
 	attempts atomic.Int64
@@ -57,6 +57,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// A metered is a body that counts its first Close.
 type metered struct {
 	io.ReadCloser
 	m    *meter

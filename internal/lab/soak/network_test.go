@@ -8,10 +8,12 @@ import (
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 )
 
-// part is as much of an answer as passes before it is cut: its header, and some of its body.
+// part is the number of bytes of an answer that pass before it is cut: its
+// header and some of its body.
 const part = 200
 
-// shares of the exchanges fail. A stall without an end lasts until the client has had enough.
+// shares are the faults of the network. A stall without an end lasts until the
+// client gives up.
 var shares = []faultproxy.Share{
 	{Fault: faultproxy.Reset(), Probability: 0.003},
 	{Fault: faultproxy.CutRequest(40), Probability: 0.002},
@@ -23,13 +25,15 @@ var shares = []faultproxy.Share{
 	{Fault: faultproxy.Trickle(part, 100*time.Microsecond), Probability: 0.001},
 }
 
-// Every so many exchanges the service cannot be reached for some time.
+// Once in as many exchanges as between says, the service cannot be reached for
+// as long as outage says.
 const (
 	between = 10_000
 	outage  = 40 * time.Millisecond
 )
 
-// network plans what becomes of exchanges, and counts those of which nothing whole arrives.
+// network chooses the faults of exchanges, and counts the requests that do not
+// arrive whole.
 type network struct {
 	*faultproxy.Proxy
 	random  faultproxy.Plan
@@ -59,7 +63,7 @@ func (n *network) plan(exchange int) faultproxy.Fault {
 	return fault
 }
 
-// draw is a number from [0,1) that depends on n only.
+// draw returns a number in [0,1) that depends on n only.
 func draw(seed uint64, n int64) float64 {
 	return rand.New(rand.NewPCG(seed, uint64(n))).Float64()
 }

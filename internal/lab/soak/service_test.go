@@ -15,8 +15,8 @@ import (
 	"github.com/gobackoff/backoff/idempotency"
 )
 
-// service carries calls out, and writes down which. It fails now and then itself, and says so in
-// the ways that servers have.
+// service carries out calls and records which. Now and then it fails, as
+// servers do.
 type service struct {
 	http     *http.Server
 	addr     string
@@ -26,8 +26,8 @@ type service struct {
 	twice ledger // those that had it again
 }
 
-// records is what the service remembers of calls under a key: those of seconds, where a call
-// takes milliseconds.
+// records is the number of keyed calls that the service remembers: those of
+// several seconds, while a call takes milliseconds.
 const records = 16384
 
 func startService(calls int) (*service, error) {
@@ -47,7 +47,7 @@ func startService(calls int) (*service, error) {
 	return s, nil
 }
 
-// fill has as many calls remembered from the beginning as there will be.
+// fill fills the store, so that it does not grow during the run.
 func fill(once func(http.Handler) http.Handler) {
 	h := once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, receipt(0)) }))
 	for n := range records {
@@ -57,10 +57,11 @@ func fill(once func(http.Handler) http.Handler) {
 	}
 }
 
-// missing says which calls are answered 404, whenever they come.
+// missing reports whether the service answers every request of this call with
+// 404.
 func missing(call int) bool { return call%499 == 498 }
 
-// reluctant lets most requests through.
+// reluctant refuses some requests and passes on most.
 func (s *service) reluctant(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := s.requests.Add(1)
@@ -88,7 +89,7 @@ func refuse(w http.ResponseWriter, status int, header, value string) {
 	w.WriteHeader(status)
 }
 
-// carryOut does what is asked for, which GET is nothing.
+// carryOut carries out the request; a GET has no effect.
 func (s *service) carryOut(w http.ResponseWriter, r *http.Request) {
 	_, number, _ := strings.Cut(r.URL.Path[1:], "/")
 	call, err := strconv.Atoi(number)
@@ -110,7 +111,7 @@ func (s *service) carryOut(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, receipt(call))
 }
 
-// receipt is the answer to a call, long enough to be cut in the middle.
+// receipt is the answer to a call. It is long enough to be cut in the middle.
 func receipt(call int) string { return fmt.Sprintf("%0300d", call) }
 
 func (s *service) close() { s.http.Close() }

@@ -15,8 +15,10 @@ const (
 	phases  = 20 // the first is to warm up
 )
 
-// How much more of the heap may be in use after any phase than after the first, however many calls
-// there were: room in pools and maps, and for spans what a collection left between the living.
+// How much more of the heap may be in use after a phase than after the first
+// one, whatever the number of calls. For moreLive, that is space in pools and
+// maps; for moreSpans also the gaps that a collection leaves between live
+// objects.
 const (
 	moreLive  = 512 << 10
 	moreSpans = 8 << 20
@@ -34,7 +36,7 @@ func TestNothingIsLostOrMadeTwiceOrLeftBehind(t *testing.T) {
 	t.Logf("after:  %v", after)
 }
 
-// calls is how many to make.
+// calls returns the number of calls to make.
 func calls(t *testing.T) int {
 	text := os.Getenv("CALLS")
 	if text == "" {
@@ -69,7 +71,7 @@ func (r *rig) close() {
 	r.service.close()
 }
 
-// soak makes the calls, and holds after every phase that it left nothing.
+// soak makes the calls, and checks after every phase that it left nothing.
 func (r *rig) soak(t *testing.T) {
 	idle, begun := read(), time.Now()
 	var warm reading

@@ -14,8 +14,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// An outcome is what a caller knows of a call that is over. The first ones are the library's
-// reasons for giving up.
+// An outcome is how a call ended for its caller. The first ones are the
+// library's reasons for giving up.
 type outcome = backoff.Reason
 
 const (
@@ -23,7 +23,7 @@ const (
 	unknown  = backoff.ReasonInvalid + 1 // nothing that a caller could understand
 )
 
-// tally counts what became of calls, and what the observer was told.
+// tally counts the outcomes of calls and the events of the observer.
 type tally struct {
 	confirmed ledger // calls that were answered
 	unsent    ledger // calls that were refused before anything was sent
@@ -41,8 +41,8 @@ func newTally(calls int) *tally {
 	return &tally{confirmed: newLedger(calls), unsent: newLedger(calls)}
 }
 
-// ended is told of every call. A caller that a breaker refuses stays away for as long as it is
-// told to.
+// ended counts a call. If the breaker refused it, the caller waits for as long
+// as the error says.
 func (t *tally) ended(call int, err error) {
 	what := outcomeOf(err, call)
 	t.outcomes[what].Add(1)
@@ -85,7 +85,7 @@ func (t *tally) sample() {
 	}
 }
 
-// observe is the observer of all.
+// observe is the Observer of all calls.
 func (t *tally) observe(_ context.Context, e backoff.Event) {
 	t.events[e.Kind].Add(1)
 	switch e.Kind {
@@ -102,12 +102,12 @@ func (t *tally) observe(_ context.Context, e backoff.Event) {
 	}
 }
 
-// budget forgets soon, so that an outage uses it up.
+// budget has a short memory, so that an outage uses it up.
 func (t *tally) budget(string) backoff.Budget {
 	return &backoff.RetryBudget{Window: 100 * time.Millisecond}
 }
 
-// breaker opens within an outage.
+// breaker opens during an outage.
 func (t *tally) breaker(host string) *backoff.Breaker {
 	return &backoff.Breaker{
 		Name: host, Window: 100 * time.Millisecond, ConsecutiveFailures: 20, ConsecutiveSpan: -1,

@@ -173,7 +173,8 @@ func (s *service) charge(t *testing.T, key string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// settled is charge for a client that comes again while its request is in flight.
+// settled is charge for a client that comes again while its request is in
+// flight.
 func (s *service) settled(t *testing.T, key string) (int, string) {
 	t.Helper()
 	for {
@@ -263,8 +264,8 @@ func (s *service) die(t *testing.T, key string) {
 
 var charged = idempotency.Record{Status: http.StatusCreated, Body: []byte("charged")}
 
-// A process that dies after the effect leaves a key in flight. When the lease has ended,
-// the charge is made again, and told that it is not the first.
+// A process that dies after the effect leaves a key in flight. When the lease
+// has ended, the charge is made again, and told that it is not the first.
 func (d database) crash(t *testing.T) {
 	s := d.serve(t, &dying{Store: d.store(t, sqlstore.Options{})}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
 		_, err := s.ExecContext(r.Context(), s.bind("INSERT INTO "+s.table+" VALUES (?)"), "x")
@@ -284,7 +285,8 @@ func (d database) crash(t *testing.T) {
 	require.Equal(t, 2, s.charges(t))
 }
 
-// With the record in the transaction of the effect there is nothing between the two.
+// With the record in the transaction of the effect there is nothing between the
+// two.
 func (d database) crashRecorded(t *testing.T) {
 	store := d.store(t, sqlstore.Options{})
 	s := d.serve(t, &dying{Store: store}, lease, func(s *service, w http.ResponseWriter, r *http.Request) {
@@ -305,8 +307,8 @@ func (d database) crashRecorded(t *testing.T) {
 	require.EqualValues(t, 1, s.runs.Load())
 }
 
-// A handler that does not heed its context outlives its lease. The next run charges, and
-// the first one cannot any more.
+// A handler that does not heed its context outlives its lease. The next run
+// charges, and the first one cannot any more.
 func (d database) zombie(t *testing.T) {
 	store := d.store(t, sqlstore.Options{})
 	asleep, awake, lost := make(chan bool), make(chan bool), make(chan error, 1)
@@ -367,8 +369,8 @@ func (d database) unclaimed(t *testing.T) {
 	require.ErrorContains(t, store.Record(t.Context(), tx, charged), "no claim")
 }
 
-// Whatever the isolation level, a duplicate that comes while the transaction is open is
-// answered, at once or at its end, and never carried out.
+// Whatever the isolation level, a duplicate that comes while the transaction is
+// open is answered, at once or at its end, and never carried out.
 func (d database) isolation(t *testing.T) {
 	for _, level := range d.levels() {
 		t.Run(level.String(), func(t *testing.T) {

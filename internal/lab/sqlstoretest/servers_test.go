@@ -20,7 +20,8 @@ func TestMariaDBKeepsTheContract(t *testing.T) {
 	contract(t, server(t, sqlstore.MariaDB, "mysql", "root@tcp(127.0.0.1:3306)/test"))
 }
 
-// Under clientFoundRows an UPDATE counts the rows it found, and not those it changed.
+// Under clientFoundRows an UPDATE counts the rows it found, and not those it
+// changed.
 func TestMariaDBKeepsTheContractIfFoundRowsCount(t *testing.T) {
 	contract(t, server(t, sqlstore.MariaDB, "mysql", "root@tcp(127.0.0.1:3306)/test?clientFoundRows=true"))
 }

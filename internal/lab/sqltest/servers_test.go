@@ -23,7 +23,7 @@ import (
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 )
 
-// server is a kind of database.
+// server is a database server of one kind.
 type server struct {
 	name, addr string
 	driver     string
@@ -81,7 +81,7 @@ func number(err error) uint16 {
 	return 0
 }
 
-// code names an error for the books of a test.
+// code returns the name under which a test counts an error.
 func code(err error) string {
 	if n := number(err); n != 0 {
 		return strconv.Itoa(int(n))
@@ -96,7 +96,7 @@ func code(err error) string {
 	return backoffsql.Classify(err).String()
 }
 
-// onEach runs a test on both kinds.
+// onEach runs a test on both kinds of server.
 func onEach(t *testing.T, test func(*testing.T, *fixture)) {
 	for _, s := range []server{postgres, mariadb} {
 		t.Run(s.name, func(t *testing.T) { test(t, setUp(t, s)) })
@@ -191,7 +191,7 @@ func (f *fixture) fill(t *testing.T, n int) {
 	}
 }
 
-// end ends a session from outside.
+// end terminates a session from another one.
 func (f *fixture) end(ctx context.Context, session int64) error {
 	_, err := f.direct.ExecContext(ctx, fmt.Sprintf(f.kill, session))
 	if number(err) == 1094 { // it is gone already
@@ -220,7 +220,8 @@ func (f *fixture) balance(t *testing.T, account int) (balance int) {
 	return balance
 }
 
-// insert writes a transfer down. Where it is there already, it fails, or is false if told to bear it.
+// insert records a transfer. If the transfer is recorded already, insert fails,
+// or returns false if that is allowed.
 func (f *fixture) insert(ctx context.Context, tx *sql.Tx, bear bool, id, src, dst, amount int) (bool, error) {
 	verb, suffix := "INSERT", ""
 	if bear {

@@ -26,13 +26,14 @@ const (
 	pace      = 8 // transfers to a mishap
 )
 
-// Money moves between accounts while sessions are terminated, connections cut, answers of commits lost,
-// and the server goes away. Afterwards the money is all there, no transfer was lost, and
-// none was made twice.
+// Transfers move money between accounts while sessions are terminated,
+// connections are cut, answers to commits are lost, and the server goes away.
+// Afterwards all the money is there, no transfer was lost, and none was made
+// twice.
 //
-// Every second transfer is declared idempotent, and bears that it was made already. The others do
-// not: an INSERT that meets its own traces fails the test. If the state of one is
-// unknown, it is made again as one that bears it.
+// Every second transfer is declared idempotent and may find that it was made
+// already. For the others such an INSERT fails the test. If the outcome of one
+// of them is unknown, it is made again as an idempotent one.
 func TestTransfersUnderFaults(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.fill(t, f.width)
@@ -77,7 +78,7 @@ func (b *bank) work(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// transfer makes one.
+// transfer makes one transfer.
 func (b *bank) transfer(ctx context.Context, worker, id int) error {
 	src := rand.IntN(b.width)
 	dst := (src + 1 + rand.IntN(b.width-1)) % b.width
@@ -112,7 +113,7 @@ func (b *bank) move(ctx context.Context, tx *sql.Tx, worker int, bear bool, id, 
 	return b.add(ctx, tx, dst, amount)
 }
 
-// disturb lets things happen until the function it returns is called.
+// disturb causes faults until the function that it returns is called.
 func (b *bank) disturb(ctx context.Context, t *testing.T) (quiet func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
@@ -166,7 +167,7 @@ func (b *bank) hold(ctx context.Context) {
 	}
 }
 
-// audit checks the books.
+// audit checks the balances and the recorded transfers.
 func (b *bank) audit(t *testing.T) {
 	require.Equal(t, b.width*1000, b.sum(t, "balance", b.accounts), "money is conserved")
 	require.Equal(t, transfers, b.sum(t, "1", b.transfers), "no transfer is lost, none is there twice")

@@ -129,12 +129,12 @@ func TestAFailoverIsSurvived(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, 2, attempts)
-		require.Positive(t, f.count("unsent"), "BEGIN was refused: %v", f.seen)
+		require.Positive(t, f.count("not sent"), "BEGIN was refused: %v", f.seen)
 		require.Equal(t, 1, f.inserted(t, 1))
 	})
 }
 
-// next makes a fault of the next exchange.
+// next gives the next exchange a fault.
 func (f *fixture) next(fault faultproxy.Fault) {
 	fired := false
 	f.proxy.SetPlan(func(int) faultproxy.Fault {
@@ -182,7 +182,7 @@ func TestACommitWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// What PostgreSQL does with a transaction whose failure fn has swallowed: it takes the COMMIT, and
+// When fn ignores the failure of a statement, PostgreSQL accepts the COMMIT and
 // rolls back.
 func TestASwallowedErrorIsNoSuccess(t *testing.T) {
 	f := setUp(t, postgres)

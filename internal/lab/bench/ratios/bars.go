@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// A bar is a promise: how much, at most, a candidate may cost. Where it is measured against the
-// floor, allocations may never be more than the floor's.
+// A bar is a promise: how much, at most, a candidate may cost. Where it is
+// measured against the floor, allocations may never be more than the floor's.
 type bar struct {
 	unit  string
 	times float64 // at most so many times what it is measured against
@@ -50,8 +50,8 @@ var bars = map[string][]bar{
 	"Size/http": {{unit: "KiB", plus: 20}},
 }
 
-// scales is the bar of what runs on all processors at once: a call takes no longer, by the clock,
-// than on one.
+// scales is the bar of what runs on all processors at once: a call takes no
+// longer, by the clock, than on one.
 func scales(alone string) bar { return bar{unit: "ns/op", times: 1, over: ours, in: alone} }
 
 // limit returns how much it may be, given what it is measured against.

@@ -1,15 +1,17 @@
-// Command ratios copies the output of go test -bench from standard input to standard
-// output, and then prints a table for each scenario: what every candidate costs, as
-// a multiple of the floor, of the best peer, and of what is promised.
+// Command ratios copies the output of go test -bench from standard input to
+// standard output, and then prints a table for each scenario: what every
+// candidate costs, as a multiple of the floor, of the best peer, and of what is
+// promised.
 //
 // Of repeated runs the least figure counts: noise only adds.
 //
 //	go test -bench . | go run ./ratios
 //
-// With -write it also writes the tables as a page of Markdown, with the words of notes.md. It
-// refuses to if a bar is missed, or a peer ahead, and the notes do not say why; and if they are
-// about a scenario that was not run, or silent about one that was. The input should then begin
-// with lines that say when it was made, and how: see page.go.
+// With -write it also writes the tables as a page of Markdown, with the words
+// of notes.md. It refuses to if a bar is missed, or a peer ahead, and the notes
+// do not say why; and if they are about a scenario that was not run, or silent
+// about one that was. The input should then begin with lines that say when it
+// was made, and how: see page.go.
 package main
 
 import (

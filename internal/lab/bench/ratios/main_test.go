@@ -43,7 +43,8 @@ func TestFailureIsReported(t *testing.T) {
 	}
 }
 
-// judged returns what the table of the first scenario in lines says of this library's bars.
+// judged returns what the table of the first scenario in lines says of this
+// library's bars.
 func judged(t *testing.T, lines string) string {
 	t.Helper()
 	r, err := read(strings.NewReader(lines))

@@ -26,11 +26,11 @@ func (p *page) sorted() []*scenario {
 }
 
 func (p *page) intro() string {
-	return "<!-- Written by make bench-docs. Its words are those of internal/lab/bench/ratios/notes.md. -->\n\n" +
-		"What this library costs, beside code written by hand for the same work (the floor) and beside other\n" +
-		"libraries. A bar is what was promised when a part was built: at most so many times the floor.\n" +
-		"Behind is who costs more than " + fmt.Sprint(level) + " times the best peer. Where a bar is missed, or\n" +
-		"a peer ahead, the scenario's section says why."
+	return "<!-- make bench-docs writes this page. Its words are in internal/lab/bench/ratios/notes.md. -->\n\n" +
+		"This page says what the library costs, beside code written by hand for the same work (the floor) and\n" +
+		"beside other libraries. A bar is what was promised when a part was built: at most so many times the\n" +
+		"floor. The library is behind if it costs more than " + fmt.Sprint(level) + " times the best peer. If a bar is missed or the\n" +
+		"library is behind, the section of the scenario says why."
 }
 
 func (p *page) summary() string {

@@ -9,7 +9,8 @@ import (
 //go:embed notes.md
 var words string
 
-// notes are the words of the page: how it is measured, and a note for each scenario.
+// notes are the words of the page: how it is measured, and a note for each
+// scenario.
 type notes struct {
 	how   string
 	names []string // in their order
@@ -22,8 +23,8 @@ type note struct{ what, why string }
 // why begins the paragraph that explains.
 const why = "Why: "
 
-// parseNotes reads text, whose headings of the second level are the names of scenarios. What
-// stands before them is how.
+// parseNotes reads text, whose headings of the second level are the names of
+// scenarios. What stands before them is how.
 func parseNotes(text string) (*notes, error) {
 	sections := strings.Split("\n"+text, "\n## ")
 	n := &notes{how: strings.TrimSpace(sections[0]), of: map[string]note{}}

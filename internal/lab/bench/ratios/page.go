@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// level is how much slower than the best peer is still as fast: from run to run they differ by
-// as much.
+// level is how much slower than the best peer is still as fast: from run to run
+// they differ by as much.
 const level = 1.1
 
 // peers are the modules behind the names of the candidates.
@@ -30,7 +30,8 @@ var peers = []struct{ name, module string }{
 	{"sethvargo", "github.com/sethvargo/go-retry"},
 }
 
-// facts are the lines that the output begins with: the first four are those of make bench-docs.
+// facts are the lines that the output begins with: the first four are those of
+// make bench-docs.
 var facts = []string{"date", "toolchain", "load", "how", "goos", "goarch", "cpu"}
 
 type page struct {
@@ -97,7 +98,8 @@ func (p *page) problemsOf(s *scenario) []string {
 	return all
 }
 
-// known says whether a candidate is made of peers: aws, aws-bucket, eapache+aws.
+// known says whether a candidate is made of peers: aws, aws-bucket,
+// eapache+aws.
 func known(candidate string) bool {
 	for part := range strings.SplitSeq(candidate, "+") {
 		name, _, _ := strings.Cut(part, "-")
@@ -108,8 +110,8 @@ func known(candidate string) bool {
 	return true
 }
 
-// wanting says what must be explained of the scenario: a bar that is missed, or a peer that is
-// ahead.
+// wanting says what must be explained of the scenario: a bar that is missed, or
+// a peer that is ahead.
 func (p *page) wanting(s *scenario) string {
 	for _, v := range p.verdicts(s) {
 		if v.missed != "" {

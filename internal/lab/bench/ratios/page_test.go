@@ -38,7 +38,8 @@ A call that fails.
 Why: it is late.
 `
 
-// made is the page of the output and the notes, with the bar of Fail3 (1.2) as the only one.
+// made is the page of the output and the notes, with the bar of Fail3 (1.2) as
+// the only one.
 func made(t *testing.T, output, text string) *page {
 	t.Helper()
 	r, err := read(strings.NewReader(output))
@@ -144,8 +145,8 @@ func TestAPageThatIsRefusedIsNotWritten(t *testing.T) {
 	require.NoFileExists(t, file)
 }
 
-// The page in docs has the scenarios of the notes, and every bar has its note. So a scenario
-// that is added or renamed is not forgotten there.
+// The page in docs has the scenarios of the notes, and every bar has its note.
+// So a scenario that is added or renamed is not forgotten there.
 func TestThePageIsThatOfTheNotes(t *testing.T) {
 	n, err := parseNotes(words)
 	require.NoError(t, err)

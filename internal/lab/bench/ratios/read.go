@@ -12,7 +12,8 @@ const (
 	ours  = "backoff"
 )
 
-// results are what the output says. Scenarios are in the order of their first result.
+// results are what the output says. Scenarios are in the order of their first
+// result.
 type results struct {
 	scenarios []*scenario
 	facts     map[string]string // lines of the form "goos: linux"

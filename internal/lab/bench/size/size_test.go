@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The most that Policy.Do may add to a program, in KiB: to one that has net/http
-// already, and to one that has next to nothing.
+// The most that Policy.Do may add to a program, in KiB: to one that has
+// net/http already, and to one that has next to nothing.
 const (
 	limitHTTP = 128
 	limitBare = 512
@@ -26,8 +26,8 @@ func TestGrowthOfBareProgram(t *testing.T) {
 	check(t, "Policy.Do alone", build(t, "baredo")-build(t, "bare"), limitBare)
 }
 
-// TestNoHeavyPackages holds the promise that a program is not made to carry what it
-// does not use: one constant of net/http would double it.
+// TestNoHeavyPackages holds the promise that a program is not made to carry
+// what it does not use: one constant of net/http would double it.
 func TestNoHeavyPackages(t *testing.T) {
 	out, err := command("list", "-deps", "./testdata/baredo").Output()
 	if err != nil {

@@ -40,8 +40,8 @@ type record struct {
 	err error
 }
 
-// recorded makes a call in virtual time, of which the attempts end in turn with the given
-// errors, the last one again and again.
+// recorded makes a call in virtual time, of which the attempts end in turn with
+// the given errors, the last one again and again.
 func recorded(t *testing.T, c call, results ...error) (r record) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -128,7 +128,7 @@ func logged(t *testing.T, do func()) int {
 	return strings.Count(text.String(), "\n")
 }
 
-func TestAHintOfCenkaltisIsExactAndHereItIsSpreadUpward(t *testing.T) {
+func TestARetryAfterOfCenkaltisIsExactAndHereItIsSpreadUpward(t *testing.T) {
 	for _, c := range []call{cenkalti5RetryAfter, cenkalti6RetryAfter, cenkalti7RetryAfter} {
 		require.Equal(t, seconds(30), recorded(t, c, errDown).waits())
 	}
@@ -157,7 +157,7 @@ func TestTheReasonsCorrespond(t *testing.T) {
 	require.Equal(t, "cancelled", hereReason(cancelled(hereConstant)))
 }
 
-func TestLoopsOfOnesOwn(t *testing.T) {
+func TestLoopsOfTheCallersOwn(t *testing.T) {
 	for _, c := range []call{cenkalti7Ticker, cenkalti7OwnLoop, hereRange, hereOwnLoop, herePlug} {
 		r := recorded(t, c, errDown, errDown, nil)
 		require.NoError(t, r.err)
@@ -230,7 +230,8 @@ func TestALimitForOneError(t *testing.T) {
 	}
 }
 
-// avast's bucket is full at the start, this library's budget has two retries then.
+// avast's bucket is full at the start, this library's budget has two retries
+// then.
 func TestTheBudgetsAtTheStart(t *testing.T) {
 	bucket, retries := avast.NewFixedTokenBucketThrottle(avast.FixedTokenBucketThrottleConfig{}), 0
 	for bucket.AllowRetry(0, errDown) {
@@ -267,7 +268,8 @@ func TestTheErrorOfSethvargoIsBare(t *testing.T) {
 	require.ErrorIs(t, err, backoff.ErrExhausted)
 }
 
-// sethvargo's cuts the last wait to the time that is left, and makes one more attempt.
+// sethvargo's cuts the last wait to the time that is left, and makes one more
+// attempt.
 func TestFibonacci(t *testing.T) {
 	require.Equal(t, seconds(0, 1, 3, 6, 11, 19, 32, 53, 60), recorded(t, sethvargoFibonacci, errDown).at)
 	require.Equal(t, seconds(0, 1, 3, 6, 11, 19, 32, 53), recorded(t, hereFibonacci, errDown).at)
@@ -528,7 +530,7 @@ func TestALongRetryAfterEndsTheCallHere(t *testing.T) {
 	all(t, newClients, func(t *testing.T, client func() *http.Client) { require.Zero(t, try(t, client)) })
 }
 
-func TestAStatusOfOnesOwnIsRetried(t *testing.T) {
+func TestAChosenStatusIsRetried(t *testing.T) {
 	all(t, map[string]func() *http.Client{"go-retryablehttp": retryableCheck, ours: hereRetryableCheck}, func(t *testing.T, client func() *http.Client) {
 		s := &service{answers: []int{404, 404, 200}}
 		resp, err := s.over(t, client, request(t, "GET"))

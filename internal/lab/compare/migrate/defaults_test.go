@@ -29,7 +29,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of defaults into "+document)
 
-// Each library with nothing set. sethvargo's has no default: a schedule must be given.
+// Each library with nothing set. sethvargo's has no default: a schedule must be
+// given.
 var defaults = []struct {
 	name string
 	run  call
@@ -159,7 +160,8 @@ func atMost(seconds float64) string {
 	return fmt.Sprint(seconds)
 }
 
-// compareTable compares the table with that of the document, or writes it there.
+// compareTable compares the table with that of the document, or writes it
+// there.
 func compareTable(t *testing.T, table string) {
 	from, to, text := "<!-- table: defaults -->\n", "<!-- end -->", read(t, document)
 	before, rest, ok := strings.Cut(text, from)

@@ -12,8 +12,9 @@ import (
 
 const document = "../../../../docs/migrating.md"
 
-// A block of the document, and where it must be found: the files are named after the
-// language, and for the blocks of this library all those that begin with here.
+// A block of the document, and where it must be found: the files are named
+// after the language, and for the blocks of this library all those that begin
+// with here.
 type block struct {
 	text  string
 	files []string
@@ -33,13 +34,13 @@ func blocks(t *testing.T) []block {
 	return all
 }
 
-// What is written there is the code that the tests here run. It may be indented by a
-// function around it.
+// What is written there is the code that the tests here run. It may be indented
+// by a function around it.
 func TestEveryBlockIsCodeThatRuns(t *testing.T) {
 	all := blocks(t)
 	require.Greater(t, len(all), 40)
 	for _, b := range all {
-		if b.files == nil {
+		if len(b.files) == 0 {
 			require.True(t, foundInAny(t, b.text), "in no file here_*_test.go:\n%s", b.text)
 		}
 		for _, file := range b.files {

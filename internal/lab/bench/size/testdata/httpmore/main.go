@@ -1,5 +1,6 @@
-// Command httpmore is http under a policy that uses what the library has besides Do:
-// values, stacks, the range loop, schedules and jitters, markers, hints, keys, the preview.
+// Command httpmore is http under a policy that uses what the library has
+// besides Do: values, stacks, the range loop, schedules and jitters, markers,
+// hints, keys, the preview.
 package main
 
 import (

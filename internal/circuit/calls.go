@@ -1,0 +1,82 @@
+package circuit
+
+import (
+	"time"
+
+	"github.com/gobackoff/backoff/internal/window"
+)
+
+// Calls counts the calls of a closed phase in a window of time, or in one of a
+// number of calls. Successes are counted elsewhere, without a lock; Calls takes
+// in their total when it is looked at. The owner's lock guards it.
+type Calls struct {
+	slide window.Slide
+	last  *window.Last // in place of slide, for a window of calls
+}
+
+// Counts is what the window of a closed phase holds.
+type Counts struct {
+	Good  uint64 // successes, slow ones included
+	Dated uint64 // successes that are known to be of the window
+	Bad   uint64 // failures
+	Slow  uint64 // slow calls, good or bad
+	New   uint64 // successes since the last look
+	Full  bool   // a window of calls holds as many calls as it can
+}
+
+// NewCalls returns a window of so many calls, or of time if that is not
+// positive.
+func NewCalls(calls int) (c Calls) {
+	if calls > 0 {
+		c.last = window.NewLast(calls)
+	}
+	return c
+}
+
+// Count takes in the successes so far and one call that failed or was slow, and
+// returns what the window holds. With None it only looks. A slow success is
+// among the successes already.
+func (c *Calls) Count(age, span time.Duration, successes uint64, s Score, slow bool) Counts {
+	if c.last != nil {
+		return c.countLast(successes, s, slow)
+	}
+	gained := c.slide.Advance(age, span, successes)
+	if s > Good {
+		c.slide.Add(window.Bad, 1)
+	}
+	if s > None && slow {
+		c.slide.Add(window.Other, 1)
+	}
+	// After a long time without a look it is not known how many of the
+	// successes are recent. Good takes as many as possible, for a second or
+	// two, because a burst of calls after a pause must not open the circuit by
+	// a few failures.
+	dated := c.slide.Least(window.Good)
+	return Counts{
+		Good:  max(dated, c.slide.Fresh()),
+		Dated: dated,
+		Bad:   c.slide.Least(window.Bad),
+		Slow:  c.slide.Least(window.Other),
+		New:   gained,
+	}
+}
+
+// countLast is Count for a window of calls.
+func (c *Calls) countLast(successes uint64, s Score, slow bool) Counts {
+	gained := c.last.Advance(successes)
+	if s > Good {
+		c.last.Bad()
+	}
+	if s > None && slow {
+		c.last.Other()
+	}
+	good := c.last.Count(window.Good)
+	return Counts{
+		Good:  good,
+		Dated: good,
+		Bad:   c.last.Count(window.Bad),
+		Slow:  c.last.Count(window.Other),
+		New:   gained,
+		Full:  c.last.Full(),
+	}
+}

@@ -1,0 +1,194 @@
+// Package model is a circuit breaker as one would write it without a thought of
+// speed: a list of what happened, and a look at the clock for everything. It
+// stands for the documentation. Tests run it beside package circuit and beside
+// backoff.Breaker, which must do exactly the same; nothing else imports it.
+package model
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/circuit"
+)
+
+// A Circuit is the model. Call Enter once before anything else.
+type Circuit struct {
+	circuit.Config               // all set, none of them to its negative value
+	SlowCall       time.Duration // 0: no call is slow
+	ProbeTimeout   time.Duration
+	OpenFor        func(openings int) time.Duration // without jitter
+
+	Phases   int // entered so far
+	Openings int // in a row
+
+	kind   circuit.Kind
+	since  time.Time
+	span   time.Duration // of the open phase
+	calls  []call        // closed: all of them
+	inARow []time.Time   // closed: the last failures
+	leases map[*Permit]bool
+	passed int // probes that succeeded
+}
+
+// call is a call that ended.
+type call struct {
+	at        time.Time
+	bad, slow bool
+}
+
+// A Permit is for a call that was admitted.
+type Permit struct {
+	phase    int
+	at, ends time.Time
+}
+
+// Enter begins a phase.
+func (m *Circuit) Enter(k circuit.Kind) {
+	m.kind, m.since = k, time.Now()
+	m.Phases++
+	m.calls, m.inARow, m.passed, m.leases = nil, nil, 0, map[*Permit]bool{}
+}
+
+func (m *Circuit) elapsed() time.Duration { return time.Since(m.since) }
+
+func (m *Circuit) open() {
+	if m.kind == circuit.Closed {
+		if m.WindowCalls > 0 && len(m.calls) >= m.WindowCalls || m.WindowCalls == 0 && m.elapsed() >= m.Window {
+			m.Openings = 0
+		}
+	}
+	m.Openings++
+	m.span = m.OpenFor(m.Openings)
+	m.Enter(circuit.Open)
+}
+
+func (m *Circuit) expire() {
+	if m.Kind() == circuit.HalfOpen && m.kind == circuit.Open {
+		m.Enter(circuit.HalfOpen)
+	}
+}
+
+// Kind returns the state at this moment.
+func (m *Circuit) Kind() circuit.Kind {
+	if m.kind == circuit.Open && m.elapsed() >= m.span {
+		return circuit.HalfOpen
+	}
+	return m.kind
+}
+
+// Allow returns a permit for a call, or nil.
+func (m *Circuit) Allow() *Permit {
+	m.expire()
+	now := time.Now()
+	p := &Permit{phase: m.Phases, at: now, ends: now.Add(max(m.ProbeTimeout, m.span))}
+	switch m.kind {
+	case circuit.Open:
+		return nil
+	case circuit.HalfOpen:
+		if m.probing() >= m.MaxProbes {
+			return nil
+		}
+		m.leases[p] = true
+	}
+	return p
+}
+
+// probing returns how many probes are under way.
+func (m *Circuit) probing() (n int) {
+	for p := range m.leases {
+		if time.Now().Before(p.ends) {
+			n++
+		}
+	}
+	return n
+}
+
+// Done takes in how a call ended.
+func (m *Circuit) Done(p *Permit, s circuit.Score) {
+	now := time.Now()
+	slow := s != circuit.None && m.SlowCall > 0 && now.Sub(p.at) >= m.SlowCall
+	switch {
+	case p.phase != m.Phases:
+	case m.kind == circuit.HalfOpen:
+		if m.leases[p] && now.Before(p.ends) {
+			delete(m.leases, p)
+			m.probed(s, slow)
+		}
+	case s != circuit.None:
+		m.count(s, slow)
+	}
+}
+
+func (m *Circuit) probed(s circuit.Score, slow bool) {
+	switch {
+	case s == circuit.None:
+	case s != circuit.Good || slow:
+		m.open()
+	default:
+		if m.passed++; m.passed == m.ProbeSuccesses {
+			m.Enter(circuit.Closed)
+		}
+	}
+}
+
+func (m *Circuit) count(s circuit.Score, slow bool) {
+	now := time.Now()
+	m.calls = append(m.calls, call{at: now, bad: s != circuit.Good, slow: slow})
+	switch s {
+	case circuit.Good:
+		m.inARow = nil
+		if !slow {
+			return
+		}
+	case circuit.Bad:
+		m.inARow = append(m.inARow, now)
+		if len(m.inARow) >= m.ConsecutiveFailures && now.Sub(m.inARow[0]) >= m.ConsecutiveSpan {
+			m.open()
+			return
+		}
+	}
+	total, bad, slowly := m.counts()
+	share := func(n int) float64 { return float64(n) / float64(total) }
+	least := m.MinCalls
+	if m.WindowCalls > 0 {
+		least = min(least, m.WindowCalls)
+	}
+	if total >= least && (share(bad) >= m.FailureRate || m.SlowCall > 0 && share(slowly) >= m.SlowRate) {
+		m.open()
+	}
+}
+
+// counts returns what the window holds: the last calls, or those of the current
+// tenth of the time and the nine before it.
+func (m *Circuit) counts() (total, bad, slow int) {
+	calls := m.calls
+	if m.WindowCalls > 0 {
+		calls = calls[max(0, len(calls)-m.WindowCalls):]
+	} else {
+		tenth := func(t time.Time) int64 { return int64(t.Sub(m.since) / (m.Window / 10)) }
+		calls = slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return tenth(c.at) <= tenth(time.Now())-10 })
+	}
+	for _, c := range calls {
+		if total++; c.bad {
+			bad++
+		}
+		if c.slow {
+			slow++
+		}
+	}
+	return total, bad, slow
+}
+
+// Reset closes the circuit and forgets all.
+func (m *Circuit) Reset() {
+	m.Openings = 0
+	m.Enter(circuit.Closed)
+}
+
+// Trip opens the circuit.
+func (m *Circuit) Trip() {
+	m.expire()
+	if m.kind != circuit.Open {
+		m.open()
+	}
+}
