@@ -14,8 +14,7 @@ var (
 	declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)[A-Za-z0-9_]*)\(`)
 )
 
-// A document that says which test holds a promise is worth no more than the test's
-// being there.
+// Documents name the tests that hold their promises. These tests must exist.
 func TestTheTestsThatDocumentsNameExist(t *testing.T) {
 	known := map[string]bool{}
 	walk(t, "_test.go", func(text string) {
@@ -44,7 +43,7 @@ var (
 	unlinked = regexp.MustCompile(`[^\pL\pN _-]`)
 )
 
-// Links to other sites are left to their readers.
+// The test does not check links to other sites.
 func TestLinksWithinTheDocumentsLeadSomewhere(t *testing.T) {
 	count := 0
 	walkNamed(t, ".md", func(name, text string) {
@@ -66,7 +65,7 @@ func TestLinksWithinTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors are the headings of a document, as links spell them.
+// anchors returns the headings of a document in the form that links use.
 func anchors(t *testing.T, name string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, name), ""), -1) {
@@ -75,7 +74,7 @@ func anchors(t *testing.T, name string) map[string]bool {
 	return all
 }
 
-// walk reads the files of the repository with such names.
+// walk reads the files of the repository whose names end in suffix.
 func walk(t *testing.T, suffix string, read func(text string)) {
 	walkNamed(t, suffix, func(_, text string) { read(text) })
 }

@@ -17,8 +17,8 @@ import (
 
 const readme = "../README.md"
 
-// A block of Go in the README is a program, or declarations, or statements. The latter
-// two may use these names, and whatever packages are in imports.
+// A block of Go in the README is a program, declarations, or statements.
+// Declarations and statements may use these names, and the packages in imports.
 const preamble = `package readme
 
 import (
@@ -40,6 +40,7 @@ func fetch(context.Context) ([]byte, error) { return nil, nil }
 
 var imports = []string{"context", "errors", "net/http", "time", "github.com/gobackoff/backoff", "github.com/gobackoff/backoff/backoffhttp"}
 
+// A block is a block of Go in the README.
 type block struct {
 	line int // of its first line, from 1
 	text string
@@ -87,7 +88,8 @@ func blocks(text string) []block {
 	return found
 }
 
-// writePackage makes a package of the block, whose errors name lines of the README.
+// writePackage writes the block as a package. Errors in it name lines of the
+// README.
 func (b block) writePackage(t *testing.T, dir string) {
 	t.Helper()
 	place := fmt.Sprintf("//line README.md:%d\n", b.line)
@@ -104,7 +106,7 @@ func (b block) writePackage(t *testing.T, dir string) {
 	write(t, filepath.Join(dir, "block.go"), "package readme\n\n"+b.imports()+b.text)
 }
 
-// imports imports the packages that the block names.
+// imports returns import declarations for the packages that the block names.
 func (b block) imports() string {
 	var all strings.Builder
 	for _, path := range imports {
@@ -116,7 +118,8 @@ func (b block) imports() string {
 	return all.String()
 }
 
-// uses makes use of the variables that a list of statements declares for its reader.
+// uses returns statements that use the variables that the block declares only
+// for the reader.
 func (b block) uses() string {
 	file, err := parser.ParseFile(token.NewFileSet(), "", "package readme\nfunc _() {\n"+b.text+"}\n", 0)
 	if err != nil {
@@ -138,7 +141,7 @@ func parses(text string) bool {
 	return err == nil
 }
 
-// writeModule makes dir a module with the dependencies of this one.
+// writeModule makes dir a module with the dependencies of the examples.
 func writeModule(t *testing.T, dir string) {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -152,7 +155,7 @@ func writeModule(t *testing.T, dir string) {
 	}
 }
 
-// read returns the text of a file, with the line ends of Unix.
+// read returns the text of a file with Unix line ends.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)

@@ -18,25 +18,26 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-// A candidate is a policy that is looked at, with what goes around it. Budgets and
-// breakers are state of a process: each gets new ones.
+// A candidate is a policy to show or simulate, with its budget and breaker.
+// Budgets and breakers are state of a process, so each process gets new ones.
 type candidate struct {
 	name       string
-	parameters string // for captions
+	parameters string // for the caption of a chart
 	policy     backoff.Policy
-	budget     func() backoff.Budget   // nil: none
-	breaker    func() *backoff.Breaker // nil: none
+	budget     func() backoff.Budget   // nil if there is none
+	breaker    func() *backoff.Breaker // nil if there is none
 }
 
-// The references, as the files that they are.
+// references are the policies that are always shown, as policy files.
 var references = []struct{ name, text, about string }{
 	{"none", `{"maxAttempts": 1}`, "no retries"},
 	{"naive", `{"schedule": "0s", "jitter": "none"}`, "three retries, at once"},
 	{"default", `{"budget": {"retry": {}}, "breaker": {}}`, "the zero Policy, RetryBudget and Breaker"},
 }
 
+// fromSpec returns the candidate that a policy file describes.
 func fromSpec(name string, s spec.Spec) candidate {
-	text, _ := json.Marshal(s) // made of a text, and so never fails
+	text, _ := json.Marshal(s) // s was parsed from JSON, so this cannot fail
 	c := candidate{name: name, parameters: string(text), policy: s.Policy()}
 	c.policy.Budget = nil
 	if s.Budget() != nil {
@@ -48,15 +49,15 @@ func fromSpec(name string, s spec.Spec) candidate {
 	return c
 }
 
-func (c candidate) client() sim.Client { return sim.Under(c.name, c.policy, c.budget, c.breaker) }
+func (c candidate) client() sim.Client { return sim.NewClient(c.name, c.policy, c.budget, c.breaker) }
 
-// reference returns one of the references.
+// reference returns the reference with a name.
 func reference(name string) (candidate, bool) {
 	for _, r := range references {
 		if r.name == name {
 			s, err := spec.Parse([]byte(r.text))
 			if err != nil {
-				panic(err) // they are part of the program
+				panic(err) // the references are part of the program
 			}
 			return fromSpec(name, s), true
 		}
@@ -64,21 +65,14 @@ func reference(name string) (candidate, bool) {
 	return candidate{}, false
 }
 
-// find returns what an argument of -policy means: a reference, a preset, the budget of a
-// preset around the zero policy, "preset+budget", or else a file.
+// find returns the candidate for an argument of -policy: a reference, a preset,
+// a budget with the zero policy, "preset+budget", or a file.
 func (t *terminal) find(argument string) (candidate, error) {
 	if c, ok := reference(argument); ok {
 		return c, nil
 	}
-	first, second, both := strings.Cut(argument, "+")
-	policy, isPolicy := maps.Collect(presets.All())[first]
-	switch {
-	case isPolicy && !both:
-		return candidate{name: first, parameters: "preset " + first, policy: policy}, nil
-	case isPolicy && isBudget(second):
-		return candidate{name: argument, parameters: "presets " + argument, policy: policy, budget: budgetOf(second)}, nil
-	case isBudget(argument):
-		return candidate{name: argument, parameters: "the zero Policy with " + argument, budget: budgetOf(argument)}, nil
+	if c, ok := preset(argument); ok {
+		return c, nil
 	}
 	s, err := t.load(argument)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,6 +81,26 @@ func (t *terminal) find(argument string) (candidate, error) {
 	if err != nil {
 		return candidate{}, err
 	}
+	return fromSpec(nameOf(s, argument), s), nil
+}
+
+// preset returns the candidate that is made of presets.
+func preset(argument string) (candidate, bool) {
+	first, second, both := strings.Cut(argument, "+")
+	policy, isPolicy := maps.Collect(presets.All())[first]
+	switch {
+	case isPolicy && !both:
+		return candidate{name: first, parameters: "preset " + first, policy: policy}, true
+	case isPolicy && isBudget(second):
+		return candidate{name: argument, parameters: "presets " + argument, policy: policy, budget: budgetOf(second)}, true
+	case isBudget(argument):
+		return candidate{name: argument, parameters: "the zero Policy with " + argument, budget: budgetOf(argument)}, true
+	}
+	return candidate{}, false
+}
+
+// nameOf returns the name of a policy file, and its file name if it has none.
+func nameOf(s spec.Spec, argument string) string {
 	name := s.Policy().Name
 	if name == "" && argument == "-" {
 		name = "stdin"
@@ -94,14 +108,16 @@ func (t *terminal) find(argument string) (candidate, error) {
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(argument), filepath.Ext(argument))
 	}
-	if strings.ContainsFunc(name, unicode.IsControl) { // it stands in lines of tables
+	if strings.ContainsFunc(name, unicode.IsControl) { // a line of a table must stay one line
 		name = strconv.Quote(name)
 	}
-	return fromSpec(name, s), nil
+	return name
 }
 
 func isBudget(name string) bool { return budgetOf(name)() != nil }
 
+// budgetOf returns a function that makes the preset budget with a name. The
+// function returns nil if there is no such budget.
 func budgetOf(name string) func() backoff.Budget {
 	return func() backoff.Budget {
 		for known, budget := range presets.Budgets() {
@@ -113,9 +129,9 @@ func budgetOf(name string) func() backoff.Budget {
 	}
 }
 
-// gather finds all of arguments, after the given references. Two of one name are told
-// apart by what they were called.
-func (t *terminal) gather(before []string, arguments []string) ([]candidate, error) {
+// findAll finds the candidates of arguments, after the given references. A
+// candidate whose name is taken gets its argument as its name.
+func (t *terminal) findAll(before []string, arguments []string) ([]candidate, error) {
 	var all []candidate
 	for _, argument := range slices.Concat(before, slices.DeleteFunc(slices.Clone(arguments), func(a string) bool {
 		return slices.Contains(before, a)
@@ -124,10 +140,10 @@ func (t *terminal) gather(before []string, arguments []string) ([]candidate, err
 		if err != nil {
 			return nil, err
 		}
-		if taken(all, c.name) {
+		if hasName(all, c.name) {
 			c.name = argument
 		}
-		if taken(all, c.name) {
+		if hasName(all, c.name) {
 			return nil, fmt.Errorf("policy %q is there twice", argument)
 		}
 		all = append(all, c)
@@ -135,11 +151,11 @@ func (t *terminal) gather(before []string, arguments []string) ([]candidate, err
 	return all, nil
 }
 
-func taken(all []candidate, name string) bool {
+func hasName(all []candidate, name string) bool {
 	return slices.ContainsFunc(all, func(c candidate) bool { return c.name == name })
 }
 
-// list prints the names that -policy knows.
+// list prints the names that -policy accepts.
 func (t *terminal) list() {
 	rows := table{left: 2}
 	for _, r := range references {
@@ -154,9 +170,10 @@ func (t *terminal) list() {
 	rows.print(t.out)
 }
 
-// names is a flag that may be given more than once.
+// names is the value of a flag that may be given more than once.
 type names []string
 
+// String implements flag.Value.
 func (n *names) String() string { return strings.Join(*n, " ") }
 
 // Set implements flag.Value.

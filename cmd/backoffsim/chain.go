@@ -10,81 +10,76 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
+// aboutChain is the help text of the command chain.
 func aboutChain() string {
 	return `Simulates three layers that each retry, before a service whose calls fail for 600 s with a
-given probability. Calls take no time. What a layer has given up on is marked, so that the
-layers above do not try it again; -no-mark takes that away from all but the peers, which
-have it or not by their names.
+given probability. Calls take no time. A layer that gives up marks its error, so that the
+layers above do not retry it; -no-mark removes the mark from all policies but the peers,
+whose names say whether they have it.
 
-Of one -p there is a chart of the layers, and of several one of the failure rate. In -json,
-several are a list.
-` + columns("of the second half of the fault", "time from the end of the fault until 99 % of the calls are\n                 answered, for 5 s", sim.References("chain"))
+With one -p the chart shows the layers, and with several it shows the failure rate. With
+several -p, -json prints a list.
+` + columns("the second half of the fault", "time from the end of the fault until 99 % of the calls\n                 succeed, for 5 s", sim.References("chain"))
 }
 
 func runChain(t *terminal, c *command, args []string) error {
-	var m modelFlags
-	var j judgeFlags
-	var f scenarioFlags
+	var f runFlags
 	set := c.flags()
-	m.flags(set, 10)
-	j.flags(set)
-	f.flags(set, sim.Chain(1))
+	f.define(set, sim.Chain(1))
 	probabilities := numbers{1}
 	set.Var(&probabilities, "p", "the `probabilities` with which calls fail, separated by commas, from 0 to 1")
 	noMark := set.Bool("no-mark", false, "layers do not see that the one below has given up, as behind a protocol that does not carry it")
-	if err := t.parse(c, set, "", aboutChain(), args); err != nil {
+	if err := f.parse(t, c, set, aboutChain(), args); err != nil {
 		return err
 	}
-	if err := errors.Join(m.check(), j.check()); err != nil {
-		return err
-	}
-	if f.given()["fault-errors"] {
+	if f.scenario.given()["fault-errors"] {
 		return errors.New("-fault-errors is called -p here")
 	}
-	subjects, err := t.subjects(m.policies, m.peers, sim.References("chain"))
+	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.References("chain"))
 	if err != nil {
 		return err
 	}
 	if *noMark {
-		unmark(subjects)
+		removeMarks(subjects)
 	}
-	return t.chain(probabilities, subjects, &m, &j, &f)
+	return t.simulateChains(probabilities, subjects, &f)
 }
 
-func (t *terminal) chain(probabilities numbers, subjects []subject, m *modelFlags, j *judgeFlags, f *scenarioFlags) error {
+// simulateChains runs the subjects with each of the probabilities.
+func (t *terminal) simulateChains(probabilities numbers, subjects []subject, f *runFlags) error {
 	var trials []*trial
 	for _, p := range probabilities {
 		s := sim.Chain(p)
-		if err := f.apply(&s); err != nil {
+		if err := f.scenario.apply(&s); err != nil {
 			return err
 		}
 		s.From, s.To = s.Fault.From+s.Fault.For/2, s.Fault.From+s.Fault.For
-		if err := j.meaningful(&s); err != nil {
+		if err := f.verdict.checkScenario(&s); err != nil {
 			return err
 		}
 		trials = append(trials, &trial{scenario: s, subjects: subjects})
 	}
 	if len(trials) == 1 {
-		return t.simulate(trials[0].scenario, subjects, m, j)
+		return t.simulate(trials[0].scenario, subjects, f)
 	}
 	for _, one := range trials {
 		one.warn()
-		if j.warnOnly {
+		if f.verdict.warnOnly {
 			continue
 		}
-		if err := one.run(t, m, j); err != nil {
+		if err := one.run(t, f); err != nil {
 			return err
 		}
 	}
-	if !j.warnOnly {
-		if err := m.pictures.draw("chain", failureChart(probabilities, trials, m)); err != nil {
+	if !f.verdict.warnOnly {
+		if err := f.model.pictures.draw("chain", failureChart(probabilities, trials, &f.model)); err != nil {
 			return err
 		}
 	}
-	return t.reportAll(trials, m)
+	return t.reportAll(trials, &f.model)
 }
 
-// reportAll prints trials one after the other.
+// reportAll prints the trials one after the other.
 func (t *terminal) reportAll(trials []*trial, m *modelFlags) error {
 	var errs []error
 	var all []trialJSON
@@ -107,24 +102,20 @@ func (t *terminal) reportAll(trials []*trial, m *modelFlags) error {
 	return errors.Join(errs...)
 }
 
-// unmark hides from the layers above that one has given up, of all but peers.
-func unmark(subjects []subject) {
+// removeMarks hides from the layers above that a layer has given up, for all
+// subjects but the peers.
+func removeMarks(subjects []subject) {
 	for i := range subjects {
-		if subjects[i].peer {
-			continue
-		}
-		made := subjects[i].New
-		subjects[i].New = func(p sim.Place) sim.Process {
-			process := made(p)
-			process.Unmarked = true
-			return process
+		if !subjects[i].peer {
+			subjects[i].Client = subjects[i].Client.WithoutMarks()
 		}
 	}
 }
 
-// numbers is a flag with a list of numbers from 0 to 1.
+// numbers is the value of a flag with a list of numbers from 0 to 1.
 type numbers []float64
 
+// String implements flag.Value.
 func (n *numbers) String() string {
 	var all []string
 	for _, x := range *n {
@@ -139,7 +130,7 @@ func (n *numbers) Set(value string) error {
 	for part := range strings.SplitSeq(value, ",") {
 		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil || !(x >= 0 && x <= 1) {
-			return fmt.Errorf("%q is no number from 0 to 1", part)
+			return fmt.Errorf("%q is not a number from 0 to 1", part)
 		}
 		*n = append(*n, x)
 	}

@@ -8,29 +8,31 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-const mostLines = 12 // of a chart
+// maxLines is how many policies a chart shows.
+const maxLines = 12
 
-// frame is what stands around a picture of a model.
+// frame returns what surrounds the picture of a model.
 func (f *modelFlags) frame(title, conditions string, notes ...string) chart.Frame {
 	return chart.Frame{Title: title, Conditions: conditions, Notes: notes, Seed: f.first, Seeds: f.seeds, Version: version()}
 }
 
-// drawable keeps as many as there is room for.
-func drawable[T any](lines []T, frame *chart.Frame) []T {
-	if len(lines) <= mostLines {
+// limitLines returns the first lines, as many as a chart can show, and notes
+// how many it leaves out.
+func limitLines[T any](lines []T, frame *chart.Frame) []T {
+	if len(lines) <= maxLines {
 		return lines
 	}
-	frame.Notes = append(frame.Notes, fmt.Sprintf("%d more policies are in the table only.", len(lines)-mostLines))
-	return lines[:mostLines]
+	frame.Notes = append(frame.Notes, fmt.Sprintf("%d more policies are in the table only.", len(lines)-maxLines))
+	return lines[:maxLines]
 }
 
-// chart is the picture that shows the point of a scenario.
+// chart returns the chart that suits the scenario.
 func (t *trial) chart(m *modelFlags) chart.Chart {
 	frame := m.frame("", conditions(&t.scenario), t.verdicts...)
 	switch {
 	case t.scenario.Failed:
 		return t.herdChart(frame)
-	case t.scenario.Name == "chain" && t.scenario.Layers < mostLines:
+	case t.scenario.Name == "chain" && t.scenario.Layers < maxLines:
 		return t.layersChart(frame)
 	}
 	return t.dipChart(frame)
@@ -40,7 +42,7 @@ func (t *trial) dipChart(frame chart.Frame) chart.Chart {
 	fault := t.scenario.Fault
 	c := chart.Dip{Frame: frame, From: fault.From.Seconds(), To: (fault.From + fault.For).Seconds(), Trigger: faultName(&t.scenario)}
 	capacity := t.scenario.Server.Capacity()
-	if math.IsInf(capacity, 1) { // against the load that is offered
+	if math.IsInf(capacity, 1) { // relative to the offered load instead
 		capacity = t.offered(t.results[0])
 	}
 	for i, r := range t.results {
@@ -53,16 +55,19 @@ func (t *trial) dipChart(frame chart.Frame) chart.Chart {
 			addBand(&line.Goodput, p.Good, 100/offered)
 			addBand(&line.Attempts, p.Attempts, 1/capacity)
 		}
-		single(r.Seeds, &line.Goodput, &line.Attempts)
+		if r.Seeds == 1 {
+			removeQuantiles(&line.Goodput, &line.Attempts)
+		}
 		c.Lines = append(c.Lines, line)
 	}
 	for n := range t.results[0].Series {
 		c.Seconds = append(c.Seconds, float64(n))
 	}
-	c.Lines = drawable(c.Lines, &c.Frame)
+	c.Lines = limitLines(c.Lines, &c.Frame)
 	return c
 }
 
+// faultName describes the fault for a chart.
 func faultName(s *sim.Scenario) string {
 	if name := fault(s); name != "" {
 		return name
@@ -70,7 +75,8 @@ func faultName(s *sim.Scenario) string {
 	return "no fault"
 }
 
-// offered is the calls per second before the fault, or of the whole run if it begins with that.
+// offered returns the calls per second before the fault, or of the whole run if
+// it begins with the fault.
 func (t *trial) offered(r sim.Result) float64 {
 	n := int(t.scenario.Fault.From.Seconds())
 	if n == 0 || n > len(r.Series) {
@@ -83,18 +89,17 @@ func (t *trial) offered(r sim.Result) float64 {
 	return max(1, sum/float64(n))
 }
 
+// addBand appends a point to a band.
 func addBand(to *chart.Band, b sim.Band, scale float64) {
 	to.Mean = append(to.Mean, b.Mean*scale)
 	to.Low = append(to.Low, b.P5*scale)
 	to.High = append(to.High, b.P95*scale)
 }
 
-// single leaves out the quantiles of a single seed.
-func single(seeds int, bands ...*chart.Band) {
+// removeQuantiles removes the quantiles from bands.
+func removeQuantiles(bands ...*chart.Band) {
 	for _, b := range bands {
-		if seeds == 1 {
-			b.Low, b.High = nil, nil
-		}
+		b.Low, b.High = nil, nil
 	}
 }
 
@@ -108,7 +113,7 @@ func (t *trial) herdChart(frame chart.Frame) chart.Chart {
 			drain = math.Inf(1)
 		}
 		c.Panels = append(c.Panels, chart.HerdPanel{Policy: t.subjects[i].caption(), Arrivals: chart.Band{Mean: r.Arrivals}, Peak: r.PeakArrivals.Mean, Drain: drain})
-		bins = max(bins, busy(r.Arrivals))
+		bins = max(bins, binsUsed(r.Arrivals))
 	}
 	bins = min(bins+5, len(t.results[0].Arrivals), 300)
 	for n := range bins {
@@ -117,12 +122,12 @@ func (t *trial) herdChart(frame chart.Frame) chart.Chart {
 	for i := range c.Panels {
 		c.Panels[i].Arrivals.Mean = c.Panels[i].Arrivals.Mean[:bins]
 	}
-	c.Panels = drawable(c.Panels, &c.Frame)
+	c.Panels = limitLines(c.Panels, &c.Frame)
 	return c
 }
 
-// busy returns in how many bins there is something to see.
-func busy(arrivals []float64) int {
+// binsUsed returns the number of bins up to the last one with arrivals.
+func binsUsed(arrivals []float64) int {
 	n := len(arrivals)
 	for n > 0 && arrivals[n-1] < 0.5 {
 		n--
@@ -142,7 +147,7 @@ func (t *trial) layersChart(frame chart.Frame) chart.Chart {
 		}
 		c.Policies = append(c.Policies, p)
 	}
-	c.Policies = drawable(c.Policies, &c.Frame)
+	c.Policies = limitLines(c.Policies, &c.Frame)
 	return c
 }
 
@@ -158,6 +163,6 @@ func failureChart(probabilities numbers, trials []*trial, m *modelFlags) chart.C
 		}
 		c.Lines = append(c.Lines, line)
 	}
-	c.Lines = drawable(c.Lines, &c.Frame)
+	c.Lines = limitLines(c.Lines, &c.Frame)
 	return c
 }

@@ -9,35 +9,36 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-// columns explains the tables: of what time the figures are, and what recovery is.
+// columns returns the help text for the columns of the tables: figures says
+// which time they cover, and recovery what the column of that name is.
 func columns(figures, recovery string, peers []sim.Client) string {
 	return `
 The policies none (no retries), naive (three, at once) and default (the zero Policy with
 RetryBudget and Breaker) are always shown. Every figure is a mean over the seeds with its
-standard error, and ` + figures + `:
+standard error, and covers ` + figures + `:
 
-  success        share of the calls that end well
+  success        share of the calls that succeed
   amplification  attempts that reach the service, per call of a user; below 1 where
                  breakers or budgets keep calls away from it
-  peak           the same in the worst second; none of a herd
+  peak           the same in the worst second; not shown for a herd
   peak/100ms     most attempts that reach the service in any 100 ms
   recovery       ` + recovery + `
-  lost           number of calls that do not end well
+  lost           number of calls that fail
   wasted         number of attempts, in the whole run, that reach the service and do not
-                 make a call end well: they fail, or nobody waits for them any more
-  added p50/p99  what queues, faults and retries add to the time of calls that end well
+                 make a call succeed: they fail, or their client has given up
+  added p50/p99  what queues, faults and retries add to the time of calls that succeed
 
-Below stand the verdict on your policies, or on default if there is none, and warnings:
-what can be told without running. In -json, times are seconds.
+Below the table are the verdict on your policies, or on default if you give none, and
+warnings, which need no simulation. In -json, times are seconds.
 
-Peers, for -peer:` + listed(peers)
+Peers, for -peer:` + nameLines(peers)
 }
 
-// listed is the names of peers in lines.
-func listed(peers []sim.Client) string {
+// nameLines returns the names of peers, in lines for the help text.
+func nameLines(peers []sim.Client) string {
 	var b strings.Builder
 	width := 80
-	for i, name := range clientNames(slices.DeleteFunc(peers, shownAnyhow)) {
+	for i, name := range clientNames(slices.DeleteFunc(peers, isReference)) {
 		if i > 0 {
 			b.WriteByte(';')
 		}
@@ -53,23 +54,26 @@ func listed(peers []sim.Client) string {
 	return b.String()
 }
 
+// The figures and the recovery of the commands dip and run.
 const (
-	sinceFault   = "of the time from the beginning of the fault on"
-	steadyAnswer = "time from the end of the fault until 90 % of the calls are\n                 answered, for 5 s"
+	sinceFault    = "the time from the beginning of the fault on"
+	untilRecovery = "time from the end of the fault until 90 % of the calls\n                 succeed, for 5 s"
 )
 
+// aboutDip is the help text of the command dip.
 func aboutDip() string {
 	return `Simulates metastable overload: one server at 80 % load that is slow for 10 s, and clients
-whose attempts time out after 1 s, of which the server knows nothing. All that may be
-changed by flags.
-` + columns(sinceFault, steadyAnswer, sim.References("dip"))
+whose attempts time out after 1 s, which the server does not notice. Flags change all of
+this.
+` + columns(sinceFault, untilRecovery, sim.References("dip"))
 }
 
+// aboutRun is the help text of the command run.
 func aboutRun() string {
 	return `Simulates your service: your traffic (-rate, -load, -every, -users or -trace), its service
 time (-service, or -p50 and -p99) or its -capacity, its queue, processes and layers, and a
-fault. What is not said is as in backoffsim dip.
-` + columns(sinceFault, steadyAnswer, sim.References("dip"))
+fault. Everything else is as in backoffsim dip.
+` + columns(sinceFault, untilRecovery, sim.References("dip"))
 }
 
 func runDip(t *terminal, c *command, args []string) error {
@@ -82,70 +86,66 @@ func runRun(t *terminal, c *command, args []string) error {
 	return simulateDip(t, c, args, s, aboutRun())
 }
 
+// simulateDip runs a command whose scenario is s as changed by flags.
 func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about string) error {
-	var m modelFlags
-	var j judgeFlags
-	var f scenarioFlags
+	var f runFlags
 	set := c.flags()
-	m.flags(set, 10)
-	j.flags(set)
-	f.flags(set, s)
+	f.define(set, s)
 	recoveryMap := set.Bool("map", false, "show the recovery for loads of 10 to 95 % and faults of 1 to 60 s; takes long")
-	if err := t.parse(c, set, "", about, args); err != nil {
-		return err
-	}
-	if err := errors.Join(m.check(), j.check()); err != nil {
+	if err := f.parse(t, c, set, about, args); err != nil {
 		return err
 	}
 	if c.name == "run" {
-		if err := f.complete(); err != nil {
+		if err := f.scenario.checkComplete(); err != nil {
 			return err
 		}
 	}
-	if err := f.apply(&s); err != nil {
+	if err := f.scenario.apply(&s); err != nil {
 		return err
 	}
-	subjects, err := t.subjects(m.policies, m.peers, sim.References("dip"))
+	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.References("dip"))
 	if err != nil {
 		return err
 	}
 	if *recoveryMap {
-		if j.gated() || j.findCliff != "" || j.warnOnly {
+		if f.verdict.hasGates() || f.verdict.findCliff != "" || f.verdict.warnOnly {
 			return errors.New("-map has no verdict, and so no gates, cliff or warnings")
 		}
-		return t.recoveryMap(s, subjects, &m)
+		return t.recoveryMap(s, subjects, &f.model)
 	}
-	return t.simulate(s, subjects, &m, &j)
+	return t.simulate(s, subjects, &f)
 }
 
-// simulate is a whole run: warnings, simulation, report and pictures.
-func (t *terminal) simulate(s sim.Scenario, subjects []subject, m *modelFlags, j *judgeFlags) error {
-	run := trial{scenario: s, subjects: subjects}
-	if err := j.meaningful(&s); err != nil {
+// simulate runs the subjects in a scenario, draws the chart and prints the
+// results with the warnings.
+func (t *terminal) simulate(s sim.Scenario, subjects []subject, f *runFlags) error {
+	one := trial{scenario: s, subjects: subjects}
+	if err := f.verdict.checkScenario(&s); err != nil {
 		return err
 	}
-	run.warn()
-	if !j.warnOnly {
-		if err := run.run(t, m, j); err != nil {
+	one.warn()
+	if !f.verdict.warnOnly {
+		if err := one.run(t, f); err != nil {
 			return err
 		}
-		if err := m.pictures.draw(s.Name, run.chart(m)); err != nil {
+		if err := f.model.pictures.draw(s.Name, one.chart(&f.model)); err != nil {
 			return err
 		}
 	}
-	return run.report(t, m)
+	return one.report(t, &f.model)
 }
 
-// complete refuses a run without traffic or service.
-func (f *scenarioFlags) complete() error {
+// checkComplete refuses flags of the command run that give no traffic or no
+// service.
+func (f *scenarioFlags) checkComplete() error {
 	given := f.given()
-	any := func(names ...string) bool {
+	anyGiven := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return given[n] })
 	}
-	if !any("rate", "load", "every", "users", "trace") {
+	if !anyGiven(trafficFlags...) {
 		return fmt.Errorf("there is no traffic: want one of -rate, -load, -every, -users, -trace")
 	}
-	if !any("capacity", "service", "p50") {
+	if !anyGiven("capacity", "service", "p50") {
 		return fmt.Errorf("there is no service: want -capacity, -service, or -p50 and -p99")
 	}
 	return nil

@@ -1,6 +1,7 @@
 //go:build !race
 
-// What is quoted is run by a program of its own, in which the race detector sees nothing.
+// The quoted commands run in a separate process, in which the race detector
+// finds nothing.
 
 package main
 
@@ -17,23 +18,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// docs/simulation.md quotes this program. Its blocks of the kind
+// docs/simulation.md quotes the output of this program. Its blocks of the form
 //
 //	```console
 //	$ backoffsim dip -load 0.5
 //	what that prints
 //	```
 //
-// are run, in a directory with the blocks that a comment "file NAME" calls files, and must
-// print what they say and draw the pictures of docs. Those behind a comment "long" are run with
-// SIM=full only. With -update they are written instead; "make sim-docs" does both.
+// are run in a directory that has the blocks after a comment "file NAME" as
+// files. They must print what the page says and draw the pictures in docs.
+// Blocks after a comment "long" are run only with SIM=full. With -update the
+// test writes the page and the pictures; "make sim-docs" sets both.
 var update = flag.Bool("update", false, "write docs/simulation.md and its pictures")
 
 const docs = "../../docs"
 
-// A quote is a fenced block of the document.
+// A quote is a fenced block of the page.
 type quote struct {
-	first, last int // its lines, without the fences
+	first, last int // lines of the block, without the fences
 	file        string
 	long        bool
 	console     bool
@@ -41,7 +43,7 @@ type quote struct {
 
 var remark = regexp.MustCompile(`^<!-- (long|file (\S+)) -->$`)
 
-// quotes finds the blocks that are files or commands.
+// quotes returns the blocks that are files or commands.
 func quotes(lines []string) (all []quote) {
 	var next, current quote
 	open := false
@@ -64,8 +66,8 @@ func quotes(lines []string) (all []quote) {
 	return all
 }
 
-// commands joins the lines of a block that end in a backslash, and leaves out those that were
-// printed.
+// commands returns the commands of a block. It joins lines that end in a
+// backslash, and leaves out the output.
 func (q quote) commands(lines []string) (shown []string) {
 	more := false
 	for _, line := range lines[q.first:q.last] {
@@ -82,8 +84,8 @@ func (q quote) commands(lines []string) (shown []string) {
 	return shown
 }
 
-// said is a block with what its commands print now.
-func (q quote) said(t *testing.T, dir string, lines []string) []string {
+// run returns the block with the present output of its commands.
+func (q quote) run(t *testing.T, dir string, lines []string) []string {
 	t.Helper()
 	var out []string
 	for _, shown := range q.commands(lines) {
@@ -100,8 +102,8 @@ func (q quote) said(t *testing.T, dir string, lines []string) []string {
 	return out
 }
 
-// desk is a directory with the program under its own name.
-func desk(t *testing.T) string {
+// directory returns a directory with the program as bin/backoffsim.
+func directory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
@@ -116,7 +118,7 @@ func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(string(text), "\n")
 	written := slices.Clone(lines)
-	dir, moved, ran := desk(t), 0, 0
+	dir, moved, ran := directory(t), 0, 0
 	for _, q := range quotes(lines) {
 		body := lines[q.first:q.last]
 		if q.file != "" {
@@ -127,7 +129,7 @@ func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
 			continue
 		}
 		ran++
-		now := q.said(t, dir, lines)
+		now := q.run(t, dir, lines)
 		if !*update {
 			require.Equal(t, strings.Join(body, "\n"), strings.Join(now, "\n"), "line %d; make sim-docs writes it anew", q.first)
 		}
@@ -141,7 +143,8 @@ func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
 	}
 }
 
-// comparePictures wants those in dir to be those of the document, byte for byte.
+// comparePictures requires that the pictures in dir are those of the page, byte
+// for byte.
 func comparePictures(t *testing.T, dir string) {
 	t.Helper()
 	drawn, err := filepath.Glob(filepath.Join(dir, "*.svg"))

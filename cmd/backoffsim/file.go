@@ -14,9 +14,9 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-// load reads a policy file, JSON or YAML; "-" is the standard input.
+// load reads a policy file in JSON or YAML. The path "-" is the standard input.
 func (t *terminal) load(path string) (spec.Spec, error) {
-	text, err := t.slurp(path)
+	text, err := t.readInput(path)
 	if err != nil {
 		return spec.Spec{}, err
 	}
@@ -27,14 +27,15 @@ func (t *terminal) load(path string) (spec.Spec, error) {
 	return s, nil
 }
 
-func (t *terminal) slurp(path string) ([]byte, error) {
+// readInput reads a file, or the standard input if the path is "-".
+func (t *terminal) readInput(path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(t.in)
 	}
 	return os.ReadFile(path)
 }
 
-// parseSpec leaves all rules to package spec, whatever the form.
+// parseSpec parses a policy file by the rules of package spec.
 func parseSpec(text []byte) (spec.Spec, error) {
 	documents, err := readDocuments(text)
 	if err != nil {
@@ -50,8 +51,8 @@ func parseSpec(text []byte) (spec.Spec, error) {
 	return s, nil
 }
 
-// readDocuments returns the documents of a text as JSON. What begins like JSON is JSON,
-// and left as it is; everything else is YAML.
+// readDocuments returns the documents of a text as JSON. A text that begins
+// with a brace or a bracket is one document of JSON. Any other text is YAML.
 func readDocuments(text []byte) (documents [][]byte, err error) {
 	trimmed := bytes.TrimSpace(text)
 	if len(trimmed) == 0 {
@@ -71,7 +72,7 @@ func readDocuments(text []byte) (documents [][]byte, err error) {
 			return nil, errors.New(oneLine(err.Error()))
 		}
 		document, err := json.Marshal(value)
-		if err != nil { // JSON has no words for all of YAML
+		if err != nil { // JSON cannot express all of YAML
 			return nil, fmt.Errorf("has a key that is no text, or a number that is none: %s", err)
 		}
 		documents = append(documents, document)

@@ -12,17 +12,18 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-const aboutImport = `Reads the retries of a gRPC service config (JSON) or of an Istio VirtualService (YAML),
-- being the standard input, and prints the policy file that does the same. What a policy
-file has no words for is a warning, one line each, on the standard error.
+// aboutImport is the help text of the command import.
+const aboutImport = `Reads the retries of a gRPC service config (JSON) or of an Istio VirtualService (YAML), and
+prints the policy file that does the same. The file - is the standard input. For each
+setting that a policy file cannot express there is a warning on the standard error.
 
-Where the file has several policies, -pick says which: a gRPC service/method, or the name or
-number of an Istio route.`
+If the file has several policies, -pick says which one: a gRPC service/method, or the name
+or number of an Istio route.`
 
-// An imported policy is a member of somebody else's file.
+// An imported policy is one policy of another system's file.
 type imported struct {
-	names    []string
-	policy   any // of which JSON makes a policy file
+	names    []string // for -pick; the first one is shown
+	policy   any      // its JSON is a policy file
 	warnings []string
 }
 
@@ -40,7 +41,7 @@ func runImport(t *terminal, c *command, args []string) error {
 		return errors.New("want one file; see backoffsim import -h")
 	}
 	path := set.Arg(0)
-	text, err := t.slurp(path)
+	text, err := t.readInput(path)
 	if err != nil {
 		return err
 	}
@@ -50,8 +51,9 @@ func runImport(t *terminal, c *command, args []string) error {
 	return nil
 }
 
+// translate prints the policy file for the policy of text that pick names.
 func (t *terminal) translate(path, pick string, text []byte) error {
-	policies, err := importable(text)
+	policies, err := importAll(text)
 	if err != nil {
 		return err
 	}
@@ -59,11 +61,11 @@ func (t *terminal) translate(path, pick string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	made, err := json.Marshal(chosen.policy)
+	file, err := json.Marshal(chosen.policy)
 	if err != nil {
 		return err
 	}
-	s, err := spec.Parse(made)
+	s, err := spec.Parse(file)
 	if err != nil {
 		return err
 	}
@@ -75,40 +77,52 @@ func (t *terminal) translate(path, pick string, text []byte) error {
 	return out.Encode(s)
 }
 
-// importable returns all policies of a file, whatever it is.
-func importable(text []byte) ([]imported, error) {
+// importAll returns all policies of a file, of either kind.
+func importAll(text []byte) ([]imported, error) {
 	documents, err := readDocuments(text)
 	if err != nil {
 		return nil, err
 	}
 	var policies []imported
-	var foreign []string
+	var unknown []string
 	for i, d := range documents {
-		root, err := parseObject("", d)
+		found, known, err := importDocument(d)
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case root.has("methodConfig") || root.has("retryThrottling"):
-			policies, err = addGRPC(policies, root)
-		case root.has("spec") && (!root.has("kind") || string(root.members["kind"]) == `"VirtualService"`):
-			policies, err = addIstio(policies, root)
-		default:
-			foreign = append(foreign, fmt.Sprintf("document %d is neither a service config nor a VirtualService, and left out", i+1))
+		if !known {
+			unknown = append(unknown, fmt.Sprintf("document %d is neither a service config nor a VirtualService, and left out", i+1))
 		}
-		if err != nil {
-			return nil, err
-		}
+		policies = append(policies, found...)
 	}
 	if len(policies) == 0 {
 		return nil, errors.New("has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries")
 	}
 	for i := range policies {
-		policies[i].warnings = append(foreign, policies[i].warnings...)
+		policies[i].warnings = append(unknown, policies[i].warnings...)
 	}
 	return policies, nil
 }
 
+// importDocument returns the policies of one document, and reports whether it
+// is of a known kind.
+func importDocument(document []byte) (policies []imported, known bool, err error) {
+	root, err := parseObject("", document)
+	if err != nil {
+		return nil, false, err
+	}
+	switch {
+	case root.has("methodConfig") || root.has("retryThrottling"):
+		policies, err = importGRPC(root)
+	case root.has("spec") && (!root.has("kind") || string(root.members["kind"]) == `"VirtualService"`):
+		policies, err = importIstio(root)
+	default:
+		return nil, false, nil
+	}
+	return policies, true, err
+}
+
+// choose returns the policy that pick names, or the only one.
 func choose(policies []imported, pick string) (imported, error) {
 	var all []string
 	var matching []imported
@@ -127,30 +141,32 @@ func choose(policies []imported, pick string) (imported, error) {
 	return imported{}, fmt.Errorf("has %d policies; -pick one of %s", len(matching), strings.Join(all, ", "))
 }
 
-// An object is one of JSON that is read member by member. What nobody has asked for is
-// left over.
+// An object is a JSON object whose members are read one by one. It remembers
+// which members have been read.
 type object struct {
-	path    string
+	path    string // within the file, for errors
 	members map[string]json.RawMessage
 	read    map[string]bool
 }
 
+// parseObject parses the object at a path of a file.
 func parseObject(path string, text []byte) (*object, error) {
 	o := &object{path: path, read: map[string]bool{}}
 	err := json.Unmarshal(text, &o.members)
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok { // only of a whole file
-		before := text[:max(syntax.Offset-1, 0)] // the offset is behind what is wrong
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok { // possible only for a whole file
+		before := text[:max(syntax.Offset-1, 0)] // the offset is after the wrong character
 		line, column := 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
 		return nil, fmt.Errorf("line %d, column %d: %w", line, column, syntax)
 	}
 	if err != nil || o.members == nil {
-		return nil, refusal(path, text, "an object")
+		return nil, invalidValue(path, text, "an object")
 	}
 	return o, nil
 }
 
-// refusal names a member, its value, and what is wanted instead.
-func refusal(path string, value []byte, want string) error {
+// invalidValue returns an error that names a member, its value, and what the
+// value should be.
+func invalidValue(path string, value []byte, want string) error {
 	if path == "" {
 		path = "the file"
 	}
@@ -161,8 +177,10 @@ func refusal(path string, value []byte, want string) error {
 	return fmt.Errorf("%s is %s, want %s", path, shown, want)
 }
 
+// has reports whether the object has a member.
 func (o *object) has(name string) bool { _, ok := o.members[name]; return ok }
 
+// at returns the path of a member.
 func (o *object) at(name string) string {
 	if o.path == "" {
 		return name
@@ -170,8 +188,8 @@ func (o *object) at(name string) string {
 	return o.path + "." + name
 }
 
-// get reads a member into a Go value, and reports whether it is there. want is what it
-// should be.
+// get reads a member into a Go value, and reports whether the member exists.
+// want says what it should be.
 func (o *object) get(name string, into any, want string) (bool, error) {
 	o.read[name] = true
 	value, ok := o.members[name]
@@ -184,8 +202,9 @@ func (o *object) get(name string, into any, want string) (bool, error) {
 	return true, nil
 }
 
+// refuse returns an error for a member that has the wrong value.
 func (o *object) refuse(name, want string) error {
-	return refusal(o.at(name), o.members[name], want)
+	return invalidValue(o.at(name), o.members[name], want)
 }
 
 // list reads a member that is a list of objects.
@@ -205,7 +224,7 @@ func (o *object) list(name string) ([]*object, error) {
 	return all, nil
 }
 
-// object reads a member that is an object; nil if it is not there.
+// object reads a member that is an object. It returns nil if there is none.
 func (o *object) object(name string) (*object, error) {
 	var value json.RawMessage
 	if ok, err := o.get(name, &value, "an object"); !ok || err != nil {
@@ -214,8 +233,8 @@ func (o *object) object(name string) (*object, error) {
 	return parseObject(o.at(name), value)
 }
 
-// rest warns of the members that nobody has read.
-func (o *object) rest(i *imported) {
+// warnOfUnread warns of the members that have not been read.
+func (o *object) warnOfUnread(i *imported) {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		if !o.read[name] {
 			i.warn("%s is left out: %s", o.at(name), oneLine(string(bytes.TrimSpace(o.members[name]))))

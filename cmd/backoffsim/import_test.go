@@ -12,7 +12,7 @@ import (
 	"github.com/gobackoff/backoff/spec"
 )
 
-// imports runs an import, and returns what it made with its warnings.
+// imports runs an import, and returns the policy and the warnings.
 func imports(t *testing.T, args ...string) (spec.Spec, []string) {
 	t.Helper()
 	status, out, err := execute(t, "", append([]string{"import"}, args...)...)
@@ -68,7 +68,7 @@ func TestAVirtualServiceBecomesAPolicyFile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAShrinkingBackoffIsSpeltOut(t *testing.T) {
+func TestAShrinkingBackoffBecomesASequence(t *testing.T) {
 	path := file(t, "sc.json", `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"8s","maxBackoff":"4s","backoffMultiplier":0.5,"retryableStatusCodes":[14]}}]}`)
 	s, _ := imports(t, path)
 	require.Equal(t, backoff.Sequence(4e9, 2e9, 1e9, 0.5e9), s.Policy().Schedule)
@@ -81,9 +81,10 @@ func TestIstiosBackoffIsTheBaseOfEnvoys(t *testing.T) {
 	require.Equal(t, 1, p.MaxAttempts)
 	require.Equal(t, backoff.Exponential{Initial: 1e8, Max: 1e9}, p.Schedule)
 	require.Zero(t, p.AttemptTimeout)
+	require.Nil(t, p.AttemptTimeoutSchedule)
 }
 
-func TestHedgingIsNotLeftOutInSilence(t *testing.T) {
+func TestALeftOutHedgingPolicyIsAWarning(t *testing.T) {
 	path := file(t, "sc.json", `{"methodConfig":[{"name":[{"service":"a"}],"retryPolicy":{"maxAttempts":2,"initialBackoff":"1s","maxBackoff":"1s","backoffMultiplier":1,"retryableStatusCodes":[14]}},
 		{"name":[{"service":"b"}],"hedgingPolicy":{"maxAttempts":3}}]}`)
 	_, warnings := imports(t, path)

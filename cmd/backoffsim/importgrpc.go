@@ -8,27 +8,29 @@ import (
 	"time"
 )
 
-// What a policy file is made of, as far as an import needs it. Package spec checks it.
-type (
-	policyFile struct {
-		Name           string         `json:"name,omitempty"`
-		MaxAttempts    int            `json:"maxAttempts"`
-		AttemptTimeout string         `json:"attemptTimeout,omitempty"`
-		Schedule       map[string]any `json:"schedule"`
-		Jitter         any            `json:"jitter"`
-		MaxRetryAfter  int            `json:"maxRetryAfter,omitempty"`
-		Budget         map[string]any `json:"budget,omitempty"`
-	}
-	growth struct {
-		Initial    string  `json:"initial"`
-		Max        string  `json:"max"`
-		Multiplier float64 `json:"multiplier,omitempty"`
-	}
-)
+// A policyFile is the part of a policy file that an import writes. Package spec
+// checks it.
+type policyFile struct {
+	Name           string         `json:"name,omitempty"`
+	MaxAttempts    int            `json:"maxAttempts"`
+	AttemptTimeout string         `json:"attemptTimeout,omitempty"`
+	Schedule       map[string]any `json:"schedule"`
+	Jitter         any            `json:"jitter"`
+	MaxRetryAfter  int            `json:"maxRetryAfter,omitempty"`
+	Budget         map[string]any `json:"budget,omitempty"`
+}
 
-// addGRPC adds the policies of a service config. The rules are those of gRFC A6.
-func addGRPC(policies []imported, root *object) ([]imported, error) {
-	budget, err := throttling(root)
+// An exponentialJSON is an exponential schedule of a policy file.
+type exponentialJSON struct {
+	Initial    string  `json:"initial"`
+	Max        string  `json:"max"`
+	Multiplier float64 `json:"multiplier,omitempty"`
+}
+
+// importGRPC returns the policies of a service config. The rules are those of
+// gRFC A6.
+func importGRPC(root *object) ([]imported, error) {
+	budget, err := grpcBudget(root)
 	if err != nil {
 		return nil, err
 	}
@@ -36,43 +38,54 @@ func addGRPC(policies []imported, root *object) ([]imported, error) {
 	if err != nil {
 		return nil, err
 	}
+	var policies []imported
 	var hedged []string
-	first := len(policies)
 	for _, config := range configs {
-		p := imported{}
 		retry, err := config.object("retryPolicy")
 		if err != nil {
 			return nil, err
 		}
-		if retry == nil {
-			if config.has("hedgingPolicy") {
-				hedged = append(hedged, config.at("hedgingPolicy")+" is left out: hedging is for the program, by backoff.Hedge")
-			}
+		hedges := config.has("hedgingPolicy")
+		switch {
+		case retry == nil && hedges:
+			hedged = append(hedged, config.at("hedgingPolicy")+" is left out: hedging is for the program, by backoff.Hedge")
 			continue
-		}
-		if config.has("hedgingPolicy") {
+		case retry == nil:
+			continue
+		case hedges:
 			return nil, fmt.Errorf("%s has a retryPolicy and a hedgingPolicy: retry or hedge, not both", config.path)
 		}
-		if p.names, err = methodNames(config); err != nil {
-			return nil, err
-		}
-		file, err := p.retryPolicy(retry)
+		p, err := importMethodConfig(config, retry, budget)
 		if err != nil {
 			return nil, err
 		}
-		file.Budget = budget
-		p.policy = file
-		config.rest(&p)
-		root.rest(&p)
+		root.warnOfUnread(&p)
 		policies = append(policies, p)
 	}
-	for i := range policies[first:] {
-		policies[first+i].warnings = append(policies[first+i].warnings, hedged...)
+	for i := range policies {
+		policies[i].warnings = append(policies[i].warnings, hedged...)
 	}
 	return policies, nil
 }
 
-func throttling(root *object) (map[string]any, error) {
+// importMethodConfig returns the policy of a method config.
+func importMethodConfig(config, retry *object, budget map[string]any) (p imported, err error) {
+	if p.names, err = methodNames(config); err != nil {
+		return p, err
+	}
+	file, err := p.retryPolicy(retry)
+	if err != nil {
+		return p, err
+	}
+	file.Budget = budget
+	p.policy = file
+	config.warnOfUnread(&p)
+	return p, nil
+}
+
+// grpcBudget returns the budget for the retry throttling of a service config,
+// and nil if it has none.
+func grpcBudget(root *object) (map[string]any, error) {
 	t, err := root.object("retryThrottling")
 	if t == nil || err != nil {
 		return nil, err
@@ -93,7 +106,8 @@ func throttling(root *object) (map[string]any, error) {
 	return map[string]any{"grpcThrottling": map[string]any{"maxTokens": int(most), "tokenRatio": ratio}}, nil
 }
 
-// methodNames returns how the policy of a method config may be called.
+// methodNames returns the names by which -pick finds the policy of a method
+// config.
 func methodNames(config *object) ([]string, error) {
 	list, err := config.list("name")
 	if err != nil {
@@ -116,15 +130,17 @@ func methodNames(config *object) ([]string, error) {
 	return all, nil
 }
 
-const mostGRPCAttempts = 5 // gRFC A6, "Limits on Retries and Hedges"
+// maxGRPCAttempts is the limit of gRFC A6, "Limits on Retries and Hedges".
+const maxGRPCAttempts = 5
 
+// retryPolicy returns the policy file for a retryPolicy.
 func (i *imported) retryPolicy(retry *object) (*policyFile, error) {
 	var attempts, factor float64
 	if _, err := retry.get("maxAttempts", &attempts, "a whole number of 2 or more"); err != nil {
 		return nil, err
 	}
 	if attempts != math.Trunc(attempts) || attempts < 2 || attempts > math.MaxInt32 {
-		return nil, retry.need("maxAttempts", "a whole number of 2 or more")
+		return nil, retry.invalid("maxAttempts", "a whole number of 2 or more")
 	}
 	initial, err := retry.protobufDuration("initialBackoff")
 	if err != nil {
@@ -138,59 +154,61 @@ func (i *imported) retryPolicy(retry *object) (*policyFile, error) {
 		return nil, err
 	}
 	if factor <= 0 {
-		return nil, retry.need("backoffMultiplier", "a number above 0")
+		return nil, retry.invalid("backoffMultiplier", "a number above 0")
 	}
 	file := &policyFile{
 		Name:          i.names[0],
-		MaxAttempts:   min(int(attempts), mostGRPCAttempts),
+		MaxAttempts:   min(int(attempts), maxGRPCAttempts),
 		Schedule:      grpcSchedule(min(initial, limit), limit, factor),
 		Jitter:        map[string]any{"uniform": map[string]float64{"low": 0.8, "high": 1.2}},
 		MaxRetryAfter: -1,
 	}
-	if attempts > mostGRPCAttempts {
-		i.warn("%s is %v, which gRPC takes as %d", retry.at("maxAttempts"), attempts, mostGRPCAttempts)
+	if attempts > maxGRPCAttempts {
+		i.warn("%s is %v, which gRPC takes as %d", retry.at("maxAttempts"), attempts, maxGRPCAttempts)
 	}
-	return file, i.codes(retry)
+	return file, i.warnOfCodes(retry)
 }
 
-// codes warns of the codes, as sorting errors is the program's.
-func (i *imported) codes(retry *object) error {
+// warnOfCodes warns that the program has to classify the status codes.
+func (i *imported) warnOfCodes(retry *object) error {
 	var codes []any
 	if _, err := retry.get("retryableStatusCodes", &codes, "a list of codes"); err != nil {
 		return err
 	}
 	if len(codes) == 0 {
-		return retry.need("retryableStatusCodes", "at least one code")
+		return retry.invalid("retryableStatusCodes", "at least one code")
 	}
 	i.warn("%s %v is for the program: Policy.Classify, such as plug.OnCode(status.Code, ...)", retry.at("retryableStatusCodes"), codes)
 	if len(i.names) > 1 {
 		i.warn("the policy is that of %s too", strings.Join(i.names[1:], ", "))
 	}
-	retry.rest(i)
+	retry.warnOfUnread(i)
 	return nil
 }
 
-// need refuses a member, or that it is not there.
-func (o *object) need(name, want string) error {
+// invalid returns an error for a member that is missing or has the wrong value.
+func (o *object) invalid(name, want string) error {
 	if !o.has(name) {
 		return fmt.Errorf("%s is not there, want %s", o.at(name), want)
 	}
 	return o.refuse(name, want)
 }
 
-// grpcSchedule spells a schedule out that shrinks, for which there is no other word.
+// grpcSchedule returns an exponential schedule. A schedule whose delays shrink
+// is written as a list of delays.
 func grpcSchedule(initial, limit time.Duration, factor float64) map[string]any {
 	if factor >= 1 {
-		return map[string]any{"exponential": growth{initial.String(), limit.String(), factor}}
+		return map[string]any{"exponential": exponentialJSON{initial.String(), limit.String(), factor}}
 	}
 	var delays []string
-	for n := range mostGRPCAttempts - 1 {
+	for n := range maxGRPCAttempts - 1 {
 		delays = append(delays, time.Duration(float64(initial)*math.Pow(factor, float64(n))).String())
 	}
 	return map[string]any{"sequence": delays}
 }
 
-var protobuf = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?s$`)
+// protobufSeconds matches the JSON form of a google.protobuf.Duration.
+var protobufSeconds = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?s$`)
 
 // protobufDuration reads a google.protobuf.Duration above 0.
 func (o *object) protobufDuration(name string) (time.Duration, error) {
@@ -200,8 +218,8 @@ func (o *object) protobufDuration(name string) (time.Duration, error) {
 		return 0, err
 	}
 	d, err := time.ParseDuration(text)
-	if !protobuf.MatchString(text) || err != nil || d <= 0 {
-		return 0, o.need(name, want)
+	if !protobufSeconds.MatchString(text) || err != nil || d <= 0 {
+		return 0, o.invalid(name, want)
 	}
 	return d, nil
 }

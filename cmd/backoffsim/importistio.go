@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// addIstio adds the policies of a VirtualService: those of its HTTP routes that have
-// retries. Istio's attempts are retries, and its backoff is Envoy's base interval, from
-// which the delay doubles up to ten times of it (see presets.Istio).
-func addIstio(policies []imported, root *object) ([]imported, error) {
+// importIstio returns the policies of a VirtualService, one for each HTTP route
+// with retries. Istio's attempts are retries, and its backoff is Envoy's base
+// interval: the delay doubles from there, up to ten times the interval (see
+// presets.Istio).
+func importIstio(root *object) ([]imported, error) {
 	service, err := root.object("spec")
 	if err != nil {
 		return nil, err
@@ -18,6 +19,7 @@ func addIstio(policies []imported, root *object) ([]imported, error) {
 	if err != nil {
 		return nil, err
 	}
+	var policies []imported
 	for n, route := range routes {
 		retries, err := route.object("retries")
 		if err != nil {
@@ -42,20 +44,21 @@ func addIstio(policies []imported, root *object) ([]imported, error) {
 	return policies, nil
 }
 
+// istio returns the policy file for the retries of a route.
 func (i *imported) istio(name string, route, retries *object) (*policyFile, error) {
 	var attempts float64
 	if _, err := retries.get("attempts", &attempts, "a whole number of 0 or more"); err != nil {
 		return nil, err
 	}
 	if !retries.has("attempts") || attempts != math.Trunc(attempts) || attempts < 0 || attempts > math.MaxInt32-1 {
-		return nil, retries.need("attempts", "a whole number of 0 or more")
+		return nil, retries.invalid("attempts", "a whole number of 0 or more")
 	}
 	base, err := retries.goDuration("backoff", 25*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
 	if base < time.Millisecond || base > math.MaxInt64/10 {
-		return nil, retries.need("backoff", "1ms or more")
+		return nil, retries.invalid("backoff", "1ms or more")
 	}
 	each, err := retries.goDuration("perTryTimeout", 0)
 	if err != nil {
@@ -64,7 +67,7 @@ func (i *imported) istio(name string, route, retries *object) (*policyFile, erro
 	file := &policyFile{
 		Name:        name,
 		MaxAttempts: int(attempts) + 1,
-		Schedule:    map[string]any{"exponential": growth{Initial: base.String(), Max: (10 * base).String()}},
+		Schedule:    map[string]any{"exponential": exponentialJSON{Initial: base.String(), Max: (10 * base).String()}},
 		Jitter:      "full",
 	}
 	if each > 0 {
@@ -73,6 +76,7 @@ func (i *imported) istio(name string, route, retries *object) (*policyFile, erro
 	return file, i.istioWarnings(route, retries, each)
 }
 
+// istioWarnings adds the warnings about a route.
 func (i *imported) istioWarnings(route, retries *object, each time.Duration) error {
 	on := ""
 	if _, err := retries.get("retryOn", &on, "a text"); err != nil {
@@ -93,11 +97,12 @@ func (i *imported) istioWarnings(route, retries *object, each time.Duration) err
 	} else if each == 0 {
 		i.warn("%s is not there, and no timeout: an attempt may take as long as its context lets it", retries.at("perTryTimeout"))
 	}
-	retries.rest(i)
+	retries.warnOfUnread(i)
 	return nil
 }
 
-// goDuration reads a duration as Istio writes them, such as 2s or 1h30m.
+// goDuration reads a duration in Istio's notation, such as 2s or 1h30m. It
+// returns otherwise if there is none.
 func (o *object) goDuration(name string, otherwise time.Duration) (time.Duration, error) {
 	var text string
 	ok, err := o.get(name, &text, `a duration such as "2s"`)

@@ -1,5 +1,6 @@
-// Command backoffsim shows what a retry policy does to a service before production does.
-// It runs the library's own policies, budgets and breakers, in virtual time.
+// Command backoffsim shows what a retry policy does to a service, before it
+// does so in production. It runs the library's own policies, budgets and
+// breakers in virtual time.
 //
 //	go install github.com/gobackoff/backoff/cmd/backoffsim@latest
 //
@@ -11,25 +12,27 @@
 //	backoffsim occ -clients 10,50,100
 //	backoffsim run -policy fetch.json -trace calls.csv -p50 8ms -p99 90ms -capacity 1200
 //
-// A policy is a file of package spec, in JSON or YAML, or the name of a preset; policy -list
-// has the names. policy prints its waits, and import makes one of a gRPC service config or
-// of an Istio VirtualService. The others simulate: dip a server that is slow for a while,
-// chain retries in several layers, herd clients that come back together, occ clients that
-// contend for one version, and run a service and traffic of your own. Each explains itself by
-// -h. One seed gives the same numbers, and the same pictures, on every machine.
+// A policy is a file of package spec, in JSON or YAML, or the name of a preset;
+// policy -list prints the names. The command policy prints the waits of
+// policies, and import converts a gRPC service config or an Istio
+// VirtualService. The other commands simulate: dip a server that is slow for a
+// while, chain retries in several layers, herd clients that come back together,
+// occ clients that contend for one record, and run your own service and
+// traffic. Each command has help by -h. The same seed gives the same numbers
+// and pictures on every machine.
 //
-// Tables, or JSON by -json, go to the standard output, and everything else to the standard
-// error. -svg, -png and -html draw.
+// Tables, or JSON with -json, go to the standard output, and everything else to
+// the standard error. -svg, -png and -html draw charts.
 //
-// For a build there are gates, held against the policies that were given:
+// For builds there are gates, which the given policies must pass:
 //
 //	backoffsim dip -policy fetch.json -must-recover 60s -max-amplification 1.5 -min-success 0.8
 //
-// Exit status 0 means that all gates held, 1 that one did not, and 2 that nothing was run: an
-// unknown flag, or a file that is not right.
+// Exit status 0 means that all gates passed, 1 that one failed, and 2 that
+// nothing was run because of an unknown flag or an invalid file.
 //
-// docs/simulation.md in the repository explains the models, what they leave out, and how every
-// number in it was made.
+// docs/simulation.md in the repository explains the models and what they leave
+// out. It has the command for every number in it.
 package main
 
 import (
@@ -55,15 +58,16 @@ const (
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
-	live     bool // somebody watches err
+	live     bool // err is a terminal
 }
 
-// A command is what the first argument names.
+// A command is one of the program's commands. The first argument names it.
 type command struct {
 	name, about string
 	run         func(t *terminal, c *command, args []string) error
 }
 
+// commands are in the order of the help text.
 var commands []*command
 
 func init() {
@@ -84,9 +88,10 @@ func main() {
 	os.Exit(t.main(os.Args[1:]))
 }
 
-// errGate says that a gate did not hold, which has been told already.
+// errGate says that a gate failed. The failure has been printed already.
 var errGate = errors.New("a gate did not hold")
 
+// main runs the command that args name, and returns the exit status.
 func (t *terminal) main(args []string) int {
 	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) || args[0] == "help" && len(args) == 1 {
 		t.help()
@@ -110,6 +115,7 @@ func (t *terminal) main(args []string) int {
 	return exitUsage
 }
 
+// status prints an error and returns the exit status for it.
 func (t *terminal) status(c *command, err error) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -121,6 +127,7 @@ func (t *terminal) status(c *command, err error) int {
 	return exitUsage
 }
 
+// help prints the help text of the program.
 func (t *terminal) help() {
 	fmt.Fprint(t.out, "backoffsim shows what a retry policy does to a service.\n\nCommands, each with -h:\n\n")
 	var rows table
@@ -132,7 +139,7 @@ func (t *terminal) help() {
 	fmt.Fprint(t.out, "\nExit status: 0 all gates held, 1 a gate did not hold, 2 wrong usage or a bad file.\n")
 }
 
-// flags is an empty set of flags for a command, and the form of its arguments.
+// flags returns an empty set of flags for a command.
 func (c *command) flags() *flag.FlagSet {
 	set := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
@@ -140,7 +147,8 @@ func (c *command) flags() *flag.FlagSet {
 	return set
 }
 
-// parse parses args. what may follow the flags is given by usage, such as "FILE".
+// parse parses args. usage names the arguments after the flags, such as "
+// FILE".
 func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, args []string) error {
 	err := set.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -151,15 +159,16 @@ func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, arg
 		return fmt.Errorf("%w; see backoffsim %s -h", err, c.name)
 	}
 	if usage == "" && set.NArg() > 0 {
-		return fmt.Errorf("%q is no flag; see backoffsim %s -h", set.Arg(0), c.name)
+		return fmt.Errorf("%q is not a flag; see backoffsim %s -h", set.Arg(0), c.name)
 	}
 	return nil
 }
 
+// usage prints the help text of a command.
 func (t *terminal) usage(c *command, set *flag.FlagSet, usage, about string) {
-	any := false
-	set.VisitAll(func(*flag.Flag) { any = true })
-	if !any {
+	hasFlags := false
+	set.VisitAll(func(*flag.Flag) { hasFlags = true })
+	if !hasFlags {
 		fmt.Fprintf(t.out, "usage: backoffsim %s%s\n\n%s\n", c.name, usage, about)
 		return
 	}
@@ -168,4 +177,5 @@ func (t *terminal) usage(c *command, set *flag.FlagSet, usage, about string) {
 	set.PrintDefaults()
 }
 
+// oneLine replaces each run of white space by one space.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

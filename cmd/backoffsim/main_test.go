@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// execute runs the program, and returns its exit status with what it has written.
+// execute runs the program, and returns its exit status and its output.
 func execute(t *testing.T, in string, args ...string) (status int, out, err string) {
 	t.Helper()
 	c := exec.Command(program, args...)
@@ -46,7 +46,8 @@ func execute(t *testing.T, in string, args ...string) (status int, out, err stri
 	return status, stdout.String(), stderr.String()
 }
 
-// succeed is execute for what must end with status 0 and no word on the standard error.
+// succeed runs the program, which must end with status 0 and print nothing to
+// the standard error.
 func succeed(t *testing.T, args ...string) string {
 	t.Helper()
 	status, out, err := execute(t, "", args...)
@@ -55,7 +56,7 @@ func succeed(t *testing.T, args ...string) string {
 	return out
 }
 
-// file writes a file to be read by the program.
+// file writes a file for the program to read.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -87,7 +88,7 @@ func TestAVersionIsALine(t *testing.T) {
 	require.Equal(t, "usage: backoffsim version\n\nPrints the version of backoffsim and of the Go that built it.\n", succeed(t, "version", "-h"))
 }
 
-// In help, names of columns are explained; in a hurry nobody reads a document.
+// The help text explains the columns, so that nobody needs the page for them.
 func TestEveryColumnIsExplained(t *testing.T) {
 	for _, name := range []string{"dip", "run", "chain", "herd"} {
 		help := succeed(t, name, "-h")
@@ -102,7 +103,7 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 	for args, want := range map[string]string{
 		"simulate":                               `backoffsim: there is no command "simulate"; see backoffsim -h`,
 		"policy -deadlin 3s":                     `backoffsim policy: flag provided but not defined: -deadlin; see backoffsim policy -h`,
-		"policy default":                         `backoffsim policy: "default" is no flag; see backoffsim policy -h`,
+		"policy default":                         `backoffsim policy: "default" is not a flag; see backoffsim policy -h`,
 		"policy -policy missing":                 `backoffsim policy: policy "missing" is neither a file nor a name; see backoffsim policy -list`,
 		"policy -policy none+aws-adaptive":       `backoffsim policy: policy "none+aws-adaptive" is neither a file nor a name; see backoffsim policy -list`,
 		"policy -policy default -policy default": `backoffsim policy: policy "default" is there twice`,
@@ -121,12 +122,12 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"run":                                    `backoffsim run: there is no traffic: want one of -rate, -load, -every, -users, -trace`,
 		"run -rate 10":                           `backoffsim run: there is no service: want -capacity, -service, or -p50 and -p99`,
 		"run -rate 1 -capacity 0":                `backoffsim run: -capacity is 0, want more than 0 per second`,
-		"run -rate 1 -capacity .1 -service 1s":   `backoffsim run: -capacity is 0.1, which a service that takes 1s on the mean has 1 of at the least`,
-		"chain -p 1.5":                           `backoffsim chain: invalid value "1.5" for flag -p: "1.5" is no number from 0 to 1; see backoffsim chain -h`,
+		"run -rate 1 -capacity .1 -service 1s":   `backoffsim run: -capacity is 0.1, want at least 1 for a mean service time of 1s`,
+		"chain -p 1.5":                           `backoffsim chain: invalid value "1.5" for flag -p: "1.5" is not a number from 0 to 1; see backoffsim chain -h`,
 		"chain -fault-errors 1":                  `backoffsim chain: -fault-errors is called -p here`,
 		"herd -clients 0":                        `backoffsim herd: -clients is 0, want 1 to 10000000`,
 		"herd -variant B":                        `backoffsim herd: herd: there is no variant "B", want A1 to A6`,
-		"occ -clients 0":                         `backoffsim occ: invalid value "0" for flag -clients: "0" is no number from 1 to 10000; see backoffsim occ -h`,
+		"occ -clients 0":                         `backoffsim occ: invalid value "0" for flag -clients: "0" is not a number from 1 to 10000; see backoffsim occ -h`,
 		"dip -warn-only -must-recover 60s":       `backoffsim dip: -warn-only runs nothing, and so holds nothing against a gate`,
 		"dip -map -min-success .9":               `backoffsim dip: -map has no verdict, and so no gates, cliff or warnings`,
 		"dip -fault 0 -must-recover 60s":         `backoffsim dip: -must-recover and -find-cliff want a fault, with calls that go on after it`,
@@ -137,7 +138,7 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"dip -rate 0":                            `backoffsim dip: 0 of -rate, -every, -users and -trace are given, want one`,
 		"dip -rate 1e12":                         `backoffsim dip: -rate is 1e+12, want more than 0 calls per second, and at most 100000000`,
 		"dip -horizon 1s":                        `backoffsim dip: -fault-at + -fault is 40s, want less than the -horizon of 1s`,
-		"version 2":                              `backoffsim version: "2" is no flag; see backoffsim version -h`,
+		"version 2":                              `backoffsim version: "2" is not a flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {
 		status, out, err := execute(t, "", strings.Fields(args)...)
@@ -150,7 +151,7 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 	require.Contains(t, out, "Commands")
 }
 
-// The rules are those of package spec, whose tests have them all: here it is files.
+// The tests of package spec have all rules. This one is about files.
 func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"schedule": {"exponential": {"multiplier": 0.5}}}`: `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,

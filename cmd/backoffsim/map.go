@@ -10,14 +10,17 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
+// The map has a cell for each of these loads and lengths of the fault.
 var (
 	mapLoads  = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
 	mapFaults = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 60 * time.Second}
 )
 
-const mapHorizon = 200 * time.Second // after the fault
+// mapHorizon is how long after the fault a simulation runs.
+const mapHorizon = 200 * time.Second
 
-// recoveryMap simulates a scenario at many loads, and with faults of many lengths.
+// recoveryMap simulates a scenario at many loads and with faults of many
+// lengths.
 func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags) error {
 	capacity := s.Server.Capacity()
 	if s.Rate == 0 || math.IsInf(capacity, 1) || s.Fault.For == 0 {
@@ -28,12 +31,24 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 	for _, load := range mapLoads {
 		c.Load = append(c.Load, 100*load)
 	}
-	p := t.progress()
-	defer p.clear()
-	done := 0
 	for _, one := range subjects {
 		c.Maps = append(c.Maps, chart.PolicyMap{Policy: one.caption()})
 	}
+	if err := t.simulateMap(&c, s, subjects, m); err != nil {
+		return err
+	}
+	if err := t.printMap(&c, m); err != nil {
+		return err
+	}
+	c.Maps = limitLines(c.Maps, &c.Frame)
+	return m.pictures.draw("recovery", c)
+}
+
+// simulateMap adds the rows of the map, one for each length of the fault.
+func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject, m *modelFlags) error {
+	p := t.progress()
+	defer p.clear()
+	capacity, done := s.Server.Capacity(), 0
 	for _, length := range mapFaults {
 		c.Y = append(c.Y, length.Seconds())
 		for i := range c.Maps {
@@ -53,15 +68,10 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 			p.step(done, len(mapFaults)*len(mapLoads))
 		}
 	}
-	p.clear()
-	if err := t.printMap(&c, m); err != nil {
-		return err
-	}
-	c.Maps = drawable(c.Maps, &c.Frame)
-	return m.pictures.draw("recovery", c)
+	return nil
 }
 
-// mark is the user's own place, if it is on the map.
+// mark returns the point of the user's scenario, if it is on the map.
 func mark(s *sim.Scenario) *chart.Mark {
 	load, length := 100*s.Rate/s.Server.Capacity(), s.Fault.For
 	if load < 100*mapLoads[0] || load > 100*mapLoads[len(mapLoads)-1] || length < mapFaults[0] || length > mapFaults[len(mapFaults)-1] {
@@ -70,6 +80,8 @@ func mark(s *sim.Scenario) *chart.Mark {
 	return &chart.Mark{Load: load, Y: length.Seconds()}
 }
 
+// recoveryOf returns the recovery time in seconds, and +Inf if a seed does not
+// recover.
 func recoveryOf(r sim.Result) float64 {
 	if r.Never > 0 {
 		return math.Inf(1)
@@ -77,6 +89,7 @@ func recoveryOf(r sim.Result) float64 {
 	return r.Recovery.Mean
 }
 
+// printMap prints a table for each policy, or JSON.
 func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
 	if m.json {
 		return encode(t.out, mapJSON(c, m))
@@ -106,7 +119,7 @@ func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
 	return nil
 }
 
-// mapJSON has null where a policy does not recover.
+// mapJSON returns the map as JSON, with null for cells without recovery.
 func mapJSON(c *chart.Map, m *modelFlags) any {
 	type cell struct {
 		Load     float64  `json:"load"`

@@ -19,15 +19,17 @@ type modelFlags struct {
 	pictures pictures
 }
 
-func (f *modelFlags) flags(set *flag.FlagSet, seeds int) {
+// define defines the flags. seeds is the default number of seeds.
+func (f *modelFlags) define(set *flag.FlagSet, seeds int) {
 	set.Var(&f.policies, "policy", "a policy `file or name` (see backoffsim policy -list); may be given more than once")
 	set.Var(&f.peers, "peer", "show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
 	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.seeds, "seeds", seeds, "run every policy with so many `seeds`")
 	set.Uint64Var(&f.first, "seed", 1, "the first `seed`; the same seed gives the same numbers")
-	f.pictures.flags(set)
+	f.pictures.define(set)
 }
 
+// check refuses values that are out of range, and files that cannot be written.
 func (f *modelFlags) check() error {
 	if f.seeds < 1 || f.seeds > 100_000 {
 		return fmt.Errorf("-seeds is %d, want 1 to 100000", f.seeds)
@@ -39,14 +41,14 @@ func (f *modelFlags) options(p *progress) sim.Options {
 	return sim.Options{Seeds: f.seeds, First: f.first, Progress: p.step}
 }
 
-// judgeFlags are the flags of the commands that have a verdict.
-type judgeFlags struct {
+// verdictFlags are the flags of the commands that print a verdict.
+type verdictFlags struct {
 	gates     sim.Gates
 	findCliff string
 	warnOnly  bool
 }
 
-func (f *judgeFlags) flags(set *flag.FlagSet) {
+func (f *verdictFlags) define(set *flag.FlagSet) {
 	set.Float64Var(&f.gates.MaxAmplification, "max-amplification", 0, "fail, with exit status 1, if the service gets more attempts per call than this `number`")
 	set.DurationVar(&f.gates.MustRecover, "must-recover", 0, "fail if a seed does not recover within this `time` after the fault")
 	set.Float64Var(&f.gates.MinSuccess, "min-success", 0, "fail if a smaller `share` of the calls succeeds, from 0 to 1")
@@ -54,20 +56,22 @@ func (f *judgeFlags) flags(set *flag.FlagSet) {
 	set.BoolVar(&f.warnOnly, "warn-only", false, "print what can be told without running, and do not run")
 }
 
-func (f *judgeFlags) check() error {
+// check refuses values that are out of range or contradict each other.
+func (f *verdictFlags) check() error {
 	if f.findCliff != "" && f.findCliff != "load" && f.findCliff != "dip" {
 		return fmt.Errorf("-find-cliff is %q, want load or dip", f.findCliff)
 	}
-	if f.warnOnly && (f.gated() || f.findCliff != "") {
+	if f.warnOnly && (f.hasGates() || f.findCliff != "") {
 		return errors.New("-warn-only runs nothing, and so holds nothing against a gate")
 	}
 	return asFlags(f.gates.Validate())
 }
 
-func (f *judgeFlags) gated() bool { return f.gates != sim.Gates{} }
+// hasGates reports whether a gate is set.
+func (f *verdictFlags) hasGates() bool { return f.gates != sim.Gates{} }
 
-// meaningful refuses what a scenario cannot fail.
-func (f *judgeFlags) meaningful(s *sim.Scenario) error {
+// checkScenario refuses gates that need a recovery if a scenario has none.
+func (f *verdictFlags) checkScenario(s *sim.Scenario) error {
 	if recovers(s) {
 		return nil
 	}
@@ -77,20 +81,44 @@ func (f *judgeFlags) meaningful(s *sim.Scenario) error {
 	return nil
 }
 
-// recovers reports whether there is something to recover from, and calls to see it by.
+// recovers reports whether a scenario has a fault to recover from, and calls
+// after the fault.
 func recovers(s *sim.Scenario) bool { return s.Fault.For > 0 && !s.Failed }
 
-// A trial is subjects in a scenario, and what came of it.
+// runFlags are the flags of the commands that simulate a scenario.
+type runFlags struct {
+	model    modelFlags
+	verdict  verdictFlags
+	scenario scenarioFlags
+}
+
+// define defines the flags, with the values of a scenario as their defaults.
+func (f *runFlags) define(set *flag.FlagSet, s sim.Scenario) {
+	f.model.define(set, 10)
+	f.verdict.define(set)
+	f.scenario.define(set, s)
+}
+
+// parse parses args and checks the flags that do not depend on the scenario.
+func (f *runFlags) parse(t *terminal, c *command, set *flag.FlagSet, about string, args []string) error {
+	if err := t.parse(c, set, "", about, args); err != nil {
+		return err
+	}
+	return errors.Join(f.model.check(), f.verdict.check())
+}
+
+// A trial is a scenario, the subjects that are simulated in it, and the
+// results.
 type trial struct {
 	scenario sim.Scenario
 	subjects []subject
 	results  []sim.Result
 	warnings []string
 	verdicts []string
-	failed   []string // gates
+	failed   []string // a line for each gate that failed
 }
 
-// warn collects what can be told of the service, and of the judged, without running them.
+// warn collects the warnings about the service and about the judged subjects.
 func (t *trial) warn() {
 	t.warnings = sim.ServiceWarnings(t.scenario)
 	for _, s := range t.subjects {
@@ -103,11 +131,11 @@ func (t *trial) warn() {
 	}
 }
 
-// run simulates, and judges.
-func (t *trial) run(term *terminal, m *modelFlags, j *judgeFlags) error {
+// run simulates the subjects and collects the verdicts and the failed gates.
+func (t *trial) run(term *terminal, f *runFlags) error {
 	p := term.progress()
 	var err error
-	t.results, err = sim.Compare(t.scenario, clientsOf(t.subjects), m.options(p))
+	t.results, err = sim.Compare(t.scenario, clientsOf(t.subjects), f.model.options(p))
 	p.clear()
 	if err != nil {
 		return err
@@ -115,19 +143,20 @@ func (t *trial) run(term *terminal, m *modelFlags, j *judgeFlags) error {
 	for i, s := range t.subjects {
 		if s.judged {
 			t.verdicts = append(t.verdicts, sim.Verdict(t.scenario, t.results[i]))
-			t.failed = append(t.failed, j.gates.Check(t.results[i])...)
+			t.failed = append(t.failed, f.verdict.gates.Check(t.results[i])...)
 		}
 	}
-	return t.cliffs(term, m, j)
+	return t.findCliffs(term, f)
 }
 
-// cliffs adds to the verdicts where the judged stop to recover.
-func (t *trial) cliffs(term *terminal, m *modelFlags, j *judgeFlags) error {
-	if j.findCliff == "" {
+// findCliffs adds to the verdicts the point from which on each judged subject
+// does not recover.
+func (t *trial) findCliffs(term *terminal, f *runFlags) error {
+	if f.verdict.findCliff == "" {
 		return nil
 	}
 	axis, lo, hi, within := sim.CliffLoad, 0.05, 0.99, 0.01
-	if j.findCliff == "dip" {
+	if f.verdict.findCliff == "dip" {
 		axis, lo, hi, within = sim.CliffDip, 0.25, 60, 0.25
 	}
 	for _, s := range t.subjects {
@@ -135,7 +164,7 @@ func (t *trial) cliffs(term *terminal, m *modelFlags, j *judgeFlags) error {
 			continue
 		}
 		p := term.progress()
-		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, m.options(p))
+		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, f.model.options(p))
 		p.clear()
 		if err != nil {
 			return err
@@ -145,6 +174,7 @@ func (t *trial) cliffs(term *terminal, m *modelFlags, j *judgeFlags) error {
 	return nil
 }
 
+// cliff describes a cliff.
 func cliff(axis sim.CliffAxis, c sim.Cliff) string {
 	unit := func(x float64) string { return fmt.Sprintf("%.3g %% load", 100*x) }
 	if axis == sim.CliffDip {
@@ -161,7 +191,7 @@ func cliff(axis sim.CliffAxis, c sim.Cliff) string {
 	return "recovers up to " + unit(c.Safe) + ", and not at " + unit(c.Unsafe)
 }
 
-// report prints a trial, and reports by its error whether the gates held.
+// report prints a trial. It returns errGate if a gate failed.
 func (t *trial) report(term *terminal, m *modelFlags) error {
 	var err error
 	if m.json {

@@ -12,14 +12,15 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-// small is a dip that a test can afford: a hundredth of the reference's.
+// small is a dip with few calls, so that a test is fast.
 var small = []string{"-capacity", "50", "-rate", "40", "-processes", "4", "-fault-at", "10s", "-horizon", "80s", "-seeds", "2"}
 
+// with returns the arguments of a command for the small dip.
 func with(command string, args ...string) []string {
 	return append(append([]string{command}, small...), args...)
 }
 
-// simulated is the JSON of a model.
+// simulated runs a command with -json.
 func simulated(t *testing.T, args ...string) (out trialJSON) {
 	t.Helper()
 	text := succeed(t, append(args, "-json")...)
@@ -27,6 +28,7 @@ func simulated(t *testing.T, args ...string) (out trialJSON) {
 	return out
 }
 
+// policiesOf returns the names of the policies of a trial.
 func policiesOf(out trialJSON) (all []string) {
 	for _, r := range out.Results {
 		all = append(all, r.Policy)
@@ -152,7 +154,7 @@ func TestAUsersOwnService(t *testing.T) {
 	require.Contains(t, out.Conditions, "50 users who think for 1s, capacity 100/s, attempt timeout 1s, down for 5s")
 }
 
-func TestAChainMultipliesUnlessItIsMarked(t *testing.T) {
+func TestAChainMultipliesWithoutMarks(t *testing.T) {
 	args := []string{"chain", "-seeds", "1", "-every", "100ms"}
 	marked := simulated(t, args...)
 	require.InDelta(t, 4, marked.Results[1].Amplification[2].Mean, 1e-9)
@@ -174,7 +176,7 @@ func TestAChainMultipliesUnlessItIsMarked(t *testing.T) {
 	require.Contains(t, succeed(t, append(args, "-p", "0,1")...), "hop 3")
 }
 
-func TestAHerdIsServedByJitterSoonerThanByNone(t *testing.T) {
+func TestAHerdIsServedSoonerWithJitter(t *testing.T) {
 	out := simulated(t, "herd", "-seeds", "2", "-clients", "200", "-peer", "exponential", "-peer", "full jitter")
 	require.Equal(t, []string{"none", "naive", "default", "exponential", "full jitter"}, policiesOf(out))
 	require.Less(t, out.Results[4].Drain.Mean, out.Results[3].Drain.Mean)

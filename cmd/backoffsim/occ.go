@@ -10,20 +10,21 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-const aboutOCC = `Simulates optimistic locking: clients that each want to update one version on one server,
-and read it again after a conflict. It is the model of "Exponential Backoff And Jitter", AWS
-Architecture Blog, 2015, with its five strategies: base 5 ms, cap 2 s.
+// aboutOCC is the help text of the command occ.
+const aboutOCC = `Simulates optimistic concurrency control: clients that each want to update the same record
+on one server, and read it again after a conflict. It is the model of "Exponential Backoff
+And Jitter", AWS Architecture Blog, 2015, with its five strategies: base 5 ms, cap 2 s.
 
-Here every policy goes on until it succeeds: its limits, budget and breaker do not count.
-calls is how many writes reach the server until every client has succeeded, and seconds
-how long that takes: means over the seeds with their standard errors.`
+Every policy retries until it succeeds: its limits, budget and breaker are ignored. calls
+is how many writes reach the server until every client has succeeded, and seconds is how
+long that takes. Both are means over the seeds with their standard errors.`
 
 func runOCC(t *terminal, c *command, args []string) error {
 	var m modelFlags
 	set := c.flags()
-	m.flags(set, 100)
-	counts := wholes{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120}
-	set.Var(&counts, "clients", "the `numbers` of clients, separated by commas")
+	m.define(set, 100)
+	clients := counts{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120}
+	set.Var(&clients, "clients", "the `numbers` of clients, separated by commas")
 	if err := t.parse(c, set, "", aboutOCC, args); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func runOCC(t *terminal, c *command, args []string) error {
 		return err
 	}
 	p := t.progress()
-	cells, err := sim.RunOCC(clientsOf(subjects), counts, m.options(p))
+	cells, err := sim.RunOCC(clientsOf(subjects), clients, m.options(p))
 	p.clear()
 	if err != nil {
 		return err
@@ -46,21 +47,22 @@ func runOCC(t *terminal, c *command, args []string) error {
 	if m.json {
 		err = printOCCJSON(t, cells, &m)
 	} else {
-		printOCC(t, subjects, counts, cells)
+		printOCC(t, subjects, clients, cells)
 	}
 	if err != nil {
 		return err
 	}
-	return m.pictures.draw("occ", occChart(subjects, counts, cells, &m))
+	return m.pictures.draw("occ", occChart(subjects, clients, cells, &m))
 }
 
-// strategies are those of the reference, and the user's policies without their limits.
+// strategies returns the strategies of the reference, and the default and the
+// user's policies without their limits.
 func (t *terminal) strategies(policies names) ([]subject, error) {
 	var all []subject
 	for _, c := range sim.OCCReferences() {
 		all = append(all, subject{Client: c, peer: true})
 	}
-	candidates, err := t.gather([]string{"default"}, policies)
+	candidates, err := t.findAll([]string{"default"}, policies)
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +72,15 @@ func (t *terminal) strategies(policies names) ([]subject, error) {
 		}
 		p := c.policy
 		p.MaxAttempts, p.MaxElapsed, p.Idempotency = -1, 0, nil
-		all = append(all, subject{Client: sim.Under(c.name, p, nil, nil), parameters: c.parameters})
+		all = append(all, subject{Client: sim.NewClient(c.name, p, nil, nil), parameters: c.parameters})
 	}
 	return all, nil
 }
 
-func printOCC(t *terminal, subjects []subject, counts []int, cells []sim.OCC) {
-	for i, print := range []struct {
-		what string
+// printOCC prints a table of calls and a table of seconds.
+func printOCC(t *terminal, subjects []subject, clients []int, cells []sim.OCC) {
+	for i, column := range []struct {
+		name string
 		of   func(sim.OCC) sim.Figure
 	}{
 		{"calls, by clients", func(c sim.OCC) sim.Figure { return c.Calls }},
@@ -87,11 +90,11 @@ func printOCC(t *terminal, subjects []subject, counts []int, cells []sim.OCC) {
 			fmt.Fprintln(t.out)
 		}
 		rows := table{left: 1}
-		rows.add(append([]string{print.what}, clientNames(clientsOf(subjects))...)...)
-		for n, count := range counts {
+		rows.add(append([]string{column.name}, clientNames(clientsOf(subjects))...)...)
+		for n, count := range clients {
 			row := []string{strconv.Itoa(count)}
 			for s := range subjects {
-				row = append(row, figure(print.of(cells[s*len(counts)+n]), 1))
+				row = append(row, figure(column.of(cells[s*len(clients)+n]), 1))
 			}
 			rows.add(row...)
 		}
@@ -118,15 +121,15 @@ func printOCCJSON(t *terminal, cells []sim.OCC, m *modelFlags) error {
 	}{"occ", m.seeds, m.first, all})
 }
 
-func occChart(subjects []subject, counts []int, cells []sim.OCC, m *modelFlags) chart.Chart {
+func occChart(subjects []subject, clients []int, cells []sim.OCC, m *modelFlags) chart.Chart {
 	c := chart.OCC{Frame: m.frame("", "one server, one version, messages of 10 ms")}
-	for _, n := range counts {
+	for _, n := range clients {
 		c.Clients = append(c.Clients, float64(n))
 	}
 	for i, s := range subjects {
 		line := chart.OCCLine{Policy: s.caption()}
-		for n := range counts {
-			cell := cells[i*len(counts)+n]
+		for n := range clients {
+			cell := cells[i*len(clients)+n]
 			line.Calls.Mean = append(line.Calls.Mean, cell.Calls.Mean)
 			line.Calls.SE = append(line.Calls.SE, cell.Calls.SE)
 			line.Time.Mean = append(line.Time.Mean, cell.Seconds.Mean)
@@ -134,14 +137,15 @@ func occChart(subjects []subject, counts []int, cells []sim.OCC, m *modelFlags) 
 		}
 		c.Lines = append(c.Lines, line)
 	}
-	c.Lines = drawable(c.Lines, &c.Frame)
+	c.Lines = limitLines(c.Lines, &c.Frame)
 	return c
 }
 
-// wholes is a flag with a list of numbers of clients.
-type wholes []int
+// counts is the value of a flag with a list of numbers of clients.
+type counts []int
 
-func (w *wholes) String() string {
+// String implements flag.Value.
+func (w *counts) String() string {
 	var all []string
 	for _, n := range *w {
 		all = append(all, strconv.Itoa(n))
@@ -150,12 +154,12 @@ func (w *wholes) String() string {
 }
 
 // Set implements flag.Value.
-func (w *wholes) Set(value string) error {
+func (w *counts) Set(value string) error {
 	*w = nil
 	for part := range strings.SplitSeq(value, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 || n > 10_000 {
-			return fmt.Errorf("%q is no number from 1 to 10000", part)
+			return fmt.Errorf("%q is not a number from 1 to 10000", part)
 		}
 		*w = append(*w, n)
 	}

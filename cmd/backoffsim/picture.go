@@ -10,19 +10,20 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
 )
 
-// pictures are the files to draw a chart to.
+// pictures are the files that a chart is drawn to.
 type pictures struct{ svg, png, html string }
 
-func (p *pictures) flags(set *flag.FlagSet) {
+// define defines the flags.
+func (p *pictures) define(set *flag.FlagSet) {
 	set.StringVar(&p.svg, "svg", "", "draw the chart to this `file`, as SVG for light and dark colour schemes")
 	set.StringVar(&p.png, "png", "", "draw the chart to this `file`, as PNG")
 	set.StringVar(&p.html, "html", "", "write the chart and its numbers to this `file`, as one HTML page")
 }
 
-// wanted reports whether there is anything to draw.
+// wanted reports whether a file is given.
 func (p *pictures) wanted() bool { return *p != pictures{} }
 
-// check refuses, before a long run, files that cannot be written after it.
+// check refuses files that cannot be written, before a long run.
 func (p *pictures) check() error {
 	for _, path := range []string{p.svg, p.png, p.html} {
 		if path == "" {
@@ -35,7 +36,7 @@ func (p *pictures) check() error {
 	return nil
 }
 
-// draw draws c to all files.
+// draw draws c to each of the files.
 func (p *pictures) draw(title string, c chart.Chart) error {
 	for _, f := range []struct {
 		path string
@@ -52,7 +53,7 @@ func (p *pictures) draw(title string, c chart.Chart) error {
 	return nil
 }
 
-// write leaves no half of a file behind.
+// write writes a file, and removes it if that fails.
 func write(path string, draw func(io.Writer) error) error {
 	if path == "" {
 		return nil

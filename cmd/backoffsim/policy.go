@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-const aboutPolicy = `Prints the waits of policies, retry by retry, with the policies below one another: the
-delay of the schedule, the wait after jitter (least, mean, most), and the time waited in
-all until that retry. Then, for each policy, how many attempts there are at the longest
-and at the shortest waits, and how long a call can take.
+// aboutPolicy is the help text of the command policy.
+const aboutPolicy = `Prints the waits of policies, retry by retry: the delay of the schedule, the wait after
+jitter (least, mean, most), and the total wait up to that retry. Then it prints, for each
+policy, how many attempts there are at the longest and at the shortest waits, and how long
+a call can take.
 
-A policy is a file, JSON or YAML (- is the standard input), or a name of -list. The
+A policy is a file in JSON or YAML (- is the standard input), or a name of -list. The
 attempts themselves take no time unless -attempt says so. In -json, all times are seconds.`
 
 // policyFlags are the flags of the command policy.
@@ -25,6 +26,7 @@ type policyFlags struct {
 	pictures pictures
 }
 
+// parse parses and checks the flags.
 func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 	set := c.flags()
 	set.Var(&f.policies, "policy", "a policy `file or name`; may be given more than once (default \"default\")")
@@ -33,11 +35,11 @@ func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 	set.IntVar(&f.retries, "retries", 0, "show so many `retries`, whether the policy allows them or not (default what it allows, at most 20)")
 	set.DurationVar(&f.deadline, "deadline", 0, "count the attempts that begin within this `time`")
 	set.DurationVar(&f.attempt, "attempt", 0, "how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
-	f.pictures.flags(set)
+	f.pictures.define(set)
 	if err := t.parse(c, set, "", aboutPolicy, args); err != nil {
 		return err
 	}
-	if f.retries < 0 || f.retries > mostRetries {
+	if f.retries < 0 || f.retries > maxRetries {
 		return errors.New("-retries must be 0 to 1000")
 	}
 	if f.deadline < 0 || f.attempt < 0 {
@@ -58,13 +60,13 @@ func runPolicy(t *terminal, c *command, args []string) error {
 		t.list()
 		return nil
 	}
-	candidates, err := t.gather(nil, f.policies)
+	candidates, err := t.findAll(nil, f.policies)
 	if err != nil {
 		return err
 	}
 	views := make([]view, len(candidates))
 	for i, c := range candidates {
-		views[i] = look(c, &f)
+		views[i] = newView(c, &f)
 	}
 	if f.json {
 		err = t.printViewsJSON(views)
@@ -74,13 +76,14 @@ func runPolicy(t *terminal, c *command, args []string) error {
 	if err != nil || !f.pictures.wanted() {
 		return err
 	}
-	chart := delays(views, &f)
+	chart := delaysChart(views, &f)
 	if len(chart.Lines) == 0 {
 		return errors.New("there is nothing to draw: no policy has a retry")
 	}
 	return f.pictures.draw("When a policy retries", chart)
 }
 
+// printViewsJSON prints the views as JSON.
 func (t *terminal) printViewsJSON(views []view) error {
 	out := json.NewEncoder(t.out)
 	out.SetIndent("", "  ")

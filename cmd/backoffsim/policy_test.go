@@ -30,7 +30,7 @@ fetch          4                  9.3s
 `, "\n"), succeed(t, "policy", "-policy", "testdata/fetch.json"))
 }
 
-func TestPoliciesStandBelowOneAnother(t *testing.T) {
+func TestPoliciesAreListedRetryByRetry(t *testing.T) {
 	out := succeed(t, "policy", "-policy", "none", "-policy", "naive", "-policy", "default", "-policy", "gcs-go-default")
 	require.Regexp(t, `(?m)^1 +naive +0s +0s +0s +0s +0s +0s +0s$`, out)
 	require.Regexp(t, `(?m)^none +1 +0s \+ attempts$`, out)
@@ -68,7 +68,7 @@ func TestEveryPresetAndBudgetIsKnownByName(t *testing.T) {
 	require.Len(t, viewsOf(t, args...), len(args)/2-1)
 }
 
-// viewsOf runs the program for JSON.
+// viewsOf runs the program and decodes its JSON.
 func viewsOf(t *testing.T, args ...string) []viewed {
 	t.Helper()
 	var out struct{ Policies []viewed }
@@ -76,6 +76,7 @@ func viewsOf(t *testing.T, args ...string) []viewed {
 	return out.Policies
 }
 
+// A viewed is a view as decoded from JSON.
 type viewed struct {
 	Policy      string
 	MaxAttempts int
@@ -89,6 +90,7 @@ type viewed struct {
 	}
 }
 
+// one returns the view of the only policy.
 func one(t *testing.T, args ...string) viewed {
 	t.Helper()
 	all := viewsOf(t, append([]string{"policy", "-json"}, args...)...)
@@ -96,7 +98,7 @@ func one(t *testing.T, args ...string) viewed {
 	return all[0]
 }
 
-// delay lists the delays, in the given unit.
+// delays returns the delays in the given unit.
 func (v viewed) delays(unit time.Duration) (all []float64) {
 	for _, r := range v.Retries {
 		all = append(all, math.Round(1e6*r.Delay/unit.Seconds())/1e6)
@@ -172,31 +174,33 @@ func TestADeadlineCountsAttemptsThatBeginBefore(t *testing.T) {
 	require.Equal(t, count{Least: 2, Mean: 2, Most: 2}, v.Within, "the attempt timeout of 2 s cuts an hour")
 }
 
-// The counting of attempts is not the loop's own: so it is compared with that.
+// The command counts attempts by itself, so the count is compared with the
+// loop.
 func TestAttemptsAreThoseOfTheLoop(t *testing.T) {
 	const deadline = 20 * time.Second
 	for name, policy := range presets.All() {
 		f := policyFlags{deadline: deadline}
-		v := look(candidate{name: name, policy: policy}, &f)
+		v := newView(candidate{name: name, policy: policy}, &f)
 		low, high := loop(t, policy, deadline, 0), loop(t, policy, deadline, 1-1e-12)
 		if v.Within.More {
 			high, low = max(low, high), min(low, high)
 			require.Equal(t, v.Within.Least, low, name)
-			require.Greater(t, high, triedRetries, name)
+			require.Greater(t, high, countedRetries, name)
 			continue
 		}
 		require.Equal(t, []int{v.Within.Least, v.Within.Most}, []int{min(low, high), max(low, high)}, name)
 	}
 }
 
-// loop counts the attempts of a real call that always fails, with one draw for all waits.
+// loop counts the attempts of a real call that always fails, with the same
+// random number for all waits.
 func loop(t *testing.T, policy backoff.Policy, deadline time.Duration, u float64) (n int) {
 	synctest.Test(t, func(*testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()
 		policy.Rand = func() float64 { return u }
 		_ = policy.Do(ctx, func(context.Context) error {
-			if n++; n > 2*triedRetries {
+			if n++; n > 2*countedRetries {
 				return backoff.Permanent(errors.New("enough"))
 			}
 			return errors.New("down")
@@ -217,7 +221,7 @@ func TestPicturesAreDrawnAsTheyAreNamed(t *testing.T) {
 	require.Contains(t, string(text), "none makes no retries.")
 }
 
-func TestMorePoliciesThanAChartHasRoomForAreToldOf(t *testing.T) {
+func TestAChartSaysHowManyPoliciesItLeavesOut(t *testing.T) {
 	args := []string{"policy", "-svg", filepath.Join(t.TempDir(), "p.svg")}
 	for name := range presets.Budgets() {
 		args = append(args, "-policy", name)
@@ -233,6 +237,7 @@ func TestANameWithALineBreakStaysOnItsLine(t *testing.T) {
 	require.Contains(t, out, `"a\nb"`)
 }
 
+// starts requires that a file starts with a text.
 func starts(t *testing.T, path, with string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -240,7 +245,7 @@ func starts(t *testing.T, path, with string) {
 	require.True(t, strings.HasPrefix(string(text), with), path)
 }
 
-func TestAPictureThatCannotBeWrittenIsToldAndLeavesNothing(t *testing.T) {
+func TestAPictureThatCannotBeWrittenIsAnErrorAndLeavesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no", "such", "p.svg")
 	status, _, err := execute(t, "", "policy", "-svg", path)
 	require.Equal(t, 2, status)

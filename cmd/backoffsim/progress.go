@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// progress is a bar on a terminal, from the second second of a run on; nothing anywhere
-// else.
+// progress draws a progress bar on a terminal when a run takes longer than a
+// second. On anything else it draws nothing.
 type progress struct {
 	*terminal
 	began, drawn time.Time
@@ -28,7 +28,7 @@ func (p *progress) step(done, total int) {
 	fmt.Fprintf(p.err, "\r[%s%s] %d of %d, %v left \x1b[K", strings.Repeat("=", full), strings.Repeat(" ", width-full), done, total, left.Round(time.Second))
 }
 
-// clear takes the bar away.
+// clear removes the bar.
 func (p *progress) clear() {
 	if !p.drawn.IsZero() {
 		fmt.Fprint(p.err, "\r\x1b[K")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inREADME are the rows of the README's table, by what they are called in the one that
-// "backoffsim dip -peer all" prints.
+// inREADME has the rows of the README's table by their names in the table of
+// "backoffsim dip -peer all".
 var inREADME = map[string]string{
 	"none":                 "no retries",
 	"full jitter":          "full jitter, 3 retries",
@@ -33,8 +33,8 @@ func TestTheREADMERoundsWhatTheDocumentSays(t *testing.T) {
 	}
 }
 
-// rowsOf reads the table that begins after a line with a prefix, up to an empty line or a fence, by the first
-// of its cells.
+// rowsOf reads the table after a line with a prefix, up to an empty line or a
+// fence. It returns the rows by their first cells.
 func rowsOf(t *testing.T, path, begin string, between *regexp.Regexp) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -52,7 +52,8 @@ func rowsOf(t *testing.T, path, begin string, between *regexp.Regexp) map[string
 	return rows
 }
 
-// requireRounded wants said to be a figure of printed, rounded to the digits that it has.
+// requireRounded requires that said is the figure of printed, rounded to as
+// many digits as said has.
 func requireRounded(t *testing.T, row, said, printed string) {
 	t.Helper()
 	said = strings.Trim(said, "* %s")

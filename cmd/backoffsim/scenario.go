@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-// scenarioFlags are what may be changed of a scenario. Of these only what the user has
-// set counts.
+// scenarioFlags are the flags that change a scenario. Only flags that the user
+// has set have an effect.
 type scenarioFlags struct {
 	set *flag.FlagSet
 
@@ -37,8 +38,8 @@ type scenarioFlags struct {
 	horizon              time.Duration
 }
 
-// flags defines the flags, with the values of a scenario as their defaults.
-func (f *scenarioFlags) flags(set *flag.FlagSet, s sim.Scenario) {
+// define defines the flags, with the values of a scenario as their defaults.
+func (f *scenarioFlags) define(set *flag.FlagSet, s sim.Scenario) {
 	f.set = set
 	set.Float64Var(&f.rate, "rate", s.Rate, "calls per second of all users, at random, a `number`")
 	set.Float64Var(&f.load, "load", 0, "instead of -rate: calls as a `share` of capacity, such as 0.8")
@@ -47,26 +48,26 @@ func (f *scenarioFlags) flags(set *flag.FlagSet, s sim.Scenario) {
 	set.DurationVar(&f.think, "think", s.Think, "the mean `time` that users think")
 	set.StringVar(&f.trace, "trace", "", "instead of -rate: a CSV `file` of recorded traffic: lines of t,count, or of the time of a call")
 
-	set.Float64Var(&f.capacity, "capacity", 0, "what the service can do per second, a `number`")
+	set.Float64Var(&f.capacity, "capacity", 0, "how many attempts the service can serve per second, a `number`")
 	set.DurationVar(&f.service, "service", s.Server.Service.Mean(), "the mean `time` that the service takes, exponential")
 	set.DurationVar(&f.p50, "p50", 0, "instead of -service: the median `time` that the service takes")
 	set.DurationVar(&f.p99, "p99", 0, "with -p50: the `time` that 99 of 100 answers stay below; log-normal")
-	set.IntVar(&f.queue, "queue", s.Server.Limit, "the `number` of attempts that wait or are served at most; 0 means any")
-	set.BoolVar(&f.dropExpired, "drop-expired", s.Server.DropExpired, "the service drops what its client has given up")
+	set.IntVar(&f.queue, "queue", s.Server.Limit, "the `number` of attempts that may wait or be served; 0 means no limit")
+	set.BoolVar(&f.dropExpired, "drop-expired", s.Server.DropExpired, "the service drops attempts whose client has given up")
 	set.Float64Var(&f.rejectCost, "reject-cost", s.Server.RejectCost, "what a rejection costs the service, as a `share` of the service time")
-	set.DurationVar(&f.retryAfter, "retry-after", s.Server.RetryAfter, "the `hint` that rejections and faults carry")
+	set.DurationVar(&f.retryAfter, "retry-after", s.Server.RetryAfter, "the `time` that rejections and failures ask the client to wait")
 	set.Float64Var(&f.errors, "errors", s.Server.Errors, "the `share` of attempts that fail at any time")
 
-	set.DurationVar(&f.timeout, "timeout", s.Timeout, "the longest `time` of an attempt at the service; 0 means any")
-	set.DurationVar(&f.deadline, "deadline", s.Deadline, "the longest `time` of a call; 0 means any")
+	set.DurationVar(&f.timeout, "timeout", s.Timeout, "the longest `time` of an attempt at the service; 0 means no limit")
+	set.DurationVar(&f.deadline, "deadline", s.Deadline, "the longest `time` of a call; 0 means no limit")
 	set.DurationVar(&f.delay, "delay", s.Delay, "the one-way `time` on the network")
 	set.DurationVar(&f.delaySD, "delay-sd", s.DelaySD, "the standard deviation of -delay, a `time`")
 	set.IntVar(&f.processes, "processes", max(1, s.Processes), "the `number` of client processes in each layer, each with budgets and breakers of its own")
-	set.IntVar(&f.layers, "layers", max(1, s.Layers), "the `number` of services one behind the other that each retry")
+	set.IntVar(&f.layers, "layers", max(1, s.Layers), "the `number` of layers that each retry")
 
 	set.DurationVar(&f.faultAt, "fault-at", s.Fault.From, "when the fault begins, a `time`")
 	set.DurationVar(&f.fault, "fault", s.Fault.For, "how long the fault lasts, a `time`; 0 means that there is none")
-	set.Float64Var(&f.depth, "depth", s.Fault.Capacity, "the `share` of its capacity that the service keeps in the fault; 0 means all")
+	set.Float64Var(&f.depth, "depth", s.Fault.Capacity, "the `share` of its capacity that the service has left in the fault; 0 means all")
 	set.Float64Var(&f.faultErrors, "fault-errors", s.Fault.Errors, "the `share` of attempts that fail in the fault")
 	set.BoolVar(&f.down, "down", s.Fault.Down, "the service refuses everything in the fault")
 	set.DurationVar(&f.horizon, "horizon", s.Horizon, "the `time` that is simulated")
@@ -79,7 +80,7 @@ func (f *scenarioFlags) given() map[string]bool {
 	return all
 }
 
-// apply changes a scenario as the user wants.
+// apply changes a scenario by the flags that the user has set.
 func (f *scenarioFlags) apply(s *sim.Scenario) error {
 	given := f.given()
 	if err := f.applyServer(s, given); err != nil {
@@ -105,15 +106,15 @@ func (f *scenarioFlags) apply(s *sim.Scenario) error {
 	if s.Fault.For == 0 {
 		s.Fault = sim.Fault{}
 	}
-	if err := withinTrace(s); err != nil {
+	if err := checkTrace(s); err != nil {
 		return err
 	}
 	return asFlags(s.Validate())
 }
 
-// withinTrace refuses a fault that recorded traffic does not outlast: nobody would be there to
-// see what becomes of it.
-func withinTrace(s *sim.Scenario) error {
+// checkTrace refuses a fault that recorded traffic does not outlast: the
+// recovery could not be seen.
+func checkTrace(s *sim.Scenario) error {
 	if len(s.Trace) == 0 || s.Failed || s.Fault.For == 0 {
 		return nil
 	}
@@ -124,7 +125,8 @@ func withinTrace(s *sim.Scenario) error {
 	return nil
 }
 
-// flagNames are the flags behind the fields that the simulator names in its refusals.
+// flagNames are the flags for the fields that the simulator names in its
+// errors.
 var flagNames = map[string]string{
 	"MaxAmplification": "-max-amplification", "MustRecover": "-must-recover", "MinSuccess": "-min-success",
 	"Rate": "-rate", "Every": "-every", "Users": "-users", "Think": "-think", "Trace": "-trace",
@@ -135,7 +137,7 @@ var flagNames = map[string]string{
 	"Horizon": "-horizon",
 }
 
-// asFlags is a refusal of the simulator in the words of the command line.
+// asFlags returns an error of the simulator with flags in place of field names.
 func asFlags(err error) error {
 	if err == nil {
 		return nil
@@ -150,23 +152,10 @@ func asFlags(err error) error {
 	return errors.New(strings.Join(words, " "))
 }
 
+// applyServer sets the service time and the capacity.
 func (f *scenarioFlags) applyServer(s *sim.Scenario, given map[string]bool) error {
-	mean := given["service"]
-	switch {
-	case given["p50"] != given["p99"]:
-		return errors.New("-p50 and -p99 belong together")
-	case given["p50"] && mean:
-		return errors.New("want -service, or -p50 and -p99")
-	case given["p50"]:
-		d, err := sim.LogNormal(f.p50, f.p99)
-		if err != nil {
-			return err
-		}
-		s.Server.Service = d
-	case mean && f.service < 0:
-		return fmt.Errorf("-service is %v, want 0 or more", f.service)
-	case mean:
-		s.Server.Service = sim.Exponential(f.service)
+	if err := f.applyServiceTime(s, given); err != nil {
+		return err
 	}
 	if !given["capacity"] {
 		return nil
@@ -174,50 +163,70 @@ func (f *scenarioFlags) applyServer(s *sim.Scenario, given map[string]bool) erro
 	if !(f.capacity > 0 && f.capacity <= 1e9) {
 		return fmt.Errorf("-capacity is %v, want more than 0 per second", f.capacity)
 	}
-	if !mean && !given["p50"] {
+	if !given["service"] && !given["p50"] {
 		s.Server.Servers, s.Server.Service = 1, sim.Exponential(time.Duration(float64(time.Second)/f.capacity))
 		return nil
 	}
-	if s.Server.Servers = int(math.Round(f.capacity * s.Server.Service.Mean().Seconds())); s.Server.Servers < 1 {
-		return fmt.Errorf("-capacity is %v, which a service that takes %v on the mean has %.3g of at the least", f.capacity, s.Server.Service.Mean(), 1/s.Server.Service.Mean().Seconds())
+	mean := s.Server.Service.Mean()
+	if s.Server.Servers = int(math.Round(f.capacity * mean.Seconds())); s.Server.Servers < 1 {
+		return fmt.Errorf("-capacity is %v, want at least %.3g for a mean service time of %v", f.capacity, 1/mean.Seconds(), mean)
 	}
 	return nil
 }
 
-func (f *scenarioFlags) applyTraffic(s *sim.Scenario, given map[string]bool) error {
-	var kinds []string
-	for _, name := range []string{"rate", "load", "every", "users", "trace"} {
-		if given[name] {
-			kinds = append(kinds, "-"+name)
-		}
-	}
-	if len(kinds) > 1 {
-		return fmt.Errorf("%s exclude one another", strings.Join(kinds, " and "))
-	}
-	if len(kinds) == 1 {
-		s.Rate, s.Every, s.Users, s.Trace = 0, 0, 0, nil
-	}
+// applyServiceTime sets the distribution of the service time.
+func (f *scenarioFlags) applyServiceTime(s *sim.Scenario, given map[string]bool) (err error) {
 	switch {
-	case given["rate"]:
+	case given["p50"] != given["p99"]:
+		return errors.New("-p50 and -p99 belong together")
+	case given["p50"] && given["service"]:
+		return errors.New("want -service, or -p50 and -p99")
+	case given["p50"]:
+		s.Server.Service, err = sim.LogNormal(f.p50, f.p99)
+	case given["service"] && f.service < 0:
+		return fmt.Errorf("-service is %v, want 0 or more", f.service)
+	case given["service"]:
+		s.Server.Service = sim.Exponential(f.service)
+	}
+	return err
+}
+
+// trafficFlags are the flags that say when calls begin. At most one may be set.
+var trafficFlags = []string{"rate", "load", "every", "users", "trace"}
+
+// applyTraffic sets when calls begin.
+func (f *scenarioFlags) applyTraffic(s *sim.Scenario, given map[string]bool) error {
+	kinds := slices.DeleteFunc(slices.Clone(trafficFlags), func(name string) bool { return !given[name] })
+	if len(kinds) > 1 {
+		return fmt.Errorf("-%s exclude one another", strings.Join(kinds, " and -"))
+	}
+	if given["think"] && !given["trace"] {
+		s.Think = f.think
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	s.Rate, s.Every, s.Users, s.Trace = 0, 0, 0, nil
+	switch kinds[0] {
+	case "rate":
 		s.Rate = f.rate
-	case given["every"]:
+	case "every":
 		s.Every = f.every
-	case given["users"]:
+	case "users":
 		s.Users = f.users
-	case given["trace"]:
+	case "trace":
 		return f.applyTrace(s, given)
-	case given["load"]:
+	case "load":
 		if !(f.load > 0) || math.IsInf(s.Server.Capacity(), 1) {
 			return fmt.Errorf("-load is %v, want a share above 0 of a capacity", f.load)
 		}
 		s.Rate = f.load * s.Server.Capacity()
 	}
-	if given["think"] {
-		s.Think = f.think
-	}
 	return nil
 }
 
+// applyTrace reads recorded traffic. The horizon is a minute after its end,
+// unless -horizon is set.
 func (f *scenarioFlags) applyTrace(s *sim.Scenario, given map[string]bool) error {
 	file, err := os.Open(f.trace)
 	if err != nil {
@@ -233,7 +242,7 @@ func (f *scenarioFlags) applyTrace(s *sim.Scenario, given map[string]bool) error
 	return nil
 }
 
-// conditions says in a line under what a scenario was run.
+// conditions describes a scenario in one line.
 func conditions(s *sim.Scenario) string {
 	parts := []string{traffic(s)}
 	if n := s.Processes; n > 1 {
@@ -263,6 +272,7 @@ func conditions(s *sim.Scenario) string {
 	return strings.Join(parts, ", ")
 }
 
+// traffic describes when calls begin.
 func traffic(s *sim.Scenario) string {
 	switch {
 	case s.Failed && s.Trace != nil:
@@ -277,7 +287,7 @@ func traffic(s *sim.Scenario) string {
 	return fmt.Sprintf("%.4g calls/s", s.Rate)
 }
 
-// fault names what befalls the service.
+// fault describes the fault, and returns "" if there is none.
 func fault(s *sim.Scenario) string {
 	f := s.Fault
 	switch {

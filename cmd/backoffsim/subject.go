@@ -13,16 +13,18 @@ import (
 type subject struct {
 	sim.Client
 	parameters string
-	judged     bool // by the gates: the user's own, or the default where he has none
-	peer       bool
+	judged     bool // has a verdict and must pass the gates
+	peer       bool // shown by -peer
 }
 
+// caption names the subject in a chart.
 func (s subject) caption() chart.Policy { return chart.Policy{Name: s.Name, Parameters: s.parameters} }
 
-// subjects returns the three references, then the peers that were asked for, then the
-// user's policies.
+// subjects returns the three references, the peers that -peer names, and the
+// user's policies. The user's policies are judged, or the default if there are
+// none.
 func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subject, error) {
-	candidates, err := t.gather([]string{"none", "naive", "default"}, policies)
+	candidates, err := t.findAll([]string{"none", "naive", "default"}, policies)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +49,11 @@ func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subjec
 	return all, nil
 }
 
+// pickPeers returns the known peers that -peer names.
 func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error) {
 	for _, name := range wanted {
 		if name == "all" {
-			return slices.DeleteFunc(slices.Clone(known), shownAnyhow), nil
+			return slices.DeleteFunc(slices.Clone(known), isReference), nil
 		}
 		i := slices.IndexFunc(known, func(c sim.Client) bool { return c.Name == name })
 		if i < 0 {
@@ -61,8 +64,9 @@ func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error
 	return chosen, nil
 }
 
-// shownAnyhow reports whether a peer is one of the references by another name.
-func shownAnyhow(c sim.Client) bool {
+// isReference reports whether a peer is one of the references, which are always
+// shown.
+func isReference(c sim.Client) bool {
 	return slices.ContainsFunc(sim.References(""), func(r sim.Client) bool { return r.Name == c.Name })
 }
 

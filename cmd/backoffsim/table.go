@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A table is rows of cells, to be aligned: so many columns to the left, the others to the right.
+// A table is printed with aligned columns.
 type table struct {
-	left int
+	left int // columns that are aligned to the left; the others to the right
 	rows [][]string
 }
 

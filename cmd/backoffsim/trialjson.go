@@ -7,58 +7,67 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
-type (
-	trialJSON struct {
-		Model       string       `json:"model"`
-		Conditions  string       `json:"conditions"`
-		Seeds       int          `json:"seeds"`
-		FirstSeed   uint64       `json:"firstSeed"`
-		Results     []resultJSON `json:"results"`
-		Verdicts    []string     `json:"verdicts"`
-		Warnings    []string     `json:"warnings"`
-		FailedGates []string     `json:"failedGates"`
-	}
-	resultJSON struct {
-		Policy        string       `json:"policy"`
-		Parameters    string       `json:"parameters"`
-		Success       figureJSON   `json:"success"`
-		Amplification []figureJSON `json:"amplification"`
-		Peak          []figureJSON `json:"peakAmplification"`
-		PeakArrivals  figureJSON   `json:"peakArrivalsPer100ms"`
-		Recovery      *figureJSON  `json:"recoverySeconds"` // null: never in any seed, or nothing to recover from
-		Slowest       *float64     `json:"slowestRecoverySeconds"`
-		Never         int          `json:"neverRecovered"`
-		Lost          figureJSON   `json:"lost"`
-		Unfinished    figureJSON   `json:"unfinished"`
-		Wasted        figureJSON   `json:"wasted"`
-		AddedP50      figureJSON   `json:"addedP50Seconds"`
-		AddedP99      figureJSON   `json:"addedP99Seconds"`
-		Mean          figureJSON   `json:"meanSeconds"`
-		P99           figureJSON   `json:"p99Seconds"`
-		Drain         figureJSON   `json:"drainSeconds"`
-		Series        []pointJSON  `json:"perSecond"`
-	}
-	figureJSON struct {
-		Mean float64 `json:"mean"`
-		SE   float64 `json:"se"`
-	}
-	pointJSON struct {
-		Calls    float64  `json:"calls"`
-		Good     bandJSON `json:"good"`
-		Lost     float64  `json:"lost"`
-		Attempts bandJSON `json:"attempts"`
-	}
-	bandJSON struct {
-		Mean float64 `json:"mean"`
-		P5   float64 `json:"p5"`
-		P95  float64 `json:"p95"`
-	}
-)
+// A trialJSON is a trial in the output of -json.
+type trialJSON struct {
+	Model       string       `json:"model"`
+	Conditions  string       `json:"conditions"`
+	Seeds       int          `json:"seeds"`
+	FirstSeed   uint64       `json:"firstSeed"`
+	Results     []resultJSON `json:"results"`
+	Verdicts    []string     `json:"verdicts"`
+	Warnings    []string     `json:"warnings"`
+	FailedGates []string     `json:"failedGates"`
+}
 
+// A resultJSON is the result of one policy. The recovery times are null if the
+// policy never recovers, or if there is nothing to recover from.
+type resultJSON struct {
+	Policy        string       `json:"policy"`
+	Parameters    string       `json:"parameters"`
+	Success       figureJSON   `json:"success"`
+	Amplification []figureJSON `json:"amplification"`
+	Peak          []figureJSON `json:"peakAmplification"`
+	PeakArrivals  figureJSON   `json:"peakArrivalsPer100ms"`
+	Recovery      *figureJSON  `json:"recoverySeconds"`
+	Slowest       *float64     `json:"slowestRecoverySeconds"`
+	Never         int          `json:"neverRecovered"`
+	Lost          figureJSON   `json:"lost"`
+	Unfinished    figureJSON   `json:"unfinished"`
+	Wasted        figureJSON   `json:"wasted"`
+	AddedP50      figureJSON   `json:"addedP50Seconds"`
+	AddedP99      figureJSON   `json:"addedP99Seconds"`
+	Mean          figureJSON   `json:"meanSeconds"`
+	P99           figureJSON   `json:"p99Seconds"`
+	Drain         figureJSON   `json:"drainSeconds"`
+	Series        []pointJSON  `json:"perSecond"`
+}
+
+// A figureJSON is a mean over the seeds with its standard error.
+type figureJSON struct {
+	Mean float64 `json:"mean"`
+	SE   float64 `json:"se"`
+}
+
+// A pointJSON is one second of a run.
+type pointJSON struct {
+	Calls    float64  `json:"calls"`
+	Good     bandJSON `json:"good"`
+	Lost     float64  `json:"lost"`
+	Attempts bandJSON `json:"attempts"`
+}
+
+// A bandJSON is a mean with the 5 % and 95 % quantiles over the seeds.
+type bandJSON struct {
+	Mean float64 `json:"mean"`
+	P5   float64 `json:"p5"`
+	P95  float64 `json:"p95"`
+}
+
+// json returns the trial as JSON.
 func (t *trial) json(m *modelFlags) trialJSON {
 	out := trialJSON{
 		Model: t.scenario.Name, Conditions: conditions(&t.scenario), Seeds: m.seeds, FirstSeed: m.first,
-		Results: []resultJSON{}, Verdicts: present(t.verdicts), Warnings: present(t.warnings), FailedGates: present(t.failed),
+		Results: []resultJSON{}, Verdicts: nonNil(t.verdicts), Warnings: nonNil(t.warnings), FailedGates: nonNil(t.failed),
 	}
 	for i, r := range t.results {
 		out.Results = append(out.Results, t.resultJSON(i, r))
@@ -66,6 +75,7 @@ func (t *trial) json(m *modelFlags) trialJSON {
 	return out
 }
 
+// encode writes v as indented JSON.
 func encode(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -73,9 +83,10 @@ func encode(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// present makes a list of none an empty one, not null.
-func present(list []string) []string { return append([]string{}, list...) }
+// nonNil returns a list that is encoded as [] if it is empty, not as null.
+func nonNil(list []string) []string { return append([]string{}, list...) }
 
+// resultJSON returns the result of subject i as JSON.
 func (t *trial) resultJSON(i int, r sim.Result) resultJSON {
 	out := resultJSON{
 		Policy: r.Client, Parameters: t.subjects[i].parameters,

@@ -9,16 +9,17 @@ import (
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
+// print prints the tables, the verdicts and the warnings.
 func (t *trial) print(term *terminal) {
 	if len(t.results) > 0 {
 		t.table().print(term.out)
 		if len(t.results[0].Amplification) > 1 {
 			fmt.Fprintln(term.out)
-			t.hops().print(term.out)
+			t.hopTable().print(term.out)
 		}
 		if t.scenario.Failed {
 			fmt.Fprintln(term.out)
-			t.times().print(term.out)
+			t.herdTable().print(term.out)
 		}
 		fmt.Fprintln(term.out)
 	}
@@ -32,7 +33,7 @@ func lines(w io.Writer, prefix string, all []string) {
 	}
 }
 
-// table is one row for each policy: mean and standard error over the seeds.
+// table returns a row for each policy, with means and standard errors.
 func (t *trial) table() *table {
 	rows := &table{left: 1}
 	rows.add("policy", "success %", "amplification", "peak", "peak/100ms", "recovery s", "lost", "wasted", "added p50 ms", "added p99 ms")
@@ -43,8 +44,9 @@ func (t *trial) table() *table {
 	return rows
 }
 
-// hops is the amplification of each hop: mean, and that of the worst second.
-func (t *trial) hops() *table {
+// hopTable returns the amplification of each hop: the mean and the worst
+// second.
+func (t *trial) hopTable() *table {
 	rows := &table{left: 1}
 	head := []string{"attempts per call"}
 	for hop := range t.results[0].Amplification {
@@ -61,8 +63,8 @@ func (t *trial) hops() *table {
 	return rows
 }
 
-// times is how long those wait who came together.
-func (t *trial) times() *table {
+// herdTable returns how long the calls of a herd took.
+func (t *trial) herdTable() *table {
 	rows := &table{left: 1}
 	rows.add("policy", "last served s", "mean s", "p99 s")
 	for _, r := range t.results {
@@ -71,6 +73,7 @@ func (t *trial) times() *table {
 	return rows
 }
 
+// last returns the figure of the last hop.
 func last(hops []sim.Figure) string {
 	if len(hops) == 0 {
 		return "-"
@@ -78,7 +81,8 @@ func last(hops []sim.Figure) string {
 	return figure(hops[len(hops)-1], 1)
 }
 
-// peak is none of a herd, which is all peak.
+// peak returns the peak amplification. A herd has none: all its calls come in
+// one second.
 func (t *trial) peak(r sim.Result) string {
 	if t.scenario.Failed {
 		return "-"
@@ -86,7 +90,8 @@ func (t *trial) peak(r sim.Result) string {
 	return last(r.Peak)
 }
 
-// recovery is a time, or never.
+// recovery returns the recovery time, "never", or "-" if there is no fault to
+// recover from.
 func (t *trial) recovery(r sim.Result) string {
 	switch {
 	case !recovers(&t.scenario):
@@ -99,6 +104,8 @@ func (t *trial) recovery(r sim.Result) string {
 	return figure(r.Recovery, 1)
 }
 
+// latency returns an added latency in milliseconds, and "-" if no call
+// succeeded.
 func latency(r sim.Result, f sim.Figure) string {
 	if r.Success.Mean == 0 {
 		return "-"
@@ -106,22 +113,22 @@ func latency(r sim.Result, f sim.Figure) string {
 	return figure(f, 1000)
 }
 
-// figure prints a mean with its standard error, which decides about the digits: two of its
-// own. An error that is nothing beside the mean is left out.
+// figure formats a mean with its standard error. The error has two digits, and
+// the mean has as many decimals. A negligible error is left out.
 func figure(f sim.Figure, scale float64) string {
 	mean, se := f.Mean*scale, f.SE*scale
 	if !(se > 1e-4*math.Abs(mean)) {
 		return strconv.FormatFloat(rounded(mean, 4), 'f', -1, 64)
 	}
-	most := 4
+	maxDecimals := 4
 	if math.Abs(mean) < 0.01 {
-		most = 6
+		maxDecimals = 6
 	}
-	decimals := min(most, max(0, 1-int(math.Floor(math.Log10(se)))))
+	decimals := min(maxDecimals, max(0, 1-int(math.Floor(math.Log10(se)))))
 	return strconv.FormatFloat(mean, 'f', decimals, 64) + " ± " + strconv.FormatFloat(se, 'f', decimals, 64)
 }
 
-// rounded keeps so many digits behind the first.
+// rounded rounds x to the given number of digits after the first.
 func rounded(x float64, digits int) float64 {
 	if x == 0 {
 		return 0

@@ -18,8 +18,8 @@ func runVersion(t *terminal, c *command, args []string) error {
 	return err
 }
 
-// version is what the caption of a picture says of the program; empty where it was built
-// from a working tree.
+// version returns the version of the program, and "" if it was built from a
+// working tree.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
 		return info.Main.Version

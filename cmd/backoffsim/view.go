@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	mostRetries  = 1000 // that can be asked for
-	shownRetries = 20   // that are shown unasked
-	triedRetries = 100  // that attempts are counted in
+	maxRetries     = 1000 // that -retries may ask for
+	defaultRetries = 20   // that are shown without -retries
+	countedRetries = 100  // up to which attempts are counted
 )
 
-// A view is what there is to see of a policy without running it.
+// A view is what can be said about a policy without running it.
 type view struct {
 	Policy     string `json:"policy"`
 	Parameters string `json:"parameters"`
 	// MaxAttempts is -1 for no limit.
 	MaxAttempts int   `json:"maxAttempts"`
 	Attempts    count `json:"attempts"`
-	// Within are the attempts that begin before the deadline.
+	// Within counts the attempts that begin before the deadline.
 	Within *count `json:"withinDeadline,omitempty"`
-	// Worst is how long a call can take. Without TimedAttempts the attempts come on top. It is
-	// null where nothing limits it.
+	// Worst is how long a call can take. It includes the attempts if
+	// TimedAttempts is true, and only the waits if not. It is null if nothing
+	// limits a call.
 	Worst         *seconds `json:"worst"`
 	TimedAttempts bool     `json:"timedAttempts"`
 	Retries       []step   `json:"retries"`
@@ -41,14 +42,15 @@ type step struct {
 	Total spread  `json:"total"`
 }
 
+// A spread is the range of a wait, with its mean.
 type spread struct {
 	Min  seconds `json:"min"`
 	Mean seconds `json:"mean"`
 	Max  seconds `json:"max"`
 }
 
-// A count is of attempts, at the longest, the mean, and the shortest waits. More says
-// that they were not counted to the end.
+// A count is the number of attempts at the longest, the mean and the shortest
+// waits. More says that there may be more attempts than were counted.
 type count struct {
 	Least int  `json:"least"`
 	Mean  int  `json:"mean"`
@@ -56,42 +58,51 @@ type count struct {
 	More  bool `json:"more,omitempty"`
 }
 
-// seconds is a duration that is a number of seconds in JSON.
+// seconds is a duration that is encoded as a number of seconds in JSON.
 type seconds time.Duration
 
 // MarshalJSON implements json.Marshaler.
 func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
-// look previews a policy.
-func look(c candidate, f *policyFlags) view {
+// newView previews a policy.
+func newView(c candidate, f *policyFlags) view {
 	p := c.policy
-	v := view{Policy: c.name, Parameters: c.parameters, MaxAttempts: p.MaxAttempts}
-	if p.MaxAttempts == 0 {
-		v.MaxAttempts = len(preview.Of(p, 0).Waits) + 1
-	}
-	steps := firstRetries(p, max(f.retries, possible(&v)))
-	v.Attempts = attempts(&p, steps, 0, f.attempt)
+	v := view{Policy: c.name, Parameters: c.parameters}
+	v.MaxAttempts = maxAttempts(&p)
+	counter := attemptCounter{policy: &p, maxAttempts: v.MaxAttempts, attempt: f.attempt}
+	counter.retries = firstRetries(p, max(f.retries, v.retriesToCount()))
+	v.Attempts = counter.count(0)
 	if f.deadline > 0 {
-		within := attempts(&p, steps, f.deadline, f.attempt)
+		within := counter.count(f.deadline)
 		v.Within = &within
 	}
-	v.Retries = steps[:shown(&p, v.Attempts, f.retries)]
+	v.Retries = counter.retries[:retriesToShow(&p, v.Attempts, f.retries)]
 	if f.retries == 0 && !v.Attempts.More {
 		v.more = v.Attempts.Most - 1 - len(v.Retries)
 	}
-	v.judge(&p)
+	v.setWorst(&p)
 	return v
 }
 
-// possible is how many retries attempts are counted in.
-func possible(v *view) int {
-	if v.MaxAttempts < 0 {
-		return triedRetries
+// maxAttempts returns the limit of a policy with the default filled in, and a
+// negative number for no limit.
+func maxAttempts(p *backoff.Policy) int {
+	if p.MaxAttempts == 0 {
+		return len(preview.Of(*p, 0).Waits) + 1
 	}
-	return min(v.MaxAttempts-1, triedRetries)
+	return p.MaxAttempts
 }
 
-// firstRetries returns the first n retries, whether the policy allows them or not.
+// retriesToCount returns up to which retry attempts are counted.
+func (v *view) retriesToCount() int {
+	if v.MaxAttempts < 0 {
+		return countedRetries
+	}
+	return min(v.MaxAttempts-1, countedRetries)
+}
+
+// firstRetries returns the first n retries, whether the policy allows them or
+// not.
 func firstRetries(p backoff.Policy, n int) []step {
 	steps := make([]step, n)
 	var total spread
@@ -104,6 +115,7 @@ func firstRetries(p backoff.Policy, n int) []step {
 	return steps
 }
 
+// sum adds two durations, at most to the longest duration.
 func sum(a, b seconds) seconds {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -111,65 +123,75 @@ func sum(a, b seconds) seconds {
 	return a + b
 }
 
-// shown is how many retries to show: what was asked for, or what there may be.
-func shown(p *backoff.Policy, c count, asked int) int {
+// retriesToShow returns how many retries to show: as many as -retries asks for,
+// or as many as there may be.
+func retriesToShow(p *backoff.Policy, c count, asked int) int {
 	switch {
 	case asked > 0:
 		return asked
 	case p.MaxAttempts < 0 && p.MaxElapsed <= 0:
 		return 10
 	}
-	return min(c.Most-1, shownRetries)
+	return min(c.Most-1, defaultRetries)
 }
 
-// attempts counts how many attempts there can be.
-func attempts(p *backoff.Policy, steps []step, deadline, each time.Duration) count {
+// An attemptCounter counts the attempts of a call by the rules of the loop.
+type attemptCounter struct {
+	policy      *backoff.Policy
+	maxAttempts int           // negative for no limit
+	attempt     time.Duration // how long an attempt takes without a timeout
+	retries     []step
+}
+
+// count counts the attempts that begin before the deadline. 0 means no
+// deadline.
+func (a *attemptCounter) count(deadline time.Duration) count {
 	var c count
-	var more bool
-	c.Least, _ = begun(p, steps, deadline, each, func(s step) seconds { return s.Wait.Max })
-	c.Mean, _ = begun(p, steps, deadline, each, func(s step) seconds { return s.Wait.Mean })
-	c.Most, more = begun(p, steps, deadline, each, func(s step) seconds { return s.Wait.Min })
-	c.More = more
+	c.Least, _ = a.begun(deadline, func(s step) seconds { return s.Wait.Max })
+	c.Mean, _ = a.begun(deadline, func(s step) seconds { return s.Wait.Mean })
+	c.Most, c.More = a.begun(deadline, func(s step) seconds { return s.Wait.Min })
 	return c
 }
 
-// begun counts the attempts that begin when every wait is as wait says, by the rules of
-// the loop. more says that the steps were not enough.
-func begun(p *backoff.Policy, steps []step, deadline, each time.Duration, wait func(step) seconds) (n int, more bool) {
-	limit := p.MaxAttempts
-	if limit == 0 {
-		limit = len(preview.Of(*p, 0).Waits) + 1
-	}
+// begun counts the attempts that begin with the given waits. more says that
+// there are more attempts than known retries.
+func (a *attemptCounter) begun(deadline time.Duration, wait func(step) seconds) (n int, more bool) {
 	now := seconds(0)
-	for n = 1; n <= len(steps); n++ {
-		if limit > 0 && n >= limit {
+	for n = 1; n <= len(a.retries); n++ {
+		if a.maxAttempts > 0 && n >= a.maxAttempts {
 			return n, false
 		}
-		now = sum(sum(now, seconds(lasting(p, n, each))), wait(steps[n-1]))
-		if deadline > 0 && now >= seconds(deadline) {
-			return n, false
-		}
-		if p.MaxElapsed > 0 && (now > seconds(p.MaxElapsed) || now == seconds(p.MaxElapsed) && timeouts.Of(p) != nil) {
+		now = sum(sum(now, seconds(a.attemptTime(n))), wait(a.retries[n-1]))
+		if deadline > 0 && now >= seconds(deadline) || a.elapsed(now) {
 			return n, false
 		}
 	}
-	return n, limit < 0 || n < limit
+	return n, a.maxAttempts < 0 || n < a.maxAttempts
 }
 
-// lasting is how long the given attempt takes.
-func lasting(p *backoff.Policy, number int, each time.Duration) time.Duration {
-	timeout := timeouts.Of(p)
+// elapsed reports whether MaxElapsed allows no attempt at a time.
+func (a *attemptCounter) elapsed(now seconds) bool {
+	limit := seconds(a.policy.MaxElapsed)
+	if limit <= 0 {
+		return false
+	}
+	return now > limit || now == limit && timeouts.Of(a.policy) != nil
+}
+
+// attemptTime returns how long the given attempt takes.
+func (a *attemptCounter) attemptTime(number int) time.Duration {
+	timeout := timeouts.Of(a.policy)
 	if timeout == nil {
-		return each
+		return a.attempt
 	}
 	if limit := timeout.Delay(number); limit > 0 {
-		return min(each, limit)
+		return min(a.attempt, limit)
 	}
-	return each
+	return a.attempt
 }
 
-// judge tells how long a call can take.
-func (v *view) judge(p *backoff.Policy) {
+// setWorst sets how long a call can take.
+func (v *view) setWorst(p *backoff.Policy) {
 	if v.MaxAttempts < 0 && p.MaxElapsed <= 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
 )
 
+// printViews prints a table of retries and a table of policies.
 func (t *terminal) printViews(views []view, f *policyFlags) {
 	rows := table{left: 2}
 	rows.add("retry", "policy", "delay", "wait min", "mean", "max", "total min", "mean", "max")
@@ -45,6 +46,7 @@ func (t *terminal) printViews(views []view, f *policyFlags) {
 	summary.print(t.out)
 }
 
+// cells returns the row of a retry.
 func (s step) cells(policy string) []string {
 	return []string{
 		strconv.Itoa(s.Retry), policy, exact(s.Delay),
@@ -53,6 +55,7 @@ func (s step) cells(policy string) []string {
 	}
 }
 
+// summary returns the row of a policy.
 func (v view) summary() []string {
 	worst := "no limit"
 	if v.Worst != nil {
@@ -68,7 +71,7 @@ func (v view) summary() []string {
 	return cells
 }
 
-// String returns one number, or the least and the most.
+// String returns one number, or the smallest and the largest.
 func (c count) String() string {
 	most := strconv.Itoa(c.Most)
 	if c.More {
@@ -80,11 +83,14 @@ func (c count) String() string {
 	return strconv.Itoa(c.Least) + " to " + most
 }
 
-// exact prints a duration to six digits, by which 99.999999ms, the most below 100ms, is
-// that; about prints a mean, which is no more exact than three.
+// exact formats a duration with six digits. The longest wait below 100ms is
+// 99.999999ms, and is shown as 100ms.
 func exact(s seconds) string { return digits(s, 6) }
+
+// about formats a mean with three digits. Means are no more exact.
 func about(s seconds) string { return digits(s, 3) }
 
+// digits formats a duration with n digits.
 func digits(s seconds, n int) string {
 	d := time.Duration(s)
 	if d <= 0 {
@@ -97,8 +103,8 @@ func digits(s seconds, n int) string {
 	return d.String()
 }
 
-// delays is the chart of the views.
-func delays(views []view, f *policyFlags) chart.Delays {
+// delaysChart returns the chart of the views.
+func delaysChart(views []view, f *policyFlags) chart.Delays {
 	d := chart.Delays{Frame: chart.Frame{Version: version()}, Deadline: f.deadline.Seconds()}
 	for _, v := range views {
 		if len(v.Retries) == 0 {
@@ -107,16 +113,17 @@ func delays(views []view, f *policyFlags) chart.Delays {
 		}
 		line := chart.DelaysLine{Policy: chart.Policy{Name: v.Policy, Parameters: v.Parameters}}
 		for _, s := range v.Retries {
-			band(&line.Delay, s.Wait)
-			band(&line.Elapsed, s.Total)
+			addSpread(&line.Delay, s.Wait)
+			addSpread(&line.Elapsed, s.Total)
 		}
 		d.Lines = append(d.Lines, line)
 	}
-	d.Lines = drawable(d.Lines, &d.Frame)
+	d.Lines = limitLines(d.Lines, &d.Frame)
 	return d
 }
 
-func band(b *chart.Band, s spread) {
+// addSpread appends a point to a band.
+func addSpread(b *chart.Band, s spread) {
 	b.Mean = append(b.Mean, time.Duration(s.Mean).Seconds())
 	b.Low = append(b.Low, time.Duration(s.Min).Seconds())
 	b.High = append(b.High, time.Duration(s.Max).Seconds())

@@ -1,7 +1,8 @@
-// Command adaptive finds a limit that nobody has told it. An HTTP server takes 100
-// requests a second and answers the others with 429, without a hint. Thirty callers ask
-// for three times as much; the rate limiter of the AWS SDKs' adaptive mode, which they
-// share, slows them down to what the server takes, and keeps them there.
+// Command adaptive finds the rate limit of a server that does not announce it.
+// The HTTP server accepts 100 requests a second and answers the others with
+// 429, without a Retry-After. Thirty callers want three times as much. They
+// share the rate limiter of the AWS SDKs' adaptive mode, which slows them down
+// to the server's limit and keeps them there.
 package main
 
 import (
@@ -20,9 +21,9 @@ import (
 )
 
 const (
-	hidden   = 100 // requests a second; known to the server only
+	hidden   = 100 // requests per second; only the server knows it
 	callers  = 30
-	pause    = 100 * time.Millisecond // between the calls of each
+	pause    = 100 * time.Millisecond // between the calls of one caller
 	learning = 5 * time.Second
 	duration = 12 * time.Second
 )
@@ -34,7 +35,7 @@ func main() {
 	}
 }
 
-// run returns how many requests a second were sent once the limit was found.
+// run returns how many requests per second were sent after the limit was found.
 func run(ctx context.Context, out io.Writer) (perSecond float64, err error) {
 	s, err := startServer(hidden)
 	if err != nil {
@@ -67,7 +68,7 @@ func run(ctx context.Context, out io.Writer) (perSecond float64, err error) {
 	return perSecond, nil
 }
 
-// wait reports whether d has passed before ctx ended.
+// wait waits for d, and reports whether it passed before ctx ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -77,13 +78,14 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// A client makes calls that share a policy.
 type client struct {
 	policy   backoff.Policy
 	url      string
 	answered atomic.Int64
 }
 
-// keepAsking makes one call after the other until ctx ends.
+// keepAsking makes one call after another until ctx ends.
 func (c *client) keepAsking(ctx context.Context, offset time.Duration) {
 	for wait(ctx, offset) {
 		if c.policy.Do(ctx, c.ask) == nil {
@@ -95,6 +97,7 @@ func (c *client) keepAsking(ctx context.Context, offset time.Duration) {
 
 var errTooMany = errors.New("429 Too Many Requests")
 
+// ask is one attempt.
 func (c *client) ask(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {

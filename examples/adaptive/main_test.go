@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A machine that is busy with something else may spoil a run; not three.
+// A busy machine may spoil one run, but not three.
 func TestTheLimitIsFoundAndKept(t *testing.T) {
 	for try := 1; ; try++ {
 		var out bytes.Buffer

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A server takes so many requests a second, and answers the others with 429.
+// A server accepts a number of requests per second, and answers the others with
+// 429.
 type server struct {
 	url   string
 	http  http.Server
@@ -19,6 +20,7 @@ type server struct {
 	total  counts
 }
 
+// counts are the requests that were accepted and refused.
 type counts struct{ taken, refused int }
 
 func (c counts) sent() int { return c.taken + c.refused }
@@ -41,7 +43,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// take takes a token, of a bucket that holds half a second's.
+// take takes a token from a bucket that holds the tokens of half a second.
 func (s *server) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

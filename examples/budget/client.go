@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/internal/traffic"
 )
 
-// A client makes calls at a steady rate, whatever becomes of them, as users do.
+// A client makes calls at a steady rate, regardless of their results, as users
+// do.
 type client struct {
 	policy backoff.Policy
 	server *server
@@ -21,7 +23,7 @@ type client struct {
 	seconds [int(duration/time.Second) + 1]figures
 }
 
-// figures are those of one second.
+// figures are the counts of one second.
 type figures struct{ calls, attempts, answered int }
 
 func (f figures) perCall() float64 { return float64(f.attempts) / float64(max(1, f.calls)) }
@@ -42,18 +44,7 @@ func (c *client) close() {
 
 // run makes calls until ctx ends.
 func (c *client) run(ctx context.Context) {
-	ticker := time.NewTicker(time.Second / load)
-	defer ticker.Stop()
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			calls.Go(func() { c.call(ctx) })
-		}
-	}
+	traffic.Steady(ctx, load, func() { c.call(ctx) })
 }
 
 func (c *client) call(ctx context.Context) {
@@ -94,8 +85,8 @@ func (c *client) second(i int) figures {
 	return c.seconds[i]
 }
 
-// recovery is how long after the dip the first second came in which nearly all calls were
-// answered.
+// recovery says how long after the dip nearly all calls of a second were
+// answered again.
 func (c *client) recovery() string {
 	end := int(dipTo / time.Second)
 	for i := end; i < int(duration/time.Second); i++ {

@@ -1,7 +1,7 @@
-// Command budget shows why retries need a budget. Two equal HTTP servers slow down for
-// two seconds, under the same load from the same client, which retries up to three times
-// with exponential backoff and full jitter. One client has a RetryBudget, the other has
-// none; and only one of the servers ever comes back.
+// Command budget shows why retries need a budget. Two equal HTTP servers slow
+// down for two seconds under the same load. The clients of both retry up to
+// three times, with exponential backoff and full jitter. Only one client has a
+// RetryBudget, and only its server recovers.
 package main
 
 import (
@@ -17,12 +17,12 @@ import (
 
 const (
 	load     = 60  // calls per second
-	healthy  = 120 // that a server can do per second,
-	slow     = 15  // and during the dip
+	healthy  = 120 // calls per second that a server can serve
+	slow     = 15  // the same, during the dip
 	dipFrom  = 2 * time.Second
 	dipTo    = 4 * time.Second
 	duration = 10 * time.Second
-	patience = 500 * time.Millisecond // of a client with one attempt
+	timeout  = 500 * time.Millisecond // of an attempt
 )
 
 func main() {
@@ -32,9 +32,9 @@ func main() {
 	}
 }
 
-// run returns the figures of the client without a budget and of the one with it.
+// run returns the client without a budget and the one with a budget.
 func run(ctx context.Context, out io.Writer) (without, with *client, err error) {
-	policy := backoff.Policy{Name: "fetch", AttemptTimeout: patience}
+	policy := backoff.Policy{Name: "fetch", AttemptTimeout: timeout}
 	if without, err = newClient(policy); err != nil {
 		return nil, nil, err
 	}

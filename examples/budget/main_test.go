@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A machine that is busy with something else may spoil a run; not three.
+// A busy machine may spoil one run, but not three.
 func TestOnlyTheBudgetedServerComesBack(t *testing.T) {
 	for try := 1; ; try++ {
 		var out bytes.Buffer
@@ -35,7 +35,7 @@ func TestOnlyTheBudgetedServerComesBack(t *testing.T) {
 	}
 }
 
-// compare says what is not as it should be in the last seconds.
+// compare says what is wrong in the last seconds.
 func compare(without, with *client) string {
 	var a, b figures
 	end := int(duration/time.Second) - 1

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A server works on one request after the other, in the order in which they came. It does
-// not notice when a client has gone: that work is done all the same.
+// A server works on one request after another, in the order of arrival. It does
+// not notice that a client has given up, and does the work all the same.
 type server struct {
 	url   string
 	http  http.Server
 	began time.Time
 
 	mu   sync.Mutex
-	free time.Time // when all that has come is done
+	free time.Time // when the work of all requests is done
 }
 
 func startServer() (*server, error) {
@@ -37,7 +37,7 @@ func (s *server) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enqueue returns when the work of one more request is done.
+// enqueue adds a request, and returns when its work is done.
 func (s *server) enqueue() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
-// Command chain has a client call a service, which calls a second one, which calls a third
-// one, with four attempts each. When the last one is down, one call of the client becomes
-// 64 calls there, unless the services tell each other that they have tried already.
+// Command chain shows how retries multiply. A client calls a service, which
+// calls a second service, which calls a third, with four attempts each. When
+// the last service is down, one call of the client becomes 64 calls there,
+// unless the services tell each other that they have already retried.
 package main
 
 import (
@@ -32,8 +33,8 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// Each service answers 503 when its own four attempts have failed. To its caller that is as
-// good a reason to try again as any.
+// naive runs a chain whose services answer 503 when their four attempts have
+// failed. Their callers retry that.
 func naive(ctx context.Context, out io.Writer) error {
 	c, err := startChain(retrying, down, func(w http.ResponseWriter, _ *http.Request, _ error) {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -46,7 +47,8 @@ func naive(ctx context.Context, out io.Writer) error {
 	return c.print(out, "without a word", 1)
 }
 
-// WriteError says "do not retry" with the answer, and the client's transport obeys.
+// signalled runs a chain whose services answer with WriteError. It adds "do not
+// retry" to the answer, and the caller's transport obeys.
 func signalled(ctx context.Context, out io.Writer) error {
 	c, err := startChain(retrying, down, backoffhttp.WriteError)
 	if err != nil {
@@ -57,7 +59,8 @@ func signalled(ctx context.Context, out io.Writer) error {
 	return c.print(out, "with WriteError", 1)
 }
 
-// A budget lets a client retry in proportion to its success. In an outage there is none.
+// outage runs a chain with budgets. A budget allows retries in proportion to
+// successes, and in an outage there are none.
 func outage(ctx context.Context, out io.Writer) error {
 	c, err := startChain(budgeted, up, backoffhttp.WriteError)
 	if err != nil {
@@ -70,7 +73,8 @@ func outage(ctx context.Context, out io.Writer) error {
 	return c.print(out, "budgets, outage", 200)
 }
 
-// One error in ten is within the budget: it costs a tenth, and hardly any call fails.
+// flaky runs a chain with budgets and one error in ten. The budgets allow the
+// retries, which cost a tenth, and hardly any call fails.
 func flaky(ctx context.Context, out io.Writer) error {
 	c, err := startChain(budgeted, up, backoffhttp.WriteError)
 	if err != nil {
@@ -90,12 +94,13 @@ func flaky(ctx context.Context, out io.Writer) error {
 
 var policy = backoff.Policy{Name: "next service", Schedule: backoff.Exponential{Initial: time.Millisecond}}
 
-// retrying is unguarded, to show what the attempts alone do. A Transport's zero value has a
-// budget and a breaker for each host.
+// retrying returns a transport without guards, to show the effect of retries
+// alone. A zero Transport has a budget and a breaker for each host.
 func retrying() *backoffhttp.Transport {
 	return &backoffhttp.Transport{Base: new(http.Transport), Policy: policy, Unguarded: true}
 }
 
+// budgeted returns a transport with a budget and no breaker.
 func budgeted() *backoffhttp.Transport {
 	t := retrying()
 	t.Policy.Budget = new(backoff.RetryBudget)

@@ -24,7 +24,8 @@ func TestRow37FourAttemptsAtTheLeafNot64(t *testing.T) {
 
 var result = regexp.MustCompile(` (\d+) failed; .*; (\d+\.\d+) at`)
 
-// factor returns how many calls failed, and what a call cost the last service.
+// factor returns how many calls failed, and how many requests the last service
+// got per call.
 func factor(t *testing.T, out *bytes.Buffer) (failed int, cost float64) {
 	t.Helper()
 	parts := result.FindStringSubmatch(out.String())

@@ -11,7 +11,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// chain is a client and three services.
+// A chain is a client and three services.
 type chain struct {
 	client   *backoffhttp.Transport
 	services []*service // the first is the one that the client calls
@@ -19,7 +19,7 @@ type chain struct {
 	failed   int // calls of the client
 }
 
-// onFailure answers a request for which the next service could not be had.
+// An onFailure answers a request when calling the next service has failed.
 type onFailure func(http.ResponseWriter, *http.Request, error)
 
 func startChain(transport func() *backoffhttp.Transport, leaf http.HandlerFunc, failed onFailure) (*chain, error) {
@@ -41,7 +41,7 @@ func startChain(transport func() *backoffhttp.Transport, leaf http.HandlerFunc, 
 	return c, nil
 }
 
-// Close ends the services.
+// Close stops the services.
 func (c *chain) Close() {
 	c.client.CloseIdleConnections()
 	for _, s := range c.services {
@@ -50,7 +50,7 @@ func (c *chain) Close() {
 	}
 }
 
-// reset changes what the last service answers, and counts from 0.
+// reset changes the answer of the last service and resets the counts.
 func (c *chain) reset(leaf http.HandlerFunc) {
 	c.leaf.Store(&leaf)
 	c.failed = 0
@@ -79,12 +79,12 @@ func (c *chain) print(out io.Writer, name string, calls int) error {
 	return err
 }
 
-// service is a server that counts its requests.
+// A service is a server that counts its requests.
 type service struct {
 	*http.Server
 	url      string
 	requests atomic.Int64
-	next     *backoffhttp.Transport // by which it is called
+	next     *backoffhttp.Transport // calls the next service
 }
 
 func start(h http.Handler) (*service, error) {
@@ -101,7 +101,7 @@ func start(h http.Handler) (*service, error) {
 	return s, nil
 }
 
-// relay answers with what the next service answers.
+// A relay answers with the answer of the next service.
 type relay struct {
 	next   string
 	by     *backoffhttp.Transport
@@ -119,7 +119,7 @@ func (l relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.Copy(w, resp.Body)
 }
 
-// ask returns an answer, or the error that stands for one.
+// ask makes a call. An answer with the status of a failure is an error.
 func ask(ctx context.Context, by http.RoundTripper, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command charge sends 10,000 charges through a network that loses one answer in five after
-// the charge was made. Who gives up on a lost answer does not know what happened; who
-// simply sends the charge again charges twice. Under an Idempotency-Key every order is
-// charged, and none is charged twice.
+// Command charge sends 10,000 charges through a network that loses one answer
+// in five after the charge was made. A client that gives up after a lost answer
+// does not know what happened. A client that simply sends the charge again
+// charges twice. With an Idempotency-Key every order is charged exactly once.
 package main
 
 import (
@@ -33,17 +33,18 @@ func main() {
 	}
 }
 
-// transport is what makes the difference.
+// transport returns the transport of a client. repeat is the only difference
+// between the clients.
 func transport(repeat backoff.Idempotency) *backoffhttp.Transport {
 	return &backoffhttp.Transport{
 		Base: &http.Transport{MaxIdleConnsPerHost: workers},
 		Policy: backoff.Policy{
 			Name:        "charge",
-			MaxAttempts: 12, // 0.2^12 of the orders find no answer
+			MaxAttempts: 12, // 0.2^12 of the orders get no answer
 			Schedule:    backoff.Exponential{Initial: time.Millisecond, Max: 50 * time.Millisecond},
 			Idempotency: repeat,
 		},
-		Unguarded: true, // the budget of each host would not pay for 20 % of retries
+		Unguarded: true, // the default budget would not allow 20 % of retries
 	}
 }
 
@@ -66,7 +67,7 @@ func run(ctx context.Context, out io.Writer, n int) error {
 	return nil
 }
 
-// result is what became of the orders.
+// A result counts what happened to the orders.
 type result struct {
 	orders, confirmed int // by an answer
 	once, double      int // charged once, and more than once
@@ -75,6 +76,7 @@ type result struct {
 	requests, dropped int // by the network
 }
 
+// String implements [fmt.Stringer].
 func (r result) String() string {
 	return fmt.Sprintf("%d orders, %d confirmed, %d unknown, %d lost, %d double (%d requests, %d answers dropped)",
 		r.orders, r.confirmed, r.unanswered, r.lost, r.double, r.requests, r.dropped)
@@ -121,7 +123,7 @@ func send(ctx context.Context, client *http.Client, url string, n int) []bool {
 	return confirmed
 }
 
-// place sends one order. That it may have to be sent again is not its concern.
+// place sends one order. It leaves retries to the client's transport.
 func place(ctx context.Context, client *http.Client, url, order string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(order))
 	if err != nil {

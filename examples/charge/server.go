@@ -10,7 +10,7 @@ import (
 	"github.com/gobackoff/backoff/idempotency"
 )
 
-// service charges whatever order it gets, and writes it into a ledger.
+// A service charges the orders it gets, and counts the charges in a ledger.
 type service struct {
 	*http.Server
 	addr string
@@ -34,7 +34,7 @@ func startService(keyed bool) (*service, error) {
 	return s, nil
 }
 
-// charge knows nothing of keys.
+// charge makes a charge. It does not use keys: the middleware does.
 func (s *service) charge(w http.ResponseWriter, r *http.Request) {
 	order, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *service) charge(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "charged %s", order)
 }
 
-// audit compares the ledger with what the client believes.
+// audit compares the ledger with the confirmations that the client got.
 func (s *service) audit(confirmed []bool) result {
 	s.mu.Lock()
 	defer s.mu.Unlock()

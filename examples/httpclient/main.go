@@ -1,6 +1,7 @@
-// Command httpclient shows a drop-in http.Client that retries what is worth it: a
-// server that is unavailable and then too busy is asked again, when it says; a POST is
-// not sent twice, unless under a key; and the last answer is returned as it came.
+// Command httpclient shows an http.Client that retries by itself. It retries
+// when a server is unavailable or too busy, after the wait that the server asks
+// for. It does not repeat a POST without a key. It returns the last answer
+// unchanged.
 package main
 
 import (
@@ -25,7 +26,7 @@ func main() {
 	}
 }
 
-// The whole of it: a policy, and a client.
+// newClient is all that a program needs: a policy, and a client.
 func newClient(out io.Writer) *http.Client {
 	return backoffhttp.Client(backoff.Policy{
 		Name:     "prices",
@@ -47,39 +48,43 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// The server is unavailable, then too busy, and then there.
+// recovers calls a server that is unavailable, then too busy, and then answers.
 func recovers(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "GET, a server that recovers:")
 	return call(ctx, out, http.MethodGet, "", faulty.Status(503), faulty.Busy(429, "0"), faulty.Text("3.14"))
 }
 
-// The server stays down: the caller gets its last answer, body and all, not an error.
-// Of four attempts it makes three, for a client that has had no success yet has a
-// budget of two retries for each host.
+// staysDown calls a server that does not recover. The caller gets its last
+// answer with the body, not an error. The client makes three attempts, not
+// four, because without a success so far its budget allows two retries per
+// host.
 func staysDown(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "GET, a server that does not:")
 	return call(ctx, out, http.MethodGet, "", faulty.Status(503))
 }
 
-// A POST may have had its effect: it is not sent again.
+// posts makes a POST. It may have had its effect, so it is not sent again.
 func posts(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "POST:")
 	return call(ctx, out, http.MethodPost, "", faulty.Status(503), faulty.Text("never reached"))
 }
 
-// Under a key that the server knows it may be.
+// postsUnderKey makes a POST with a key that the server understands, so it is
+// sent again.
 func postsUnderKey(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "POST, under a key:")
 	return call(ctx, out, http.MethodPost, "order 4711", faulty.Status(503), faulty.Text("charged once"))
 }
 
-// The server is busy until tomorrow: there is no point in waiting.
+// closed calls a server that asks for a wait of a day. The client gives up at
+// once.
 func closed(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "GET, a server that is closed for the day:")
 	return call(ctx, out, http.MethodGet, "", faulty.Busy(503, "86400"))
 }
 
-// call makes one request to a server that follows a script, and prints what came of it.
+// call makes one request to a server that follows a script, and prints the
+// result.
 func call(ctx context.Context, out io.Writer, method, key string, script ...faulty.Step) error {
 	server, err := faulty.Start(script...)
 	if err != nil {
@@ -103,7 +108,7 @@ func call(ctx context.Context, out io.Writer, method, key string, script ...faul
 	return err
 }
 
-// why tells what Check knows of an answer that was given up on.
+// why returns the reason for which the client gave up, if it did.
 func why(resp *http.Response) string {
 	if gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp)); ok {
 		return ", because of " + gave.Reason.String()

@@ -1,6 +1,6 @@
-// Command loop retries with a range loop, for code that cannot be given away as a
-// function, or that is clearer with return and continue. It asks one question of a
-// TCP server that first hangs, then resets the connection, then answers.
+// Command loop retries with a range loop, for code that is clearer with return
+// and continue than as a function. It asks a question of a TCP server that
+// first hangs, then resets the connection, then answers.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 var policy = backoff.Policy{
 	Name:           "ask",
 	Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond},
-	AttemptTimeout: 300 * time.Millisecond, // what ends the hanging attempt
+	AttemptTimeout: 300 * time.Millisecond, // ends the attempt that hangs
 }
 
 func main() {
@@ -44,20 +44,21 @@ func run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// ask returns the server's reply, or why it gave up asking.
+// ask returns the server's reply.
 func ask(ctx context.Context, addr string, out io.Writer) (string, error) {
 	r := policy.Start(ctx)
 	for attempt := range r.Attempts() {
-		reply, err := askOnce(r.Context(), addr) // ends with the attempt's time
+		reply, err := askOnce(r.Context(), addr) // the context ends with the attempt's timeout
 		if err == nil {
-			return reply, nil // to leave the loop is success
+			return reply, nil // leaving the loop means success
 		}
 		fmt.Fprintf(out, "attempt %d: %v\n", attempt, err)
-		r.Fail(err) // to reach the end of the body is failure
+		r.Fail(err) // the loop waits, and makes the next attempt
 	}
 	return "", r.Err()
 }
 
+// askOnce is one attempt.
 func askOnce(ctx context.Context, addr string) (string, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
@@ -65,7 +66,7 @@ func askOnce(ctx context.Context, addr string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	// A connection knows nothing of contexts: end its reads when ctx ends.
+	// A connection has no context, so end its reads when ctx ends.
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
 	defer stop()
 	if _, err := io.WriteString(conn, "how are you?\n"); err != nil {

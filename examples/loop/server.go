@@ -6,30 +6,31 @@ import (
 	"net"
 )
 
-// serve treats the first connection by the first of the behaviours, and so on.
-func serve(listener net.Listener, behaviours ...func(net.Conn)) {
-	for _, behave := range behaviours {
+// serve handles the first connection with the first handler, and so on.
+func serve(listener net.Listener, handlers ...func(net.Conn)) {
+	for _, handle := range handlers {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		go behave(conn)
+		go handle(conn)
 	}
 }
 
-// hang says nothing until the client leaves.
+// hang sends nothing until the client closes the connection.
 func hang(conn net.Conn) {
 	defer conn.Close()
 	io.Copy(io.Discard, conn)
 }
 
-// reset ends the connection by RST.
+// reset resets the connection (RST).
 func reset(conn net.Conn) {
 	bufio.NewReader(conn).ReadString('\n')
 	conn.(*net.TCPConn).SetLinger(0)
 	conn.Close()
 }
 
+// answer answers a question.
 func answer(conn net.Conn) {
 	defer conn.Close()
 	bufio.NewReader(conn).ReadString('\n')

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,12 +13,14 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/examples/internal/traffic"
 )
 
-const patience = 200 * time.Millisecond // of a client with one attempt
+// attemptTimeout is how long the client waits for an answer.
+const attemptTimeout = 200 * time.Millisecond
 
-// client makes calls at a steady rate, under a breaker, a policy and a budget that tell
-// three observers of all they do.
+// A client makes calls at a steady rate, under a breaker, a policy and a budget
+// that report to three observers.
 type client struct {
 	service backoff.Doer
 	url     string
@@ -29,9 +30,10 @@ type client struct {
 	made    atomic.Int64 // attempts
 }
 
-// newClient returns one whose breaker opens for a twentieth of a cycle at first.
+// newClient returns a client. Its breaker first opens for a twentieth of a
+// cycle.
 func newClient(out io.Writer, url string, cycle time.Duration) *client {
-	c := &client{url: url + "/orders?token=hunter2"} // a secret, which the log must not have
+	c := &client{url: url + "/orders?token=hunter2"} // the secret must not be logged
 	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: load}
 	observer := backoff.JoinObservers(
 		backoffslog.New(slog.New(slog.NewTextHandler(out, nil)), &backoffslog.Options{PerSecond: 1}),
@@ -44,28 +46,17 @@ func newClient(out io.Writer, url string, cycle time.Duration) *client {
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,
 		OpenFor: backoff.Exponential{Initial: cycle / 20, Max: cycle / 8}, ConsecutiveSpan: cycle / 40,
 	}
-	policy := &backoff.Policy{
+	policy := backoff.Policy{
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify, Budget: budget,
-		AttemptTimeout: patience, Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
+		AttemptTimeout: attemptTimeout, Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
 	}
 	c.service = backoff.Stack(breaker, policy)
 	return c
 }
 
-// run makes calls until ctx ends.
+// run makes calls until ctx ends. The observers record their results.
 func (c *client) run(ctx context.Context) {
-	ticker := time.NewTicker(time.Second / load)
-	defer ticker.Stop()
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			calls.Go(func() { c.service.Do(ctx, c.get) }) // its observers tell what became of it
-		}
-	}
+	traffic.Steady(ctx, load, func() { c.service.Do(ctx, c.get) })
 }
 
 func (c *client) get(ctx context.Context) error {

@@ -1,6 +1,6 @@
-// Command observe shows what a service under load looks like to those who watch it: a
-// real HTTP server that is flaky, then slow, then down, and then comes back; log lines;
-// and a page and metrics at the address that is printed first.
+// Command observe shows how to watch a client. It calls a real HTTP server that
+// is flaky, then slow, then down, and then recovers. It writes log lines, and
+// serves a page and metrics at the address that it prints first.
 //
 //	go run ./observe           20 seconds, and a summary
 //	go run ./observe -for 10m  the same again and again, to watch the page
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	cycle = 20 * time.Second // of the server's moods
+	cycle = 20 * time.Second // of the server's phases
 	load  = 50               // calls per second
 )
 

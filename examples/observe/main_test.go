@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// One cycle of the server, in a fifth of the time. A machine that is busy with something
-// else may spoil a run; not three.
+// The test runs one cycle of the server in a fifth of the time. A busy machine
+// may spoil one run, but not three.
 func TestWhatHappenedIsSeen(t *testing.T) {
 	for try := 1; ; try++ {
 		problem := watch(t, cycle/5)
@@ -26,8 +26,8 @@ func TestWhatHappenedIsSeen(t *testing.T) {
 	}
 }
 
-// watch runs a client, and says what is not as it should be. What must be right on any
-// machine fails the test.
+// watch runs a client, and says what is wrong. It fails the test if something
+// is wrong that does not depend on the machine.
 func watch(t *testing.T, cycle time.Duration) string {
 	server, err := startServer(cycle)
 	if err != nil {

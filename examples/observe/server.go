@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// A mood is how the server answers for a while.
-type mood struct {
+// A phase is how the server answers for a while.
+type phase struct {
 	name   string
 	share  float64 // of a cycle
 	errors float64 // of requests
-	slow   float64 // of requests: they take longer than the client waits
+	slow   float64 // of requests, which take longer than the client waits
 }
 
-var moods = []mood{
+var phases = []phase{
 	{"flaky", 0.30, 0.08, 0},
 	{"slow", 0.15, 0.02, 0.08},
 	{"down", 0.25, 1, 0},
 	{"well", 0.30, 0.01, 0},
 }
 
-// A server changes its mood as time goes by, again and again.
+// A server goes through its phases again and again.
 type server struct {
 	url      string
 	http     http.Server
@@ -45,21 +45,22 @@ func startServer(cycle time.Duration) (*server, error) {
 	return s, nil
 }
 
-func (s *server) mood() mood {
+// phase returns the present phase.
+func (s *server) phase() phase {
 	at := float64(time.Since(s.began)%s.cycle) / float64(s.cycle)
-	for _, m := range moods {
+	for _, m := range phases {
 		if at < m.share {
 			return m
 		}
 		at -= m.share
 	}
-	return moods[len(moods)-1]
+	return phases[len(phases)-1]
 }
 
 // ServeHTTP implements [http.Handler].
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", fmt.Sprintf("%06d", s.requests.Add(1)))
-	m, draw := s.mood(), rand.Float64()
+	m, draw := s.phase(), rand.Float64()
 	switch {
 	case draw < m.errors/8: // no answer at all
 		panic(http.ErrAbortHandler)
@@ -70,7 +71,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not now", http.StatusServiceUnavailable)
 	case draw < m.errors+m.slow:
 		select {
-		case <-time.After(4 * patience):
+		case <-time.After(4 * attemptTimeout):
 		case <-r.Context().Done():
 		}
 	default:

@@ -8,19 +8,21 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// tally is an observer of one's own, here for the summary.
+// A tally is an observer that counts for the summary.
 type tally struct {
 	mu      sync.Mutex
 	figures figures
 }
 
+// figures are the counts of a tally.
 type figures struct {
-	atOnce, retried, failed, refused int // calls; refused are those that the breaker did not let through
+	atOnce, retried, failed, refused int // calls; the breaker refused some of them
 	attempts, openings               int
 }
 
 func (f figures) calls() int { return f.atOnce + f.retried + f.failed + f.refused }
 
+// observe implements [backoff.Observer].
 func (t *tally) observe(_ context.Context, e backoff.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +57,7 @@ func (t *tally) read() figures {
 	return t.figures
 }
 
-// String is the summary.
+// String returns the summary.
 func (t *tally) String() string {
 	f := t.read()
 	return fmt.Sprintf("calls     %d: %d succeeded at once, %d after retries, %d failed, %d refused by the breaker\n"+

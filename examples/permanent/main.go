@@ -1,6 +1,6 @@
-// Command permanent shows what is not retried: answers that are definitive by their
-// status, by the operation's own word, or by the policy's classifier; and what a
-// policy further down has given up on already.
+// Command permanent shows which errors are not retried: those that are
+// permanent by their HTTP status, by a mark of the operation, or by the
+// policy's classifier, and those that an inner policy has given up on.
 package main
 
 import (
@@ -41,31 +41,37 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// statusError is an error that speaks for itself: the policy asks it for its status.
+// A statusError tells the policy its HTTP status.
 type statusError int
 
-func (e statusError) Error() string       { return http.StatusText(int(e)) }
+// Error implements the error interface.
+func (e statusError) Error() string { return http.StatusText(int(e)) }
+
+// HTTPStatusCode is the method that the policy looks for.
 func (e statusError) HTTPStatusCode() int { return int(e) }
 
-// A 404 is definitive, so there is one request.
+// byStatus makes a call that fails with 404, which is permanent: there is one
+// request.
 func byStatus(ctx context.Context, out io.Writer) error {
 	return show(out, "by status", faulty.Status(http.StatusNotFound), func(url string) error {
 		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
 	})
 }
 
-// errExpired is marked where it is declared. The mark does not show, neither in the
-// text nor to errors.Is.
+// errExpired is marked as permanent. The mark changes neither the text nor the
+// result of errors.Is.
 var errExpired = backoff.Permanent(errors.New("licence expired"))
 
-// Only the operation knows that this answer is definitive, though its status is 200.
+// byMark makes a call whose answer has the status 200. Only the operation knows
+// that the answer is a permanent failure.
 func byMark(ctx context.Context, out io.Writer) error {
 	return show(out, "by mark", faulty.Text("expired"), func(url string) error {
 		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
 	})
 }
 
-// A classifier lists what to retry, here one status. Any other is definitive.
+// byClassifier makes a call with a classifier that lists what to retry, here
+// one status. Every other status is permanent.
 func byClassifier(ctx context.Context, out io.Writer) error {
 	strict := policy
 	strict.Classify = plug.OnCode(statusOf, http.StatusServiceUnavailable)
@@ -74,8 +80,9 @@ func byClassifier(ctx context.Context, out io.Writer) error {
 	})
 }
 
-// Two policies around one another make four requests, not sixteen: what the inner
-// one gave up on is permanent to the outer one.
+// nested makes a call with one policy inside another. It makes four requests,
+// not sixteen: what the inner policy has given up on is permanent for the outer
+// one.
 func nested(ctx context.Context, out io.Writer) error {
 	outer := backoff.Policy{Name: "page"}
 	return show(out, "nested", faulty.Status(http.StatusServiceUnavailable), func(url string) error {
@@ -83,7 +90,8 @@ func nested(ctx context.Context, out io.Writer) error {
 	})
 }
 
-// show calls a server that always answers by step, and prints what it cost.
+// show calls a server that always answers with step, and prints how many
+// requests it got.
 func show(out io.Writer, name string, step faulty.Step, call func(url string) error) error {
 	server, err := faulty.Start(step)
 	if err != nil {
@@ -95,6 +103,7 @@ func show(out io.Writer, name string, step faulty.Step, call func(url string) er
 	return printErr
 }
 
+// read is one attempt.
 func read(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -115,7 +124,7 @@ func read(ctx context.Context, url string) error {
 	return err
 }
 
-// statusOf has the shape of grpc's status.Code: the code of an error.
+// statusOf returns the code of an error, as grpc's status.Code does.
 func statusOf(err error) int {
 	if status, ok := errors.AsType[statusError](err); ok {
 		return int(status)

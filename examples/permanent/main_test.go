@@ -30,8 +30,8 @@ func TestNothingIsRetriedInVain(t *testing.T) {
 	}
 }
 
-// Each of the three alone would make four attempts, all together 64 if they
-// multiplied.
+// Each of the three policies makes up to four attempts. If they multiplied
+// there would be 64.
 func TestNestedPoliciesDoNotMultiply(t *testing.T) {
 	attempts := 0
 	call := policy.Wrap(policy.Wrap(policy.Wrap(func(context.Context) error {

@@ -1,6 +1,7 @@
-// Command quickstart carries one HTTP request through a bad moment of a real
-// server: unavailable, too busy, crashed in the middle of an answer, refusing
-// connections while it restarts. It ends by itself after a few seconds.
+// Command quickstart retries one HTTP request to a real server that fails in
+// four ways: it is unavailable, then too busy, then crashes in the middle of an
+// answer, and then refuses connections while it restarts. The program ends
+// after a few seconds.
 package main
 
 import (
@@ -41,7 +42,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return fetch(ctx, out, server.URL)
 }
 
-// fetch gets url under a policy and prints what happens on the way.
+// fetch gets url under a policy, and prints each attempt.
 func fetch(ctx context.Context, out io.Writer, url string) error {
 	log := journal{out: out}
 	policy := backoff.Policy{
@@ -67,12 +68,12 @@ func fetch(ctx context.Context, out io.Writer, url string) error {
 	return nil
 }
 
-// get is one attempt. Refused and reset connections and timeouts need no
-// treatment: the policy knows them.
+// get is one attempt. The policy recognizes timeouts and refused or reset
+// connections by itself.
 func get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, backoff.Permanent(err) // no server was asked, so asking again is no use
+		return nil, backoff.Permanent(err) // the request is invalid, so a retry cannot succeed
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -85,8 +86,8 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// statusError makes an error of a response, with what the policy should know of it:
-// whether to try again, and when.
+// statusError returns an error for a response. It tells the policy whether to
+// retry, and when.
 func statusError(resp *http.Response) error {
 	err := backoff.WithClass(errors.New(resp.Status), backoffhttp.StatusClass(resp.StatusCode))
 	if after, ok := backoffhttp.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
@@ -95,8 +96,8 @@ func statusError(resp *http.Response) error {
 	return err
 }
 
-// journal prints a line per attempt. It serves one call: the observer of a policy
-// that is shared must be safe for concurrent use.
+// A journal prints a line for each attempt of one call. If calls share a
+// policy, its observer must be safe for concurrent use.
 type journal struct {
 	out      io.Writer
 	attempts int
@@ -109,7 +110,7 @@ func (j *journal) observe(_ context.Context, e backoff.Event) {
 	fmt.Fprintf(j.out, "attempt %d of %d: ", e.Attempt, e.MaxAttempts)
 	switch e.Kind {
 	case backoff.EventRetry:
-		fmt.Fprintf(j.out, "%v (%s)%s, delay %s, wait %s\n", e.Err, e.Class, hint(e), e.Delay, round(e.Wait))
+		fmt.Fprintf(j.out, "%v (%s)%s, delay %s, wait %s\n", e.Err, e.Class, askedWait(e), e.Delay, round(e.Wait))
 	case backoff.EventGiveUp:
 		fmt.Fprintf(j.out, "%v\n", e.Err)
 	case backoff.EventSuccess:
@@ -117,7 +118,8 @@ func (j *journal) observe(_ context.Context, e backoff.Event) {
 	}
 }
 
-func hint(e backoff.Event) string {
+// askedWait says how long the server asked the client to wait.
+func askedWait(e backoff.Event) string {
 	if e.RetryAfter == 0 {
 		return ""
 	}

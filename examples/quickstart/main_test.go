@@ -13,7 +13,7 @@ import (
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
-// The patterns leave out what the operating system says of a broken connection.
+// The patterns leave out the operating system's words for a broken connection.
 var lines = []string{
 	`attempt 1 of 6: 503 Service Unavailable \(retryable\), delay 200ms, wait (1\d\dms|200ms)`,
 	`attempt 2 of 6: 429 Too Many Requests \(throttled\), server asks for 1s, delay 400ms, wait 1\.[2-4]`,
@@ -51,7 +51,7 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	}
 }
 
-func TestAHintTooLongEndsTheCall(t *testing.T) {
+func TestARetryAfterTooLongEndsTheCall(t *testing.T) {
 	t.Parallel()
 	server := start(t, faulty.Busy(503, "3600"))
 	err := fetch(t.Context(), io.Discard, server.URL)

@@ -1,7 +1,7 @@
-// Command resume downloads a file through connections that break in the middle of it.
-// The transport asks for the rest, of the same version, while the caller reads on:
-// io.Copy sees one whole body. Unlike examples/transfer, which does it by hand, this is
-// one field.
+// Command resume downloads a file over connections that break in the middle of
+// it. The transport requests the rest of the same version while the caller
+// reads, and io.Copy sees one whole body. It takes one field of the transport;
+// examples/transfer does the same by hand.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 // original is the file, half a megabyte of text.
 var original = bytes.Repeat([]byte("0123456789abcde\n"), 1<<15)
 
-// A connection lasts for so much of it.
-const lasts = 50 << 10
+// resetAfter is how many bytes of the file one connection sends.
+const resetAfter = 50 << 10
 
 func main() {
 	if err := run(context.Background(), os.Stdout); err != nil {
@@ -47,7 +47,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: &backoffhttp.Transport{
 		Policy: backoff.Policy{
 			Name:        "download",
-			MaxAttempts: 3, // without a byte that arrives
+			MaxAttempts: 3, // without a byte in between
 			Schedule:    backoff.Exponential{Initial: 5 * time.Millisecond},
 		},
 		Resume: true,
@@ -73,8 +73,8 @@ func whole(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// changed downloads a file that is replaced in the meantime: two halves of different
-// files are no file.
+// changed downloads a file that is replaced in the meantime. The transport does
+// not join halves of different files.
 func changed(ctx context.Context, out io.Writer) error {
 	server, err := faulty.Start(serve(func(n int) string { return `"v` + strconv.Itoa(n/3) + `"` }))
 	if err != nil {
@@ -86,7 +86,7 @@ func changed(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// download knows nothing of all this.
+// download needs no code for any of this.
 func download(ctx context.Context, file io.Writer, url string) (int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -105,27 +105,11 @@ func digest(data []byte) []byte {
 	return sum[:]
 }
 
-// serve serves the file, of the version at the nth request, and resets each connection
-// after some of it.
+// serve serves the file, and resets each connection after a part of it. version
+// returns the version of the file at the nth request.
 func serve(version func(n int) string) faulty.Step {
 	return func(s *faulty.Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Etag", version(s.Requests()))
-		http.ServeContent(&fragile{w, lasts}, r, "file.txt", time.Time{}, bytes.NewReader(original))
+		http.ServeContent(faulty.ResetAfter(w, resetAfter), r, "file.txt", time.Time{}, bytes.NewReader(original))
 	}
-}
-
-// fragile resets its connection after so many bytes.
-type fragile struct {
-	http.ResponseWriter
-	left int
-}
-
-func (f *fragile) Write(p []byte) (int, error) {
-	n, err := f.ResponseWriter.Write(p[:min(len(p), f.left)])
-	f.left -= n
-	if err == nil && f.left == 0 {
-		faulty.Reset(f.ResponseWriter)
-		err = io.ErrClosedPipe
-	}
-	return n, err
 }

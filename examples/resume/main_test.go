@@ -29,7 +29,7 @@ func TestStandingStillEndsTheDownload(t *testing.T) {
 	}
 	defer server.Close()
 	n, err := download(t.Context(), io.Discard, server.URL)
-	if n != lasts || !errors.Is(err, backoff.ErrExhausted) || server.Requests() != 3 {
-		t.Errorf("%d bytes, %v, %d requests; want %d bytes, exhaustion and 3", n, err, server.Requests(), lasts)
+	if n != resetAfter || !errors.Is(err, backoff.ErrExhausted) || server.Requests() != 3 {
+		t.Errorf("%d bytes, %v, %d requests; want %d bytes, exhaustion and 3", n, err, server.Requests(), resetAfter)
 	}
 }

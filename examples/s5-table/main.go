@@ -1,7 +1,7 @@
-// Command s5-table declares the operations of a service, here those of Cloud Storage,
-// where the HTTP method alone would be wrong: for 13 of the 47. Each request is sent to
-// a server that fails the first time, and is repeated only where its operation allows
-// it.
+// Command s5-table declares which operations of a service may be repeated. Its
+// table is that of Cloud Storage, where the HTTP method alone would be wrong
+// for 13 of 47 operations. Each request is sent to a server that fails the
+// first time, and is repeated only if its operation allows it.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// Some of each kind.
+// requests are some operations of each kind.
 var requests = []struct{ operation, method, path, body string }{
 	{"objects.get", "GET", "/storage/v1/b/photos/o/cat.jpg", ""},
 	{"buckets.insert", "POST", "/storage/v1/b?project=p", "{}"},
@@ -61,8 +61,8 @@ func run(ctx context.Context, out io.Writer) error {
 	return table.Flush()
 }
 
-// newTransport is what a program needs: the table, and what the service calls
-// transient.
+// newTransport is all that a program needs: the table, and the classifier of
+// the service.
 func newTransport() (*backoffhttp.Transport, error) {
 	operations, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
 	if err != nil {
@@ -77,8 +77,8 @@ func policy() backoff.Policy {
 	return backoff.Policy{Name: "storage", Schedule: backoff.Constant(time.Millisecond)}
 }
 
-// send makes a request to a server that fails the first time, and returns how often it
-// was sent.
+// send makes a request to a server that fails the first time, and returns how
+// often the request was sent.
 func send(ctx context.Context, t *backoffhttp.Transport, method, path, body string) (int, error) {
 	server, err := faulty.Start(faulty.Status(503), faulty.Status(200))
 	if err != nil {

@@ -1,6 +1,7 @@
-// Command transfer downloads a file from a server that breaks the connection every
-// few chunks, more often than the policy has attempts. Every chunk that arrives is
-// kept, and gives the attempts back: the call gives up only where it stands still.
+// Command transfer downloads a file from a server that breaks the connection
+// every few chunks, more often than the policy has attempts. Every chunk that
+// arrives is kept and restarts the count of attempts, so the call gives up only
+// if it makes no progress.
 package main
 
 import (
@@ -61,14 +62,15 @@ func download(ctx context.Context, file *bytes.Buffer, url string) error {
 	return r.Err()
 }
 
-// resume asks for the rest of the file, and calls progress for every piece of it.
+// resume requests the rest of the file, and calls progress for every part that
+// arrives.
 func resume(ctx context.Context, file *bytes.Buffer, url string, progress func()) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return backoff.Permanent(err)
 	}
 	req.Header.Set("Range", fmt.Sprintf("bytes=%d-", file.Len()))
-	req.Header.Set("If-Match", version) // never two halves of different files
+	req.Header.Set("If-Match", version) // do not join halves of different files
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -81,12 +83,13 @@ func resume(ctx context.Context, file *bytes.Buffer, url string, progress func()
 	return err
 }
 
-// reporter is a writer that reports whatever it has written.
+// A reporter is a writer that reports what it has written.
 type reporter struct {
 	io.Writer
 	progress func()
 }
 
+// Write implements [io.Writer].
 func (r reporter) Write(p []byte) (int, error) {
 	n, err := r.Writer.Write(p)
 	if n > 0 {

@@ -20,7 +20,7 @@ func TestTheCopyIsIntact(t *testing.T) {
 	}
 }
 
-func TestProgressGivesTheAttemptsBack(t *testing.T) {
+func TestProgressRestartsTheCountOfAttempts(t *testing.T) {
 	server, err := startServer()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestProgressGivesTheAttemptsBack(t *testing.T) {
 	}
 }
 
-func TestStandingStillEndsTheCall(t *testing.T) {
+func TestACallWithoutProgressEnds(t *testing.T) {
 	server, err := faulty.Start(faulty.Status(503))
 	if err != nil {
 		t.Fatal(err)

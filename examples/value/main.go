@@ -1,5 +1,6 @@
-// Command value retries an operation that returns a value: a JSON document from a
-// server that is first unavailable and then cuts its answer short.
+// Command value retries an operation that returns a value. It loads a JSON
+// document from a server that is first unavailable and then sends half of its
+// answer.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"github.com/gobackoff/backoff/examples/internal/faulty"
 )
 
+// settings are what the document contains.
 type settings struct {
 	Region   string
 	Replicas int
@@ -46,8 +48,9 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer server.Close()
 
-	// The type of the value is that of the function: there is nothing to convert.
-	loaded, err := backoff.DoValue(ctx, &policy, func(ctx context.Context) (settings, error) {
+	// The value has the type that the function returns. There is nothing to
+	// convert.
+	loaded, err := backoff.DoValue(ctx, policy, func(ctx context.Context) (settings, error) {
 		return load(ctx, server.URL)
 	})
 	if err != nil {
@@ -57,6 +60,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
+// load is one attempt.
 func load(ctx context.Context, url string) (s settings, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

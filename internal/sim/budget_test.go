@@ -11,14 +11,14 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The promises of the default budget, each with the library's own Policy and
-// RetryBudget. The letters are those under which they were asked for.
+// The tests of this file hold the promises of the default budget, from (a) to
+// (f), each with the library's own Policy and RetryBudget.
 
-// busy is one client with 1000 calls a second under the default policy.
+// busy is a client that makes 1000 calls a second under the default policy.
 var busy = Fleet{Budget: retryBudget, Every: time.Millisecond}
 
-// (a) Calls that all fail are hardly retried once the first second is over, however
-// long a failure takes.
+// (a) When all calls fail, there are hardly any retries after the first second,
+// regardless of how long a failure takes.
 func TestAnOutageCostsNoMoreThanTwoPercent(t *testing.T) {
 	for _, latency := range []time.Duration{time.Millisecond, 20 * time.Millisecond, time.Second, 5 * time.Second} {
 		outage := &Faulty{Failing: Within(20*time.Second, 80*time.Second, 1), Latency: latency}
@@ -31,7 +31,8 @@ func TestAnOutageCostsNoMoreThanTwoPercent(t *testing.T) {
 	}
 }
 
-// (b) A lone caller gets its retries, from the first minute on.
+// (b) A caller with one call a second gets its retries, from the first minute
+// on.
 func TestALoneCallerIsHardlyEverRefused(t *testing.T) {
 	lone := Fleet{Budget: retryBudget, Every: time.Second}
 	var minute, later Second
@@ -45,7 +46,7 @@ func TestALoneCallerIsHardlyEverRefused(t *testing.T) {
 	require.Less(t, refusals(later), 0.01, "later")
 }
 
-// (c) A short blip at a busy client is ridden out.
+// (c) A busy client rescues nearly all calls from a short failure.
 func TestABlipIsRescued(t *testing.T) {
 	blip := &Faulty{Failing: Within(20*time.Second, 20*time.Second+100*time.Millisecond, 1), Latency: time.Millisecond}
 	total := Total(busy.Run(1, blip, 30*time.Second))
@@ -53,7 +54,7 @@ func TestABlipIsRescued(t *testing.T) {
 	require.Greater(t, total.Asked, 90)
 }
 
-// (d) Random errors of 10 % are hidden, at what they must cost and no more.
+// (d) Retries hide random errors of 10 %, and cost no more than they must.
 func TestTenPercentRandomErrorsAreCarried(t *testing.T) {
 	for _, rate := range []float64{1, 3, 10, 100, 1000} {
 		fleet := Fleet{Budget: retryBudget, Rate: rate}
@@ -66,24 +67,24 @@ func TestTenPercentRandomErrorsAreCarried(t *testing.T) {
 	}
 }
 
-// (e) A fleet of any size comes back from the dip of scenario C: at 80 % load within a minute, at
-// 90 % within twice the time that it takes without any retries.
+// (e) A fleet of any size recovers from the dip of the reference: at 80 % load
+// within a minute, and at 90 % load within twice the time that it takes without
+// retries.
 func TestFleetsOfAnySizeRecoverFromADip(t *testing.T) {
 	bare := recovery(900, 20, backoff.Policy{MaxAttempts: 1}, nil)
 	require.InDelta(t, 51, bare.Seconds(), 5, "the reference model, without retries")
 	for _, processes := range []int{20, 200, 1000, 4000} {
-		require.LessOrEqual(t, recovery(800, processes, patient, retryBudget), time.Minute, "%d processes at 80 %%", processes)
-		require.LessOrEqual(t, recovery(900, processes, patient, retryBudget), 2*bare, "%d processes at 90 %%", processes)
+		require.LessOrEqual(t, recovery(800, processes, referencePolicy, retryBudget), time.Minute, "%d processes at 80 %%", processes)
+		require.LessOrEqual(t, recovery(900, processes, referencePolicy, retryBudget), 2*bare, "%d processes at 90 %%", processes)
 	}
 }
 
-// And what the budget is there for: without it, the same clients with the same jitter never
-// come back.
+// Without the budget, the same clients with the same jitter never recover.
 func TestWithoutABudgetJitterAloneNeverRecovers(t *testing.T) {
-	require.Equal(t, never, recovery(800, 20, patient, nil))
+	require.Equal(t, never, recovery(800, 20, referencePolicy, nil))
 }
 
-// (f) A client that has just started, or calls once a minute, may retry.
+// (f) A client that has just started, or that calls once a minute, may retry.
 func TestRareCallersMayRetry(t *testing.T) {
 	rare := Fleet{Budget: retryBudget, Every: time.Minute}
 	total := Total(rare.Run(1, &Faulty{Failing: Always(0.3), Latency: time.Millisecond}, 100*time.Hour))
@@ -99,17 +100,18 @@ func TestRareCallersMayRetry(t *testing.T) {
 	require.Equal(t, hour.Calls+2, hour.Attempts, "and no more until something succeeds")
 }
 
-// patient is the default policy of the reference model.
-var patient = backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
+// referencePolicy is the default policy of the reference model.
+var referencePolicy = backoff.Policy{Schedule: backoff.Exponential{Max: 10 * time.Second}}
 
+// never is the recovery time of a run without recovery.
 const never = 200 * time.Second
 
-// recovery is how long a fleet needs after scenario C's dip, as the mean of a few
-// seeds.
+// recovery returns how long a fleet needs to recover from the dip, as the mean
+// of a few seeds.
 func recovery(rate float64, processes int, p backoff.Policy, budget func() backoff.Budget) time.Duration {
 	dip := Dip()
 	dip.Rate, dip.Processes = rate, processes
-	r, err := Compare(dip, []Client{Under("fleet", p, budget, nil)}, Options{Seeds: 3})
+	r, err := Compare(dip, []Client{NewClient("fleet", p, budget, nil)}, Options{Seeds: 3})
 	if err != nil {
 		panic(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The row of the default budget in a table that compares budgets: Poisson arrivals,
-// up to four attempts, backoff of 50, 100, 200 ms under full jitter. Run it with -v for
-// the figures.
+// This test is the row of the default budget in a table that compares budgets:
+// Poisson arrivals, up to four attempts, and delays of 50, 100 and 200 ms with
+// full jitter. With -v it prints the figures.
 func TestTheDefaultBudgetInTheTableOfBudgets(t *testing.T) {
 	short := backoff.Policy{Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}}
 	run := func(rate float64, s Service, horizon time.Duration) []Second {

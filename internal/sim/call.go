@@ -7,181 +7,183 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A call is one logical operation of one process: a user's, or an attempt of the layer
-// above.
+// A call is one logical operation of one process: a call of a user, or an
+// attempt of the layer above.
 type call struct {
-	*world
-	run     backoff.Run
-	ctx     deadline
-	process *process
-	parent  *call       // whose attempt this is; nil for that of a user
-	told    func(error) // by the breaker, for the verdict on the call
-	heard   func(error) // and on the attempt
-	err     error       // of the attempt under way
-	began   time.Duration
-	limit   time.Duration // when the attempt under way ends at the latest
-	layer   int           // from 0
-	number  int           // of attempts sent
+	*simulation
+	run         backoff.Run
+	ctx         callContext
+	process     *process
+	parent      *call       // the call whose attempt this is; nil for a call of a user
+	doneCall    func(error) // the breaker's, if it guards calls
+	doneAttempt func(error) // the breaker's, if it guards attempts
+	err         error       // of the current attempt
+	began       time.Duration
+	attemptEnd  time.Duration // when the current attempt ends at the latest
+	layer       int           // from 0
+	attempts    int           // sent so far
 }
 
-// What happens to a call.
+// The events of a call.
 const (
 	sending = iota
 	arriving
 	answered
 )
 
-func (c *call) happen(what int) {
-	switch what {
+func (c *call) handle(kind int) {
+	switch kind {
 	case sending:
 		c.send()
 	case arriving:
 		c.arrive()
 	default:
-		c.answer()
+		c.finishAttempt()
 	}
 }
 
-// begin starts a call in a layer, which must end before a time.
-func (w *world) begin(layer int, parent *call, end time.Duration) {
-	c := w.take()
-	c.layer, c.parent, c.began, c.number = layer, parent, w.now, 0
+// startCall begins a call in a layer. The call ends at the given time at the
+// latest.
+func (w *simulation) startCall(layer int, parent *call, end time.Duration) {
+	c := w.newCall()
+	c.layer, c.parent, c.began, c.attempts = layer, parent, w.now, 0
 	c.ctx.end = end
-	c.process = w.pick(layer)
+	c.process = w.randomProcess(layer)
 	if b := c.process.breaker; b != nil && c.process.guard == GuardCalls {
 		done, err := b.Allow()
 		if err != nil {
-			c.end(err)
+			c.finish(err)
 			return
 		}
-		c.told = done
+		c.doneCall = done
 	}
 	if c.process.hedge != nil {
-		c.race()
+		c.startHedge()
 		return
 	}
 	c.run = *c.process.policy.Start(c.context())
-	pause, ok := c.run.Admit()
+	wait, ok := c.run.Admit()
 	if ok && c.scenario.Failed && layer == 0 {
 		c.run.Begin(0)
-		pause, ok = c.run.Retry(ErrDown)
+		wait, ok = c.run.Retry(ErrDown)
 	}
-	c.proceed(pause, ok)
+	c.proceed(wait, ok)
 }
 
-// proceed does what the policy decided.
-func (c *call) proceed(pause time.Duration, again bool) {
+// proceed does what the policy has decided: it ends the call, or makes the next
+// attempt after a wait.
+func (c *call) proceed(wait time.Duration, again bool) {
 	switch {
 	case !again:
-		c.end(c.run.Err())
-	case pause == 0:
+		c.finish(c.run.Err())
+	case wait == 0:
 		c.send()
 	default:
-		c.after(pause, c, sending)
+		c.after(wait, c, sending)
 	}
 }
 
-// send makes an attempt, if all who are asked let it go.
+// send makes an attempt, if the policy and the breaker allow it.
 func (c *call) send() {
 	if !c.run.Begin(0) {
-		c.end(c.run.Err())
+		c.finish(c.run.Err())
 		return
 	}
-	if c.err = c.ask(); c.err != nil {
+	if c.err = c.allowAttempt(); c.err != nil {
 		c.after(0, c, answered)
 		return
 	}
-	c.number++
-	c.sent(c.layer)
-	c.limit = c.allowed()
+	c.attempts++
+	c.countAttempt(c.layer)
+	c.attemptEnd = c.attemptDeadline()
 	switch {
 	case c.layer+1 < c.layers:
-		c.begin(c.layer+1, c, c.limit)
+		c.startCall(c.layer+1, c, c.attemptEnd)
 	case c.delayed:
-		c.after(c.transit(), c, arriving)
+		c.after(c.networkDelay(), c, arriving)
 	default:
 		c.arrive()
 	}
 }
 
-// ask asks a breaker that guards attempts.
-func (c *call) ask() error {
+// allowAttempt asks the breaker, if it guards attempts.
+func (c *call) allowAttempt() error {
 	p := c.process
 	if p.breaker == nil || p.guard == GuardCalls {
 		return nil
 	}
 	done, err := p.breaker.Allow()
-	if err != nil && p.guard == GuardRetries && c.number == 0 {
+	if err != nil && p.guard == GuardRetries && c.attempts == 0 {
 		return nil
 	}
-	c.heard = done
+	c.doneAttempt = done
 	return err
 }
 
-// allowed returns when the attempt that is about to be made ends at the latest.
-func (c *call) allowed() time.Duration {
-	limit := c.ctx.end
+// attemptDeadline returns when an attempt that begins now ends at the latest.
+func (c *call) attemptDeadline() time.Duration {
+	end := c.ctx.end
 	if c.layer+1 == c.layers && c.timeout > 0 {
-		limit = min(limit, c.now+c.timeout)
+		end = min(end, c.now+c.timeout)
 	}
 	if s := c.process.timeout; s != nil {
-		if d := s.Delay(c.number); d > 0 && d < limit-c.now {
-			limit = c.now + d
+		if d := s.Delay(c.attempts); d > 0 && d < end-c.now {
+			end = c.now + d
 		}
 	}
-	return limit
+	return end
 }
 
-// arrive is when an attempt reaches the service.
+// arrive handles the arrival of an attempt at the service.
 func (c *call) arrive() {
 	var latency time.Duration
-	latency, c.err = c.reach(c.limit)
-	c.inTurn(latency, c, answered)
+	latency, c.err = c.serve(c.attemptEnd)
+	c.afterInOrder(latency, c, answered)
 }
 
-// reach asks the service on behalf of a client that gives up at limit. It returns when he knows
-// the answer, and what it is.
-func (w *world) reach(limit time.Duration) (time.Duration, error) {
-	w.arrived()
-	latency, err := w.service.Serve(w.now, limit, w.work)
+// serve sends an attempt to the service for a client that gives up at end. It
+// returns when the client learns the result, and the result.
+func (w *simulation) serve(end time.Duration) (time.Duration, error) {
+	w.countArrival()
+	latency, err := w.service.Serve(w.now, end, w.work)
 	if w.delayed && latency < forever {
-		latency += w.transit()
+		latency += w.networkDelay()
 	}
-	if latency > limit-w.now {
-		return max(0, limit-w.now), ErrTimeout
+	if latency > end-w.now {
+		return max(0, end-w.now), ErrTimeout
 	}
 	return latency, err
 }
 
-// answer is when the attempt under way has ended.
-func (c *call) answer() {
+// finishAttempt handles the end of the current attempt.
+func (c *call) finishAttempt() {
 	err := c.err
-	if err != nil && c.now >= c.limit && c.now < c.ctx.end {
-		err = ErrTimeout // what a layer below said of its deadline was about this one's attempt
+	if err != nil && c.now >= c.attemptEnd && c.now < c.ctx.end {
+		err = ErrTimeout // the deadline that a layer below reports was this attempt's
 	}
-	if c.heard != nil {
-		c.heard(err)
-		c.heard = nil
+	if c.doneAttempt != nil {
+		c.doneAttempt(err)
+		c.doneAttempt = nil
 	}
-	pause, again := c.run.Retry(err)
+	wait, again := c.run.Retry(err)
 	if err == nil {
-		c.end(nil)
+		c.finish(nil)
 		return
 	}
 	if again {
-		c.asked(c.layer)
+		c.countGrantedRetry(c.layer)
 	}
-	c.proceed(pause, again)
+	c.proceed(wait, again)
 }
 
-// end is where every call comes to.
-func (c *call) end(err error) {
-	if c.told != nil {
-		c.told(err)
-		c.told = nil
+// finish ends the call, with the error that the caller receives.
+func (c *call) finish(err error) {
+	if c.doneCall != nil {
+		c.doneCall(err)
+		c.doneCall = nil
 	}
 	if c.parent == nil {
-		c.ended(c, err)
+		c.finishUserCall(c, err)
 	} else {
 		if err != nil && c.process.unmarked {
 			err = ErrFault
@@ -189,26 +191,29 @@ func (c *call) end(err error) {
 		c.parent.err = err
 		c.after(0, c.parent, answered)
 	}
-	c.free = append(c.free, c)
+	c.freeCalls = append(c.freeCalls, c)
 }
 
-// A deadline is the context of a call in virtual time.
-type deadline struct {
+// A callContext is the context of a call in virtual time.
+type callContext struct {
 	context.Context
 	engine *engine
 	end    time.Duration
 }
 
-func (d *deadline) Deadline() (time.Time, bool) { return epoch.Add(d.end), true }
+// Deadline implements [context.Context].
+func (d *callContext) Deadline() (time.Time, bool) { return epoch.Add(d.end), true }
 
-func (d *deadline) Err() error {
+// Err implements [context.Context].
+func (d *callContext) Err() error {
 	if d.engine.now >= d.end {
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
-// context returns the call's. Most calls need none.
+// context returns the context of the call. Most calls have no deadline and need
+// no context of their own.
 func (c *call) context() context.Context {
 	if c.ctx.end == forever {
 		return context.Background()

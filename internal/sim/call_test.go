@@ -9,7 +9,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// lone is a call a minute, in an outage from the beginning on.
+// lone returns a scenario with a call a minute, all of whose attempts fail.
 func lone(latency time.Duration) Scenario {
 	return Scenario{
 		Every: time.Minute, Horizon: 10 * time.Minute,
@@ -17,9 +17,10 @@ func lone(latency time.Duration) Scenario {
 	}
 }
 
+// exactly returns a client with the given policy without jitter.
 func exactly(p backoff.Policy) Client {
 	p.Jitter = backoff.NoJitter
-	return Under("exactly", p, nil, nil)
+	return NewClient("exactly", p, nil, nil)
 }
 
 func TestWaitsAndAttemptsTakeTheirTime(t *testing.T) {
@@ -55,9 +56,9 @@ func TestAnAttemptTimeoutOfALayerEndsTheCallsBelow(t *testing.T) {
 	s := lone(0)
 	s.Server = Server{Service: Exact(10 * time.Second)}
 	s.Layers = 2
-	outer := Client{Name: "timed", New: func(p Place) Process {
+	outer := Client{Name: "timed", New: func(env Environment) Process {
 		policy := backoff.Policy{Jitter: backoff.NoJitter}
-		if p.Layer == 1 {
+		if env.Layer == 1 {
 			policy.AttemptTimeout = time.Second
 		}
 		return Process{Policy: policy}
@@ -82,20 +83,20 @@ func TestAnAttemptTimeoutGrowsWithItsSchedule(t *testing.T) {
 func TestLayersMultiplyOnlyWhereTheMarkIsLost(t *testing.T) {
 	s := lone(0)
 	s.Layers = 3
-	at := Under("marked", backoff.Policy{Schedule: backoff.Constant(0)}, nil, nil)
-	require.Equal(t, 4.0, run(t, s, 1, at)[0].Amplification[2].Mean)
-	r := run(t, s, 1, unmarked(at))[0]
+	marked := NewClient("marked", backoff.Policy{Schedule: backoff.Constant(0)}, nil, nil)
+	require.Equal(t, 4.0, run(t, s, 1, marked)[0].Amplification[2].Mean)
+	r := run(t, s, 1, marked.WithoutMarks())[0]
 	require.Equal(t, []Figure{{Mean: 4}, {Mean: 16}, {Mean: 64}}, r.Amplification)
 	require.Zero(t, r.Success.Mean)
 }
 
-func TestABreakerStandsWhereItIsPut(t *testing.T) {
+func TestABreakerGuardsWhatItsGuardSays(t *testing.T) {
 	s := Scenario{Every: 10 * time.Millisecond, Horizon: 30 * time.Second, Server: Server{Errors: 1}}
 	policy := backoff.Policy{Schedule: backoff.Constant(0)}
 	open := func() *backoff.Breaker {
 		return &backoff.Breaker{OpenFor: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, ConsecutiveFailures: -1}
 	}
-	at := func(g Guard) Result { return run(t, s, 1, guarding(Under("guarded", policy, nil, open), g))[0] }
+	at := func(g Guard) Result { return run(t, s, 1, NewClient("guarded", policy, nil, open).withGuard(g))[0] }
 	require.Equal(t, 80, at(GuardCalls).Attempts, "20 calls of four attempts")
 	require.Equal(t, 20, at(GuardAttempts).Attempts)
 	require.Equal(t, 3000+15, at(GuardRetries).Attempts, "15 retries among the first 20, and every first attempt")
@@ -104,13 +105,13 @@ func TestABreakerStandsWhereItIsPut(t *testing.T) {
 func TestABudgetIsAskedAndAnInvalidPolicyRefused(t *testing.T) {
 	s := lone(0)
 	bucket := capped(&TokenBucket{Capacity: 5})
-	r := run(t, s, 1, Under("five", backoff.Policy{}, bucket, nil))[0]
+	r := run(t, s, 1, NewClient("five", backoff.Policy{}, bucket, nil))[0]
 	require.Equal(t, 10+5, r.Attempts)
 
-	_, err := Compare(s, []Client{Under("bad", backoff.Policy{Schedule: backoff.Constant(-1)}, nil, nil)}, Options{})
+	_, err := Compare(s, []Client{NewClient("bad", backoff.Policy{Schedule: backoff.Constant(-1)}, nil, nil)}, Options{})
 	require.ErrorContains(t, err, "bad: ")
 	require.ErrorContains(t, err, "Policy.Schedule")
-	_, err = Compare(s, []Client{Under("bad", backoff.Policy{}, nil, func() *backoff.Breaker { return &backoff.Breaker{FailureRate: 2} })}, Options{})
+	_, err = Compare(s, []Client{NewClient("bad", backoff.Policy{}, nil, func() *backoff.Breaker { return &backoff.Breaker{FailureRate: 2} })}, Options{})
 	require.ErrorContains(t, err, "Breaker.FailureRate is 2")
 }
 
@@ -121,11 +122,11 @@ func TestThePolicysTimeIsTheSimulations(t *testing.T) {
 	require.Equal(t, 5.0, r.Amplification[0].Mean, "at 0, 2, 4, 6 and 8 s; the next would be at 10")
 }
 
-func TestProgressIsTold(t *testing.T) {
-	var told [][2]int
-	_, err := Compare(lone(0), []Client{None(), Naive()}, Options{Seeds: 2, Progress: func(done, total int) { told = append(told, [2]int{done, total}) }})
+func TestProgressIsReported(t *testing.T) {
+	var reports [][2]int
+	_, err := Compare(lone(0), []Client{None(), Naive()}, Options{Seeds: 2, Progress: func(done, total int) { reports = append(reports, [2]int{done, total}) }})
 	require.NoError(t, err)
-	require.Equal(t, [][2]int{{1, 4}, {2, 4}, {3, 4}, {4, 4}}, told)
+	require.Equal(t, [][2]int{{1, 4}, {2, 4}, {3, 4}, {4, 4}}, reports)
 }
 
 func TestUsersThinkWaitAndThinkAgain(t *testing.T) {

@@ -2,9 +2,10 @@ package sim
 
 import "time"
 
-// Chain is the reference's chain of calls: three layers before a service that answers at
-// once, and of which every attempt fails with the probability p for 600 s. Calls begin
-// exactly 10 ms apart. The figures are of the last 300 s of the fault.
+// Chain returns the reference's chain of calls: three layers before a service
+// that answers at once. For 600 s every attempt at the service fails with
+// probability p. Calls begin exactly 10 ms apart. The figures are those of the
+// last 300 s of the fault.
 func Chain(p float64) Scenario {
 	const healthy, fault = 120 * time.Second, 600 * time.Second
 	return Scenario{

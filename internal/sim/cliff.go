@@ -7,36 +7,25 @@ import (
 	"time"
 )
 
-// FindCliff looks between lo and hi for the point at which a client stops to recover in all
-// seeds, by bisection, until the two sides are within tolerance. It takes for granted that what is
-// worse is not survived better.
+// FindCliff looks between lo and hi for the point from which on a client does
+// not recover in all seeds. It halves the interval until it is no longer than
+// tolerance. It assumes that a client that does not recover at one point does
+// not recover at higher ones.
 func FindCliff(s Scenario, c Client, axis CliffAxis, lo, hi, tolerance float64, o Options) (Cliff, error) {
 	if !(lo > 0 && hi > lo && tolerance > 0) {
 		return Cliff{}, fmt.Errorf("cliff: from %v to %v within %v, want 0 < from < to, and more than 0", lo, hi, tolerance)
 	}
-	looked := 0
-	told, most := o.Progress, 2+int(math.Ceil(math.Log2((hi-lo)/tolerance)))
-	if told != nil {
-		o.Progress = func(done, total int) { told(looked*total+done, most*total) }
-	}
-	survives := func(x float64) (bool, error) {
-		varied, err := s.at(axis, x)
-		if err != nil {
-			return false, err
-		}
-		r, err := Compare(varied, []Client{c}, o)
-		looked++
-		return err == nil && r[0].Never == 0, err
-	}
-	if ok, err := survives(lo); err != nil || !ok {
+	search := cliffSearch{scenario: s, client: c, axis: axis, options: o}
+	search.limitProgress(2 + int(math.Ceil(math.Log2((hi-lo)/tolerance))))
+	if ok, err := search.recovers(lo); err != nil || !ok {
 		return Cliff{Unsafe: lo}, err
 	}
-	if ok, err := survives(hi); err != nil || ok {
+	if ok, err := search.recovers(hi); err != nil || ok {
 		return Cliff{Safe: hi}, err
 	}
 	for hi-lo > tolerance {
 		middle := (lo + hi) / 2
-		ok, err := survives(middle)
+		ok, err := search.recovers(middle)
 		if err != nil {
 			return Cliff{}, err
 		}
@@ -49,7 +38,34 @@ func FindCliff(s Scenario, c Client, axis CliffAxis, lo, hi, tolerance float64, 
 	return Cliff{Safe: lo, Unsafe: hi}, nil
 }
 
-// at is the scenario at a point of the axis.
+// A cliffSearch simulates a client at points of an axis.
+type cliffSearch struct {
+	scenario Scenario
+	client   Client
+	axis     CliffAxis
+	options  Options
+	points   int // simulated so far
+}
+
+// limitProgress makes Progress report on a search of so many points.
+func (c *cliffSearch) limitProgress(points int) {
+	if report := c.options.Progress; report != nil {
+		c.options.Progress = func(done, total int) { report(c.points*total+done, points*total) }
+	}
+}
+
+// recovers reports whether the client recovers in all seeds at a point.
+func (c *cliffSearch) recovers(x float64) (bool, error) {
+	varied, err := c.scenario.at(c.axis, x)
+	if err != nil {
+		return false, err
+	}
+	r, err := Compare(varied, []Client{c.client}, c.options)
+	c.points++
+	return err == nil && r[0].Never == 0, err
+}
+
+// at returns the scenario at a point of the axis.
 func (s Scenario) at(axis CliffAxis, x float64) (Scenario, error) {
 	if s.Fault.For == 0 {
 		return s, errors.New("cliff: the scenario has no fault to recover from")

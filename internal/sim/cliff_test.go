@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Naive retries survive a load of 30 %, and not one of 40 %; a dip of a second, and not one of two.
+// Naive retries recover at a load of 30 % and not of 40 %, and from a dip of
+// one second and not of two.
 func TestTheCliffIsFound(t *testing.T) {
 	cliff, err := FindCliff(Dip(), Naive(), CliffLoad, .2, .8, pick(.1, .02), Options{Seeds: pick(1, 5)})
 	require.NoError(t, err)

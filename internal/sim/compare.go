@@ -9,11 +9,11 @@ import (
 
 const defaultSeeds = 10
 
-// Compare runs each client in the scenario, once for every seed, and returns their results in
-// the order of the clients. All clients of a seed meet the same arrivals. It refuses a
-// scenario or a policy that cannot be obeyed.
+// Compare runs each client in the scenario, once for every seed, and returns
+// the results in the order of the clients. All clients of a seed get the same
+// arrivals. Compare refuses an invalid scenario and invalid policies.
 //
-// A process simulates one thing at a time: a second call waits for the first.
+// A program runs one simulation at a time: a second call waits for the first.
 func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -24,9 +24,9 @@ func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
 	}
 	results := make([]Result, len(clients))
 	for i, c := range clients {
-		g := gathering{scenario: &s}
+		g := aggregate{scenario: &s}
 		for n := range seeds {
-			t, err := simulate(&s, c, newServing(s.Server, s.Fault), o.First+uint64(n))
+			t, err := simulate(&s, c, newServerState(s.Server, s.Fault), o.First+uint64(n))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
@@ -40,28 +40,30 @@ func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
 	return results, nil
 }
 
-// gathering collects the runs of one client.
-type gathering struct {
+// An aggregate collects the runs of one client.
+type aggregate struct {
 	scenario *Scenario
 	seeds    int
-	never    int
+	never    int // seeds without recovery
 	attempts int
 
-	success, lost, unfinished, peakArrivals, recovery, wasted, p50, p99, mean, all99, drain, onset sample
-	amplification, peak                                                                            []sample
+	success, lost, unfinished, peakArrivals, recovery, wasted sample
+	addedP50, addedP99, mean, p99, drain, onset               sample
+	amplification, peak                                       []sample // by hop
 
-	seconds  []moment
-	arrivals []float64
+	seconds  []secondSample
+	arrivals []float64 // per 100 ms
 }
 
-// A moment is one second in all runs.
-type moment struct{ calls, good, lost, attempts sample }
+// A secondSample is one second of all runs.
+type secondSample struct{ calls, good, lost, attempts sample }
 
-// A sample is the numbers that the seeds gave.
+// A sample is one number from each seed.
 type sample []float64
 
 func (s *sample) add(x float64) { *s = append(*s, x) }
 
+// figure returns the mean with its standard error.
 func (s sample) figure() Figure {
 	if len(s) == 0 {
 		return Figure{}
@@ -80,57 +82,64 @@ func (s sample) figure() Figure {
 	return f
 }
 
-func (s sample) most() float64 {
+// max returns the largest number, and 0 if there is none.
+func (s sample) max() float64 {
 	if len(s) == 0 {
 		return 0
 	}
 	return slices.Max(s)
 }
 
+// band returns the mean with the 5 % and 95 % quantiles.
 func (s sample) band() Band {
 	sorted := slices.Sorted(slices.Values(s))
 	at := func(q float64) float64 { return sorted[int(math.Round(q*float64(len(s)-1)))] }
 	return Band{Mean: s.figure().Mean, P5: at(0.05), P95: at(0.95)}
 }
 
-func (g *gathering) add(t *tally) {
+// add adds a run.
+func (g *aggregate) add(t *tally) {
 	s := g.scenario
 	g.seeds++
-	g.attempts += t.reached
+	g.attempts += t.arrivals
 	if ended := t.good + t.lost; ended > 0 {
 		g.success.add(float64(t.good) / float64(ended))
 	}
 	g.lost.add(float64(t.lost))
-	g.unfinished.add(float64(t.begun - t.answered - t.failed))
-	g.peakArrivals.add(float64(t.crowd.most))
-	g.wasted.add(float64(t.reached - t.answered))
+	g.unfinished.add(float64(t.started - t.succeeded - t.failed))
+	g.peakArrivals.add(float64(t.peak.most))
+	g.wasted.add(float64(t.arrivals - t.succeeded))
 	if r := t.recovery(s); r >= 0 {
 		g.recovery.add(r.Seconds())
 	} else {
 		g.never++
 	}
-	g.latencies(t)
-	g.perHop(t)
+	g.addLatencies(t)
+	g.addHops(t)
 	if t.onsetCalls > 0 {
 		g.onset.add(float64(t.onset) / float64(t.onsetCalls))
 	}
-	g.series(t)
+	g.addSeries(t)
 }
 
-func (g *gathering) latencies(t *tally) {
+// addLatencies adds how long successful calls took.
+func (g *aggregate) addLatencies(t *tally) {
 	if t.good > 0 {
-		own := func(q float64) float64 { return (g.scenario.Server.Service.Quantile(q) + 2*g.scenario.Delay).Seconds() }
-		g.p50.add(t.late.quantile(0.5).Seconds() - own(0.5))
-		g.p99.add(t.late.quantile(0.99).Seconds() - own(0.99))
+		unloaded := func(q float64) float64 {
+			return (g.scenario.Server.Service.Quantile(q) + 2*g.scenario.Delay).Seconds()
+		}
+		g.addedP50.add(t.latencies.quantile(0.5).Seconds() - unloaded(0.5))
+		g.addedP99.add(t.latencies.quantile(0.99).Seconds() - unloaded(0.99))
 	}
-	if t.answered > 0 {
-		g.mean.add(t.sum.Seconds() / float64(t.answered))
-		g.all99.add(t.all.quantile(0.99).Seconds())
-		g.drain.add(max(0, t.last-t.fault.end()).Seconds())
+	if t.succeeded > 0 {
+		g.mean.add(t.totalLatency.Seconds() / float64(t.succeeded))
+		g.p99.add(t.allLatencies.quantile(0.99).Seconds())
+		g.drain.add(max(0, t.lastSuccess-t.fault.end()).Seconds())
 	}
 }
 
-func (g *gathering) perHop(t *tally) {
+// addHops adds the amplification of each hop.
+func (g *aggregate) addHops(t *tally) {
 	if g.amplification == nil {
 		g.amplification = make([]sample, len(t.attempts))
 		g.peak = make([]sample, len(t.attempts))
@@ -142,15 +151,16 @@ func (g *gathering) perHop(t *tally) {
 	mean := float64(t.calls) / max(1, length.Seconds())
 	for hop, n := range t.attempts {
 		g.amplification[hop].add(float64(n) / float64(t.calls))
-		if !g.scenario.Failed { // a herd is all peak
-			g.peak[hop].add(t.worst(hop, mean))
+		if !g.scenario.Failed { // all calls of a herd come in one second
+			g.peak[hop].add(t.peakAmplification(hop, mean))
 		}
 	}
 }
 
-func (g *gathering) series(t *tally) {
+// addSeries adds the counts of each second and each 100 ms.
+func (g *aggregate) addSeries(t *tally) {
 	if g.seconds == nil {
-		g.seconds = make([]moment, g.scenario.Horizon/time.Second)
+		g.seconds = make([]secondSample, g.scenario.Horizon/time.Second)
 		g.arrivals = make([]float64, 10*len(g.seconds))
 	}
 	for i := range g.seconds {
@@ -165,12 +175,12 @@ func (g *gathering) series(t *tally) {
 	}
 }
 
-func (g *gathering) result(name string) Result {
+func (g *aggregate) result(name string) Result {
 	r := Result{
 		Client: name, Seeds: g.seeds, Never: g.never, Attempts: g.attempts,
 		Success: g.success.figure(), Lost: g.lost.figure(), Unfinished: g.unfinished.figure(), PeakArrivals: g.peakArrivals.figure(),
-		Recovery: g.recovery.figure(), Slowest: g.recovery.most(), Wasted: g.wasted.figure(),
-		AddedP50: g.p50.figure(), AddedP99: g.p99.figure(), Mean: g.mean.figure(), P99: g.all99.figure(),
+		Recovery: g.recovery.figure(), Slowest: g.recovery.max(), Wasted: g.wasted.figure(),
+		AddedP50: g.addedP50.figure(), AddedP99: g.addedP99.figure(), Mean: g.mean.figure(), P99: g.p99.figure(),
 		Drain: g.drain.figure(), Onset: g.onset.figure(), Arrivals: g.arrivals,
 	}
 	for hop := range g.amplification {

@@ -2,9 +2,10 @@ package sim
 
 import "time"
 
-// Dip is the reference's metastable overload: 800 calls a second, by 20 processes, to
-// one server that can do 1000, and 300 from second 30 to 40. Attempts take a second at
-// most, of which the server knows nothing.
+// Dip returns the reference's metastable overload. Users make 800 calls a
+// second, through 20 processes, to one server that can serve 1000 a second, and
+// only 300 a second from second 30 to 40. An attempt times out after a second,
+// and the server does not notice.
 func Dip() Scenario {
 	return Scenario{
 		Name:      "dip",
@@ -17,11 +18,11 @@ func Dip() Scenario {
 	}
 }
 
-// ClosedDip is Dip with users who each think for so long between calls; as many that they
-// would call 800 times a second.
+// ClosedDip is Dip with users who think for the given mean time between calls.
+// There are as many users as make about 800 calls a second.
 func ClosedDip(think time.Duration) Scenario {
 	s := Dip()
 	s.Name, s.Rate, s.Think = "closed dip", 0, think
-	s.Users = int(800 * (think.Seconds() + 0.005)) // who each wait 5 ms, before the dip
+	s.Users = int(800 * (think.Seconds() + 0.005)) // a call takes 5 ms before the dip
 	return s
 }

@@ -7,14 +7,17 @@ import (
 	"time"
 )
 
-// A Distribution is that of a service time. The zero value is no time at all.
+// A Distribution is the distribution of a service time. The zero value is no
+// time at all.
 type Distribution struct {
 	kind shape
 	mean time.Duration
-	// of the logarithm of seconds
+	// mu and sigma are those of the logarithm of the seconds, for a log-normal
+	// distribution.
 	mu, sigma float64
 }
 
+// A shape is the kind of a Distribution.
 type shape uint8
 
 const (
@@ -23,16 +26,17 @@ const (
 	shapeLogNormal
 )
 
-// Exact is always the same time.
+// Exact returns a distribution that is always the same time.
 func Exact(d time.Duration) Distribution { return Distribution{kind: shapeExact, mean: d} }
 
-// Exponential is the exponential distribution with a mean.
+// Exponential returns the exponential distribution with a mean.
 func Exponential(mean time.Duration) Distribution {
 	return Distribution{kind: shapeExponential, mean: mean}
 }
 
-// LogNormal is the log-normal distribution with these two quantiles, which is how the time
-// of most services looks. Both must be positive, and p50 not above p99.
+// LogNormal returns the log-normal distribution with the given quantiles. Most
+// services have such service times. Both quantiles must be positive, and p50
+// must not be above p99.
 func LogNormal(p50, p99 time.Duration) (Distribution, error) {
 	if p50 <= 0 || p99 < p50 {
 		return Distribution{}, fmt.Errorf("service time: p50 is %v and p99 %v, want 0 < p50 <= p99", p50, p99)
@@ -52,7 +56,7 @@ const z99 = 2.3263478740408408
 // Mean returns the mean.
 func (d Distribution) Mean() time.Duration { return d.mean }
 
-// Draw returns a time.
+// Draw draws a time.
 func (d Distribution) Draw(r *rand.Rand) time.Duration {
 	switch d.kind {
 	case shapeExponential:
@@ -63,7 +67,7 @@ func (d Distribution) Draw(r *rand.Rand) time.Duration {
 	return d.mean
 }
 
-// Quantile returns the time that a share q of all stay within.
+// Quantile returns the time that a share q of all times do not exceed.
 func (d Distribution) Quantile(q float64) time.Duration {
 	switch d.kind {
 	case shapeExponential:
@@ -74,7 +78,7 @@ func (d Distribution) Quantile(q float64) time.Duration {
 	return d.mean
 }
 
-// seconds turns seconds into a duration, the longest one where they are more.
+// seconds converts seconds to a duration, at most to the longest duration.
 func seconds(s float64) time.Duration {
 	if s >= math.MaxInt64/1e9 {
 		return math.MaxInt64

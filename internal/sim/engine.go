@@ -1,10 +1,11 @@
-// Package sim runs fleets of clients against a service in virtual time, to see what
-// their policies do to it.
+// Package sim runs fleets of clients against a service in virtual time, and
+// measures what their policies do to it.
 //
-// It holds no policy of its own: each simulated call is a [backoff.Run], under the
-// user's [backoff.Policy] with its budget and breaker, asked by the very methods a real
-// loop asks. Only the clock is replaced, and the sleeping. One goroutine drives all the
-// clients, so a seed fixes every number.
+// It has no policy of its own. Each simulated call is a [backoff.Run] under the
+// user's [backoff.Policy], with its budget and breaker, and the simulation
+// calls the methods that a real loop calls. Only the clock and the sleeping are
+// replaced. One goroutine drives all clients, so a seed determines every
+// number.
 package sim
 
 import (
@@ -15,24 +16,25 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// An engine orders events in virtual time. Most events come in the order of their times, or
-// happen at once; only those that do not are worth a heap.
+// An engine runs events in virtual time. Most events are scheduled in the order
+// of their times, or for the present instant. Only the others need a heap.
 type engine struct {
-	now   time.Duration
-	soon  queue // happen now
-	line  queue // in the order of their times
-	heap  events
-	order uint64
-	still int // events in a row without a step in time
+	now       time.Duration
+	immediate queue // events of this instant
+	ordered   queue // events that were scheduled in the order of their times
+	heap      eventHeap
+	sequence  uint64 // of the event scheduled last
+	stalled   int    // events in a row at the same instant
 
-	rand    *rand.Rand // of the clients
-	traffic *rand.Rand // of the arrivals, which so are the same for all clients
-	work    *rand.Rand // of the service
+	rand    *rand.Rand // for clients
+	traffic *rand.Rand // for arrivals, so that they are the same for all clients
+	work    *rand.Rand // for the service
 }
 
-// running keeps two simulations from setting the clock at once.
+// running lets one simulation at a time set the clock.
 var running sync.Mutex
 
+// epoch is when a simulation begins.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newEngine(seed uint64) *engine {
@@ -43,10 +45,10 @@ func newEngine(seed uint64) *engine {
 	}
 }
 
-// drive calls start, and then every event that follows from it, until none is left or the
-// time is up. It reports whether time went on, as it does not where a client tries again
-// for ever at a service that answers at once.
-func (e *engine) drive(until time.Duration, start func()) bool {
+// run calls start and then handles events until none is left or the next one is
+// later than until. It reports false if time stopped advancing: a client may
+// retry without end at a service that answers at once.
+func (e *engine) run(until time.Duration, start func()) bool {
 	running.Lock()
 	defer running.Unlock()
 	clock.Source = func() time.Time { return epoch.Add(e.now) }
@@ -54,76 +56,83 @@ func (e *engine) drive(until time.Duration, start func()) bool {
 	start()
 	for {
 		next, ok := e.next(until)
-		if !ok || e.still > mostStill {
+		if !ok || e.stalled > maxStalled {
 			return !ok
 		}
-		next.actor.happen(next.what)
+		next.actor.handle(next.kind)
 	}
 }
 
-// mostStill is after how many events without a step in time none is expected any more.
-var mostStill = 10_000_000
+// maxStalled is how many events may happen at one instant. After more of them
+// time is not expected to advance any more.
+var maxStalled = 10_000_000
 
-// next takes the next event that happens within the time.
+// next removes the next event and returns it, if it happens by until.
 func (e *engine) next(until time.Duration) (event, bool) {
-	if e.soon.size > 0 {
-		e.still++
-		return e.soon.pop(), true
+	if e.immediate.size > 0 {
+		e.stalled++
+		return e.immediate.pop(), true
 	}
-	from := &e.line
-	ofLine := e.line.size > 0 && (len(e.heap) == 0 || e.line.first().before(&e.heap[0]))
+	useOrdered := e.ordered.size > 0 && (len(e.heap) == 0 || e.ordered.first().before(&e.heap[0]))
 	var next event
 	switch {
-	case ofLine && from.first().at <= until:
-		next = from.pop()
-	case !ofLine && len(e.heap) > 0 && e.heap[0].at <= until:
+	case useOrdered && e.ordered.first().at <= until:
+		next = e.ordered.pop()
+	case !useOrdered && len(e.heap) > 0 && e.heap[0].at <= until:
 		next = e.heap.pop()
 	default:
 		return event{}, false
 	}
 	if next.at > e.now {
-		e.still = 0
+		e.stalled = 0
 	}
 	e.now = next.at
 	return next, true
 }
 
-// after makes something happen to an actor once d has passed.
-func (e *engine) after(d time.Duration, a actor, what int) {
+// after schedules an event for an actor in d from now.
+func (e *engine) after(d time.Duration, a actor, kind int) {
 	if d <= 0 {
-		e.soon.push(event{at: e.now, actor: a, what: what})
+		e.immediate.push(event{at: e.now, actor: a, kind: kind})
 		return
 	}
-	e.order++
-	e.heap.push(event{at: e.now + min(d, forever-e.now), order: e.order, actor: a, what: what})
+	e.sequence++
+	e.heap.push(event{at: e.now + min(d, forever-e.now), sequence: e.sequence, actor: a, kind: kind})
 }
 
-// inTurn is after for events that mostly come in the order of their times.
-func (e *engine) inTurn(d time.Duration, a actor, what int) {
+// afterInOrder is like after, and faster for events that are mostly scheduled
+// in the order of their times.
+func (e *engine) afterInOrder(d time.Duration, a actor, kind int) {
 	at := e.now + min(d, forever-e.now)
-	if d <= 0 || e.line.size > 0 && at < e.line.last().at {
-		e.after(d, a, what)
+	if d <= 0 || e.ordered.size > 0 && at < e.ordered.last().at {
+		e.after(d, a, kind)
 		return
 	}
-	e.order++
-	e.line.push(event{at: at, order: e.order, actor: a, what: what})
+	e.sequence++
+	e.ordered.push(event{at: at, sequence: e.sequence, actor: a, kind: kind})
 }
 
+// forever is a time that no simulation reaches.
 const forever = time.Duration(1<<63 - 1)
 
-// An actor is whom events happen to. Of what kind they are is between him and himself.
-type actor interface{ happen(what int) }
+// An actor handles the events that are scheduled for it. Each type of actor
+// defines its own kinds of event.
+type actor interface{ handle(kind int) }
 
+// An event is what an actor handles at a time.
 type event struct {
-	at    time.Duration
-	order uint64 // among events of the same time
-	actor actor
-	what  int
+	at       time.Duration
+	sequence uint64 // orders events of the same time
+	actor    actor
+	kind     int
 }
 
-func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.order < b.order }
+func (e *event) before(other *event) bool {
+	return e.at < other.at || e.at == other.at && e.sequence < other.sequence
+}
 
-// queue is first in, first out. Its buffer is a power of two long.
+// A queue holds events, first in, first out, in a ring buffer whose length is a
+// power of two.
 type queue struct {
 	buffer     []event
 	head, size int
@@ -155,10 +164,12 @@ func (q *queue) pop() event {
 	return e
 }
 
-// events is a heap. That of container/heap would box every event.
-type events []event
+// An eventHeap is a heap of events, the earliest first. The heap of
+// container/heap would box every event. A node has four children: the heap is
+// half as deep as a binary one, and siblings are adjacent in memory.
+type eventHeap []event
 
-func (s *events) push(e event) {
+func (s *eventHeap) push(e event) {
 	h := append(*s, e)
 	i := len(h) - 1
 	for i > 0 {
@@ -173,23 +184,22 @@ func (s *events) push(e event) {
 	*s = h
 }
 
-func (s *events) pop() event {
+func (s *eventHeap) pop() event {
 	h := *s
 	first, last := h[0], h[len(h)-1]
 	h = h[:len(h)-1]
 	*s = h
 	if len(h) > 0 {
-		h.sink(last)
+		h.siftDown(last)
 	}
 	return first
 }
 
-// sink puts e where it belongs, beginning at the top. A node has four children: the heap is
-// half as deep, and they lie side by side.
-func (s events) sink(e event) {
+// siftDown moves e down from the top to where it belongs.
+func (s eventHeap) siftDown(e event) {
 	i := 0
 	for {
-		child := s.least(4*i + 1)
+		child := s.firstOfSiblings(4*i + 1)
 		if child >= len(s) || !s[child].before(&e) {
 			break
 		}
@@ -199,8 +209,9 @@ func (s events) sink(e event) {
 	s[i] = e
 }
 
-// least returns the first of four siblings.
-func (s events) least(child int) int {
+// firstOfSiblings returns the index of the earliest of the four siblings that
+// begin at child.
+func (s eventHeap) firstOfSiblings(child int) int {
 	end := min(child+4, len(s))
 	for other := child + 1; other < end; other++ {
 		if s[other].before(&s[child]) {

@@ -13,63 +13,64 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// diary writes down what happens, and lets some of it lead to more.
-type diary struct {
+// A recorder schedules events at random times, and records when they happen. An
+// event of kind n schedules n more.
+type recorder struct {
 	*engine
-	asked, got []time.Duration
-	more       int
+	scheduled, handled []time.Duration
+	left               int // events that may still be scheduled
 }
 
-func (d *diary) happen(what int) {
-	d.got = append(d.got, d.now)
-	for range what {
-		d.ask()
+func (d *recorder) handle(kind int) {
+	d.handled = append(d.handled, d.now)
+	for range kind {
+		d.schedule()
 	}
 }
 
-func (d *diary) ask() {
-	if d.more--; d.more < 0 {
+func (d *recorder) schedule() {
+	if d.left--; d.left < 0 {
 		return
 	}
 	in := time.Duration(d.rand.IntN(1000)) - 100
-	d.asked = append(d.asked, d.now+max(0, in))
+	d.scheduled = append(d.scheduled, d.now+max(0, in))
 	if d.rand.IntN(2) == 0 {
 		d.after(in, d, d.rand.IntN(3))
 	} else {
-		d.inTurn(in, d, d.rand.IntN(3))
+		d.afterInOrder(in, d, d.rand.IntN(3))
 	}
 }
 
 func TestEverythingHappensOnceAndInTheOrderOfTime(t *testing.T) {
 	for seed := range uint64(50) {
-		d := &diary{engine: newEngine(seed), more: 3000}
-		require.True(t, d.drive(time.Hour, func() {
+		d := &recorder{engine: newEngine(seed), left: 3000}
+		require.True(t, d.run(time.Hour, func() {
 			for range 50 {
-				d.ask()
+				d.schedule()
 			}
 		}))
-		require.True(t, slices.IsSorted(d.got))
-		slices.Sort(d.asked)
-		require.Equal(t, d.asked, d.got)
+		require.True(t, slices.IsSorted(d.handled))
+		slices.Sort(d.scheduled)
+		require.Equal(t, d.scheduled, d.handled)
 	}
 }
 
 func TestNothingHappensBeyondTheHorizonAndTheClockIsGivenBack(t *testing.T) {
-	d := &diary{engine: newEngine(1)}
-	d.drive(time.Second, func() {
+	d := &recorder{engine: newEngine(1)}
+	d.run(time.Second, func() {
 		d.after(time.Second, d, 0)
 		d.after(time.Second+1, d, 0)
-		d.inTurn(2*time.Second, d, 0)
+		d.afterInOrder(2*time.Second, d, 0)
 		require.Equal(t, epoch, clock.Now())
 	})
-	require.Equal(t, []time.Duration{time.Second}, d.got)
+	require.Equal(t, []time.Duration{time.Second}, d.handled)
 	require.Nil(t, clock.Source)
 }
 
 func TestOneSeedGivesTheSameBytes(t *testing.T) {
 	s := Dip()
 	s.Horizon, s.Fault.From = 15*time.Second, 2*time.Second
-	clients := append(References("dip")[12:18], ours()...)
+	clients := append(References("dip")[12:18], libraryClients()...)
 	text := func(first uint64) string {
 		r, err := Compare(s, clients, Options{Seeds: 1, First: first})
 		require.NoError(t, err)
@@ -95,19 +96,19 @@ func TestAllClientsOfASeedMeetTheSameCalls(t *testing.T) {
 }
 
 func TestCallsThatAreRepeatedForEverAtOneInstantEndTheSimulation(t *testing.T) {
-	defer func(n int) { mostStill = n }(mostStill)
-	mostStill = 100_000
+	defer func(n int) { maxStalled = n }(maxStalled)
+	maxStalled = 100_000
 	s := Scenario{Every: time.Second, Horizon: 2 * time.Second, Fault: Fault{For: time.Second, Down: true}}
-	endless := Under("endless", backoff.Policy{MaxAttempts: -1, Schedule: backoff.Constant(0)}, nil, nil)
+	endless := NewClient("endless", backoff.Policy{MaxAttempts: -1, Schedule: backoff.Constant(0)}, nil, nil)
 	_, err := Compare(s, []Client{endless}, Options{Seeds: 1})
-	require.ErrorIs(t, err, errStill)
+	require.ErrorIs(t, err, errStalled)
 	require.ErrorContains(t, err, "endless: ")
 }
 
-func TestTheCrowdIsTheMostInAnySpanOf100Milliseconds(t *testing.T) {
+func TestThePeakIsTheMostArrivalsInAnySpanOf100Milliseconds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 30 {
-		var c crowd
+		var c peakCounter
 		var all []time.Duration
 		now := time.Duration(0)
 		for range 500 {
@@ -131,7 +132,7 @@ func TestTheCrowdIsTheMostInAnySpanOf100Milliseconds(t *testing.T) {
 
 func TestQuantilesAreWithinAPercent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	var l latencies
+	var l latencyHistogram
 	require.Zero(t, l.quantile(0.5))
 	var all []time.Duration
 	for range 20_000 {
@@ -149,9 +150,9 @@ func TestQuantilesAreWithinAPercent(t *testing.T) {
 	require.Equal(t, forever>>57, l.quantile(1)>>57)
 }
 
-// A simulated attempt, of a service in collapse.
+// BenchmarkAttempt measures a simulated attempt at an overloaded service.
 func BenchmarkAttempt(b *testing.B) {
-	for _, c := range []Client{Naive(), named2("full jitter"), named2("budget 10 %"), Default()} {
+	for _, c := range []Client{Naive(), dipReference("full jitter"), dipReference("budget 10 %"), Default()} {
 		b.Run(c.Name, func(b *testing.B) {
 			b.ReportAllocs()
 			s := Dip()
@@ -168,7 +169,7 @@ func BenchmarkAttempt(b *testing.B) {
 	}
 }
 
-func named2(name string) Client {
+func dipReference(name string) Client {
 	clients := References("dip")
 	return clients[slices.IndexFunc(clients, func(c Client) bool { return c.Name == name })]
 }

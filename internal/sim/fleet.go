@@ -7,8 +7,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A Fleet is a number of processes that share a load, each with a policy of its own. It is run
-// once, at a service of any kind, and only counted: this is for the tests of budgets.
+// A Fleet is a number of processes that share a load, each with the same policy
+// and a budget of its own. A Fleet runs once, against a service of any kind,
+// and returns only counts: it is for tests of budgets.
 type Fleet struct {
 	Processes int
 	Policy    backoff.Policy
@@ -20,32 +21,32 @@ type Fleet struct {
 
 // A Second counts what happened in one second of a simulation.
 type Second struct {
-	Calls    int // begun
+	Calls    int // started
 	Attempts int // sent
 	Good     int // calls that succeeded
 	Lost     int // calls that failed
-	Refused  int // of these, by the budget
+	Refused  int // calls that failed because the budget refused a retry
 	Asked    int // retries that the budget was asked for
 }
 
-// Run simulates the fleet's calling v for so long, and returns a count per second. It panics
-// if the policy is invalid.
+// Run simulates the fleet calling v until the horizon, and returns the counts
+// of each second. It panics if the policy is invalid.
 func (f Fleet) Run(seed uint64, v Service, horizon time.Duration) []Second {
 	s := &Scenario{Rate: f.Rate, Every: f.Every, Processes: f.Processes, Timeout: f.Timeout, Horizon: horizon}
-	t, err := simulate(s, Under("fleet", f.Policy, f.Budget, nil), v, seed)
+	t, err := simulate(s, NewClient("fleet", f.Policy, f.Budget, nil), v, seed)
 	if err != nil {
 		panic(err)
 	}
 	seconds := make([]Second, len(t.seconds))
 	for i, n := range t.seconds {
-		seconds[i] = Second{Calls: n.calls, Attempts: t.hops[0][i], Good: n.good, Lost: n.lost, Refused: n.refused, Asked: n.wanted}
+		seconds[i] = Second{Calls: n.calls, Attempts: t.hops[0][i], Good: n.good, Lost: n.lost, Refused: n.refused, Asked: n.asked}
 	}
 	return seconds
 }
 
-// Faulty is a service that answers at once, or with an error after Latency.
+// Faulty is a service that succeeds at once, or fails after Latency.
 type Faulty struct {
-	// Failing is the probability of an error at a given time.
+	// Failing is the probability of a failure at a time.
 	Failing func(at time.Duration) float64
 	// Latency is how long a failure takes.
 	Latency time.Duration
@@ -59,12 +60,13 @@ func (s *Faulty) Serve(now, _ time.Duration, r *rand.Rand) (time.Duration, error
 	return 0, nil
 }
 
-// Always returns a probability for [Faulty] that does not change.
+// Always returns a constant probability for [Faulty].
 func Always(p float64) func(time.Duration) float64 {
 	return func(time.Duration) float64 { return p }
 }
 
-// Within returns a probability for [Faulty] that is p from one time to another and 0 else.
+// Within returns a probability for [Faulty] that is p from one time to another,
+// and 0 otherwise.
 func Within(from, to time.Duration, p float64) func(time.Duration) float64 {
 	return func(at time.Duration) float64 {
 		if at >= from && at < to {
@@ -74,7 +76,7 @@ func Within(from, to time.Duration, p float64) func(time.Duration) float64 {
 	}
 }
 
-// Total adds up seconds.
+// Total returns the sum of the counts.
 func Total(seconds []Second) Second {
 	var sum Second
 	for _, s := range seconds {

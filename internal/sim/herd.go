@@ -7,15 +7,16 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Herd is one of the reference's variants of 1000 clients that fail together and try again
-// until they are served, by a server that can do 500 a second and holds 50:
+// Herd returns a variant of the reference's herd: 1000 clients fail together
+// and retry until they are served, by a server that can serve 500 a second and
+// has a queue of 50. The variants are:
 //
-//	A1  it is up at once
-//	A2  it is down for 5 s
-//	A3  as A1, and holds any number
+//	A1  the server is up at once
+//	A2  the server is down for 5 s
+//	A3  as A1, with an unlimited queue
 //	A4  as A1; the clients have a base of 1 s (see HerdReferences)
-//	A5  it is down for 30 s
-//	A6  as A1, with five times the delay on the network, and ten times its spread
+//	A5  the server is down for 30 s
+//	A6  as A1, with 5 times the network delay and 10 times its deviation
 func Herd(variant string) (Scenario, error) {
 	s := Scenario{
 		Name:    "herd " + variant,
@@ -43,15 +44,15 @@ func Herd(variant string) (Scenario, error) {
 	return s, nil
 }
 
-// HerdReferences are the strategies of the reference for a variant, with as many attempts as
-// it takes: base 100 ms, or 1 s for A4, cap 10 s.
+// HerdReferences returns the strategies of the reference for a variant, without
+// a limit on attempts. The base is 100 ms, or 1 s for A4, and the cap is 10 s.
 func HerdReferences(variant string) []Client {
 	base := 100 * time.Millisecond
 	if variant == "A4" {
 		base = time.Second
 	}
 	strategy := func(name string, s backoff.Schedule, j backoff.Jitter) Client {
-		return Under(name, backoff.Policy{MaxAttempts: -1, Schedule: s, Jitter: j}, nil, nil)
+		return NewClient(name, backoff.Policy{MaxAttempts: -1, Schedule: s, Jitter: j}, nil, nil)
 	}
 	growing := backoff.Exponential{Initial: base, Max: 10 * time.Second}
 	return []Client{

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// latencies is a histogram of times, to within 0.8 %.
-type latencies struct {
+// A latencyHistogram counts times, exact to within 0.8 %.
+type latencyHistogram struct {
 	counts []int
 	total  int
 }
 
-const fine = 7 // bits of a time that tell buckets apart
+// bucketBits is how many leading bits of a time select its bucket.
+const bucketBits = 7
 
-func (l *latencies) add(d time.Duration) {
+func (l *latencyHistogram) add(d time.Duration) {
 	if l.counts == nil {
 		l.counts = make([]int, bucketOf(forever)+1)
 	}
@@ -21,23 +22,24 @@ func (l *latencies) add(d time.Duration) {
 	l.total++
 }
 
-// bucketOf numbers the buckets: exact up to 2^fine nanoseconds, then 2^(fine-1) for each
-// power of two.
+// bucketOf returns the bucket of a time. There is a bucket for each nanosecond
+// up to 2^bucketBits, and then 2^(bucketBits-1) buckets for each power of two.
 func bucketOf(d time.Duration) int {
 	u := uint64(max(0, d))
-	shift := max(0, bits.Len64(u)-fine)
-	return shift<<(fine-1) + int(u>>shift)
+	shift := max(0, bits.Len64(u)-bucketBits)
+	return shift<<(bucketBits-1) + int(u>>shift)
 }
 
-// middleOf is the middle of a bucket.
+// middleOf returns the time in the middle of a bucket.
 func middleOf(bucket int) time.Duration {
-	shift := max(0, bucket>>(fine-1)-1)
-	low := uint64(bucket-shift<<(fine-1)) << shift
+	shift := max(0, bucket>>(bucketBits-1)-1)
+	low := uint64(bucket-shift<<(bucketBits-1)) << shift
 	return time.Duration(low + 1<<shift/2)
 }
 
-// quantile returns the time that a share q stay within; 0 if there are none.
-func (l *latencies) quantile(q float64) time.Duration {
+// quantile returns the time that a share q of all times do not exceed, and 0 if
+// there are none.
+func (l *latencyHistogram) quantile(q float64) time.Duration {
 	rank := int(q * float64(l.total))
 	for bucket, n := range l.counts {
 		if rank -= n; rank < 0 {

@@ -12,31 +12,33 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// With SIM=full in the environment, the tables of the reference are run at full size, and printed.
+// full says that the tables of the reference are run at full size and printed,
+// for SIM=full in the environment.
 var full = os.Getenv("SIM") == "full"
 
-// pick chooses between the size of every day and that of the tables.
-func pick[T any](small, large T) T {
+// pick returns the size of a normal run or of a full one.
+func pick[T any](normal, atFull T) T {
 	if full {
-		return large
+		return atFull
 	}
-	return small
+	return normal
 }
 
-// A want is a figure of the reference, made of so many seeds.
+// A want is a figure of the reference, over a number of seeds.
 type want struct {
 	mean, se float64
 	seeds    int
 }
 
-// agree requires that got, of so many seeds, is what the reference has, within slack beyond
-// the errors.
+// agree requires that a figure over a number of seeds agrees with the reference
+// within the standard errors, 2 % and slack.
 func agree(t *testing.T, w want, got Figure, seeds int, slack float64, what string, args ...any) {
 	t.Helper()
 	se := max(got.SE, w.se*math.Sqrt(float64(w.seeds)/float64(seeds)))
 	require.InDelta(t, w.mean, got.Mean, 3*math.Hypot(se, w.se)+0.02*math.Abs(w.mean)+slack, fmt.Sprintf(what, args...))
 }
 
+// run simulates clients that must be valid.
 func run(t *testing.T, s Scenario, seeds int, clients ...Client) []Result {
 	t.Helper()
 	results, err := Compare(s, clients, Options{Seeds: seeds})
@@ -44,6 +46,7 @@ func run(t *testing.T, s Scenario, seeds int, clients ...Client) []Result {
 	return results
 }
 
+// named returns the client with a name.
 func named(t *testing.T, clients []Client, name string) Client {
 	t.Helper()
 	i := slices.IndexFunc(clients, func(c Client) bool { return c.Name == name })
@@ -51,6 +54,7 @@ func named(t *testing.T, clients []Client, name string) Client {
 	return clients[i]
 }
 
+// report prints to the standard output in a full run.
 func report(format string, args ...any) {
 	if full {
 		fmt.Printf(format, args...)
@@ -67,7 +71,7 @@ func recoveryText(r Result) string {
 	return fmt.Sprintf("%.1f", r.Recovery.Mean)
 }
 
-// capped makes a bucket like b for every process.
+// capped returns a function that makes a copy of b for each process.
 func capped(b *TokenBucket) func() backoff.Budget {
 	return func() backoff.Budget { made := *b; return &made }
 }

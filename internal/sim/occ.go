@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"math"
 	"time"
@@ -9,19 +8,21 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// OCC is the model behind the figures of Brooker, "Exponential Backoff And Jitter", AWS
-// Architecture Blog, 2015: clients that each want to update one version on one server,
-// once, and read it again after every conflict. Nothing is limited but by conflict.
+// OCC is a result of the model behind the figures of Brooker, "Exponential
+// Backoff And Jitter", AWS Architecture Blog, 2015. Each client wants to update
+// the same record on one server once, by optimistic concurrency control. After
+// a conflict it reads the record again. The server has no other limit.
 type OCC struct {
 	Strategy string
 	Clients  int
-	// Calls is the writes that reached the server, and Seconds the time until the last client
-	// knew of his success.
+	// Calls is the number of writes that reached the server, and Seconds the
+	// time until the last client learned that it had succeeded.
 	Calls, Seconds Figure
 }
 
-// RunOCC runs every client's policy with each number of clients, and returns a cell for each,
-// policy by policy. The budget and the breaker of a client are left out.
+// RunOCC runs the policy of every client with each number of contending
+// clients. It returns a cell for each number, policy by policy. It ignores the
+// budget and the breaker of a client.
 func RunOCC(clients []Client, counts []int, o Options) ([]OCC, error) {
 	seeds := o.Seeds
 	if seeds <= 0 {
@@ -30,7 +31,7 @@ func RunOCC(clients []Client, counts []int, o Options) ([]OCC, error) {
 	var cells []OCC
 	for _, c := range clients {
 		for _, n := range counts {
-			cell, err := contend(c, n, o.First, seeds)
+			cell, err := runOCC(c, n, o.First, seeds)
 			if err != nil {
 				return nil, err
 			}
@@ -43,11 +44,12 @@ func RunOCC(clients []Client, counts []int, o Options) ([]OCC, error) {
 	return cells, nil
 }
 
-// OCCReferences are the five strategies: base 5 ms, cap 2 s, and as many attempts as it takes. The
-// first wait is 10 ms, because the original raises its count before it uses it.
+// OCCReferences returns the five strategies of the article, with base 5 ms, cap
+// 2 s, and no limit on attempts. The first wait is 10 ms, because the original
+// program increments its count before it uses the count.
 func OCCReferences() []Client {
 	strategy := func(name string, s backoff.Schedule, j backoff.Jitter) Client {
-		return Under(name, backoff.Policy{MaxAttempts: -1, Schedule: s, Jitter: j}, nil, nil)
+		return NewClient(name, backoff.Policy{MaxAttempts: -1, Schedule: s, Jitter: j}, nil, nil)
 	}
 	growing := backoff.Exponential{Initial: 10 * time.Millisecond, Max: 2 * time.Second}
 	return []Client{
@@ -59,19 +61,20 @@ func OCCReferences() []Client {
 	}
 }
 
-func contend(c Client, clients int, seed uint64, seeds int) (OCC, error) {
+// runOCC runs one policy with one number of clients.
+func runOCC(c Client, clients int, seed uint64, seeds int) (OCC, error) {
 	var calls, took sample
 	for n := range seeds {
 		e := newEngine(seed + uint64(n))
-		policy := c.New(Place{Layer: 1, Layers: 1, Rand: e.rand.Float64}).Policy
+		policy := c.New(Environment{Layer: 1, Layers: 1, Rand: e.rand.Float64}).Policy
 		policy.Rand, policy.Budget = e.rand.Float64, nil
 		if err := policy.Validate(); err != nil {
 			return OCC{}, err
 		}
 		r := &record{engine: e}
-		e.drive(24*time.Hour, func() {
+		e.run(24*time.Hour, func() {
 			for range clients {
-				(&writer{record: r, run: policy.Start(context.Background())}).begin()
+				(&writer{record: r, run: policy.Start(background)}).begin()
 			}
 		})
 		calls.add(float64(r.calls))
@@ -80,63 +83,64 @@ func contend(c Client, clients int, seed uint64, seeds int) (OCC, error) {
 	return OCC{Strategy: c.Name, Clients: clients, Calls: calls.figure(), Seconds: took.figure()}, nil
 }
 
-// record is what is contended for.
+// A record is what the clients contend for.
 type record struct {
 	*engine
-	version, calls int
+	version int
+	calls   int // writes
 }
 
-// leg draws how long a message is on its way.
-func (r *record) leg() time.Duration {
+// messageDelay draws how long a message takes.
+func (r *record) messageDelay() time.Duration {
 	return time.Duration(math.Abs(float64(10*time.Millisecond) + float64(2*time.Millisecond)*r.work.NormFloat64()))
 }
 
-// A writer is a client.
+// A writer is one of the contending clients.
 type writer struct {
 	*record
-	run     *backoff.Run
-	carried int // the version he read
-	ok      bool
+	run  *backoff.Run
+	read int  // the version that it has read
+	ok   bool // whether its last write succeeded
 }
 
-// What happens to a writer.
+// The events of a writer.
 const (
 	reading = iota
 	writing
-	told
+	confirming
 )
 
 var errConflict = errors.New("simulated conflict")
 
 func (w *writer) begin() {
 	w.run.Begin(0)
-	w.after(w.leg(), w, reading)
+	w.after(w.messageDelay(), w, reading)
 }
 
-func (w *writer) happen(what int) {
-	switch what {
+func (w *writer) handle(kind int) {
+	switch kind {
 	case reading:
-		w.carried = w.version
-		w.after(w.leg()+w.leg(), w, writing)
+		w.read = w.version
+		w.after(w.messageDelay()+w.messageDelay(), w, writing)
 	case writing:
 		w.calls++
-		if w.ok = w.carried == w.version; w.ok {
+		if w.ok = w.read == w.version; w.ok {
 			w.version++
 		}
-		w.after(w.leg(), w, told)
+		w.after(w.messageDelay(), w, confirming)
 	default:
-		w.hear()
+		w.finishWrite()
 	}
 }
 
-// hear is when the writer learns what became of his write.
-func (w *writer) hear() {
+// finishWrite handles the result of a write.
+func (w *writer) finishWrite() {
 	if w.ok {
 		w.run.Retry(nil)
 		return
 	}
-	if pause, again := w.run.Retry(errConflict); again {
+	if wait, again := w.run.Retry(errConflict); again {
 		w.run.Begin(0)
-		w.after(w.leg()+pause, w, reading)
+		w.after(w.messageDelay()+wait, w, reading)
 	}
 }

@@ -1,7 +1,7 @@
 //go:build !race
 
-// A simulation runs on one goroutine, where there are no races to find, and takes ten times as long
-// to look for them.
+// A simulation runs on one goroutine, so the race detector finds nothing. It
+// would make these tests ten times slower.
 
 package sim
 
@@ -17,14 +17,16 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The tables of the reference simulator, an independent program of another author. Every run
-// of the tests looks at a part of them, with few seeds. With SIM=full in the environment, as by
-// "make sim", they are run as they were made, and printed.
+// This file has the tables of the reference simulator, an independent program
+// of another author. A normal run of the tests checks a part of them, with few
+// seeds. With SIM=full in the environment, as set by "make sim", the tests
+// check all of them at full size and print them.
 //
-// A figure agrees if it is within three times the combined standard error and 2 %, and a time,
-// which is one of whole seconds, within a second more.
+// A figure agrees if it differs by no more than three times the combined
+// standard error plus 2 %. A time may differ by one more second, because the
+// reference has whole seconds.
 
-// gone is a recovery that does not come.
+// gone stands for a recovery that does not come.
 const gone = -1
 
 func TestTheDipDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
@@ -67,7 +69,8 @@ func TestTheDipDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
 	}
 }
 
-// Recovery by load, dip length, fleet, and server, in seconds.
+// The following tests check recovery times in seconds, by load, length of the
+// dip, size of the fleet, and server.
 func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
 	loads := []float64{.2, .3, .4, .5, .6, .7, .8, .85, .9, .95}
 	for _, row := range []struct {
@@ -93,8 +96,9 @@ func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
 	}
 }
 
-// recovers requires a recovery known to the second, of ten seeds. Its own error is not known:
-// at a high load it is large, because little is spare.
+// recovers requires a recovery time that the reference gives to the second,
+// over ten seeds. The standard error of the reference is not known. It is large
+// at a high load, because little capacity is spare.
 func recovers(t *testing.T, s Scenario, c Client, seconds float64, format string, args ...any) {
 	t.Helper()
 	what := fmt.Sprintf(format, args...)
@@ -133,8 +137,8 @@ func TestDipLengthsOfTheReference(t *testing.T) {
 	}
 }
 
-// The reference's breaker opens again only if five of ten probes fail, the library's if one does;
-// so here it is sometimes open once more, for another 5 s.
+// The reference's breaker opens again only if five of ten probes fail, and the
+// library's if one fails. So the library's is sometimes open for another 5 s.
 func TestABreakerRecoversAtAnyLoadInSeconds(t *testing.T) {
 	for i, reference := range []float64{8, 7, 7, 6, 6, 6, 7} {
 		load := []float64{.5, .6, .7, .8, .85, .9, .95}[i]
@@ -162,7 +166,7 @@ func TestABreakerRecoversFromADipOfAnyLengthInSeconds(t *testing.T) {
 
 func TestFleetSizesOfTheReference(t *testing.T) {
 	sizes := []int{1, 20, 200, 1000, 4000}
-	one := Under("success-funded, cap 1", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 1, PaidBySuccess: true}), nil)
+	one := NewClient("success-funded, cap 1", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 1, PaidBySuccess: true}), nil)
 	for _, row := range []struct {
 		client   Client
 		recovery []float64
@@ -200,7 +204,7 @@ func TestFloorsOfTheReference(t *testing.T) {
 			}
 			s := Dip()
 			s.Processes = size
-			c := Under("floor", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 10, PaidBySuccess: true, Floor: row.floor}), nil)
+			c := NewClient("floor", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 10, PaidBySuccess: true, Floor: row.floor}), nil)
 			recovers(t, s, c, row.recovery[i], "success-funded with a floor of %v/s in %d processes", row.floor, size)
 		}
 	}
@@ -248,7 +252,8 @@ func TestClosedLoopsOfTheReference(t *testing.T) {
 	}
 }
 
-// chain is Chain, in the small run with a shorter fault and nothing after it.
+// chain returns Chain. In a normal run it has a shorter fault and ends soon
+// after it.
 func chain(p float64) Scenario {
 	s := Chain(p)
 	if !full {
@@ -302,7 +307,8 @@ func TestTheChainDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
 	}
 }
 
-// In the breakers of the reference the library's differ by design; what they are for is the same.
+// The library's breakers differ from the reference's by design. The purpose is
+// the same.
 func TestBreakersInTheChain(t *testing.T) {
 	for _, name := range []string{"breaker 50 %/30 s", "default, no mark", "default"} {
 		c := named(t, References("chain"), name)
@@ -343,13 +349,13 @@ func TestTheHerdIsServedAsInTheReference(t *testing.T) {
 	}
 }
 
-// Contract rows 8 and 71: what all clients do that nobody has thought about. A server that comes
-// back meets a thousand of them at once where their waits are the same, and with the
-// zero Policy no more than it can do.
+// Contract rows 8 and 71: clients without a thought-out policy. If their waits
+// are equal, a recovering server gets a thousand attempts at once. With the
+// zero Policy it gets no more than it can serve.
 func TestTheZeroPolicyIsNoHerd(t *testing.T) {
 	s, err := Herd("A2")
 	require.NoError(t, err)
-	zero := Under("zero", backoff.Policy{MaxAttempts: -1}, nil, nil)
+	zero := NewClient("zero", backoff.Policy{MaxAttempts: -1}, nil, nil)
 	r := run(t, s, pick(3, 50), named(t, HerdReferences("A2"), "constant 1 s"), named(t, HerdReferences("A2"), "exponential"), zero)
 	require.Equal(t, 1000.0, r[0].PeakArrivals.Mean)
 	require.Equal(t, 1000.0, r[1].PeakArrivals.Mean)
@@ -373,7 +379,8 @@ func TestTheHerdThatDoesNotWait(t *testing.T) {
 	require.InEpsilon(t, 302664, r.Wasted.Mean, .01)
 }
 
-// occ returns the 60 cells, by strategy and number of clients.
+// occ returns the cells of the contention model, by strategy and number of
+// clients.
 func occ(t *testing.T, seeds int) map[string]map[int]OCC {
 	t.Helper()
 	var counts []int
@@ -438,7 +445,7 @@ func TestTheAnchorsOfTheContentionModel(t *testing.T) {
 	}
 }
 
-// What the section on closed forms says of the dip.
+// The formula is that of docs/simulation.md.
 func TestRecoveriesAreWhatTheClosedFormSays(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -490,10 +497,10 @@ func TestChainsAreWhatTheClosedFormsSay(t *testing.T) {
 	require.InDelta(t, 1.1*1.1*1.1, run(t, chain(.9), 1, named(t, References("chain"), "budget 10 % per layer"))[0].Amplification[2].Mean, .02)
 }
 
-// The library's own, in every model. Contract rows 37, 41 and 127: a chain of layers with a budget
-// in each gets no more than 1.1 times the load.
+// Contract rows 37, 41 and 127: with a budget in each layer, the last service
+// of a chain gets at most 1.1 times the load.
 func TestTheDefaultsKeepTheirPromises(t *testing.T) {
-	ours := run(t, Dip(), pick(2, 20), ours()...)
+	ours := run(t, Dip(), pick(2, 20), libraryClients()...)
 	for _, r := range ours {
 		require.Zero(t, r.Never, r.Client)
 	}
@@ -510,7 +517,7 @@ func TestTheDefaultsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// The tables for people to read.
+// In a full run this test prints the tables.
 func TestPrintTheTables(t *testing.T) {
 	if !full {
 		require.NotEmpty(t, References("dip"))

@@ -2,91 +2,102 @@ package sim
 
 import "time"
 
-// A Figure is the mean over the seeds, with its standard error. SE is 0 for a single seed.
+// A Figure is a mean over the seeds with its standard error. SE is 0 for a
+// single seed.
 type Figure struct{ Mean, SE float64 }
 
-// A Result is what became of one client in a scenario. Hops are counted from the user:
-// hop 0 is the calls of the first layer to the next, and the last hop those that reach
-// the service. Times are seconds. Unless it says otherwise a figure is of the time from
-// Scenario.From to Scenario.To; a call counts where it ends, an attempt where it is sent.
+// A Result is what a client achieved in a scenario. Hops are counted from the
+// user: hop 0 has the attempts of the first layer at the next one, and the last
+// hop has the attempts at the service. Times are in seconds. A figure covers
+// the time from Scenario.From to Scenario.To, unless its comment says
+// otherwise. A call counts when it ends, and an attempt when it is sent.
 type Result struct {
+	// Client is the name of the client, and Seeds the number of runs.
 	Client string
 	Seeds  int
 
-	// Success is the share of calls that ended well, and Lost the number that did not.
+	// Success is the share of calls that succeeded, and Lost the number of
+	// calls that failed.
 	Success, Lost Figure
-	// Unfinished is the number of calls of the whole run that were under way at its end.
+	// Unfinished is the number of calls that had not ended at the end of the
+	// run.
 	Unfinished Figure
-	// Amplification is, per hop, the attempts per call of the users. Peak is that of the
-	// worst second, against the mean rate of calls or that of the second, whichever
-	// is higher; there is none where the calls had Failed before.
+	// Amplification is, for each hop, the attempts per call of a user. Peak is
+	// the amplification of the worst second, relative to the mean rate of calls
+	// or the rate of that second, whichever is higher. There is no Peak in a
+	// scenario whose calls have Failed.
 	Amplification, Peak []Figure
-	// PeakArrivals is the most attempts that reach the service in any 100 ms after the
-	// beginning of the fault, or, where the service is Down, after its end.
+	// PeakArrivals is the most attempts that reach the service in any 100 ms
+	// after the fault begins or, if the service is Down, after the fault ends.
 	PeakArrivals Figure
-	// Recovery is the time from the end of the fault until the service has recovered, of
-	// the seeds in which it does, and Slowest the longest of these. Never is the number of seeds
-	// in which it does not.
+	// Recovery is the time from the end of the fault until the service has
+	// recovered, over the seeds in which it recovers. Slowest is the longest of
+	// these times. Never is the number of seeds in which it does not recover.
 	Recovery Figure
 	Slowest  float64
 	Never    int
-	// Wasted is the attempts that reached the service and did not make a call succeed, in
-	// the whole run.
+	// Wasted is the number of attempts in the whole run that reached the
+	// service and did not make a call succeed.
 	Wasted Figure
-	// AddedP50 and AddedP99 are quantiles of the time that successful calls took, less the
-	// same quantile of the service's own time without any queue, fault, or retry.
+	// AddedP50 and AddedP99 are quantiles of the time that successful calls
+	// took, minus the same quantile of the service time without queue, fault or
+	// retry.
 	AddedP50, AddedP99 Figure
-	// Mean and P99 are the times that all successful calls of the whole run took.
+	// Mean and P99 are those of the times that the successful calls of the
+	// whole run took.
 	Mean, P99 Figure
 	// Drain is the time from the end of the fault to the last success.
 	Drain Figure
-	// Onset is the amplification of the last hop in the first 10 s of the fault.
+	// Onset is the amplification of the last hop during the first 10 s of the
+	// fault.
 	Onset Figure
-	// Attempts is the number of simulated attempts at the service in all seeds.
+	// Attempts is the number of attempts that reached the service in all seeds.
 	Attempts int
 
-	// Series has an element for every second.
+	// Series has an element for each second.
 	Series []Point
-	// Arrivals is the mean number of attempts that reach the service, per 100 ms.
+	// Arrivals is the mean number of attempts that reach the service in each
+	// 100 ms.
 	Arrivals []float64
 }
 
-// A Point is one second of a run, as mean and 5 and 95 % quantiles of the seeds.
+// A Point is one second of a run, over all seeds.
 type Point struct {
-	Calls    float64 // begun
-	Good     Band    // calls that ended well
-	Lost     float64 // calls that did not
-	Attempts Band    // that reached the service
+	Calls    float64 // started
+	Good     Band    // calls that succeeded
+	Lost     float64 // calls that failed
+	Attempts Band    // sent to the service
 }
 
-// A Band is a mean with the quantiles of the seeds.
+// A Band is the mean with the 5 % and 95 % quantiles over the seeds.
 type Band struct{ Mean, P5, P95 float64 }
 
-// Options say how often a scenario is run.
+// Options say how often to run a scenario.
 type Options struct {
 	// Seeds is the number of runs for each client. 0 means 10.
 	Seeds int
-	// First is the first seed. The same seed gives the same numbers.
+	// First is the first seed. The same seeds give the same numbers.
 	First uint64
-	// Progress, if not nil, is told after each run how many of all runs are done.
+	// Progress, if not nil, is called after each run.
 	Progress func(done, total int)
 }
 
-// CliffAxis is what [FindCliff] varies.
+// A CliffAxis is what [FindCliff] varies.
 type CliffAxis uint8
 
 const (
-	// CliffLoad varies the rate of calls, as a share of capacity.
+	// CliffLoad varies the rate of calls, as a share of the capacity.
 	CliffLoad CliffAxis = iota
 	// CliffDip varies the length of the fault, in seconds.
 	CliffDip
 )
 
-// A Cliff is where a client stops to recover: it did at Safe, and did not at Unsafe. If it
-// recovers everywhere that was looked, Unsafe is 0; if nowhere, Safe is.
+// A Cliff is the point from which on a client does not recover: it recovered at
+// Safe and did not at Unsafe. If it recovered at all points, Unsafe is 0. If it
+// recovered at none, Safe is 0.
 type Cliff struct{ Safe, Unsafe float64 }
 
-// Gates are the limits a build can fail on. 0 means no limit.
+// Gates are limits that make a build fail. 0 means no limit.
 type Gates struct {
 	MaxAmplification float64       // mean of the last hop
 	MustRecover      time.Duration // after the end of the fault, in every seed

@@ -8,8 +8,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A Service answers attempts. Serve is told when one arrives and when its client gives up,
-// and says how long the answer takes and what it is.
+// A Service answers attempts. Serve is called when an attempt arrives at now,
+// with the time at which its client gives up. It returns how long the answer
+// takes, and the error that the answer carries.
 type Service interface {
 	Serve(now, deadline time.Duration, r *rand.Rand) (latency time.Duration, err error)
 }
@@ -19,28 +20,33 @@ var (
 	ErrFault   = errors.New("simulated fault")
 	ErrFull    = errors.New("simulated rejection: queue full")
 	ErrDown    = errors.New("simulated rejection: down")
-	ErrTimeout = backoff.WithClass(timeout{}, backoff.ClassRetryable)
+	ErrTimeout = backoff.WithClass(timeoutError{}, backoff.ClassRetryable)
 )
 
-// timeout is what an attempt is ended with that took too long.
-type timeout struct{}
+// A timeoutError is the error of an attempt that took too long.
+type timeoutError struct{}
 
-func (timeout) Error() string        { return "simulated timeout" }
-func (timeout) Timeout() bool        { return true }
-func (timeout) Is(target error) bool { return target == backoff.ErrAttemptTimeout }
+// Error implements the error interface.
+func (timeoutError) Error() string { return "simulated timeout" }
 
-// serving is a Server at work.
-type serving struct {
+// Timeout reports true, as net.Error wants of a timeout.
+func (timeoutError) Timeout() bool { return true }
+
+// Is reports whether target is [backoff.ErrAttemptTimeout].
+func (timeoutError) Is(target error) bool { return target == backoff.ErrAttemptTimeout }
+
+// A serverState is a Server during a run. It implements [Service].
+type serverState struct {
 	Server
-	fault   Fault
-	free    times // when each of the servers has done all that it was given
-	leaving times // when those in the system leave it; kept only where there is a limit
+	fault      Fault
+	freeAt     timeHeap // when each server has finished the work it has accepted
+	departures timeHeap // when attempts leave the system; only kept with a Limit
 
-	full, down, failure error // what clients are told
+	full, down, failure error // what clients receive
 }
 
-func newServing(s Server, f Fault) *serving {
-	q := &serving{Server: s, fault: f, free: make(times, max(1, s.Servers))}
+func newServerState(s Server, f Fault) *serverState {
+	q := &serverState{Server: s, fault: f, freeAt: make(timeHeap, max(1, s.Servers))}
 	q.full, q.down, q.failure = ErrFull, ErrDown, ErrFault
 	if s.RetryAfter > 0 {
 		q.full = backoff.RetryAfter(ErrFull, s.RetryAfter)
@@ -50,74 +56,79 @@ func newServing(s Server, f Fault) *serving {
 	return q
 }
 
-func (f *Fault) during(at time.Duration) bool { return at >= f.From && at-f.From < f.For }
+// activeAt reports whether the fault lasts at a time.
+func (f *Fault) activeAt(at time.Duration) bool { return at >= f.From && at-f.From < f.For }
 
-// end returns when the fault is over.
+// end returns when the fault ends.
 func (f *Fault) end() time.Duration { return f.From + f.For }
 
-func (q *serving) Serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {
-	if q.fault.Down && q.fault.during(now) {
+// Serve implements [Service].
+func (q *serverState) Serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {
+	if q.fault.Down && q.fault.activeAt(now) {
 		return 0, q.down
 	}
 	if q.Limit > 0 && q.inSystem(now) >= q.Limit {
 		q.reject(now)
 		return 0, q.full
 	}
-	start := max(now, q.free[0])
+	start := max(now, q.freeAt[0])
 	if q.DropExpired && start >= deadline {
-		return forever, nil // there is nobody left to answer
+		return forever, nil // the client does not wait for an answer any more
 	}
-	end := start + min(q.time(start, r), forever-start)
-	q.free.replace(end)
+	end := start + min(q.serviceTime(start, r), forever-start)
+	q.freeAt.replace(end)
 	if q.Limit > 0 {
-		q.leaving.push(end)
+		q.departures.push(end)
 	}
-	if p := q.errors(now); p > 0 && r.Float64() < p {
+	if p := q.errorRate(now); p > 0 && r.Float64() < p {
 		return end - now, q.failure
 	}
 	return end - now, nil
 }
 
-// time draws how long an attempt is served that begins at start.
-func (q *serving) time(start time.Duration, r *rand.Rand) time.Duration {
+// serviceTime draws how long the server works on an attempt from start on.
+func (q *serverState) serviceTime(start time.Duration, r *rand.Rand) time.Duration {
 	return q.slowed(start, q.Service.Draw(r))
 }
 
-// slowed is a service time at the capacity there is.
-func (q *serving) slowed(at, d time.Duration) time.Duration {
-	if q.fault.Capacity > 0 && q.fault.during(at) {
+// slowed returns how long work of length d takes with the capacity left at a
+// time.
+func (q *serverState) slowed(at, d time.Duration) time.Duration {
+	if q.fault.Capacity > 0 && q.fault.activeAt(at) {
 		return time.Duration(min(float64(d)/q.fault.Capacity, float64(forever/2)))
 	}
 	return d
 }
 
-func (q *serving) errors(at time.Duration) float64 {
-	if q.fault.Errors > 0 && q.fault.during(at) {
+// errorRate returns the share of attempts that fail at a time.
+func (q *serverState) errorRate(at time.Duration) float64 {
+	if q.fault.Errors > 0 && q.fault.activeAt(at) {
 		return q.fault.Errors
 	}
 	return q.Errors
 }
 
-// reject does the work of a rejection. It comes before all that waits, as it is answered at
-// once.
-func (q *serving) reject(now time.Duration) {
+// reject spends the time that a rejection costs. A rejection is answered at
+// once, so its work comes before all waiting attempts.
+func (q *serverState) reject(now time.Duration) {
 	if q.RejectCost > 0 {
 		cost := time.Duration(q.RejectCost * float64(q.Service.Mean()))
-		q.free.replace(max(now, q.free[0]) + q.slowed(now, cost))
+		q.freeAt.replace(max(now, q.freeAt[0]) + q.slowed(now, cost))
 	}
 }
 
-func (q *serving) inSystem(now time.Duration) int {
-	for len(q.leaving) > 0 && q.leaving[0] <= now {
-		q.leaving.pop()
+// inSystem returns how many attempts wait or are being served.
+func (q *serverState) inSystem(now time.Duration) int {
+	for len(q.departures) > 0 && q.departures[0] <= now {
+		q.departures.pop()
 	}
-	return len(q.leaving)
+	return len(q.departures)
 }
 
-// times is a heap of times, the earliest first.
-type times []time.Duration
+// A timeHeap is a heap of times, the earliest first.
+type timeHeap []time.Duration
 
-func (s *times) push(t time.Duration) {
+func (s *timeHeap) push(t time.Duration) {
 	h := append(*s, t)
 	i := len(h) - 1
 	for ; i > 0 && t < h[(i-1)/2]; i = (i - 1) / 2 {
@@ -127,7 +138,7 @@ func (s *times) push(t time.Duration) {
 	*s = h
 }
 
-func (s *times) pop() {
+func (s *timeHeap) pop() {
 	h := *s
 	last := h[len(h)-1]
 	*s = h[:len(h)-1]
@@ -136,8 +147,8 @@ func (s *times) pop() {
 	}
 }
 
-// replace puts t in the place of the earliest.
-func (s *times) replace(t time.Duration) {
+// replace removes the earliest time and adds t.
+func (s *timeHeap) replace(t time.Duration) {
 	h := *s
 	i := 0
 	for {

@@ -12,9 +12,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-func TestTimesIsAHeap(t *testing.T) {
+func TestTimeHeapReturnsTheEarliestFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	var heap times
+	var heap timeHeap
 	var plain []time.Duration
 	for range 5000 {
 		d := time.Duration(r.IntN(1000))
@@ -36,8 +36,8 @@ func TestTimesIsAHeap(t *testing.T) {
 	}
 }
 
-// waiting is the mean time in the system of a queue with exponential service.
-func waiting(t *testing.T, load float64, servers int, service Distribution) float64 {
+// timeInSystem returns the mean time that an attempt waits and is served.
+func timeInSystem(t *testing.T, load float64, servers int, service Distribution) float64 {
 	t.Helper()
 	s := Scenario{Server: Server{Servers: servers, Service: service}, Horizon: 1000 * time.Second}
 	s.Rate = load * s.Server.Capacity()
@@ -47,12 +47,12 @@ func waiting(t *testing.T, load float64, servers int, service Distribution) floa
 func TestQueuesWaitAsTheoryHasIt(t *testing.T) {
 	const mean = 20 * time.Millisecond // of a service time
 	unit := mean.Seconds()
-	require.InEpsilon(t, unit/(1-.7), waiting(t, .7, 1, Exponential(mean)), .06, "M/M/1")
-	require.InEpsilon(t, unit*(1+.7/(2*(1-.7))), waiting(t, .7, 1, Exact(mean)), .04, "M/D/1")
+	require.InEpsilon(t, unit/(1-.7), timeInSystem(t, .7, 1, Exponential(mean)), .06, "M/M/1")
+	require.InEpsilon(t, unit*(1+.7/(2*(1-.7))), timeInSystem(t, .7, 1, Exact(mean)), .04, "M/D/1")
 	busy := .7 * 4 // Erlang's C formula, for four servers
 	last := math.Pow(busy, 4) / 24 / (1 - .7)
 	sum := 1 + busy + busy*busy/2 + math.Pow(busy, 3)/6
-	require.InEpsilon(t, unit*(1+last/(sum+last)/(4*(1-.7))), waiting(t, .7, 4, Exponential(mean)), .04, "M/M/4")
+	require.InEpsilon(t, unit*(1+last/(sum+last)/(4*(1-.7))), timeInSystem(t, .7, 4, Exponential(mean)), .04, "M/M/4")
 }
 
 func TestServiceTimesHaveTheQuantilesAndMeansTheyWereGiven(t *testing.T) {
@@ -92,8 +92,8 @@ func TestImpossibleServiceTimesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAServerServesInTurnAndRejectsWhatItCannotHold(t *testing.T) {
-	q := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 2}, Fault{From: time.Second, For: time.Second, Capacity: .5})
+func TestAServerServesInOrderAndRejectsWhatExceedsItsLimit(t *testing.T) {
+	q := newServerState(Server{Service: Exact(10 * time.Millisecond), Limit: 2}, Fault{From: time.Second, For: time.Second, Capacity: .5})
 	serve := func(now time.Duration) (time.Duration, error) { return q.Serve(now, forever, nil) }
 	latency, err := serve(0)
 	require.NoError(t, err)
@@ -112,22 +112,23 @@ func TestAServerServesInTurnAndRejectsWhatItCannotHold(t *testing.T) {
 }
 
 func TestARejectionCostsWhatItIsSaidTo(t *testing.T) {
-	free := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 1}, Fault{})
-	dear := newServing(Server{Service: Exact(10 * time.Millisecond), Limit: 1, RejectCost: .5}, Fault{})
-	for _, q := range []*serving{free, dear} {
+	cheap := newServerState(Server{Service: Exact(10 * time.Millisecond), Limit: 1}, Fault{})
+	costly := newServerState(Server{Service: Exact(10 * time.Millisecond), Limit: 1, RejectCost: .5}, Fault{})
+	for _, q := range []*serverState{cheap, costly} {
 		for range 5 { // one is served, four are rejected
 			_, _ = q.Serve(0, forever, nil)
 		}
 	}
-	latency, err := free.Serve(10*time.Millisecond, forever, nil)
+	latency, err := cheap.Serve(10*time.Millisecond, forever, nil)
 	require.NoError(t, err)
 	require.Equal(t, 10*time.Millisecond, latency)
-	latency, err = dear.Serve(10*time.Millisecond, forever, nil)
+	latency, err = costly.Serve(10*time.Millisecond, forever, nil)
 	require.NoError(t, err)
 	require.Equal(t, 30*time.Millisecond, latency, "after four rejections of 5 ms")
 }
 
-// Where rejecting is not free, a short queue does not save the server from clients that retry.
+// If rejections cost something, a short queue does not protect the server from
+// clients that retry.
 func TestAShortQueueHelpsOnlyWhereRejectingIsCheap(t *testing.T) {
 	s := Dip()
 	s.Server.Limit = 500
@@ -138,7 +139,7 @@ func TestAShortQueueHelpsOnlyWhereRejectingIsCheap(t *testing.T) {
 }
 
 func TestExpiredWorkIsDroppedForNothing(t *testing.T) {
-	q := newServing(Server{Service: Exact(10 * time.Millisecond), DropExpired: true}, Fault{})
+	q := newServerState(Server{Service: Exact(10 * time.Millisecond), DropExpired: true}, Fault{})
 	for range 3 {
 		_, _ = q.Serve(0, forever, nil)
 	}
@@ -168,8 +169,8 @@ func TestErrorsComeAsOftenAsTheyAreSaidTo(t *testing.T) {
 	require.InDelta(t, .4, run(t, s, 1, None())[0].Success.Mean, .01)
 }
 
-func TestTimeoutsSpeakTheLanguageOfTheLibrary(t *testing.T) {
+func TestASimulatedTimeoutIsAnAttemptTimeout(t *testing.T) {
 	require.ErrorIs(t, ErrTimeout, backoff.ErrAttemptTimeout)
-	require.True(t, new(backoff.Policy).Retryable(ErrTimeout))
+	require.True(t, backoff.Policy{}.Retryable(ErrTimeout))
 	require.ErrorContains(t, ErrTimeout, "simulated timeout")
 }

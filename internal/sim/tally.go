@@ -6,129 +6,136 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A tally counts what happens in a run.
+// A tally counts what happens in a run. The window is the time from from to to,
+// which most figures cover.
 type tally struct {
 	*engine
-	from, to time.Duration // of the figures
+	from, to time.Duration
 	fault    Fault
 
-	seconds []second
+	seconds []secondCounts
 	hops    [][]int // attempts of each hop, per second
 	tenths  []int   // attempts that reach the service, per 100 ms
 
-	calls, good, lost int   // within the time of the figures
-	attempts          []int // of each hop
-	onset, onsetCalls int   // attempts at the service, and calls, in the first 10 s of the fault
+	calls, good, lost int   // in the window: started, succeeded and failed
+	attempts          []int // of each hop, in the window
+	onset, onsetCalls int   // attempts at the service, and calls, at the onset of the fault
 
-	reached  int // attempts that reached the service, in the whole run
-	begun    int // calls
-	answered int // of these, ended well
-	failed   int // and badly
-	last     time.Duration
-	sum      time.Duration
-	late     latencies // of calls that ended well within the time of the figures
-	all      latencies // in the whole run
-	crowd    crowd
-	quiet    time.Duration // the crowd counts from here
+	// The following are of the whole run.
+	arrivals     int // attempts that reached the service
+	started      int // calls
+	succeeded    int
+	failed       int
+	lastSuccess  time.Duration
+	totalLatency time.Duration
+	latencies    latencyHistogram // of the calls that succeeded in the window
+	allLatencies latencyHistogram // of all calls that succeeded
+	peak         peakCounter      // of the arrivals from peakFrom on
+	peakFrom     time.Duration
 }
 
-// A second counts what happened in one second.
-type second struct{ calls, good, lost, refused, wanted int }
+// secondCounts counts what happened in one second: calls that started,
+// succeeded and failed, calls whose retry the budget refused, and retries that
+// the budget was asked for.
+type secondCounts struct{ calls, good, lost, refused, asked int }
 
 func newTally(s *Scenario, e *engine) *tally {
 	n := int((s.Horizon+time.Second-1)/time.Second) + 1
-	t := &tally{engine: e, fault: s.Fault, seconds: make([]second, n), tenths: make([]int, 10*n), attempts: make([]int, s.layers())}
+	t := &tally{engine: e, fault: s.Fault, seconds: make([]secondCounts, n), tenths: make([]int, 10*n), attempts: make([]int, s.layers())}
 	t.from, t.to = s.window()
 	for range s.layers() {
 		t.hops = append(t.hops, make([]int, n))
 	}
-	t.quiet = s.Fault.From
+	t.peakFrom = s.Fault.From
 	if s.Fault.Down {
-		t.quiet = s.Fault.end()
+		t.peakFrom = s.Fault.end()
 	}
 	return t
 }
 
-func (t *tally) counts() bool { return t.now >= t.from && t.now < t.to }
+// inWindow reports whether the figures cover the present.
+func (t *tally) inWindow() bool { return t.now >= t.from && t.now < t.to }
 
-func (t *tally) second() *second { return &t.seconds[t.now/time.Second] }
+// second returns the counts of the present second.
+func (t *tally) second() *secondCounts { return &t.seconds[t.now/time.Second] }
 
-func (t *tally) starting() bool { return t.now >= t.fault.From && t.now-t.fault.From < 10*time.Second }
+// atOnset reports whether the fault began less than 10 s ago.
+func (t *tally) atOnset() bool { return t.now >= t.fault.From && t.now-t.fault.From < 10*time.Second }
 
-// dialled counts a call of a user that begins.
-func (t *tally) dialled() {
+// countCall counts a call of a user that begins.
+func (t *tally) countCall() {
 	t.second().calls++
-	t.begun++
-	if t.counts() {
+	t.started++
+	if t.inWindow() {
 		t.calls++
 	}
-	if t.starting() {
+	if t.atOnset() {
 		t.onsetCalls++
 	}
 }
 
-// sent counts an attempt of a layer.
-func (t *tally) sent(layer int) {
+// countAttempt counts an attempt that a layer sends.
+func (t *tally) countAttempt(layer int) {
 	t.hops[layer][t.now/time.Second]++
-	if t.counts() {
+	if t.inWindow() {
 		t.attempts[layer]++
 	}
-	if layer == len(t.hops)-1 && t.starting() {
+	if layer == len(t.hops)-1 && t.atOnset() {
 		t.onset++
 	}
 }
 
-// arrived counts an attempt that reaches the service.
-func (t *tally) arrived() {
-	t.reached++
+// countArrival counts an attempt that reaches the service.
+func (t *tally) countArrival() {
+	t.arrivals++
 	t.tenths[t.now/(100*time.Millisecond)]++
-	if t.now >= t.quiet {
-		t.crowd.add(t.now)
+	if t.now >= t.peakFrom {
+		t.peak.add(t.now)
 	}
 }
 
-// asked counts a retry that was granted.
-func (t *tally) asked(layer int) {
+// countGrantedRetry counts a retry that the budget of a layer has granted.
+func (t *tally) countGrantedRetry(layer int) {
 	if layer == 0 {
-		t.second().wanted++
+		t.second().asked++
 	}
 }
 
-// won counts a call that ended well.
-func (t *tally) won(began time.Duration) {
+// countSuccess counts a call that has succeeded.
+func (t *tally) countSuccess(began time.Duration) {
 	took := t.now - began
 	t.second().good++
-	t.answered++
-	t.sum += took
-	t.last = t.now
-	t.all.add(took)
-	if t.counts() {
+	t.succeeded++
+	t.totalLatency += took
+	t.lastSuccess = t.now
+	t.allLatencies.add(took)
+	if t.inWindow() {
 		t.good++
-		t.late.add(took)
+		t.latencies.add(took)
 	}
 }
 
-// fell counts a call that did not.
-func (t *tally) fell(err error) {
+// countFailure counts a call that has failed.
+func (t *tally) countFailure(err error) {
 	s := t.second()
 	s.lost++
 	t.failed++
 	if e, ok := err.(*backoff.Error); ok && e.Reason == backoff.ReasonBudget {
 		s.refused++
-		s.wanted++
+		s.asked++
 	}
-	if t.counts() {
+	if t.inWindow() {
 		t.lost++
 	}
 }
 
-// recovery returns how long after the fault a share of what was offered is answered for so
-// many seconds, or -1.
+// recovery returns the time from the end of the fault until enough of the
+// offered calls succeed for long enough, or -1 if they never do.
 func (t *tally) recovery(s *Scenario) time.Duration {
 	share, lasting := s.recovered()
 	from := int((t.fault.end() + time.Second - 1) / time.Second)
 	until := int(s.until() / time.Second)
-	if s.Trace != nil { // beyond it nobody calls, and nobody is answered
+	if s.Trace != nil { // there are no calls after the end of the trace
 		until = min(until, int(s.Trace.end()/time.Second))
 	}
 	steady := 0
@@ -148,8 +155,10 @@ func (t *tally) recovery(s *Scenario) time.Duration {
 	return -1
 }
 
-// worst returns the highest amplification of a hop in a second.
-func (t *tally) worst(hop int, mean float64) (most float64) {
+// peakAmplification returns the highest amplification of a hop in one second,
+// relative to the mean rate of calls or the rate of that second, whichever is
+// higher.
+func (t *tally) peakAmplification(hop int, mean float64) (most float64) {
 	for i, n := range t.hops[hop] {
 		if at := time.Duration(i) * time.Second; at >= t.from && at < t.to {
 			most = max(most, float64(n)/max(mean, float64(t.seconds[i].calls)))
@@ -158,26 +167,30 @@ func (t *tally) worst(hop int, mean float64) (most float64) {
 	return most
 }
 
-// crowd finds the most arrivals in any 100 ms.
-type crowd struct {
-	recent []time.Duration // a ring
+// A peakCounter finds the most arrivals in any 100 ms.
+type peakCounter struct {
+	recent []time.Duration // a ring of the last 100 ms
 	head   int
 	size   int
 	most   int
 }
 
-func (c *crowd) add(now time.Duration) {
+func (c *peakCounter) add(now time.Duration) {
 	for c.size > 0 && now-c.recent[c.head] >= 100*time.Millisecond {
 		c.head = (c.head + 1) & (len(c.recent) - 1)
 		c.size--
 	}
 	if c.size == len(c.recent) {
-		larger := make([]time.Duration, max(64, 2*c.size))
-		n := copy(larger, c.recent[c.head:])
-		copy(larger[n:], c.recent[:c.head])
-		c.recent, c.head = larger, 0
+		c.grow()
 	}
 	c.recent[(c.head+c.size)&(len(c.recent)-1)] = now
 	c.size++
 	c.most = max(c.most, c.size)
+}
+
+func (c *peakCounter) grow() {
+	larger := make([]time.Duration, max(64, 2*c.size))
+	n := copy(larger, c.recent[c.head:])
+	copy(larger[n:], c.recent[:c.head])
+	c.recent, c.head = larger, 0
 }

@@ -10,29 +10,34 @@ import (
 	"time"
 )
 
-// A Trace is recorded traffic: calls that begin at a time, or spread evenly over the time
-// up to the next element. Times ascend and start at 0.
+// A Trace is recorded traffic. The times of its elements ascend and start at 0.
 type Trace []Arrivals
 
-// Arrivals is a number of calls that begin at random times within For from At, or, where
-// that is 0, all at once.
+// Arrivals is a number of calls that begin at random times between At and
+// At+For. If For is 0, all of them begin at At.
 type Arrivals struct {
 	At, For time.Duration
 	Count   int
 }
 
-// most bounds what a trace may ask for, so that a slip of the keyboard does not run for days.
+// The limits of a trace, so that a typing error does not make a simulation run
+// for days.
 const (
-	mostCalls = 100_000_000
-	mostTime  = 366 * 24 * time.Hour
+	maxCalls     = 100_000_000
+	maxTraceTime = 366 * 24 * time.Hour
 )
 
-// ParseTrace reads a trace from CSV. With two columns, t and count, so many calls are
-// spread over the time until the next line, and those of the last line over as long as
-// those before it (a second, if it is alone). With one column, every line is the time of a
-// call. Times are seconds from any origin, or RFC 3339, and ascend; the first is taken as
-// 0. A first line that is no numbers is a header. Empty lines, and those that start with #, are
-// skipped. Anything else is refused with the number of its line.
+// ParseTrace reads a trace from CSV.
+//
+// With two columns, t and count, the calls of a line are spread over the time
+// until the next line. Those of the last line are spread over as long as those
+// of the line before, or over a second if there is only one line. With one
+// column, each line is the time of one call.
+//
+// Times are seconds from any origin, or RFC 3339, and ascend. The first time is
+// taken as 0. A first line that does not begin with a time is a header. Empty
+// lines and lines that start with # are skipped. Any other line is refused with
+// its number.
 func ParseTrace(r io.Reader) (Trace, error) {
 	p := traceParser{lines: bufio.NewScanner(r)}
 	for p.lines.Scan() {
@@ -54,16 +59,18 @@ func ParseTrace(r io.Reader) (Trace, error) {
 	return p.spread(), nil
 }
 
+// A traceParser reads a trace line by line.
 type traceParser struct {
 	lines   *bufio.Scanner
-	number  int
+	number  int // of the current line
 	columns int // 0 before the first line
 	header  bool
-	first   float64
+	first   float64 // time
 	calls   int
 	trace   Trace
 }
 
+// line reads a line that is neither empty nor a comment.
 func (p *traceParser) line(text string) error {
 	fields := strings.Split(text, ",")
 	if len(fields) > 2 {
@@ -86,6 +93,7 @@ func (p *traceParser) line(text string) error {
 	return p.add(at, fields)
 }
 
+// add adds the calls of a line.
 func (p *traceParser) add(at float64, fields []string) error {
 	count := 1
 	if p.columns == 2 {
@@ -97,21 +105,22 @@ func (p *traceParser) add(at float64, fields []string) error {
 	}
 	since := seconds(at - p.first)
 	switch last := len(p.trace) - 1; {
-	case since > mostTime:
+	case since > maxTraceTime:
 		return fmt.Errorf("%v after the first line, want at most a year", since)
 	case last >= 0 && since < p.trace[last].At, since < 0:
 		return fmt.Errorf("time %q is before that of the line before", fields[0])
 	case last >= 0 && since == p.trace[last].At && p.columns == 2:
 		return fmt.Errorf("time %q is that of the line before", fields[0])
-	case count > mostCalls-p.calls:
-		return fmt.Errorf("more than %d calls", mostCalls)
+	case count > maxCalls-p.calls:
+		return fmt.Errorf("more than %d calls", maxCalls)
 	}
 	p.calls += count
 	p.trace = append(p.trace, Arrivals{At: since, Count: count})
 	return nil
 }
 
-// spread gives each line of counts the time until the next.
+// spread sets For of each element to the time until the next one, if the trace
+// has counts.
 func (p *traceParser) spread() Trace {
 	if p.columns == 1 {
 		return p.trace
@@ -126,6 +135,7 @@ func (p *traceParser) spread() Trace {
 	return p.trace
 }
 
+// parseTime reads a time as seconds.
 func parseTime(field string) (float64, error) {
 	field = strings.TrimSpace(field)
 	if s, err := strconv.ParseFloat(field, 64); err == nil && !math.IsNaN(s) && math.Abs(s) < 1e12 {
@@ -137,7 +147,7 @@ func parseTime(field string) (float64, error) {
 	return 0, fmt.Errorf("time is %q, want seconds or RFC 3339", field)
 }
 
-// end returns when the last call of the trace has begun.
+// end returns the time after which the trace has no calls.
 func (t Trace) end() time.Duration {
 	if len(t) == 0 {
 		return 0
@@ -145,7 +155,7 @@ func (t Trace) end() time.Duration {
 	return t[len(t)-1].At + t[len(t)-1].For
 }
 
-// calls returns the number of calls.
+// calls returns the number of calls of the trace.
 func (t Trace) calls() (sum int) {
 	for _, a := range t {
 		sum += a.Count

@@ -67,8 +67,8 @@ func FuzzParseTrace(f *testing.F) {
 	})
 }
 
-// Beyond the end of recorded traffic there is nobody left to be answered.
-func TestWhoIsServedOnlyWhenTheTrafficEndsHasNotRecovered(t *testing.T) {
+// After the end of recorded traffic there are no calls that could succeed.
+func TestAServiceThatIsFastAgainOnlyAfterTheTrafficEndsHasNotRecovered(t *testing.T) {
 	s := Dip()
 	s.Rate, s.Trace = 0, Trace{{For: 50 * time.Second, Count: 50 * 40}}
 	s.Server.Service, s.Processes = Exponential(20*time.Millisecond), 1

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
+// background is the context of calls without a deadline.
 var background = context.Background()
 
-// invite lets the first calls begin, which bring about the others.
-func (w *world) invite() {
+// startTraffic schedules the first calls. Each call, or its user, schedules the
+// next one.
+func (w *simulation) startTraffic() {
 	s := w.scenario
 	switch {
 	case s.Users > 0:
@@ -17,16 +19,16 @@ func (w *world) invite() {
 			w.think()
 		}
 	case s.Trace != nil:
-		(&replay{world: w, rest: s.Trace}).next()
+		(&traceTraffic{simulation: w, rest: s.Trace}).scheduleNext()
 	case s.Every > 0:
-		w.after(0, &regular{world: w}, 0)
+		w.after(0, &regularTraffic{simulation: w}, 0)
 	default:
-		p := &poisson{world: w, mean: float64(time.Second) / s.Rate}
-		p.next()
+		p := &poissonTraffic{simulation: w, meanGap: float64(time.Second) / s.Rate}
+		p.scheduleNext()
 	}
 }
 
-// until is when the last call begins.
+// until returns when calls stop beginning.
 func (s *Scenario) until() time.Duration {
 	if s.Until > 0 {
 		return min(s.Until, s.Horizon)
@@ -34,46 +36,47 @@ func (s *Scenario) until() time.Duration {
 	return s.Horizon
 }
 
-// poisson is calls that know nothing of one another.
-type poisson struct {
-	*world
-	mean float64
+// A poissonTraffic makes calls that are independent of each other.
+type poissonTraffic struct {
+	*simulation
+	meanGap float64
 }
 
-func (p *poisson) next() {
-	gap := max(1, time.Duration(p.traffic.ExpFloat64()*p.mean))
+func (p *poissonTraffic) scheduleNext() {
+	gap := max(1, time.Duration(p.traffic.ExpFloat64()*p.meanGap))
 	if p.now+gap < p.scenario.until() {
 		p.after(gap, p, 0)
 	}
 }
 
-func (p *poisson) happen(int) {
-	p.next()
-	p.dial()
+func (p *poissonTraffic) handle(int) {
+	p.scheduleNext()
+	p.startUserCall()
 }
 
-// regular is calls exactly as far apart. Multiplied, not added, the times stay exact.
-type regular struct {
-	*world
-	number int
+// A regularTraffic makes calls at exactly equal intervals. The times are
+// multiplied, not added, and so stay exact.
+type regularTraffic struct {
+	*simulation
+	calls int
 }
 
-func (r *regular) happen(int) {
-	r.number++
-	if at := time.Duration(r.number) * r.scenario.Every; at < r.scenario.until() {
+func (r *regularTraffic) handle(int) {
+	r.calls++
+	if at := time.Duration(r.calls) * r.scenario.Every; at < r.scenario.until() {
 		r.after(at-r.now, r, 0)
 	}
-	r.dial()
+	r.startUserCall()
 }
 
-// replay is the calls of a trace.
-type replay struct {
-	*world
+// A traceTraffic makes the calls of a trace.
+type traceTraffic struct {
+	*simulation
 	rest  Trace
-	times []time.Duration // of the calls of the element under way
+	times []time.Duration // of the calls of the current element
 }
 
-func (r *replay) next() {
+func (r *traceTraffic) scheduleNext() {
 	for len(r.times) == 0 && len(r.rest) > 0 {
 		a := r.rest[0]
 		r.rest = r.rest[1:]
@@ -87,19 +90,19 @@ func (r *replay) next() {
 	}
 }
 
-func (r *replay) happen(int) {
+func (r *traceTraffic) handle(int) {
 	r.times = r.times[1:]
-	r.next()
-	r.dial()
+	r.scheduleNext()
+	r.startUserCall()
 }
 
-// user is somebody who thinks, calls, waits and thinks again.
-type user struct{ *world }
+// A user of a closed loop calls, waits for the call to end, and thinks.
+type user struct{ *simulation }
 
-func (u user) happen(int) { u.dial() }
+func (u user) handle(int) { u.startUserCall() }
 
-// think lets a user begin his next call, by and by.
-func (w *world) think() {
+// think schedules the next call of a user after a random time.
+func (w *simulation) think() {
 	d := time.Duration(w.traffic.ExpFloat64() * float64(w.scenario.Think))
 	if w.now+d < w.scenario.until() {
 		w.after(max(1, d), user{w}, 0)

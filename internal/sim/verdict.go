@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Check returns what of a result is beyond the gates, a line each; none if it passes.
+// Check returns a line for each gate that a result fails.
 func (g Gates) Check(r Result) []string {
-	var beyond []string
+	var failures []string
 	fail := func(format string, args ...any) {
-		beyond = append(beyond, r.Client+": "+fmt.Sprintf(format, args...))
+		failures = append(failures, r.Client+": "+fmt.Sprintf(format, args...))
 	}
-	if a := r.last(r.Amplification); g.MaxAmplification > 0 && a > g.MaxAmplification {
+	if a := lastMean(r.Amplification); g.MaxAmplification > 0 && a > g.MaxAmplification {
 		fail("amplification %.2fx > %.2fx", a, g.MaxAmplification)
 	}
 	switch worst := seconds(r.Slowest); {
@@ -24,59 +24,62 @@ func (g Gates) Check(r Result) []string {
 	if g.MinSuccess > 0 && r.Success.Mean < g.MinSuccess {
 		fail("success %.2f %% < %.2f %%", 100*r.Success.Mean, 100*g.MinSuccess)
 	}
-	return beyond
+	return failures
 }
 
-// Validate names the gate that is out of its range.
+// Validate returns an error that names a gate that is out of its range, or nil.
 func (g Gates) Validate() error {
 	switch {
 	case !(g.MaxAmplification >= 0):
-		return wrong("MaxAmplification", g.MaxAmplification, "0 (for no limit) or more")
+		return outOfRange("MaxAmplification", g.MaxAmplification, "0 (for no limit) or more")
 	case g.MustRecover < 0:
-		return wrong("MustRecover", g.MustRecover, "0 (for no limit) or more")
+		return outOfRange("MustRecover", g.MustRecover, "0 (for no limit) or more")
 	case !(g.MinSuccess >= 0 && g.MinSuccess <= 1):
-		return wrong("MinSuccess", g.MinSuccess, "0 (for no limit) to 1")
+		return outOfRange("MinSuccess", g.MinSuccess, "0 (for no limit) to 1")
 	}
 	return nil
 }
 
-// last is the figure of the last hop.
-func (r *Result) last(hops []Figure) float64 {
+// lastMean returns the mean of the last hop, and 0 if there are no hops.
+func lastMean(hops []Figure) float64 {
 	if len(hops) == 0 {
 		return 0
 	}
 	return hops[len(hops)-1].Mean
 }
 
-// Verdict says in a line what became of a client.
+// Verdict says in one line whether the service recovers with a client, and at
+// which cost.
 func Verdict(s Scenario, r Result) string {
-	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, fate(&s, &r), 100*r.Success.Mean, r.last(r.Amplification))
+	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, outcome(&s, &r), 100*r.Success.Mean, lastMean(r.Amplification))
 	if s.Failed {
 		return line
 	}
-	return fmt.Sprintf("%s, at worst %.2fx in a second", line, r.last(r.Peak))
+	return fmt.Sprintf("%s, at worst %.2fx in a second", line, lastMean(r.Peak))
 }
 
-func fate(s *Scenario, r *Result) string {
-	trouble := trouble(s)
+// outcome says whether and when the service recovered.
+func outcome(s *Scenario, r *Result) string {
+	fault := describeFault(s)
 	switch {
 	case s.Failed:
-		return served(s, r)
-	case trouble == "":
+		return herdOutcome(s, r)
+	case fault == "":
 		return "no fault"
 	case r.Never == r.Seeds:
-		return "never recovers from " + trouble
+		return "never recovers from " + fault
 	case r.Never > 0:
-		return fmt.Sprintf("does not recover from %s in %d of %d seeds", trouble, r.Never, r.Seeds)
+		return fmt.Sprintf("does not recover from %s in %d of %d seeds", fault, r.Never, r.Seeds)
 	}
-	return fmt.Sprintf("recovers from %s in %.1f s", trouble, r.Recovery.Mean)
+	return fmt.Sprintf("recovers from %s in %.1f s", fault, r.Recovery.Mean)
 }
 
-// served is what became of calls that had failed together.
-func served(s *Scenario, r *Result) string {
+// herdOutcome says whether and when the calls succeeded that had failed
+// together.
+func herdOutcome(s *Scenario, r *Result) string {
 	calls := fmt.Sprintf("%d calls that had failed together", s.Trace.calls())
 	if s.Fault.For > 0 {
-		calls += ", in " + trouble(s)
+		calls += ", in " + describeFault(s)
 	}
 	if missing := r.Lost.Mean + r.Unfinished.Mean; missing > 0 {
 		return fmt.Sprintf("does not answer %.0f of %s", missing, calls)
@@ -84,24 +87,24 @@ func served(s *Scenario, r *Result) string {
 	return fmt.Sprintf("answers all %s, the last after %.1f s", calls, r.Drain.Mean)
 }
 
-// trouble describes the fault, with the load it meets.
-func trouble(s *Scenario) string {
+// describeFault describes the fault and the load.
+func describeFault(s *Scenario) string {
 	f := &s.Fault
-	var what string
+	var fault string
 	switch {
 	case f.For == 0:
 		return ""
 	case f.Down:
-		what = fmt.Sprintf("an outage of %v", f.For)
+		fault = fmt.Sprintf("an outage of %v", f.For)
 	case f.Errors > 0:
-		what = fmt.Sprintf("%v of %.0f %% errors", f.For, 100*f.Errors)
+		fault = fmt.Sprintf("%v of %.0f %% errors", f.For, 100*f.Errors)
 	case f.Capacity > 0:
-		what = fmt.Sprintf("a %v dip to %.0f %% of capacity", f.For, 100*f.Capacity)
+		fault = fmt.Sprintf("a %v dip to %.0f %% of capacity", f.For, 100*f.Capacity)
 	default:
 		return ""
 	}
 	if load := s.load() / s.Server.Capacity(); load > 0 && !s.Failed {
-		what += fmt.Sprintf(" at %.0f %% load", 100*load)
+		fault += fmt.Sprintf(" at %.0f %% load", 100*load)
 	}
-	return what
+	return fault
 }

@@ -16,13 +16,13 @@ var passing = Result{
 	Amplification: []Figure{{Mean: 1}, {Mean: 1.2}}, Peak: []Figure{{Mean: 1}, {Mean: 2}},
 }
 
-func TestGatesLetThroughWhatIsWithinThem(t *testing.T) {
+func TestAResultWithinTheGatesPasses(t *testing.T) {
 	require.Empty(t, Gates{}.Check(passing))
 	require.Empty(t, Gates{MaxAmplification: 1.2, MustRecover: 14 * time.Second, MinSuccess: .95}.Check(passing))
 	require.NoError(t, Gates{MaxAmplification: 1.2, MustRecover: 14 * time.Second, MinSuccess: .95}.Validate())
 }
 
-func TestGatesSayWhatIsBeyondThem(t *testing.T) {
+func TestGatesNameWhatExceedsThem(t *testing.T) {
 	g := Gates{MaxAmplification: 1.1, MustRecover: 13 * time.Second, MinSuccess: .99}
 	require.Equal(t, []string{
 		"mine: amplification 1.20x > 1.10x",
@@ -56,7 +56,7 @@ func TestAVerdictIsALine(t *testing.T) {
 	require.Contains(t, Verdict(Scenario{Rate: 1, Horizon: time.Second}, passing), "no fault")
 }
 
-func TestWarningsNameWhatCanBeToldWithoutARun(t *testing.T) {
+func TestWarningsNameProblemsThatNeedNoRun(t *testing.T) {
 	limited := Dip()
 	limited.Server.Limit = 500
 	many := limited
@@ -72,22 +72,22 @@ func TestWarningsNameWhatCanBeToldWithoutARun(t *testing.T) {
 	full := limited
 	full.Rate = 1100
 	finagle := func() backoff.Budget { return presets.NewFinagleBudget() }
-	impatient := Under("impatient", backoff.Policy{AttemptTimeout: 250 * time.Millisecond}, nil, nil)
+	impatient := NewClient("impatient", backoff.Policy{AttemptTimeout: 250 * time.Millisecond}, nil, nil)
 	for want, lines := range map[string][]string{
-		"a load of 80 % x (1 + 3 retries per call) = 320 % of capacity":                                     Warnings(limited, Naive()),
-		"a load of 80 % x (1 + 0.25 retries per call) = 100 % of capacity":                                  Warnings(limited, Under("b", backoff.Policy{}, byRequests(.25), nil)),
-		"the load is 110 % of capacity without any retry":                                                   ServiceWarnings(full),
-		"grants some: 20 processes x 10 retries per second = 200 per second, and 200":                       Warnings(limited, Under("f", backoff.Policy{}, finagle, nil)),
-		"saves some up: 4000 processes x 10 retries = 40000 attempts":                                       Warnings(many, Under("r", backoff.Policy{}, bySuccess(.1), nil)),
-		"the first retries of 1000 calls that fail together come within 100ms, and the service needs 2s":    Warnings(herd, HerdReferences("A1")[5]),
-		"3 layers make up to 64 attempts":                                                                   Warnings(Chain(1), References("chain")[1]),
-		"a process makes 2 calls in 10s, and the rate of failures wants 20; only failures in a row open it": Warnings(many, Default()),
-		"a process makes 1 calls in 10s":                                                                    Warnings(fleet, Default()),
-		"it never opens":                                                                                    Warnings(many, Under("b", backoff.Policy{}, nil, halfOpen(time.Second))),
-		"the queue of the service has no limit: with more than 1000 in it":                                  ServiceWarnings(Dip()),
-		"with more than 250 in it, the service works for attempts that have timed out after 250ms":          Warnings(Dip(), impatient),
-		"in a full queue of 5000 attempts wait 5s, and they time out after 1s":                              ServiceWarnings(long),
-		"the deadline of 500ms is shorter than the delays of its retries":                                   Warnings(hurried, Default()),
+		"a load of 80 % x (1 + 3 retries per call) = 320 % of capacity":                                        Warnings(limited, Naive()),
+		"a load of 80 % x (1 + 0.25 retries per call) = 100 % of capacity":                                     Warnings(limited, NewClient("b", backoff.Policy{}, requestFunded(.25), nil)),
+		"the load is 110 % of capacity without any retry":                                                      ServiceWarnings(full),
+		"grants some: 20 processes x 10 retries per second = 200 per second, and 200":                          Warnings(limited, NewClient("f", backoff.Policy{}, finagle, nil)),
+		"saves some up: 4000 processes x 10 retries = 40000 attempts":                                          Warnings(many, NewClient("r", backoff.Policy{}, successFunded(.1), nil)),
+		"the first retries of 1000 calls that fail together come within 100ms, and the service needs 2s":       Warnings(herd, HerdReferences("A1")[5]),
+		"3 layers make up to 64 attempts":                                                                      Warnings(Chain(1), References("chain")[1]),
+		"a process makes 2 calls in 10s, and the rate of failures wants 20; only consecutive failures open it": Warnings(many, Default()),
+		"a process makes 1 calls in 10s":                                                                       Warnings(fleet, Default()),
+		"it never opens":                                                                                       Warnings(many, NewClient("b", backoff.Policy{}, nil, rateBreaker(time.Second))),
+		"the queue of the service has no limit: with more than 1000 in it":                                     ServiceWarnings(Dip()),
+		"with more than 250 in it, the service works for attempts that have timed out after 250ms":             Warnings(Dip(), impatient),
+		"in a full queue of 5000 attempts wait 5s, and they time out after 1s":                                 ServiceWarnings(long),
+		"the deadline of 500ms is shorter than the delays of its retries":                                      Warnings(hurried, Default()),
 	} {
 		found := false
 		for _, line := range lines {
@@ -97,14 +97,14 @@ func TestWarningsNameWhatCanBeToldWithoutARun(t *testing.T) {
 	}
 }
 
-func TestNothingIsWarnedOfWithoutReason(t *testing.T) {
+func TestThereAreNoWarningsWithoutAProblem(t *testing.T) {
 	s := Dip()
 	s.Server.Limit = 500
 	s.Deadline = time.Minute
 	require.Empty(t, Warnings(s, Default()))
 	require.Empty(t, Warnings(s, None()))
 	require.Empty(t, Warnings(Chain(.5), Default()))
-	forever := Under("for ever", backoff.Policy{MaxAttempts: -1}, retryBudget, nil)
+	forever := NewClient("for ever", backoff.Policy{MaxAttempts: -1}, retryBudget, nil)
 	require.Empty(t, Warnings(s, forever))
 	require.Empty(t, ServiceWarnings(s))
 	require.Empty(t, ServiceWarnings(Chain(.5)))
@@ -113,11 +113,11 @@ func TestNothingIsWarnedOfWithoutReason(t *testing.T) {
 	require.Empty(t, ServiceWarnings(herd), "a herd has no load")
 }
 
-func TestWhatPaysForRetriesIsKnownOfEveryPreset(t *testing.T) {
+func TestTheAllowanceOfEveryPresetBudgetIsKnown(t *testing.T) {
 	for name, b := range presets.Budgets() {
-		f := fundingOf(&Process{Policy: backoff.Policy{Budget: b}})
-		require.Equal(t, name != "aws-adaptive", f.known, name) // an All does not tell what it joins
+		f := allowanceOf(&Process{Policy: backoff.Policy{Budget: b}})
+		require.Equal(t, name != "aws-adaptive", f.known, name) // joined budgets do not show their parts
 	}
-	require.Equal(t, funding{ratio: .2, floor: 10, known: true}, fundingOf(&Process{Policy: backoff.Policy{Budget: presets.NewFinagleBudget()}}))
-	require.Equal(t, 100.0, fundingOf(&Process{Policy: backoff.Policy{Budget: presets.NewAWSQuota()}}).reserve)
+	require.Equal(t, allowance{ratio: .2, floor: 10, known: true}, allowanceOf(&Process{Policy: backoff.Policy{Budget: presets.NewFinagleBudget()}}))
+	require.Equal(t, 100.0, allowanceOf(&Process{Policy: backoff.Policy{Budget: presets.NewAWSQuota()}}).reserve)
 }

@@ -13,37 +13,40 @@ import (
 	"github.com/gobackoff/backoff/preview"
 )
 
-// Warnings returns what can be told of a client in a scenario without running it, a line
-// each. What would be so with any client is in [ServiceWarnings].
+// Warnings returns a line for each problem of a client in a scenario that can
+// be found without a simulation. [ServiceWarnings] has the problems that do not
+// depend on the client.
 func Warnings(s Scenario, c Client) []string {
 	w := warner{scenario: &s}
-	place := Place{Layer: s.layers(), Layers: s.layers(), Rand: rand.New(rand.NewPCG(1, 1)).Float64}
-	w.process = c.New(place)
-	w.funding = fundingOf(&w.process)
-	w.overload()
-	w.fleet()
-	w.window()
-	w.layers(c, place)
-	w.breaker()
+	env := Environment{Layer: s.layers(), Layers: s.layers(), Rand: rand.New(rand.NewPCG(1, 1)).Float64}
+	w.process = c.New(env)
+	w.allowance = allowanceOf(&w.process)
+	w.checkOverload()
+	w.checkFleet()
+	w.checkFirstWait()
+	w.checkLayers(c, env)
+	w.checkBreaker()
 	if timeout := w.timeout(); timeout != s.Timeout {
-		w.queue(timeout)
+		w.checkQueue(timeout)
 	}
-	w.deadline()
+	w.checkDeadline()
 	return w.lines
 }
 
-// ServiceWarnings returns what can be told of the service and its traffic without running
-// anything, whoever calls, a line each.
+// ServiceWarnings returns a line for each problem of the service and its
+// traffic that can be found without a simulation and does not depend on the
+// client.
 func ServiceWarnings(s Scenario) []string {
 	w := warner{scenario: &s}
 	if capacity := s.Server.Capacity(); !s.Failed && !math.IsInf(capacity, 1) && s.load() >= capacity {
 		w.warn("the load is %s %% of capacity without any retry", amount(100*s.load()/capacity))
 	}
-	w.queue(s.Timeout)
+	w.checkQueue(s.Timeout)
 	return w.lines
 }
 
-// amount writes a number with three digits, and all of those before the point.
+// amount formats a number with three digits, or with all digits before the
+// point.
 func amount(x float64) string {
 	if x >= 100 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
@@ -51,20 +54,21 @@ func amount(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
+// A warner collects warnings.
 type warner struct {
-	scenario *Scenario
-	process  Process
-	funding  funding
-	lines    []string
+	scenario  *Scenario
+	process   Process // of the layer that calls the service
+	allowance allowance
+	lines     []string
 }
 
 func (w *warner) warn(format string, args ...any) {
 	w.lines = append(w.lines, fmt.Sprintf(format, args...))
 }
 
-// overload warns where retries can keep the service down that brought it down.
-func (w *warner) overload() {
-	s, f := w.scenario, w.funding
+// checkOverload warns if retries alone can keep the service overloaded.
+func (w *warner) checkOverload() {
+	s, f := w.scenario, w.allowance
 	capacity := s.Server.Capacity()
 	load := s.load() / capacity
 	if math.IsInf(capacity, 1) || !f.known || w.process.Breaker != nil || load >= 1 {
@@ -75,9 +79,10 @@ func (w *warner) overload() {
 	}
 }
 
-// fleet warns of what every process may do at the same time.
-func (w *warner) fleet() {
-	s, f := w.scenario, w.funding
+// checkFleet warns if the retries that all processes may make at the same time
+// exceed the spare capacity.
+func (w *warner) checkFleet() {
+	s, f := w.scenario, w.allowance
 	n, spare := float64(max(1, s.Processes)), s.Server.Capacity()-s.load()
 	if math.IsInf(spare, 1) || spare <= 0 {
 		return
@@ -90,8 +95,9 @@ func (w *warner) fleet() {
 	}
 }
 
-// window warns where those who fail together come back together.
-func (w *warner) window() {
+// checkFirstWait warns if calls that fail together come back too close
+// together.
+func (w *warner) checkFirstWait() {
 	s := w.scenario
 	herd := s.Users
 	for _, a := range s.Trace {
@@ -104,18 +110,19 @@ func (w *warner) window() {
 		return
 	}
 	first := preview.Of(policy, 1).Waits[0]
-	need := seconds(float64(herd) / s.Server.Capacity())
-	if got := first.Max - first.Min; float64(got) < 0.95*float64(need) {
-		w.warn("the first retries of %d calls that fail together come within %v, and the service needs %v for them", herd, got.Round(time.Millisecond), need.Round(time.Millisecond))
+	needed := seconds(float64(herd) / s.Server.Capacity())
+	if spread := first.Max - first.Min; float64(spread) < 0.95*float64(needed) {
+		w.warn("the first retries of %d calls that fail together come within %v, and the service needs %v for them", herd, spread.Round(time.Millisecond), needed.Round(time.Millisecond))
 	}
 }
 
-// layers warns where attempts multiply: where a layer cannot know that the one below has given up
-// for good, or that had only one attempt.
-func (w *warner) layers(c Client, p Place) {
+// checkLayers warns if attempts multiply. They do if a layer does not learn
+// that the layer below has given up, or if the layer below had only one
+// attempt.
+func (w *warner) checkLayers(c Client, env Environment) {
 	product, hidden := 1.0, true
-	for p.Layer = p.Layers; p.Layer > 0; p.Layer-- {
-		made := c.New(p)
+	for env.Layer = env.Layers; env.Layer > 0; env.Layer-- {
+		made := c.New(env)
 		n := float64(attempts(&made.Policy))
 		if hidden {
 			product *= n
@@ -123,13 +130,13 @@ func (w *warner) layers(c Client, p Place) {
 		product = max(product, n)
 		hidden = made.Unmarked || n == 1
 	}
-	if p.Layers > 1 && product > 4 {
-		w.warn("%d layers make up to %.0f attempts at the service for one call", p.Layers, product)
+	if env.Layers > 1 && product > 4 {
+		w.warn("%d layers make up to %.0f attempts at the service for one call", env.Layers, product)
 	}
 }
 
-// breaker warns where there are too few calls for a rate.
-func (w *warner) breaker() {
+// checkBreaker warns if there are too few calls for the failure rate.
+func (w *warner) checkBreaker() {
 	b, s := w.process.Breaker, w.scenario
 	if b == nil || b.WindowCalls > 0 || b.Window < 0 || b.FailureRate < 0 {
 		return
@@ -148,14 +155,15 @@ func (w *warner) breaker() {
 	if calls /= float64(max(1, s.Processes)); calls >= float64(least) {
 		return
 	}
-	otherwise := "; only failures in a row open it"
+	otherRule := "; only consecutive failures open it"
 	if b.ConsecutiveFailures < 0 {
-		otherwise = ", and there is no other rule: it never opens"
+		otherRule = ", and there is no other rule: it never opens"
 	}
-	w.warn("its breaker: a process makes %s calls in %v, and the rate of failures wants %d%s", amount(calls), window, least, otherwise)
+	w.warn("its breaker: a process makes %s calls in %v, and the rate of failures wants %d%s", amount(calls), window, least, otherRule)
 }
 
-// timeout is how long an attempt at the service may take, with the policy's own limit.
+// timeout returns how long the first attempt at the service may take: the
+// scenario's limit or the policy's, whichever is shorter.
 func (w *warner) timeout() time.Duration {
 	timeout := w.scenario.Timeout
 	if d := timeouts.Of(&w.process.Policy); d != nil {
@@ -166,8 +174,8 @@ func (w *warner) timeout() time.Duration {
 	return timeout
 }
 
-// queue warns where the server works for clients that have given up.
-func (w *warner) queue(timeout time.Duration) {
+// checkQueue warns if the server can work for clients that have given up.
+func (w *warner) checkQueue(timeout time.Duration) {
 	s := w.scenario
 	capacity := s.Server.Capacity()
 	if timeout == 0 || s.Server.DropExpired || math.IsInf(capacity, 1) {
@@ -182,8 +190,8 @@ func (w *warner) queue(timeout time.Duration) {
 	}
 }
 
-// deadline warns where there is no time for all attempts.
-func (w *warner) deadline() {
+// checkDeadline warns if there is no time for all attempts before the deadline.
+func (w *warner) checkDeadline() {
 	end, policy := w.scenario.Deadline, &w.process.Policy
 	if end == 0 || policy.MaxAttempts < 0 {
 		return
@@ -201,7 +209,8 @@ func (w *warner) deadline() {
 	}
 }
 
-// attempts is how many a policy makes at most; a million where there is no limit.
+// attempts returns how many attempts a policy makes at most, and a million if
+// there is no limit.
 func attempts(p *backoff.Policy) int {
 	switch {
 	case p.MaxAttempts < 0:
@@ -212,46 +221,53 @@ func attempts(p *backoff.Policy) int {
 	return p.MaxAttempts
 }
 
-// funding is what pays for retries.
-type funding struct {
+// An allowance is how many retries a budget allows.
+type allowance struct {
 	ratio   float64 // retries per call, while all calls fail
 	floor   float64 // retries per second in any case
 	reserve float64 // retries saved up
-	known   bool
+	known   bool    // false for budgets that are not known here
 }
 
-func fundingOf(p *Process) funding {
+func allowanceOf(p *Process) allowance {
 	switch b := p.Policy.Budget.(type) {
 	case nil:
-		return funding{ratio: float64(min(attempts(&p.Policy), 1000) - 1), known: true}
+		return allowance{ratio: float64(min(attempts(&p.Policy), 1000) - 1), known: true}
 	case *backoff.RetryBudget:
-		return funding{reserve: 2, known: true} // the spare ones; the window's are its own successes
+		return allowance{reserve: 2, known: true} // the spare ones; others are paid by successes
 	case *TokenBucket:
-		f := funding{ratio: b.Ratio, floor: b.Floor, reserve: b.Capacity, known: true}
+		f := allowance{ratio: b.Ratio, floor: b.Floor, reserve: b.Capacity, known: true}
 		if b.PaidBySuccess {
 			f.ratio = 0
 		}
 		return f
+	}
+	return presetAllowance(p.Policy.Budget)
+}
+
+// presetAllowance returns the allowance of a budget of package presets.
+func presetAllowance(budget backoff.Budget) allowance {
+	switch b := budget.(type) {
 	case *presets.FinagleBudget:
-		f := funding{ratio: b.PercentCanRetry, floor: float64(b.MinRetriesPerSec), known: true}
+		f := allowance{ratio: b.PercentCanRetry, floor: float64(b.MinRetriesPerSec), known: true}
 		if b.Deposits != presets.DepositAtStart {
 			f.ratio = 0
 		}
 		return f
 	case *presets.EnvoyBudget:
 		share := min(0.99, b.BudgetPercent/100)
-		return funding{ratio: share / (1 - share), known: true}
+		return allowance{ratio: share / (1 - share), known: true}
 	case *presets.SREBudget:
-		return funding{ratio: b.Ratio, floor: float64(b.MinRetries) / b.MinInterval.Seconds(), reserve: 0, known: true}
+		return allowance{ratio: b.Ratio, floor: float64(b.MinRetries) / b.MinInterval.Seconds(), known: true}
 	case *presets.DotNetBudget:
-		return funding{ratio: b.RetryRatio, floor: 1 / b.SamplingDuration.Seconds(), known: true}
+		return allowance{ratio: b.RetryRatio, floor: 1 / b.SamplingDuration.Seconds(), known: true}
 	case *presets.KubernetesBudget:
 		share := min(0.99, float64(b.Percent)/100)
-		return funding{ratio: share / (1 - share), floor: float64(b.MinRetryCount) / b.MinRetryInterval.Seconds(), known: true}
+		return allowance{ratio: share / (1 - share), floor: float64(b.MinRetryCount) / b.MinRetryInterval.Seconds(), known: true}
 	case *presets.AWSQuota:
-		return funding{reserve: float64(b.Capacity) / float64(max(1, b.Cost)), known: true}
+		return allowance{reserve: float64(b.Capacity) / float64(max(1, b.Cost)), known: true}
 	case *presets.GRPCThrottling:
-		return funding{reserve: float64(b.MaxTokens) / 2, known: true}
+		return allowance{reserve: float64(b.MaxTokens) / 2, known: true}
 	}
-	return funding{}
+	return allowance{}
 }

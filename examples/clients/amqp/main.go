@@ -1,11 +1,12 @@
-// Command amqp is a service that keeps its connection to RabbitMQ: it publishes numbered
-// messages with confirms and consumes them with acknowledgements, while a proxy between
-// the two cuts the connection, then refuses it for a while as a broker does that
-// restarts, then cuts it again.
+// Command amqp is a service that keeps a connection to RabbitMQ. It publishes
+// numbered messages with confirms and consumes them with acknowledgements. A
+// proxy in between cuts the connection, refuses connections for a while as a
+// restarting broker does, and cuts the connection again.
 //
-// [backoff.Policy.Supervise] is the reconnect loop. Healthy is how long a connection must have
-// lasted for the schedule to start again: a broker that accepts connections and drops them
-// is waited for ever longer, one that was lost after hours is tried again soon.
+// [backoff.Policy.Supervise] is the reconnect loop. After a connection that has
+// lasted as long as ResetAfter the schedule starts again. So the waits grow if
+// the broker accepts connections and drops them, and are short if a connection
+// was lost after hours.
 //
 // It needs RabbitMQ on 127.0.0.1:5672. In the root of the repository:
 //
@@ -34,7 +35,7 @@ const broker = "127.0.0.1:5672"
 var policy = backoff.Policy{
 	Name:       "amqp",
 	Schedule:   backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
-	ResetAfter: 300 * time.Millisecond, // for a demonstration; the default of 2 min is for life
+	ResetAfter: 300 * time.Millisecond, // short for this demonstration; the default is 2 min
 }
 
 func main() {
@@ -64,17 +65,18 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	return drill.Report{}, err
 }
 
+// A service publishes and consumes messages.
 type service struct {
 	drill *drill.Drill
 	login string // user:password
-	queue string // outlives connections, by a minute
+	queue string // is kept for a minute without a connection
 }
 
-// connect is one connection, from dialling to its end.
+// connect runs one connection, from dialling to its end.
 func (s *service) connect(ctx context.Context) error {
 	conn, err := amqp.DialConfig("amqp://"+s.login+"@"+s.drill.Addr(), amqp.Config{Dial: amqp.DefaultDial(5 * time.Second)})
 	if errors.Is(err, amqp.ErrCredentials) {
-		return backoff.Permanent(err) // nor will they do in 30 seconds: this ends the loop
+		return backoff.Permanent(err) // wrong credentials stay wrong: this ends the loop
 	}
 	if err != nil {
 		return err
@@ -85,12 +87,12 @@ func (s *service) connect(ctx context.Context) error {
 	lost := conn.NotifyClose(make(chan *amqp.Error, 1))
 	go func() {
 		if err, ok := <-lost; ok {
-			end(err) // so that ctx ends with the connection
+			end(err) // ctx ends with the connection
 		}
 	}()
 	err = s.work(ctx, conn)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // not ctx.Err(): an op that says it was cancelled ends the loop
+		return context.Cause(ctx) // not ctx.Err(), because an op that reports a cancellation ends the loop
 	}
 	return err
 }
@@ -101,7 +103,7 @@ func (s *service) work(ctx context.Context, conn *amqp.Connection) error {
 	if err != nil {
 		return err
 	}
-	backoff.ReportReady(ctx) // with a Budget: now another service may connect
+	backoff.ReportReady(ctx) // with a Budget, another service may connect now
 	s.drill.Say("subscribed")
 	go s.consume(deliveries) // ends with the connection
 	return s.publish(ctx, channel)
@@ -126,12 +128,12 @@ func (s *service) subscribe(conn *amqp.Connection) (*amqp.Channel, <-chan amqp.D
 func (s *service) consume(deliveries <-chan amqp.Delivery) {
 	for m := range deliveries {
 		s.drill.Received(string(m.Body))
-		m.Ack(false) // what cannot be acknowledged any more comes again
+		m.Ack(false) // a message that is not acknowledged is delivered again
 	}
 }
 
-// publish publishes until ctx ends. A message that was not confirmed is the first one of
-// the next connection.
+// publish publishes until ctx ends. A message that was not confirmed is the
+// first message of the next connection.
 func (s *service) publish(ctx context.Context, channel *amqp.Channel) error {
 	for n := range s.drill.Numbers(ctx) {
 		message := amqp.Publishing{Body: []byte(strconv.Itoa(n))}

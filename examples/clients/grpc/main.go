@@ -1,6 +1,7 @@
-// Command grpc calls a gRPC server through a proxy: one that is unavailable, that says when to come back, that
-// loses its connections, and that is slow at times, in which case a hedge is sent. The server is one of grpc-go's own
-// test services, on loopback: nothing else has to run.
+// Command grpc calls a gRPC server through a proxy. The server is unavailable,
+// asks for waits, loses its connection, and hangs, in which case a hedge is
+// sent. It is one of grpc-go's own test services, on loopback, so nothing else
+// has to run.
 //
 //	go run -C examples/clients ./grpc
 package main
@@ -34,17 +35,19 @@ func main() {
 	}
 }
 
-// service fails as the example goes along.
+// A service fails as the steps of the example say.
 type service struct {
 	pb.UnimplementedTestServiceServer
 	calls atomic.Int64
 	fail  func(ctx context.Context) error // of the next call
 }
 
+// UnaryCall implements the test service.
 func (s *service) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return &pb.SimpleResponse{}, s.serve(ctx)
 }
 
+// EmptyCall implements the test service.
 func (s *service) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error) {
 	return &pb.Empty{}, s.serve(ctx)
 }
@@ -58,7 +61,7 @@ func (s *service) serve(ctx context.Context) error {
 	return fail(ctx)
 }
 
-// config retries UnaryCall and hedges EmptyCall.
+// config returns a configuration that retries UnaryCall and hedges EmptyCall.
 func config(out io.Writer) *backoffgrpc.Config {
 	policy := &backoff.Policy{Name: "UnaryCall", Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}, MaxAttempts: 8}
 	policy.Observer = func(_ context.Context, e backoff.Event) {
@@ -103,6 +106,7 @@ func run(ctx context.Context, out io.Writer) (calls int64, err error) {
 	return s.calls.Load(), nil
 }
 
+// A step is one call, and how its first attempt fails.
 type step struct {
 	what   string
 	fail   func(context.Context) error
@@ -134,7 +138,7 @@ func (s *service) steps(proxy *faultproxy.Proxy) []step {
 	}
 }
 
-// start starts the server and a proxy before it.
+// start starts the server and a proxy in front of it.
 func (s *service) start() (*faultproxy.Proxy, func(), error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,10 +1,12 @@
-// Command mariadb moves money between two accounts of a MariaDB database, through a proxy that cuts a connection in
-// the middle of a transaction, loses the answer to a COMMIT, and goes away for a while; one transfer
-// waits for a row in vain. Each is made exactly once.
+// Command mariadb moves money between two accounts of a MariaDB database. A
+// proxy in between cuts a connection in the middle of a transaction, loses the
+// answer to a COMMIT, and refuses connections for a while. One transfer times
+// out waiting for a row lock. Each transfer is made exactly once.
 //
-// [backoffsql.Tx] runs the transactions again. It may do so even where the answer to the COMMIT was lost,
-// because every transfer carries a key that is unique ([backoff.Keyed]). The driver keeps the number of an
-// error in a field, so [backoffsql.MySQL] is told how to read it.
+// [backoffsql.Tx] repeats the transactions. It may repeat one whose COMMIT was
+// not answered, because every transfer has a unique key ([backoff.Keyed]). The
+// driver keeps the number of an error in a field, so [backoffsql.MySQL] gets a
+// function that reads it.
 //
 // It needs a server on 127.0.0.1:3306. In the root of the repository:
 //
@@ -41,15 +43,15 @@ func main() {
 	}
 }
 
-// bank is two accounts and the transfers between them.
+// A bank is two accounts and the transfers between them.
 type bank struct {
-	db, direct *sql.DB // through the proxy, and past it
+	db, direct *sql.DB // through the proxy, and not
 	proxy      *faultproxy.Proxy
 	policy     backoff.Policy
 	schema     string
 }
 
-// report is what became of it all.
+// A report is the result of all transfers.
 type report struct {
 	Balances  [2]int
 	Transfers int
@@ -86,7 +88,8 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 	return r, err
 }
 
-// transfer moves 10 from account 1 to account 2. Before its first COMMIT, something happens.
+// transfer moves 10 from account 1 to account 2. The first attempt calls
+// happens before its COMMIT.
 func (b *bank) transfer(ctx context.Context, happens func(context.Context)) error {
 	attempt := 0
 	return backoffsql.Tx(ctx, b.db, &b.policy, nil, func(ctx context.Context, tx *sql.Tx) error {
@@ -106,7 +109,7 @@ func (b *bank) transfer(ctx context.Context, happens func(context.Context)) erro
 	})
 }
 
-// insert writes the transfer down, and reports whether it was not there yet.
+// insert records the transfer, and reports whether it is new.
 func (b *bank) insert(ctx context.Context, tx *sql.Tx) (bool, error) {
 	result, err := tx.ExecContext(ctx, b.in("INSERT IGNORE INTO s.transfers VALUES (?)"), backoff.IdempotencyKey(ctx))
 	if err != nil {
@@ -116,6 +119,7 @@ func (b *bank) insert(ctx context.Context, tx *sql.Tx) (bool, error) {
 	return n == 1, err
 }
 
+// A step is one transfer, and what happens during it.
 type step struct {
 	what    string
 	happens func(context.Context)
@@ -186,7 +190,7 @@ func connect(addr string) (*sql.DB, error) {
 	c := mysql.NewConfig()
 	c.User, c.Net, c.Addr, c.DBName = "root", "tcp", addr, "test"
 	c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
-	c.InterpolateParams = true // or there are two exchanges for each statement
+	c.InterpolateParams = true // otherwise each statement takes two exchanges
 	c.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
@@ -195,7 +199,8 @@ func connect(addr string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// number tells the number of an error, and calls a lost connection what MySQL's own clients do.
+// number returns the number of an error. For a lost connection it returns the
+// number that MySQL's own clients use.
 func number(err error) uint16 {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
@@ -206,7 +211,7 @@ func number(err error) uint16 {
 	return 0
 }
 
-// in writes the name of the schema for s.
+// in replaces s in a query by the name of the schema.
 func (b *bank) in(query string) string {
 	return strings.NewReplacer(" s.", " "+b.schema+".", "SCHEMA s", "SCHEMA "+b.schema).Replace(query)
 }

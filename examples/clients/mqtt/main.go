@@ -1,12 +1,13 @@
-// Command mqtt is a device that keeps its connection to an MQTT broker: it publishes
-// numbered messages and gets them back by its own subscription, while a proxy between
-// the two cuts the connection, then refuses it for a while as a broker does that
-// restarts, then cuts it again.
+// Command mqtt is a device that keeps a connection to an MQTT broker. It
+// publishes numbered messages and receives them by its own subscription. A
+// proxy in between cuts the connection, refuses connections for a while as a
+// restarting broker does, and cuts the connection again.
 //
-// paho's client ends with its connection, so [backoff.Policy.Supervise] is the reconnect loop:
-// it dials, logs in and subscribes again, after a wait that is jittered also the first time, so that
-// a fleet that lost its broker does not come back as one. (autopaho has a loop of its own; its
-// ReconnectBackoff takes policy.Delay.)
+// paho's client ends with its connection, so [backoff.Policy.Supervise] is the
+// reconnect loop. It dials, logs in and subscribes again after a wait. The
+// first wait is jittered too, so that the devices of a fleet do not reconnect
+// all at once. (autopaho has its own loop. Its ReconnectBackoff takes
+// policy.Delay.)
 //
 // It needs a broker on 127.0.0.1:1883. In the root of the repository:
 //
@@ -36,7 +37,7 @@ const broker = "127.0.0.1:1883"
 var policy = backoff.Policy{
 	Name:       "mqtt",
 	Schedule:   backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
-	ResetAfter: 300 * time.Millisecond, // for a demonstration; the default of 2 min is for life
+	ResetAfter: 300 * time.Millisecond, // short for this demonstration; the default is 2 min
 }
 
 func main() {
@@ -66,12 +67,13 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	return drill.Report{}, err
 }
 
+// A device publishes and receives messages.
 type device struct {
 	drill *drill.Drill
-	id    string // also of the topic and of the session, which outlives connections
+	id    string // also names the topic and the session, which the broker keeps
 }
 
-// connect is one connection, from dialling to its end.
+// connect runs one connection, from dialling to its end.
 func (v *device) connect(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", v.drill.Addr())
 	if err != nil {
@@ -82,7 +84,7 @@ func (v *device) connect(ctx context.Context) error {
 	client := paho.NewClient(paho.ClientConfig{
 		Conn:              conn,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){v.receive},
-		OnClientError:     end, // so that ctx ends with the connection
+		OnClientError:     end, // ctx ends with the connection
 	})
 	if err := v.login(ctx, client); err != nil {
 		return err
@@ -90,32 +92,32 @@ func (v *device) connect(ctx context.Context) error {
 	defer client.Disconnect(&paho.Disconnect{})
 	err = v.work(ctx, client)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // not ctx.Err(): an op that says it was cancelled ends the loop
+		return context.Cause(ctx) // not ctx.Err(), because an op that reports a cancellation ends the loop
 	}
 	return err
 }
 
 func (v *device) login(ctx context.Context, client *paho.Client) error {
-	expiry := uint32(60) // the broker keeps what arrives while we are away
+	expiry := uint32(60) // the broker keeps messages that arrive in the meantime
 	answer, err := client.Connect(ctx, &paho.Connect{
 		ClientID:   v.id,
 		KeepAlive:  10,
 		Properties: &paho.ConnectProperties{SessionExpiryInterval: &expiry},
 	})
 	if err != nil && answer != nil && answer.ReasonCode == packets.ConnackNotAuthorized {
-		return backoff.Permanent(err) // nor will it be in 30 seconds: this ends the loop
+		return backoff.Permanent(err) // a login that is not authorized stays so: this ends the loop
 	}
 	return err
 }
 
-// work publishes until ctx ends. A message that was not confirmed is the first one of the
-// next connection.
+// work publishes until ctx ends. A message that was not confirmed is the first
+// message of the next connection.
 func (v *device) work(ctx context.Context, client *paho.Client) error {
 	topic := paho.SubscribeOptions{Topic: v.id, QoS: 1}
 	if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{topic}}); err != nil {
 		return err
 	}
-	backoff.ReportReady(ctx) // with a Budget: now another device may connect
+	backoff.ReportReady(ctx) // with a Budget, another device may connect now
 	v.drill.Say("subscribed")
 	for n := range v.drill.Numbers(ctx) {
 		message := paho.Publish{Topic: v.id, QoS: 1, Payload: []byte(strconv.Itoa(n))}

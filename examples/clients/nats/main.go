@@ -1,10 +1,11 @@
-// Command nats keeps a connection to a NATS server: it publishes numbered messages as
-// requests that its own subscription answers, while a proxy between the two cuts the connection, then
-// refuses it for a while as a server does that restarts, then cuts it again.
+// Command nats keeps a connection to a NATS server. It publishes numbered
+// messages as requests, which its own subscription answers. A proxy in between
+// cuts the connection, refuses connections for a while as a restarting server
+// does, and cuts the connection again.
 //
-// NATS has a reconnect loop of its own, which waits what [backoff.Policy.Delay] says. The
-// requests are another matter: what was on its way when the connection broke is lost, and
-// [backoff.Policy.Do] sends it again.
+// NATS has its own reconnect loop, whose waits come from
+// [backoff.Policy.Delay]. Requests that were on their way when the connection
+// broke are lost, and [backoff.Policy.Do] sends them again.
 //
 // It needs a server on 127.0.0.1:4222. In the root of the repository:
 //
@@ -28,11 +29,13 @@ import (
 
 const server = "127.0.0.1:4222"
 
-// NATS counts from 1 with every connection that is lost, however short it was.
+// reconnecting is the policy for connections. NATS counts its attempts from 1
+// after every lost connection.
 var reconnecting = backoff.Policy{
 	Schedule: backoff.Exponential{Initial: 50 * time.Millisecond, Max: 30 * time.Second},
 }
 
+// requesting is the policy for requests.
 var requesting = backoff.Policy{
 	Name:           "request",
 	MaxAttempts:    -1, // until ctx ends
@@ -57,9 +60,9 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	defer d.Close()
 
 	conn, err := nats.Connect(d.Addr(),
-		nats.CustomReconnectDelay(d.Delay(policy.Delay)), // or policy.Delay, if nobody takes notes
+		nats.CustomReconnectDelay(d.Delay(policy.Delay)), // or policy.Delay, without the drill
 		nats.MaxReconnects(-1),
-		nats.IgnoreDiscoveredServers(), // or it would go around the proxy
+		nats.IgnoreDiscoveredServers(), // otherwise it would bypass the proxy
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { d.Say("%v", err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { d.Say("connected again") }),
 	)
@@ -71,8 +74,8 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) (drill.Repor
 	return d.Report(), err
 }
 
-// exchange publishes every number until it is answered. The subscription is made once: NATS
-// renews it with the connection.
+// exchange publishes every number until it is answered. It subscribes once, and
+// NATS renews the subscription with the connection.
 func exchange(ctx context.Context, d *drill.Drill, conn *nats.Conn) error {
 	subject := nats.NewInbox()
 	if _, err := conn.Subscribe(subject, func(m *nats.Msg) {

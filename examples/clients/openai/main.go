@@ -1,8 +1,9 @@
-// Command openai asks a model by the SDK of OpenAI, under the retries of a
-// [backoffhttp.Transport], which the SDK takes as a middleware.
+// Command openai asks a model with OpenAI's SDK. The SDK takes a
+// [backoffhttp.Transport] as a middleware, which makes the retries.
 //
-// The server is one of the program's own. It has had too many requests, and says so twice: with status 429,
-// and how many milliseconds to wait. Then it answers. No request is sent to OpenAI.
+// The server is part of this program. It answers twice with status 429 and the
+// milliseconds to wait, and then answers the question. No request is sent to
+// OpenAI.
 //
 //	go run -C examples/clients ./openai
 package main
@@ -24,7 +25,8 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-// A question costs money, but asked twice it does no harm: it may be repeated although it is a POST.
+// policy repeats questions although they are POSTs. A repeated question costs
+// money, but does no harm.
 var policy = backoff.Policy{
 	Name:          "ask",
 	Schedule:      backoff.Exponential{Initial: 50 * time.Millisecond, Max: 5 * time.Second},
@@ -52,7 +54,7 @@ func run(ctx context.Context, out io.Writer) error {
 	client := openai.NewClient(
 		option.WithBaseURL(server.URL),
 		option.WithAPIKey("none"),
-		option.WithMaxRetries(0), // or the SDK's own would multiply
+		option.WithMaxRetries(0), // otherwise the SDK's retries would multiply them
 		option.WithMiddleware(transport.Middleware),
 	)
 	answer, err := client.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
@@ -66,7 +68,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// busy is a server that has had too many requests, so many times.
+// busy returns a server that first answers 429 the given number of times.
 func busy(times int32) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

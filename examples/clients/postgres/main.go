@@ -1,9 +1,10 @@
-// Command postgres moves money between two accounts of a PostgreSQL database, through a proxy that cuts a connection in
-// the middle of a transaction, loses the answer to a COMMIT, and goes away for a while; one transfer
-// meets another one. Each is made exactly once.
+// Command postgres moves money between two accounts of a PostgreSQL database. A
+// proxy in between cuts a connection in the middle of a transaction, loses the
+// answer to a COMMIT, and refuses connections for a while. One transfer
+// conflicts with another transaction. Each transfer is made exactly once.
 //
-// [backoffsql.Tx] runs the transactions again. It may do so even where the answer to the COMMIT was lost,
-// because every transfer carries a key that is unique ([backoff.Keyed]).
+// [backoffsql.Tx] repeats the transactions. It may repeat one whose COMMIT was
+// not answered, because every transfer has a unique key ([backoff.Keyed]).
 //
 // It needs a server on 127.0.0.1:5432. In the root of the repository:
 //
@@ -40,15 +41,15 @@ func main() {
 	}
 }
 
-// bank is two accounts and the transfers between them.
+// A bank is two accounts and the transfers between them.
 type bank struct {
-	db, direct *sql.DB // through the proxy, and past it
+	db, direct *sql.DB // through the proxy, and not
 	proxy      *faultproxy.Proxy
 	policy     backoff.Policy
 	schema     string
 }
 
-// report is what became of it all.
+// A report is the result of all transfers.
 type report struct {
 	Balances  [2]int
 	Transfers int
@@ -84,7 +85,8 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 	return r, err
 }
 
-// transfer moves 10 from account 1 to account 2. Before its first COMMIT, something happens.
+// transfer moves 10 from account 1 to account 2. The first attempt calls
+// happens before its COMMIT.
 func (b *bank) transfer(ctx context.Context, happens func(context.Context)) error {
 	attempt := 0
 	return backoffsql.Tx(ctx, b.db, &b.policy, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(ctx context.Context, tx *sql.Tx) error {
@@ -104,7 +106,7 @@ func (b *bank) transfer(ctx context.Context, happens func(context.Context)) erro
 	})
 }
 
-// insert writes the transfer down, and reports whether it was not there yet.
+// insert records the transfer, and reports whether it is new.
 func (b *bank) insert(ctx context.Context, tx *sql.Tx) (bool, error) {
 	result, err := tx.ExecContext(ctx, b.in("INSERT INTO s.transfers VALUES ($1) ON CONFLICT DO NOTHING"), backoff.IdempotencyKey(ctx))
 	if err != nil {
@@ -114,6 +116,7 @@ func (b *bank) insert(ctx context.Context, tx *sql.Tx) (bool, error) {
 	return n == 1, err
 }
 
+// A step is one transfer, and what happens during it.
 type step struct {
 	what    string
 	happens func(context.Context)
@@ -156,7 +159,7 @@ func open(ctx context.Context) (*bank, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	// Without prepared statements there is one exchange for each statement.
+	// Without prepared statements each statement takes one exchange.
 	b.db, err = sql.Open("pgx", url(proxy.Addr())+"&default_query_exec_mode=exec")
 	if err != nil {
 		return nil, errors.Join(err, b.close())
@@ -171,7 +174,7 @@ func open(ctx context.Context) (*bank, error) {
 
 func url(addr string) string { return "postgres://postgres@" + addr + "/test?sslmode=disable" }
 
-// in writes the name of the schema for s.
+// in replaces s in a query by the name of the schema.
 func (b *bank) in(query string) string {
 	return strings.NewReplacer(" s.", " "+b.schema+".", "SCHEMA s", "SCHEMA "+b.schema).Replace(query)
 }

@@ -1,9 +1,10 @@
-// Command redis carries calls of go-redis by [backoff.Policy.Do] through what a Redis server says
-// and does while it restarts, fails over and moves data: LOADING, READONLY, MOVED, and a connection
-// that breaks before the answer.
+// Command redis makes calls with go-redis under [backoff.Policy.Do]. The calls
+// fail as they do when a Redis server restarts, fails over and moves data: with
+// LOADING, READONLY, MOVED, and a connection that breaks before the answer.
 //
-// The client's own retries are switched off, as they know no budget and no classes; a classifier sorts
-// its errors. The failures are real answers of a real server, made by a script.
+// The client's own retries are switched off, because they have no budget and no
+// classes. A classifier sorts the client's errors. The failures are answers of
+// a real server, which a script makes.
 //
 // It needs a server on 127.0.0.1:6379. In the root of the repository:
 //
@@ -35,13 +36,14 @@ var policy = backoff.Policy{
 	Classify:       classify,
 }
 
-// classify knows which answers of a server pass, and that all others are definitive. What is no
-// answer, such as a lost connection, it leaves to the library.
+// classify lists which answers of a server are transient. All other answers are
+// permanent. Errors that are not answers, such as a lost connection, are left
+// to the library.
 func classify(err error) backoff.Class {
 	var answer redis.Error
 	_, moved := redis.IsMovedError(err)
 	switch {
-	case !errors.As(err, &answer): // redis.Nil is an answer too
+	case !errors.As(err, &answer): // redis.Nil is an answer, too
 		return backoff.ClassUnknown
 	case redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsMasterDownError(err),
 		redis.IsClusterDownError(err), redis.IsTryAgainError(err), moved:
@@ -61,13 +63,14 @@ func main() {
 	}
 }
 
-// store is a client that goes where MOVED sends it.
+// A store is a client that follows MOVED to another server.
 type store struct{ *redis.Client }
 
 func open(addr string) *store {
 	return &store{redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})}
 }
 
+// follow connects to the server that MOVED names.
 func (s *store) follow(err error) {
 	if addr, moved := redis.IsMovedError(err); moved {
 		s.Close()
@@ -75,7 +78,8 @@ func (s *store) follow(err error) {
 	}
 }
 
-// The script answers its first calls with the errors it is given, and then with how often it was called.
+// The script answers its first calls with the errors in ARGV, and then with the
+// number of its calls.
 const script = `
 local n = redis.call('INCR', KEYS[1])
 redis.call('EXPIRE', KEYS[1], 60)
@@ -94,14 +98,14 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) error {
 		return fmt.Errorf("%w (compose.yaml starts the server)", err)
 	}
 	policy.Observer = func(_ context.Context, e backoff.Event) {
-		proxy.SetPlan(nil) // the network is good again
+		proxy.SetPlan(nil) // from now on the network works
 		fmt.Fprintf(out, "attempt %d: %v: %v (%v)\n", e.Attempt, e.Kind, e.Err, e.Class)
 	}
 
 	key := fmt.Sprintf("example:%d", time.Now().UnixNano())
-	proxy.SetPlan(faultproxy.Always(faultproxy.DropAnswer())) // the first call is made, and its answer lost
-	n, err := backoff.DoValue(ctx, &policy, func(ctx context.Context) (int64, error) {
-		n, err := s.Eval(ctx, script, []string{key}, "", // the lost one
+	proxy.SetPlan(faultproxy.Always(faultproxy.DropAnswer())) // the first call is made, but its answer is lost
+	n, err := backoff.DoValue(ctx, policy, func(ctx context.Context) (int64, error) {
+		n, err := s.Eval(ctx, script, []string{key}, "", // for the call whose answer is lost
 			"LOADING Redis is loading the dataset in memory",
 			"READONLY You can't write against a read only replica.",
 			"MOVED 3999 "+server).Int64()

@@ -1,10 +1,11 @@
-// Command serverless runs 1,000 processes that live for one call each, against a service that
-// is dead, three times over: with a policy alone, with a breaker of their own, and with one
-// that hears from the others by way of Redis. It prints how many attempts reached the service.
+// Command serverless runs 1,000 processes of one call each against a service
+// that is down. It does so three times: with a policy alone, with a breaker in
+// each process, and with breakers that share their state through Redis. It
+// prints how many attempts reached the service.
 //
-// A process that makes one call learns nothing of use to itself: its breaker can save it the
-// fourth attempt, and that is all. What the first few of them found out spares the others all
-// of theirs, and most of their time.
+// A process that makes one call learns too late: its own breaker only saves the
+// fourth attempt. With shared state, the first few processes save the others
+// all their attempts, and most of their time.
 //
 // It needs a server on 127.0.0.1:6379. In the root of the repository:
 //
@@ -35,7 +36,8 @@ import (
 
 const server = "127.0.0.1:6379"
 
-// What a process is told, in its environment. With a service to call, it is one of the many.
+// The environment tells a process what to do. With envService set, it is one of
+// the many processes.
 const (
 	envService = "SERVERLESS_SERVICE"
 	envGuard   = "SERVERLESS_GUARD"
@@ -55,17 +57,18 @@ func main() {
 	}
 }
 
-// The ways to call the service.
+// The ways to call the service, as the output names them.
 const (
 	alone  = "a policy alone"
 	own    = "and a breaker of its own"
 	shared = "and a shared breaker"
 )
 
-// handle is the whole life of one of the many: it makes a call, and says how that went.
+// handle is all that one of the many processes does: it makes a call, and
+// prints the attempts and the time.
 func handle(addr, guard, name string) {
 	ctx := context.Background()
-	policy := &backoff.Policy{Name: "search", Schedule: backoff.Exponential{Initial: 40 * time.Millisecond}}
+	policy := backoff.Policy{Name: "search", Schedule: backoff.Exponential{Initial: 40 * time.Millisecond}}
 	service := backoff.Stack(policy)
 	if guard != alone {
 		breaker := fleet.ServerlessBreaker(name, nil)
@@ -75,7 +78,7 @@ func handle(addr, guard, name string) {
 				panic(err)
 			}
 			hub := fleet.Serverless(store)
-			defer hub.Flush(ctx) // what it found out is for others
+			defer hub.Flush(ctx) // tell the other processes what this one has learned
 			breaker = fleet.ServerlessBreaker(name, hub)
 		}
 		service = backoff.Stack(policy, breaker)
@@ -88,7 +91,7 @@ func handle(addr, guard, name string) {
 	fmt.Println(attempts, time.Since(began).Microseconds())
 }
 
-// ask calls the service, which hangs up.
+// ask calls the service, which closes the connection.
 func ask(addr string) error {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -99,13 +102,13 @@ func ask(addr string) error {
 	return err
 }
 
-// dead is a service that counts its callers, and hangs up on them.
-type dead struct {
+// A failingService counts its connections and closes them.
+type failingService struct {
 	net.Listener
 	attempts atomic.Int64
 }
 
-func (d *dead) serve() {
+func (d *failingService) serve() {
 	for {
 		conn, err := d.Accept()
 		if err != nil {
@@ -125,7 +128,7 @@ func run(ctx context.Context, out io.Writer, processes int) error {
 	fmt.Fprintln(table, "\tattempts\tper call\tcalls with none\tmedian time\t")
 	name := fmt.Sprintf("search %d", time.Now().UnixNano())
 	for _, guard := range []string{alone, own, shared} {
-		row, err := fleetOf(ctx, processes, guard, name)
+		row, err := runFleet(ctx, processes, guard, name)
 		if err != nil {
 			return err
 		}
@@ -134,20 +137,20 @@ func run(ctx context.Context, out io.Writer, processes int) error {
 	return table.Flush()
 }
 
-// result is what came of the calls of a fleet.
+// A result is the result of one fleet.
 type result struct {
 	attempts int64
 	spared   int // calls that were refused before their first attempt
 	median   time.Duration
 }
 
-// fleetOf runs the processes, 16 at a time.
-func fleetOf(ctx context.Context, processes int, guard, name string) (r result, err error) {
+// runFleet runs the processes, 16 at a time.
+func runFleet(ctx context.Context, processes int, guard, name string) (r result, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return r, err
 	}
-	service := &dead{Listener: l}
+	service := &failingService{Listener: l}
 	go service.serve()
 	defer l.Close()
 
@@ -159,7 +162,7 @@ func fleetOf(ctx context.Context, processes int, guard, name string) (r result, 
 		tokens <- struct{}{}
 		group.Go(func() {
 			defer func() { <-tokens }()
-			attempts, d, failed := life(ctx, l.Addr().String(), guard, name)
+			attempts, d, failed := runProcess(ctx, l.Addr().String(), guard, name)
 			mu.Lock()
 			defer mu.Unlock()
 			err = errors.Join(err, failed)
@@ -175,8 +178,8 @@ func fleetOf(ctx context.Context, processes int, guard, name string) (r result, 
 	return r, err
 }
 
-// life runs one process.
-func life(ctx context.Context, service, guard, name string) (attempts int, took time.Duration, err error) {
+// runProcess runs one process.
+func runProcess(ctx context.Context, service, guard, name string) (attempts int, took time.Duration, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return 0, 0, err

@@ -1,5 +1,5 @@
-// Package faulty is a real HTTP server on loopback that fails as it is told: the
-// other side of the examples.
+// Package faulty has the HTTP server of the examples. It listens on loopback
+// and fails as its script says.
 package faulty
 
 import (
@@ -14,8 +14,8 @@ import (
 // A Step answers one request.
 type Step func(s *Server, w http.ResponseWriter, r *http.Request)
 
-// Server answers its first request by the first step of its script, and so on;
-// the last step answers all that follow.
+// A Server answers its first request with the first step of its script, and so
+// on. The last step answers all further requests.
 type Server struct {
 	URL string
 
@@ -45,7 +45,7 @@ func (s *Server) Requests() int {
 	return s.requests
 }
 
-// Close ends the server and its connections.
+// Close stops the server and closes its connections.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step(s, w, r)
 }
 
-// listen begins to serve, the second time on the port of the first.
+// listen starts serving, always on the same port.
 func (s *Server) listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// stop closes the listener and all connections but hijacked ones.
+// stop closes the listener and all connections except hijacked ones.
 func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,21 +116,41 @@ func Cut(body string) Step {
 	}
 }
 
-// Crash sends half of body, then resets the connection, and all connections are
-// refused until the server has come back after down.
+// Crash sends half of body and resets the connection. Then the server refuses
+// connections for the time down.
 func Crash(body string, down time.Duration) Step {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		sendHalf(w, body)
 		conn := hijack(w)
 		s.stop()
 		reset(conn)
-		// A port that was taken meanwhile goes on refusing, as it would in earnest.
+		// If another program has taken the port, the server stays down.
 		time.AfterFunc(down, func() { s.listen() })
 	}
 }
 
-// Reset sends what was written to w, then resets the connection (RST, not FIN).
+// Reset sends what was written to w, and resets the connection (RST, not FIN).
 func Reset(w http.ResponseWriter) { reset(hijack(w)) }
+
+// ResetAfter returns a writer that resets the connection of w after n bytes.
+func ResetAfter(w http.ResponseWriter, n int) http.ResponseWriter { return &limited{w, n} }
+
+// limited resets its connection when no bytes are left.
+type limited struct {
+	http.ResponseWriter
+	left int
+}
+
+// Write implements [http.ResponseWriter].
+func (l *limited) Write(p []byte) (int, error) {
+	n, err := l.ResponseWriter.Write(p[:min(len(p), l.left)])
+	l.left -= n
+	if err == nil && l.left == 0 {
+		Reset(l.ResponseWriter)
+		err = io.ErrClosedPipe
+	}
+	return n, err
+}
 
 func sendHalf(w http.ResponseWriter, body string) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -144,7 +164,7 @@ func hijack(w http.ResponseWriter) net.Conn {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	time.Sleep(20 * time.Millisecond) // or the reset would overtake the data
+	time.Sleep(20 * time.Millisecond) // so that the reset does not overtake the data
 	return conn
 }
 

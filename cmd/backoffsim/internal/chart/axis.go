@@ -10,8 +10,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// newPlot is an empty plot in the style of all others, without a frame. The name of the y
-// axis is in the heading above, where it can be read without turning one's head.
+// newPlot returns an empty plot in the common style, without a frame. The
+// heading above the plot names the y axis, because vertical text is hard to
+// read.
 func newPlot(xlabel string) *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -28,13 +29,14 @@ func newPlot(xlabel string) *plot.Plot {
 	return p
 }
 
-// ruled adds a rule at each tick of the y axis.
+// ruled adds a horizontal line at each tick of the y axis.
 func ruled(p *plot.Plot) *plot.Plot {
 	p.Add(&plotter.Grid{Horizontal: draw.LineStyle{Color: rule.light, Width: .6}})
 	return p
 }
 
-// number writes v with three digits, as far as six decimals have them: 1234, 12.3, 0.123.
+// number formats v with three digits and at most six decimals: 1234, 12.3,
+// 0.123.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsInf(v, 1):
@@ -49,6 +51,7 @@ func number(v float64) string {
 	}
 }
 
+// trim removes trailing zeros after the point.
 func trim(s string) string {
 	if strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
@@ -56,7 +59,7 @@ func trim(s string) string {
 	return s
 }
 
-// exact writes v as it is, up to nine digits.
+// exact formats v with up to nine digits.
 func exact(v float64) string {
 	if v == 0 {
 		return "0" // and not -0
@@ -64,7 +67,7 @@ func exact(v float64) string {
 	return strconv.FormatFloat(v, 'g', 9, 64)
 }
 
-// seconds writes a time with its unit.
+// seconds formats a time with its unit.
 func seconds(v float64) string {
 	switch {
 	case math.IsInf(v, 1):
@@ -93,7 +96,8 @@ func linear(a *plot.Axis, lo, hi float64, n int) {
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-// roundStep is the least of 1, 2, 5, times a power of ten, that is not below v.
+// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is not
+// below v.
 func roundStep(v float64) float64 {
 	ten := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, f := range []float64{1, 2, 5} {
@@ -104,9 +108,9 @@ func roundStep(v float64) float64 {
 	return 10 * ten
 }
 
-// logarithmic sets ticks at powers of ten, and at 2 and 5 times them if there are few,
-// on an axis that shows all of lo to hi. What is below lo lies on the floor, which the
-// lowest tick then says.
+// logarithmic makes an axis from lo to hi logarithmic, with ticks at powers of
+// ten, and also at 2 and 5 times these if there are few. If below is set there
+// are values below lo, which are drawn at lo, and the lowest tick says so.
 func logarithmic(a *plot.Axis, lo, hi float64, below bool) {
 	a.Scale = plot.LogScale{}
 	a.Min, a.Max = lo, hi
@@ -130,8 +134,9 @@ func logarithmic(a *plot.Axis, lo, hi float64, below bool) {
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-// logRange is the range of a log axis for values: from the power of ten below the least
-// positive one, no lower than floor, to above the largest.
+// logRange returns the range of a logarithmic axis for values: from the power
+// of ten below the smallest value, but at least floor, to above the largest
+// value. below says that there are values below floor.
 func logRange(values []float64, floor float64) (lo, hi float64, below bool) {
 	lo, hi = math.Inf(1), floor
 	for _, v := range values {

@@ -7,25 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// A checker keeps the first thing that is wrong with the data of a chart.
+// A checker keeps the first error in the data of a chart.
 type checker struct {
 	chart string
 	err   error
 }
 
+// refuse keeps an error, if it is the first one.
 func (c *checker) refuse(format string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("chart: "+c.chart+": "+format, args...)
 	}
 }
 
-// longest is how many letters a text may have.
-const longest = 1000
+// maxLetters is how many letters a text may have.
+const maxLetters = 1000
 
-// text must be something an XML document and a few lines of a picture can hold.
+// text requires a text that an XML document and a few lines of a picture can
+// hold.
 func (c *checker) text(field, s string) {
-	if n := utf8.RuneCountInString(s); n > longest {
-		c.refuse("%s has %d letters, want %d or fewer", field, n, longest)
+	if n := utf8.RuneCountInString(s); n > maxLetters {
+		c.refuse("%s has %d letters, want %d or fewer", field, n, maxLetters)
 		return
 	}
 	if !utf8.ValidString(s) {
@@ -39,6 +41,7 @@ func (c *checker) text(field, s string) {
 	}
 }
 
+// frame requires valid texts and seeds.
 func (c *checker) frame(f Frame) {
 	c.text("Title", f.Title)
 	c.text("Conditions", f.Conditions)
@@ -51,7 +54,7 @@ func (c *checker) frame(f Frame) {
 	}
 }
 
-// policies must be few enough to be told apart, and have a name each.
+// policies requires a few policies, each with a name of its own.
 func (c *checker) policies(field string, policies []Policy) {
 	if n := len(policies); n == 0 || n > maxLines {
 		c.refuse("%s has %d policies, want 1 to %d", field, n, maxLines)
@@ -71,7 +74,8 @@ func (c *checker) policies(field string, policies []Policy) {
 	}
 }
 
-// axis must ascend from lo or more to hi or less.
+// axis requires ascending values from lo to hi, and at least as many as
+// atLeast.
 func (c *checker) axis(field string, values []float64, atLeast int, lo, hi float64) {
 	if len(values) < atLeast {
 		c.refuse("%s has %d values, want %d or more", field, len(values), atLeast)
@@ -84,13 +88,15 @@ func (c *checker) axis(field string, values []float64, atLeast int, lo, hi float
 	}
 }
 
-// value must lie from lo to hi. Only a hi of +Inf lets +Inf pass, as "never".
+// value requires a value from lo to hi. +Inf, which means never, is only
+// allowed if hi is +Inf.
 func (c *checker) value(field string, v, lo, hi float64) {
 	if !(v >= lo && v <= hi) {
 		c.refuse("%s is %v, want %s", field, v, bounds(lo, hi))
 	}
 }
 
+// bounds describes the range from lo to hi.
 func bounds(lo, hi float64) string {
 	if math.IsInf(hi, 1) {
 		return fmt.Sprintf("%v or more, +Inf for never", lo)
@@ -98,10 +104,11 @@ func bounds(lo, hi float64) string {
 	return fmt.Sprintf("%v to %v", lo, hi)
 }
 
-// finite is the bound of values that have no other: more than any run can give.
+// finite is the upper bound of values without another bound. It is more than
+// any run can give.
 const finite = 1e15
 
-// values must be n, each from lo to hi.
+// values requires n values from lo to hi.
 func (c *checker) values(field string, values []float64, n int, lo, hi float64) {
 	if len(values) != n {
 		c.refuse("%s has %d values, want %d", field, len(values), n)
@@ -111,7 +118,7 @@ func (c *checker) values(field string, values []float64, n int, lo, hi float64) 
 	}
 }
 
-// band must have n means and as many quantiles, or none of these.
+// band requires n means, and n quantiles of each kind or none.
 func (c *checker) band(field string, b Band, n int, hi float64) {
 	c.values(field+".Mean", b.Mean, n, 0, hi)
 	if len(b.Low) == 0 && len(b.High) == 0 {
@@ -126,6 +133,7 @@ func (c *checker) band(field string, b Band, n int, hi float64) {
 	}
 }
 
+// estimate requires n means, and n standard errors or none.
 func (c *checker) estimate(field string, e Estimate, n int) {
 	c.values(field+".Mean", e.Mean, n, 0, finite)
 	if len(e.SE) > 0 {
@@ -133,7 +141,7 @@ func (c *checker) estimate(field string, e Estimate, n int) {
 	}
 }
 
-// between must be a time span, or nothing.
+// between requires that from is not after to.
 func (c *checker) between(from, to float64) {
 	c.value("From", from, -finite, finite)
 	c.value("To", to, -finite, finite)

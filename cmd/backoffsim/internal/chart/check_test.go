@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refused draws what change has made of good data.
+// refused draws valid data after a change, and wants an error.
 func refused[C Chart](t *testing.T, good C, want string, change func(*C)) {
 	t.Helper()
 	change(&good)

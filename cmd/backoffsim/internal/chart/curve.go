@@ -11,20 +11,23 @@ type curve struct {
 	index int
 	x     []float64
 	Band
-	// bars are drawn from Low to High at each x, instead of an area.
+	// bars says that bars from Low to High are drawn at each x, instead of an
+	// area.
 	bars bool
-	// name and note are the label, and rank orders labels of lines that end together,
-	// the least on top.
+	// name and note are the text of the label. rank orders the labels of lines
+	// that end at the same height, the lowest rank on top.
 	name, note string
 	rank       float64
 }
 
-// on maps data to points of c. What is below the axis lies on its floor.
+// on returns a function that maps data to points of c. Values below the axis
+// are drawn at its lower end.
 func on(p *plot.Plot, c draw.Canvas) func(x, y float64) vg.Point {
 	toX, toY := p.Transforms(&c)
 	return func(x, y float64) vg.Point { return vg.Point{X: toX(x), Y: toY(max(y, p.Y.Min))} }
 }
 
+// points maps the values y of the curve to points of c.
 func (k *curve) points(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
 	at := on(p, c)
 	pts := make([]vg.Point, len(y))
@@ -34,17 +37,18 @@ func (k *curve) points(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
 	return pts
 }
 
-// curves draws lines over all their bands, and their numbers over all lines.
+// curves draws the bands first, then the lines, and then their numbers.
 type curves struct {
 	lines []curve
-	// tags is how many numbers each line bears.
+	// tags is how often each line has its number.
 	tags int
 }
 
+// Plot implements plot.Plotter.
 func (s curves) Plot(c draw.Canvas, p *plot.Plot) {
 	paths := make([][]vg.Point, len(s.lines))
 	for i := range s.lines {
-		s.lines[i].spread(c, p)
+		s.lines[i].drawBand(c, p)
 		paths[i] = s.lines[i].points(p, c, s.lines[i].Mean)
 	}
 	for i, path := range paths {
@@ -53,15 +57,15 @@ func (s curves) Plot(c draw.Canvas, p *plot.Plot) {
 			c.StrokeLine2(stroke(s.lines[i].index), path[0].X-6, path[0].Y, path[0].X+6, path[0].Y)
 		}
 	}
-	for i, places := range tagPlaces(paths, s.tags) {
+	for i, places := range tagPoints(paths, s.tags) {
 		for _, at := range places {
 			tag(c, s.lines[i].index, at)
 		}
 	}
 }
 
-// spread draws what lies between Low and High.
-func (k *curve) spread(c draw.Canvas, p *plot.Plot) {
+// drawBand draws the area or the bars between Low and High.
+func (k *curve) drawBand(c draw.Canvas, p *plot.Plot) {
 	if len(k.Low) == 0 {
 		return
 	}
@@ -95,12 +99,14 @@ func (k *curve) errorBars(c draw.Canvas, low, high []vg.Point) {
 	}
 }
 
-// level is a line across the plot at y with its name at its left end: a capacity or a deadline.
+// level is a line across the plot at y, such as a capacity or a deadline, with
+// its name at the left end.
 type level struct {
 	y    float64
 	name string
 }
 
+// Plot implements plot.Plotter.
 func (l level) Plot(c draw.Canvas, p *plot.Plot) {
 	y := on(p, c)(p.X.Min, l.y).Y
 	c.StrokeLine2(draw.LineStyle{Color: ink.light, Width: 1}, c.Min.X, y, c.Max.X, y)
@@ -114,7 +120,7 @@ func (l level) Plot(c draw.Canvas, p *plot.Plot) {
 	lettering{8.5, false, ink.light}.write(c, vg.Point{X: c.Min.X + 3, Y: y + 3.5}, draw.XLeft, l.name)
 }
 
-// span shades the time of the trigger, or of an outage.
+// span shades the time of a fault.
 type span struct{ from, to float64 }
 
 func (s span) rectangle(c draw.Canvas, p *plot.Plot) vg.Rectangle {
@@ -126,12 +132,14 @@ func (s span) rectangle(c draw.Canvas, p *plot.Plot) vg.Rectangle {
 	}
 }
 
+// Plot implements plot.Plotter.
 func (s span) Plot(c draw.Canvas, p *plot.Plot) {
 	c.SetColor(trigger.light)
 	c.Fill(s.rectangle(c, p).Path())
 }
 
-// name writes text over the middle of the shaded time, but within the data.
+// name writes text above the middle of the shaded time, within the width of the
+// plot.
 func (s span) name(c draw.Canvas, p *plot.Plot, text string) {
 	text = noteText.clip(text, c.Max.X-c.Min.X)
 	r, half := s.rectangle(c, p), noteText.width(text)/2

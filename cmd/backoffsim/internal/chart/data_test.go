@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The data are close to what the models give, so that a picture of them is like a
-// picture that a user gets.
+// The data are close to those of the models, so that the pictures are like
+// those that users get.
 
 var never = math.Inf(1)
 
@@ -19,7 +19,8 @@ func frame(conditions string) Frame {
 type shape struct {
 	name, parameters string
 	recovery         float64
-	// attempts before, and after the dip until the recovery, as multiples of capacity.
+	// attempts before, and after the dip until the recovery, as multiples of
+	// capacity.
 	attempts float64
 }
 

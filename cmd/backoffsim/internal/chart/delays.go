@@ -27,7 +27,7 @@ func (d Delays) policies() []Policy {
 	return policiesOf(d.Lines, func(l DelaysLine) Policy { return l.Policy })
 }
 
-// retries is the number of the last retry of all.
+// retries returns the number of retries of the longest line.
 func (d Delays) retries() int {
 	n := 0
 	for _, l := range d.Lines {
@@ -36,21 +36,23 @@ func (d Delays) retries() int {
 	return n
 }
 
-// curves are dodged: bars of policies stand beside each other at each retry.
+// curves returns the lines, shifted so that the bars of a retry are beside each
+// other.
 func (d Delays) curves(value func(DelaysLine) Band) []curve {
 	lines := make([]curve, len(d.Lines))
 	for i, l := range d.Lines {
 		b := value(l)
 		x := make([]float64, len(b.Mean))
 		for k := range x {
-			x[k] = float64(k+1) + d.dodge(i)
+			x[k] = float64(k+1) + d.shift(i)
 		}
 		lines[i] = curve{index: i, x: x, Band: b, bars: true, name: l.Name, rank: float64(i)}
 	}
 	return lines
 }
 
-func (d Delays) dodge(i int) float64 {
+// shift returns how far line i is shifted.
+func (d Delays) shift(i int) float64 {
 	n := float64(len(d.Lines))
 	return (float64(i) - (n-1)/2) * min(.12, .7/n)
 }
@@ -109,7 +111,8 @@ func means(lines []curve) []float64 {
 	return all
 }
 
-// table has a column for each retry, at most 12, and gaps where a policy has given up.
+// table has a column for each retry, at most 12, and gaps where a policy has
+// given up.
 func (d Delays) table(caption string, lines []curve) table {
 	t := table{Caption: caption, Head: []string{"policy"}}
 	at := sample(d.retries(), 12)

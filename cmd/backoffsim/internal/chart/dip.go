@@ -40,6 +40,7 @@ func (d Dip) curves(value func(DipLine) Band, note bool) []curve {
 	return lines
 }
 
+// recovers describes a recovery time.
 func recovers(after float64) string {
 	if math.IsInf(after, 1) {
 		return "never recovers"
@@ -82,6 +83,7 @@ func (d Dip) panel(heading, xlabel string, lines []curve, tags int, below ...plo
 	return p
 }
 
+// recoveries is the table of the recovery times.
 func (d Dip) recoveries() table {
 	t := table{Caption: "Seconds from the end of the trigger to recovery", Head: []string{"policy", "recovery, s"}}
 	for _, l := range d.Lines {

@@ -1,11 +1,11 @@
-// Package chart draws what the simulator measured: as SVG, as PNG, and as one HTML page
-// that needs nothing beside itself.
+// Package chart draws what the simulator measured, as SVG, as PNG, or as one
+// self-contained HTML page.
 //
-// A [Chart] is plain data: numbers, the names of the policies they belong to, and a
-// [Frame] that says under which conditions they were measured. It knows nothing of the
-// models. The same data give the same bytes.
+// A [Chart] is plain data: numbers, the names of the policies they belong to,
+// and a [Frame] that says under which conditions they were measured. It does
+// not depend on the models. The same data give the same bytes.
 //
-// Every picture can be read in light and dark colour schemes and without colours: a
-// line has its own colour, its own dashes and its own number, which also begins the
-// label at its end. Where something never recovers, the picture says so in words.
+// Every picture is readable in light and dark colour schemes and without
+// colours. A line has its own colour, dashes and number. The number also begins
+// the label at its end. A picture says in words that a policy never recovers.
 package chart

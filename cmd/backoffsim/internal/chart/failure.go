@@ -61,7 +61,8 @@ func (d Failure) draw() (*figure, error) {
 	}, nil
 }
 
-// callsAxis is a log scale where the calls span more than a factor of ten.
+// callsAxis makes the axis logarithmic if the calls span more than a factor of
+// ten.
 func (d Failure) callsAxis(p *panel, calls []curve) {
 	lo, hi, below := logRange(everything(calls), .001)
 	if highest(calls, 0) <= 10*lowest(calls) || highest(calls, 0) <= 5 {

@@ -8,24 +8,25 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// 640 points are 853 pixels of a browser, the width of a README.
+// The width of 640 points is 853 pixels in a browser, the width of a README.
 const (
 	width  vg.Length = 640
 	margin vg.Length = 14
 	inner            = width - 2*margin
 )
 
-// A figure is a picture before it is drawn: blocks below each other, between a heading
+// A figure is a picture before it is drawn: a heading, blocks below each other,
 // and a caption.
 type figure struct {
 	frame  Frame
 	blocks []block
-	// policies are explained in the caption; numbered says that lines bear their numbers.
+	// policies are explained in the caption. numbered says that lines have
+	// numbers.
 	policies []Policy
 	numbered bool
-	// spread says what the bands or bars around the values are.
+	// spread describes the bands or bars around the values.
 	spread string
-	// also is said in the caption, behind the policies.
+	// also are lines of the caption after the policies.
 	also   []string
 	tables []table
 }
@@ -36,7 +37,8 @@ type block struct {
 	draw   func(draw.Canvas)
 }
 
-// A table is the numbers of a picture, for those who cannot see it or want them exact.
+// A table has the numbers of a picture, for readers who cannot see it or want
+// exact numbers.
 type table struct {
 	Caption string
 	Head    []string
@@ -95,7 +97,7 @@ func (f *figure) paint(c draw.Canvas) {
 	}
 }
 
-// captionRow is one line of the caption: a name in bold, and text behind it.
+// A captionRow is one line of the caption: a name in bold, and text after it.
 type captionRow struct {
 	name   string
 	indent vg.Length
@@ -125,6 +127,7 @@ func (f *figure) nameOf(i int) string {
 	return f.policies[i].Name
 }
 
+// captionOf breaks a text into rows of the caption.
 func captionOf(name, text string) []captionRow {
 	var indent vg.Length
 	if name = nameText.clip(name, inner/2); name != "" {
@@ -140,7 +143,7 @@ func captionOf(name, text string) []captionRow {
 	return rows
 }
 
-// origin is how the numbers came about: seeds and version.
+// origin says how the numbers were made: seeds and version.
 func (f *figure) origin() string {
 	var parts []string
 	switch n := f.frame.Seeds; {

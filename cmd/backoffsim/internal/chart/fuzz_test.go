@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzNumbers draws any numbers as any chart: each is drawn or refused, and none panics.
+// FuzzNumbers draws any numbers as any chart. Each is drawn or refused, and
+// none panics.
 func FuzzNumbers(f *testing.F) {
 	f.Add(1.0, 2.0, 3.0, 4.0, "name")
 	f.Add(0.0, 0.0, 0.0, 0.0, "")

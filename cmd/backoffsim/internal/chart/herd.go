@@ -50,7 +50,7 @@ func (d Herd) draw() (*figure, error) {
 	for i, p := range panels {
 		d.axis(&p.plot.Y, top)
 		if i < len(panels)-1 {
-			bare(&p.plot.X)
+			hideNumbers(&p.plot.X)
 		}
 	}
 	last := panels[len(panels)-1]
@@ -65,8 +65,8 @@ func (d Herd) draw() (*figure, error) {
 
 func (d Herd) step() float64 { return d.Seconds[1] - d.Seconds[0] }
 
-// axis is linear, unless the capacity would be lost on it: then it grows by the square
-// root.
+// axis makes the axis linear, or a square root if the capacity would be too
+// small to see on a linear axis.
 func (d Herd) axis(a *plot.Axis, top float64) {
 	linear(a, 0, top*1.03, 2)
 	if d.steep(top) {
@@ -80,15 +80,17 @@ func (d Herd) axis(a *plot.Axis, top float64) {
 	}
 }
 
+// steep reports whether the axis is a square root.
 func (d Herd) steep(top float64) bool { return top > 8*d.Capacity }
 
-// root is a scale on which 100 is ten times as high as 1.
+// root is a square-root scale: 100 is ten times as high as 1.
 type root struct{}
 
+// Normalize implements plot.Normalizer.
 func (root) Normalize(_, hi, v float64) float64 { return math.Sqrt(max(0, v) / hi) }
 
-// bare takes the numbers from an axis and leaves the ticks.
-func bare(a *plot.Axis) {
+// hideNumbers removes the numbers of an axis and leaves the ticks.
+func hideNumbers(a *plot.Axis) {
 	ticks := a.Tick.Marker.Ticks(a.Min, a.Max)
 	for i := range ticks {
 		ticks[i].Label = ""
@@ -124,7 +126,8 @@ func (d Herd) panel(i int) *panel {
 	return &panel{heading: name, plot: p, height: 86, aside: func(data, room draw.Canvas) { d.figures(i, p, data, room) }}
 }
 
-// figures writes peak, drain and capacity of a panel beside it, the last at its line.
+// figures writes the peak, the drain and the capacity beside a panel. The
+// capacity is at the height of its line.
 func (d Herd) figures(i int, p *plot.Plot, data, room draw.Canvas) {
 	drained := "never drained"
 	if !math.IsInf(d.Panels[i].Drain, 1) {
@@ -145,6 +148,7 @@ type steps struct {
 	step float64
 }
 
+// outline returns the upper outline of the bins.
 func (s steps) outline(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
 	at := on(p, c)
 	pts := []vg.Point{at(s.x[0], 0)}
@@ -154,6 +158,7 @@ func (s steps) outline(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
 	return append(pts, at(s.x[len(s.x)-1]+s.step, 0))
 }
 
+// Plot implements plot.Plotter.
 func (s steps) Plot(c draw.Canvas, p *plot.Plot) {
 	if len(s.High) > 0 {
 		s.fill(c, s.outline(p, c, s.High), .25)

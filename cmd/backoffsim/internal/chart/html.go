@@ -20,9 +20,9 @@ type section struct {
 	Tables  []table
 }
 
-// HTML writes a page with all charts and, beside each, its numbers as a table. It loads
-// nothing, and follows the colour scheme of its reader. If a chart is refused, nothing
-// is written.
+// HTML writes a page with all charts, each with its numbers as a table. The
+// page loads nothing and follows the reader's colour scheme. If a chart is
+// invalid, HTML writes nothing.
 func HTML(w io.Writer, title string, charts ...Chart) error {
 	c := &checker{chart: "HTML"}
 	c.text("title", title)
@@ -32,7 +32,7 @@ func HTML(w io.Writer, title string, charts ...Chart) error {
 	errs := []error{c.err}
 	var sections []section
 	for _, chart := range charts {
-		f, err := lay(chart)
+		f, err := layOut(chart)
 		if errs = append(errs, err); err == nil {
 			sections = append(sections, section{f.frame.Title, template.HTML(f.svg()), f.tables})
 		}

@@ -11,9 +11,10 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
+// tagRadius is the radius of the disc with the number of a line.
 const tagRadius vg.Length = 5
 
-// tag draws the number of a line, a disc in its colour.
+// tag draws the number of a line in a disc of the line's colour.
 func tag(c draw.Canvas, index int, at vg.Point) {
 	disc(c, at, tagRadius+1, paper.light)
 	disc(c, at, tagRadius, hue(index))
@@ -28,9 +29,9 @@ func disc(c draw.Canvas, at vg.Point, radius vg.Length, color color.NRGBA) {
 	c.DrawGlyphNoClip(draw.GlyphStyle{Color: color, Radius: radius, Shape: draw.CircleGlyph{}}, at)
 }
 
-// tagPlaces finds for each path n places for its number: far from all other lines and
-// from the numbers placed before.
-func tagPlaces(paths [][]vg.Point, n int) [][]vg.Point {
+// tagPoints returns n points of each path for its number: far from other lines
+// and from other numbers.
+func tagPoints(paths [][]vg.Point, n int) [][]vg.Point {
 	places := make([][]vg.Point, len(paths))
 	var taken []vg.Point
 	for range n {
@@ -47,8 +48,8 @@ func tagPlaces(paths [][]vg.Point, n int) [][]vg.Point {
 	return places
 }
 
-// candidates are places along a path, at equal steps of x and away from both ends; a
-// path too short for that has its middle.
+// candidates returns points of a path at equal steps of x. They are away from
+// both ends if the path is long enough.
 func candidates(path []vg.Point) []vg.Point {
 	const steps = 60
 	var at []vg.Point
@@ -63,7 +64,7 @@ func candidates(path []vg.Point) []vg.Point {
 	return at
 }
 
-// pathY is the height of a path at x.
+// pathY returns the height of a path at x.
 func pathY(path []vg.Point, x vg.Length) vg.Length {
 	i, _ := slices.BinarySearchFunc(path, x, func(p vg.Point, x vg.Length) int {
 		if p.X < x {
@@ -81,9 +82,10 @@ func pathY(path []vg.Point, x vg.Length) vg.Length {
 	return a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X)
 }
 
-// clearance is how free a place on path own is: how far from the nearest other line and,
-// where lines coincide, from the others on average, up to two discs; less for other
-// numbers nearby, most for those of the same line.
+// clearance scores a point of path own. It adds the distance to the nearest
+// other line and the mean distance to all other lines, which matters if lines
+// coincide; both are limited to far. Numbers nearby reduce the score, even more
+// so those of the same line.
 func clearance(at vg.Point, own int, paths [][]vg.Point, taken, mine []vg.Point) float64 {
 	const far = 4 * tagRadius
 	nearest, sum := far, vg.Length(0)
@@ -98,7 +100,7 @@ func clearance(at vg.Point, own int, paths [][]vg.Point, taken, mine []vg.Point)
 		d := hypot(at, t)
 		score += 2 * min(0, float64(d-5*tagRadius))
 		if d < 2*tagRadius+1 {
-			score -= 1000 // one would cover the other
+			score -= 1000 // the numbers would overlap
 		}
 	}
 	for _, t := range mine {
@@ -111,8 +113,8 @@ func hypot(a, b vg.Point) vg.Length {
 	return vg.Length(math.Hypot(float64(a.X-b.X), float64(a.Y-b.Y)))
 }
 
-// distance is how far a path, which runs from left to right, is from a point, or far if
-// it is farther.
+// distance returns the distance of a point from a path that runs from left to
+// right, and at most far.
 func distance(at vg.Point, path []vg.Point, far vg.Length) vg.Length {
 	near := min(far, hypot(at, path[0]))
 	for i := 1; i < len(path); i++ {
@@ -123,6 +125,7 @@ func distance(at vg.Point, path []vg.Point, far vg.Length) vg.Length {
 	return near
 }
 
+// segment returns the distance of a point from the line between a and b.
 func segment(at, a, b vg.Point) vg.Length {
 	d := b.Sub(a)
 	long := d.Dot(d)
@@ -133,8 +136,9 @@ func segment(at, a, b vg.Point) vg.Length {
 	return hypot(at, a.Add(d.Scale(t)))
 }
 
-// labels writes the names of lines beside their ends, moved apart where lines end
-// together, with a leader from line to label.
+// labels returns a function that writes the names of lines beside their ends,
+// with a leader from line to label. Labels of lines that end together are moved
+// apart.
 func labels(p *plot.Plot, lines []curve) func(data, room draw.Canvas) {
 	return func(data, room draw.Canvas) {
 		ends := make([]vg.Length, len(lines))
@@ -156,6 +160,7 @@ func labels(p *plot.Plot, lines []curve) func(data, room draw.Canvas) {
 	}
 }
 
+// leader is the width of the line between a curve and its label.
 const leader vg.Length = 22
 
 func (k *curve) labelHeight() vg.Length {
@@ -165,8 +170,8 @@ func (k *curve) labelHeight() vg.Length {
 	return 23
 }
 
-// label writes the label of k at y, with a leader from the end of the line, dotted across
-// the data where the line ends before them.
+// label writes the label of k at y, with a leader from the end of the line. The
+// leader is dotted across the plot if the line ends before the right edge.
 func (k *curve) label(room draw.Canvas, end vg.Point, y vg.Length) {
 	x := room.Min.X + leader
 	thin := draw.LineStyle{Color: hue(k.index), Width: .8}
@@ -185,7 +190,7 @@ func (k *curve) label(room draw.Canvas, end vg.Point, y vg.Length) {
 	labelText.write(room, vg.Point{X: x, Y: top}, draw.XLeft, labelText.clip(k.name, room.Max.X-x))
 }
 
-// labelRoom is how wide the labels are, within bounds.
+// labelRoom returns the width of the labels, within bounds.
 func labelRoom(lines []curve) vg.Length {
 	w := vg.Length(60)
 	for _, k := range lines {
@@ -194,8 +199,8 @@ func labelRoom(lines []curve) vg.Length {
 	return min(w, 150) + leader + 2*tagRadius + 6
 }
 
-// labelOrder sorts lines from the top by where they end; those that end within half a
-// line of text of each other by rank.
+// labelOrder sorts lines by where they end, from the top. Lines that end within
+// half a line of text of each other are sorted by rank.
 func labelOrder(lines []curve, ends []vg.Length) []int {
 	order := make([]int, len(lines))
 	for i := range order {
@@ -213,6 +218,7 @@ func labelOrder(lines []curve, ends []vg.Length) []int {
 	return order
 }
 
+// descending compares two numbers for a descending order.
 func descending(a, b float64) int {
 	switch {
 	case a > b:
@@ -223,8 +229,8 @@ func descending(a, b float64) int {
 	return 0
 }
 
-// spread moves the middles of labels, wanted from the top down, as little as needed for
-// none to overlap and all to lie between lo and hi.
+// spread moves the middles of labels so that none overlap and all lie between
+// lo and hi, as little as possible. wanted descends.
 func spread(wanted, heights []vg.Length, lo, hi vg.Length) []vg.Length {
 	var groups []pile
 	for i, w := range wanted {
@@ -245,8 +251,8 @@ func spread(wanted, heights []vg.Length, lo, hi vg.Length) []vg.Length {
 	return y
 }
 
-// A pile is labels that touch. Its top is the mean of the tops that would put each label
-// where it wants to be.
+// A pile is a group of labels that touch. Its top is the mean of the tops that
+// would put each label at its wanted height.
 type pile struct {
 	first, n    int
 	height, sum vg.Length
@@ -258,7 +264,7 @@ func (p *pile) top(lo, hi vg.Length) vg.Length {
 
 func (p *pile) bottom(lo, hi vg.Length) vg.Length { return p.top(lo, hi) - p.height }
 
-// add puts the pile q under p.
+// add adds the pile q below p.
 func (p *pile) add(q pile) {
 	p.sum += q.sum + p.height*vg.Length(q.n)
 	p.height += q.height

@@ -48,7 +48,7 @@ func TestLinesThatEndTogetherAreLabelledByRank(t *testing.T) {
 func TestNumbersOfLinesThatCoincideDoNotOverlap(t *testing.T) {
 	line := []vg.Point{{X: 0, Y: 50}, {X: 400, Y: 50}}
 	var all []vg.Point
-	for _, places := range tagPlaces([][]vg.Point{line, line, line}, 2) {
+	for _, places := range tagPoints([][]vg.Point{line, line, line}, 2) {
 		for _, at := range places {
 			for _, other := range all {
 				require.Greater(t, hypot(at, other), 2*tagRadius)
@@ -62,6 +62,6 @@ func TestNumbersOfLinesThatCoincideDoNotOverlap(t *testing.T) {
 func TestANumberStandsWhereItsLineIsAlone(t *testing.T) {
 	flat := []vg.Point{{X: 0, Y: 0}, {X: 400, Y: 0}}
 	fork := []vg.Point{{X: 0, Y: 0}, {X: 200, Y: 0}, {X: 400, Y: 100}}
-	places := tagPlaces([][]vg.Point{flat, fork}, 1)
+	places := tagPoints([][]vg.Point{flat, fork}, 1)
 	require.Greater(t, places[1][0].X, vg.Length(240))
 }

@@ -58,7 +58,7 @@ func (d Layers) draw() (*figure, error) {
 	}, nil
 }
 
-// extent is the range of the axis, with room for the numbers at both ends.
+// extent returns the range of the axis, with room for the numbers at both ends.
 func (d Layers) extent(all []float64) (lo, hi float64) {
 	lo, hi = .5, 2
 	for _, v := range all {
@@ -70,7 +70,7 @@ func (d Layers) extent(all []float64) (lo, hi float64) {
 	return lo, hi * math.Pow(hi/lo, .12)
 }
 
-// panel has the hops of one policy, from the top down.
+// panel returns the panel of one policy, with its hops from the top down.
 func (d Layers) panel(i int) *panel {
 	p := newPlot("")
 	last := float64(len(d.Hops) - 1)
@@ -84,13 +84,14 @@ func (d Layers) panel(i int) *panel {
 	return &panel{heading: headText.clip(d.Policies[i].Name, inner/2-gap), plot: p, height: headLine + 22 + 15*vg.Length(len(d.Hops))}
 }
 
-// hops draws the bars of one policy from 1 to its values, the last hop strongest: what
-// matters is what arrives there.
+// hops draws the bars of one policy from 1 to its values. The last hop, which
+// is the service, has the strongest colour.
 type hops struct {
 	index int
 	calls []float64
 }
 
+// Plot implements plot.Plotter.
 func (h hops) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	one := toX(1)

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// named is f with a title, if it had none.
+// named returns f with the given title if f has none.
 func (f Frame) named(title string) Frame {
 	if f.Title == "" {
 		f.Title = title
@@ -15,7 +15,7 @@ func (f Frame) named(title string) Frame {
 	return f
 }
 
-// policiesOf gives the policy of each line.
+// policiesOf returns the policy of each line.
 func policiesOf[L any](lines []L, policy func(L) Policy) []Policy {
 	all := make([]Policy, len(lines))
 	for i, l := range lines {
@@ -24,7 +24,8 @@ func policiesOf[L any](lines []L, policy func(L) Policy) []Policy {
 	return all
 }
 
-// highest is the largest value of all lines and their bands, and at least least.
+// highest returns the largest value of all lines and their bands, and at least
+// the given one.
 func highest(lines []curve, least float64) float64 {
 	for _, v := range everything(lines) {
 		least = max(least, v)
@@ -32,6 +33,7 @@ func highest(lines []curve, least float64) float64 {
 	return least
 }
 
+// everything returns all values of lines and their bands.
 func everything(lines []curve) []float64 {
 	var all []float64
 	for _, k := range lines {
@@ -40,11 +42,12 @@ func everything(lines []curve) []float64 {
 	return all
 }
 
+// banded reports whether a line has a band.
 func banded(lines []curve) bool {
 	return slices.ContainsFunc(lines, func(k curve) bool { return len(k.Low) > 0 })
 }
 
-// bandText says what a band is, if there is one.
+// bandText describes the bands, if there are any.
 func bandText(lines []curve) string {
 	if banded(lines) {
 		return "; the areas span 5 % to 95 % of the runs"
@@ -52,7 +55,7 @@ func bandText(lines []curve) string {
 	return ""
 }
 
-// linePanel is a panel with lines, over the plotters of below.
+// linePanel returns a panel with lines, drawn over the plotters of below.
 func linePanel(heading, xlabel string, lines []curve, tags int, below ...plot.Plotter) *panel {
 	p := ruled(newPlot(xlabel))
 	p.Add(below...)
@@ -60,7 +63,8 @@ func linePanel(heading, xlabel string, lines []curve, tags int, below ...plot.Pl
 	return &panel{heading: heading, plot: p, aside: labels(p, lines)}
 }
 
-// sample picks at most n of the places of an axis, by equal steps, and the last.
+// sample picks at most n of the points of an axis, in equal steps, and always
+// the last.
 func sample(places, n int) []int {
 	var at []int
 	step := max(1, (places+n-3)/(n-1))
@@ -70,8 +74,8 @@ func sample(places, n int) []int {
 	return append(at, places-1)
 }
 
-// tableOf has a row for each line and a column for each place on the x axis, or for 13
-// of them.
+// tableOf returns a table with a row for each line and a column for each point
+// of the x axis, or for 13 of them.
 func tableOf(caption, corner string, x []float64, lines []curve) table {
 	at := sample(len(x), 13)
 	t := table{Caption: caption, Head: []string{corner}}
@@ -88,7 +92,7 @@ func tableOf(caption, corner string, x []float64, lines []curve) table {
 	return t
 }
 
-// lowest is the least positive value of all lines and their bands.
+// lowest returns the smallest positive value of all lines and their bands.
 func lowest(lines []curve) float64 {
 	least := math.Inf(1)
 	for _, v := range everything(lines) {

@@ -39,9 +39,10 @@ func (d Map) policies() []Policy {
 	return policiesOf(d.Maps, func(m PolicyMap) Policy { return m.Policy })
 }
 
-// A tint is the colour of recoveries up to some seconds, with that of text on it. From
-// one to the next they darken, so they keep their order in black and white. They are the
-// same in both schemes, and no shade of these.
+// A tint is the colour of recoveries that take up to a number of seconds, with
+// the colour of text on it. Each tint is darker than the one before, so that
+// the order is visible in black and white. The tints are the same in both
+// colour schemes.
 type tint struct {
 	upTo       float64
 	fill, text color.NRGBA
@@ -85,7 +86,7 @@ func (d Map) draw() (*figure, error) {
 		nominal(&p.Y, d.Y)
 		p.Add(cells(m.Recovery))
 		if d.Mark != nil {
-			p.Add(d.place())
+			p.Add(d.markPoint())
 		}
 		wide := (inner - gap*vg.Length(columns-1)) / vg.Length(columns)
 		panels = append(panels, &panel{
@@ -99,14 +100,14 @@ func (d Map) draw() (*figure, error) {
 	return &figure{
 		frame: d.named("How long the recovery takes"), policies: d.policies(),
 		also:   []string{"Numbers are seconds to recovery, 0 where there was less than half of one."},
-		blocks: []block{d.key(), grid(panels, columns, 2)},
+		blocks: []block{d.legend(), grid(panels, columns, 2)},
 		tables: d.tables(),
 	}, nil
 }
 
 func (d Map) height() vg.Length { return headLine + aboveLine + 25 + 15*vg.Length(len(d.Y)) }
 
-// nominal gives each value a cell of the same size.
+// nominal gives each value of an axis a cell of the same size.
 func nominal(a *plot.Axis, values []float64) {
 	a.Min, a.Max = 0, float64(len(values))
 	ticks := make([]plot.Tick, len(values))
@@ -123,6 +124,7 @@ func nominal(a *plot.Axis, values []float64) {
 // cells are recoveries in seconds, row by row.
 type cells [][]float64
 
+// Plot implements plot.Plotter.
 func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	for y, row := range s {
@@ -142,7 +144,7 @@ func (s cells) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// cell draws one recovery: its colour, and the number where there is room.
+// cell draws one recovery: its colour, and the number if there is room.
 func cell(c draw.Canvas, recovery float64) {
 	t := tintOf(recovery)
 	c.SetColor(t.fill)
@@ -166,7 +168,7 @@ func hatched(c draw.Canvas) {
 	}
 }
 
-// plate writes text on a dark ground that is w wide, its middle at a point.
+// plate writes text on a dark background of width w, centred at a point.
 func plate(c draw.Canvas, at vg.Point, w vg.Length, l lettering, s string) {
 	half := vg.Point{X: w / 2, Y: 5.5}
 	c.SetColor(tints[len(tints)-1].fill)
@@ -174,8 +176,8 @@ func plate(c draw.Canvas, at vg.Point, w vg.Length, l lettering, s string) {
 	l.write(c, at.Sub(vg.Point{Y: 3}), draw.XCenter, s)
 }
 
-// longest is the longest run of cells that never recover, the one closest to the middle
-// if there are several.
+// longest returns the longest run of cells that never recover. If several are
+// equally long, it returns the one closest to the middle.
 func (s cells) longest() (row, from, to int) {
 	best := 0.0
 	for y, cells := range s {
@@ -194,12 +196,14 @@ func (s cells) longest() (row, from, to int) {
 	return row, from, to
 }
 
-// place is where the user is, in cells.
-type place struct{ x, y float64 }
+// A markPoint is the position of the user's mark, in cells.
+type markPoint struct{ x, y float64 }
 
-func (d Map) place() place { return place{between(d.Load, d.Mark.Load), between(d.Y, d.Mark.Y)} }
+func (d Map) markPoint() markPoint {
+	return markPoint{between(d.Load, d.Mark.Load), between(d.Y, d.Mark.Y)}
+}
 
-// between is the place of v on a nominal axis.
+// between returns the position of v on a nominal axis.
 func between(values []float64, v float64) float64 {
 	for i := 1; i < len(values); i++ {
 		if v <= values[i] {
@@ -209,12 +213,14 @@ func between(values []float64, v float64) float64 {
 	return .5
 }
 
-func (m place) Plot(c draw.Canvas, p *plot.Plot) {
+// Plot implements plot.Plotter.
+func (m markPoint) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	ring(c, vg.Point{X: toX(m.x), Y: toY(m.y)}, 8)
 }
 
-// ring is a dark circle with a light one around it, to be seen on every tint.
+// ring draws a dark circle with a light outline, so that it is visible on every
+// tint.
 func ring(c draw.Canvas, at vg.Point, radius vg.Length) {
 	for _, style := range []draw.LineStyle{{Color: onDark, Width: 4}, {Color: onLight, Width: 1.8}} {
 		c.SetLineStyle(style)
@@ -226,8 +232,8 @@ func ring(c draw.Canvas, at vg.Point, radius vg.Length) {
 	}
 }
 
-// key is what the colours mean.
-func (d Map) key() block {
+// legend explains the colours.
+func (d Map) legend() block {
 	return block{26, func(c draw.Canvas) {
 		x, y := c.Min.X, c.Max.Y-14
 		for i, t := range tints {
@@ -246,19 +252,20 @@ func (d Map) key() block {
 		}
 		if d.Mark != nil {
 			ring(c, vg.Point{X: x + 6, Y: y + 5.5}, 5)
-			noteText.write(c, vg.Point{X: x + 16, Y: y + 2.5}, draw.XLeft, noteText.clip(d.here(), c.Max.X-x-16))
+			noteText.write(c, vg.Point{X: x + 16, Y: y + 2.5}, draw.XLeft, noteText.clip(d.markLabel(), c.Max.X-x-16))
 		}
 	}}
 }
 
-// here names the place of the user.
-func (d Map) here() string {
+// markLabel returns the name of the user's mark.
+func (d Map) markLabel() string {
 	if d.Mark.Label != "" {
 		return d.Mark.Label
 	}
 	return "you"
 }
 
+// swatch draws a sample of a colour for the legend.
 func swatch(c draw.Canvas, recovery float64) {
 	c.SetColor(tintOf(recovery).fill)
 	c.Fill(c.Rectangle.Path())

@@ -24,7 +24,7 @@ func (d OCC) policies() []Policy {
 	return policiesOf(d.Lines, func(l OCCLine) Policy { return l.Policy })
 }
 
-// band is two standard errors each way.
+// band returns a band of two standard errors each way.
 func (e Estimate) band() Band {
 	b := Band{Mean: e.Mean}
 	for i, se := range e.SE {

@@ -8,21 +8,22 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// lay checks a chart and lays it out.
-func lay(c Chart) (*figure, error) {
+// layOut checks a chart and makes its layout.
+func layOut(c Chart) (*figure, error) {
 	if c == nil {
 		return nil, errors.New("chart: no chart to draw")
 	}
 	return c.draw()
 }
 
-// dpi makes two pixels of each pixel of a browser.
+// dpi gives a PNG two pixels for each pixel of a browser.
 const dpi = 192
 
-// PNG writes c in light colours, with two pixels for each of the SVG's. Letters that
-// Liberation Sans has not got, such as Chinese ones, become boxes; an SVG shows them.
+// PNG writes c in light colours, with two pixels for each pixel of the SVG.
+// Letters that Liberation Sans does not have, such as Chinese ones, become
+// boxes. An SVG shows them.
 func PNG(w io.Writer, c Chart) error {
-	f, err := lay(c)
+	f, err := layOut(c)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ type panel struct {
 	heading string
 	plot    *plot.Plot
 	height  vg.Length
-	// aside draws to the right of the data; nil leaves the room empty.
+	// aside draws to the right of the data. nil leaves the room empty.
 	aside func(data, room draw.Canvas)
-	// above draws between heading and data; nil takes no room.
+	// above draws between the heading and the data. nil takes no room.
 	above func(data draw.Canvas)
 }
 
@@ -23,8 +23,8 @@ const (
 	gap       vg.Length = 12
 )
 
-// tall is the height of p with the name of its x axis.
-func (p *panel) tall() vg.Length {
+// totalHeight returns the height of p including the name of its x axis.
+func (p *panel) totalHeight() vg.Length {
 	if p.plot.X.Label.Text == "" {
 		return p.height
 	}
@@ -54,20 +54,21 @@ func (p *panel) draw(c draw.Canvas, left, right, room vg.Length) {
 	}
 }
 
-// margins is how far the data of p begin and end within a canvas.
+// margins returns the distances of the data of p from the left and the right
+// edge of a canvas.
 func (p *panel) margins(c draw.Canvas) (left, right vg.Length) {
 	data := p.plot.DataCanvas(c)
 	return data.Min.X - c.Min.X, c.Max.X - data.Max.X
 }
 
-// grid lays panels out in columns, row by row, with their data aligned. Each has room to
-// the right of its data.
+// grid places panels in columns, row by row, with their data aligned. Each
+// panel has room to the right of its data.
 func grid(panels []*panel, columns int, room vg.Length) block {
 	rows := (len(panels) + columns - 1) / columns
 	heights := make([]vg.Length, rows)
 	var total vg.Length
 	for i, p := range panels {
-		heights[i/columns] = max(heights[i/columns], p.tall())
+		heights[i/columns] = max(heights[i/columns], p.totalHeight())
 	}
 	for _, h := range heights {
 		total += h + gap
@@ -77,7 +78,7 @@ func grid(panels []*panel, columns int, room vg.Length) block {
 		cell := func(i int) draw.Canvas {
 			x := c.Min.X + vg.Length(i%columns)*(wide+gap)
 			return draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-				Min: vg.Point{X: x, Y: at - panels[i].tall()}, Max: vg.Point{X: x + wide, Y: at},
+				Min: vg.Point{X: x, Y: at - panels[i].totalHeight()}, Max: vg.Point{X: x + wide, Y: at},
 			}}
 		}
 		left, right := widest(panels, cell)
@@ -91,6 +92,7 @@ func grid(panels []*panel, columns int, room vg.Length) block {
 	}}
 }
 
+// widest returns the largest margins of the panels.
 func widest(panels []*panel, cell func(int) draw.Canvas) (left, right vg.Length) {
 	for i, p := range panels {
 		l, r := p.margins(cell(i))

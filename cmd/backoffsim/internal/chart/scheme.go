@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A shade is one colour in both schemes. The pictures are drawn in the light one; what a
-// reader with dark colours sees is said by the style sheet of the SVG.
+// A shade is one colour in both schemes. Pictures are drawn in the light
+// colours, and the style sheet of an SVG replaces them in a dark scheme.
 type shade struct{ light, dark color.NRGBA }
 
 func rgb(hex uint32) color.NRGBA {
@@ -23,9 +23,10 @@ var (
 	trigger = shade{rgb(0xECE3CF), rgb(0x3B3423)}
 )
 
-// series are the colours of the lines. Chosen among pairs of a light and a dark colour
-// for the largest least distance in Oklab, also as people without red or without green
-// cones see them (Machado et al. 2009), with a contrast to the paper of 3 and more.
+// series are the colours of the lines. They were chosen among pairs of a light
+// and a dark colour: the smallest distance of two colours in Oklab is as large
+// as possible, also as people without red or without green cones see them
+// (Machado et al. 2009), and the contrast with the background is at least 3.
 var series = [...]shade{
 	{rgb(0x24292F), rgb(0xDCE3EA)},
 	{rgb(0xE06A00), rgb(0xE69F00)},
@@ -37,12 +38,13 @@ var series = [...]shade{
 	{rgb(0x882255), rgb(0xCC6677)},
 }
 
-// schemed is every shade the style sheet turns dark.
+// schemed returns all shades that the style sheet replaces in a dark scheme.
 func schemed() []shade {
 	return append([]shade{paper, ink, muted, rule, trigger}, series[:]...)
 }
 
-// dashes tell lines apart without colours: as many as a chart may have lines.
+// dashes distinguish lines without colours. There is one for each line that a
+// chart may have.
 var dashes = [maxLines][]vg.Length{
 	nil,
 	{7, 3},
@@ -58,16 +60,18 @@ var dashes = [maxLines][]vg.Length{
 	{6, 6},
 }
 
-// maxLines is how many lines can still be told apart.
+// maxLines is how many lines a reader can distinguish.
 const maxLines = 12
 
+// hue returns the colour of line i.
 func hue(i int) color.NRGBA { return series[i%len(series)].light }
 
+// stroke returns the style of line i.
 func stroke(i int) draw.LineStyle {
 	return draw.LineStyle{Color: hue(i), Width: 1.7, Dashes: dashes[i]}
 }
 
-// faint is c with an opacity from 0 to 1.
+// faint returns c with an opacity from 0 to 1.
 func faint(c color.NRGBA, opacity float64) color.NRGBA {
 	c.A = uint8(opacity*255 + .5)
 	return c

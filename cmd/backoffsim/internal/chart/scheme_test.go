@@ -32,8 +32,8 @@ func TestTintsDarkenWithTheRecovery(t *testing.T) {
 	}
 }
 
-// The matrices are those for a total loss of the red and of the green cones, on linear
-// light, from Machado, Oliveira and Fernandes (2009).
+// The matrices are those for a total loss of the red and of the green cones, on
+// linear light, from Machado, Oliveira and Fernandes (2009).
 var sights = map[string][3][3]float64{
 	"all cones":      {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"no red cones":   {{.152286, 1.052583, -.204868}, {.114503, .786281, .099216}, {-.003882, -.048116, 1.051998}},

@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// SVG writes c as a picture that follows the colour scheme of its reader.
+// SVG writes c as a picture that follows the reader's colour scheme.
 func SVG(w io.Writer, c Chart) error {
-	f, err := lay(c)
+	f, err := layOut(c)
 	if err != nil {
 		return err
 	}
@@ -29,8 +29,8 @@ var (
 	colours = regexp.MustCompile(`(fill|stroke):#[0-9A-F]{6}`)
 )
 
-// svg is the element alone. The library draws in light colours; title, description and
-// style sheet are added here, as it knows none.
+// svg returns the svg element. The plotting library draws it in light colours,
+// and svg adds the title, the description and the style sheet.
 func (f *figure) svg() string {
 	canvas := vgsvg.New(width, f.height())
 	f.paint(draw.New(canvas))
@@ -39,10 +39,10 @@ func (f *figure) svg() string {
 	s := b.String()
 	at := opening.FindStringIndex(s)
 	head := strings.TrimSuffix(s[at[0]:at[1]], ">") + ` class="backoffsim" role="img">`
-	return head + "\n" + f.describe() + sheet(s[at[1]:]) + s[at[1]:]
+	return head + "\n" + f.describe() + styleSheet(s[at[1]:]) + s[at[1]:]
 }
 
-// describe is what a screen reader says of the picture.
+// describe returns the title and the description for screen readers.
 func (f *figure) describe() string {
 	var text []string
 	for _, s := range append([]string{f.frame.Conditions}, f.summary()...) {
@@ -54,7 +54,7 @@ func (f *figure) describe() string {
 		html.EscapeString(f.frame.Title), html.EscapeString(strings.Join(text, " ")))
 }
 
-// summary is the first table in words.
+// summary returns the first table as text.
 func (f *figure) summary() []string {
 	if len(f.tables) == 0 {
 		return nil
@@ -71,11 +71,11 @@ func (f *figure) summary() []string {
 	return text
 }
 
-// sheet turns the colours that drawing has used dark for who reads dark, and names
-// letters of the same widths for who has not got Liberation Sans. Attributes lose against
-// a style sheet only where it insists, hence !important; who knows no style sheets sees
-// the light picture.
-func sheet(drawing string) string {
+// styleSheet returns a style sheet that replaces the colours of a drawing in a
+// dark scheme, and names fonts of the same widths as Liberation Sans. It needs
+// !important to override the attributes of the drawing. A viewer without style
+// sheets shows the light picture.
+func styleSheet(drawing string) string {
 	used := colours.FindAllString(drawing, -1)
 	slices.Sort(used)
 	var b strings.Builder
@@ -91,8 +91,8 @@ func sheet(drawing string) string {
 	return b.String()
 }
 
-// darkOf finds the dark form of a colour as it was drawn, which for translucent ones is
-// off by a rounding.
+// darkOf returns the dark form of a colour. Rounding changes translucent
+// colours a little when they are drawn.
 func darkOf(used string) (string, bool) {
 	var drawn color.NRGBA
 	_, hex, _ := strings.Cut(used, "#")

@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// charts are all kinds, and a crowded one.
+// charts has a chart of each kind, and one with as many lines as possible.
 func charts() map[string]Chart {
 	crowd := slices.Clone(shapes)
 	for _, name := range []string{"nine, a policy with a name that is far too long for a label", "ten", "eleven", "twelve"} {
@@ -30,7 +30,8 @@ func charts() map[string]Chart {
 	}
 }
 
-// linearFailure is a single hop, where no policy multiplies calls by more than four.
+// linearFailure is a single hop, where no policy multiplies calls by more than
+// four.
 func linearFailure() Failure {
 	d := failure()
 	d.Lines = d.Lines[:1]
@@ -143,7 +144,8 @@ func TestCallsHaveALogScaleOnlyWhereTheySpanALot(t *testing.T) {
 	require.Contains(t, svgOf(t, linearFailure()), ">Calls per request<")
 }
 
-// Every colour turns dark, but for the tints of a map, which are the same in both schemes.
+// Every colour has a dark form, except the tints of a map, which are the same
+// in both schemes.
 func TestEveryColourHasADarkForm(t *testing.T) {
 	fixed := []string{"#101418", "#F9F9F9", "#8B9096"}
 	for _, tint := range tints {
@@ -160,7 +162,7 @@ func TestEveryColourHasADarkForm(t *testing.T) {
 	})
 }
 
-// A written is a text of a picture with the box it takes.
+// A written is a text of a picture with its bounding box.
 type written struct {
 	text string
 	box  vg.Rectangle
@@ -174,8 +176,8 @@ func texts(t *testing.T, svg string) []written {
 		x, y, size := parse(t, m[1]), parse(t, m[2]), parse(t, m[4])
 		text := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&#39;", "'", "&#34;", `"`).Replace(m[5])
 		w := lettering{size: size, bold: m[3] == "bold"}.width(text)
-		// Letters reach from a quarter of their size below the line, which few do, to
-		// three quarters above.
+		// Letters reach from a quarter of their size below the line, which few
+		// do, to three quarters above.
 		all = append(all, written{text, vg.Rectangle{
 			Min: vg.Point{X: x, Y: -y - .1*size}, Max: vg.Point{X: x + w, Y: -y + .72*size},
 		}})

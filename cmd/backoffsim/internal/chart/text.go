@@ -12,8 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A lettering is a size, weight and colour of text, in Liberation Sans: its letters are
-// as wide as those of Arial, so a reader without it sees the same layout.
+// A lettering is the size, weight and colour of text in Liberation Sans. Its
+// letters are as wide as those of Arial, so that readers without the font see
+// the same layout.
 type lettering struct {
 	size  vg.Length
 	bold  bool
@@ -45,15 +46,15 @@ func (l lettering) width(s string) vg.Length {
 	return f.Width(s)
 }
 
-// style is l for the axes of a plot.
+// style returns l as a style for the axes of a plot.
 func (l lettering) style(x text.XAlignment, y text.YAlignment) text.Style {
 	return text.Style{
 		Color: l.color, Font: l.font(), XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler,
 	}
 }
 
-// write puts s on the baseline at pt, which is its left end, its middle with align
-// -0.5, its right end with -1.
+// write writes s on the baseline at pt. pt is the left end of s, the middle if
+// align is -0.5, and the right end if align is -1.
 func (l lettering) write(c draw.Canvas, pt vg.Point, align text.XAlignment, s string) {
 	if s == "" {
 		return
@@ -62,8 +63,8 @@ func (l lettering) write(c draw.Canvas, pt vg.Point, align text.XAlignment, s st
 	c.FillString(l.face(), pt.Add(vg.Point{X: vg.Length(align) * l.width(s)}), s)
 }
 
-// wrap breaks s between words so that no line is wider than width, the first one less
-// by indent. A word that is too long for a line is broken.
+// wrap breaks s between words so that no line is wider than width. The first
+// line is shorter by indent. A word that is too long for a line is broken.
 func (l lettering) wrap(s string, width, indent vg.Length) []string {
 	var lines []string
 	line := ""
@@ -90,7 +91,8 @@ func (l lettering) clip(s string, width vg.Length) string {
 	return strings.TrimRight(s[:l.fit(s, width-l.width("…"))], " ") + "…"
 }
 
-// fit is how many bytes of s, whole letters and at least one, are not wider than width.
+// fit returns how many bytes of s are not wider than width. It counts whole
+// letters, and at least one.
 func (l lettering) fit(s string, width vg.Length) int {
 	var used vg.Length
 	face := l.face()

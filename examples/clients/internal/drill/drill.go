@@ -1,9 +1,11 @@
-// Package drill gives an example a broker that fails on cue, and keeps the books of its
-// numbered messages and of the waits between its connections.
+// Package drill gives an example a broker that fails at known points. It counts
+// the example's numbered messages, and records the waits between its
+// connections.
 //
-// The example publishes what [Drill.Numbers] yields, and reports what comes back. When
-// message 10 has come back, its connection is cut; at message 20 the broker restarts: the connection is
-// cut, and new ones are refused for [Outage]; at message 30 it is cut once more.
+// The example publishes the numbers of [Drill.Numbers], and reports the
+// messages that come back. After message 10 its connection is cut. After
+// message 20 the broker restarts: the connection is cut, and new connections
+// are refused for [Outage]. After message 30 the connection is cut again.
 package drill
 
 import (
@@ -23,13 +25,13 @@ import (
 const (
 	// Messages is how many messages there are, numbered from 1.
 	Messages = 40
-	// Outage is how long the broker is away when it restarts.
+	// Outage is how long the broker is down when it restarts.
 	Outage = 1150 * time.Millisecond
 	// Pace is the pause after every message.
 	Pace = 50 * time.Millisecond
 )
 
-// A Drill is safe for concurrent use.
+// A Drill is one run of an example. It is safe for concurrent use.
 type Drill struct {
 	proxy *faultproxy.Proxy
 	done  chan struct{}
@@ -42,7 +44,8 @@ type Drill struct {
 	retries  []Retry
 }
 
-// A Retry is a connection that ended, or was not made, and what followed.
+// A Retry is a connection that ended or could not be made, with the wait after
+// it.
 type Retry struct {
 	Attempt int           // since the schedule began
 	Delay   time.Duration // of the schedule; 0 where only the wait is known
@@ -50,7 +53,8 @@ type Retry struct {
 	At      time.Time     // the end of the connection
 }
 
-// Start begins a drill with the broker at the given address, and tells out what happens.
+// Start starts a drill with the broker at an address, and writes what happens
+// to out.
 func Start(out io.Writer, broker string) (*Drill, error) {
 	conn, err := net.Dial("tcp", broker)
 	if err != nil {
@@ -71,10 +75,10 @@ func Start(out io.Writer, broker string) (*Drill, error) {
 	}, nil
 }
 
-// Addr is the address by which the broker is to be reached.
+// Addr is the address at which the example reaches the broker.
 func (d *Drill) Addr() string { return d.proxy.Addr() }
 
-// Close ends the drill and its connections, and tells nothing more.
+// Close ends the drill and its connections. After it nothing more is written.
 func (d *Drill) Close() {
 	d.proxy.Close()
 	d.mu.Lock()
@@ -85,7 +89,7 @@ func (d *Drill) Close() {
 // Done is closed when every message has come back.
 func (d *Drill) Done() <-chan struct{} { return d.done }
 
-// Context returns a context that ends when ctx does, or the drill is done.
+// Context returns a context that ends when ctx ends or the drill is done.
 func (d *Drill) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -98,9 +102,9 @@ func (d *Drill) Context(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// Numbers yields the numbers that are to be published, until none is left or ctx ends.
-// Where the loop's body goes on, the message counts as published; where it is left, the
-// same number comes first the next time.
+// Numbers yields the numbers to publish, until none is left or ctx ends. If the
+// body of the loop ends normally, the message counts as published. If the body
+// leaves the loop, the next loop starts with the same number.
 func (d *Drill) Numbers(ctx context.Context) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for ; d.due <= Messages && ctx.Err() == nil; d.due++ {
@@ -115,8 +119,8 @@ func (d *Drill) Numbers(ctx context.Context) iter.Seq[int] {
 	}
 }
 
-// Received notes that a message came back, and makes what is due at that cue happen. It does
-// not block.
+// Received records that a message has come back, and makes the failure happen
+// that is due after it. It does not block.
 func (d *Drill) Received(body string) {
 	n, err := strconv.Atoi(body)
 	if err != nil {
@@ -126,7 +130,7 @@ func (d *Drill) Received(body string) {
 	defer d.mu.Unlock()
 	d.received[n]++
 	if d.received[n] > 1 {
-		return // whoever publishes again what was not confirmed may do so in vain
+		return // a message without a confirm is published again, and may have arrived twice
 	}
 	if n%10 == 0 {
 		d.say("message %d came back", n)
@@ -167,7 +171,7 @@ func (d *Drill) Observe(_ context.Context, e backoff.Event) {
 	d.say("%v; again in %v", e.Err, e.Wait.Round(time.Millisecond))
 }
 
-// Delay notes the waits of a client with a reconnect loop of its own.
+// Delay records the waits of a client that has its own reconnect loop.
 func (d *Drill) Delay(delay func(int) time.Duration) func(int) time.Duration {
 	return func(retry int) time.Duration {
 		wait := delay(retry)
@@ -179,7 +183,7 @@ func (d *Drill) Delay(delay func(int) time.Duration) func(int) time.Duration {
 	}
 }
 
-// Say tells of an event of the example's own.
+// Say writes an event of the example.
 func (d *Drill) Say(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,15 +194,15 @@ func (d *Drill) say(format string, args ...any) {
 	fmt.Fprintf(d.out, "%6.3fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// A Report is what became of a drill.
+// A Report is the result of a drill.
 type Report struct {
-	Received    int // different messages
-	Repeated    int // messages that came back again
+	Received    int // different messages that came back
+	Repeated    int // messages that came back another time
 	Connections int // that were accepted
 	Retries     []Retry
 }
 
-// Report returns what is known until now, and tells it.
+// Report returns the result so far, and writes it.
 func (d *Drill) Report() Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// start begins a drill with a broker that is never dialled again.
+// start starts a drill with a broker that gets no further connections.
 func start(t *testing.T, out *bytes.Buffer) *Drill {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

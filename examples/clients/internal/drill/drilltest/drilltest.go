@@ -1,4 +1,4 @@
-// Package drilltest checks what became of a drill.
+// Package drilltest checks the result of a drill.
 package drilltest
 
 import (
@@ -9,12 +9,12 @@ import (
 	"github.com/gobackoff/backoff/examples/clients/internal/drill"
 )
 
-// Longest is for policies in tests: it draws the longest waits, so that the number of
-// attempts within an outage is known.
+// Longest is the Rand of policies in tests. It draws the longest waits, so that
+// the number of attempts during an outage is known.
 func Longest() float64 { return 0.999 }
 
-// Connections checks that every message came back, over four connections: the first, and one
-// after each of the three failures.
+// Connections checks that every message came back, and that there were four
+// connections: the first one, and one after each failure.
 func Connections(t *testing.T, r drill.Report) {
 	t.Helper()
 	if r.Received != drill.Messages {
@@ -25,8 +25,9 @@ func Connections(t *testing.T, r drill.Report) {
 	}
 }
 
-// Waits checks that the waits were those of the policy under [Longest], and were waited: one
-// after each cut, five in the outage, by when the schedule has grown beyond what is left of it.
+// Waits checks that the waits are those of the policy with [Longest], and that
+// they were waited. There is one wait after each cut, and five in the outage.
+// After these the outage is over.
 func Waits(t *testing.T, r drill.Report, policy backoff.Policy) {
 	t.Helper()
 	attempts := []int{1, 1, 2, 3, 4, 5, 1}
@@ -39,7 +40,7 @@ func Waits(t *testing.T, r drill.Report, policy backoff.Policy) {
 			t.Errorf("wait %d: attempt %d, %v; want attempt %d, %v", i+1, retry.Attempt, retry.Wait, attempts[i], delay)
 		}
 	}
-	for i := 1; i < 5; i++ { // those that ended in a refusal
+	for i := 1; i < 5; i++ { // the waits in the outage
 		last := r.Retries[i]
 		slept := r.Retries[i+1].At.Sub(last.At)
 		if slept < last.Wait || slept > last.Wait+250*time.Millisecond {

@@ -8,63 +8,65 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// The budgets of the reference's tables that nobody ships in this form: presets has those
-// that somebody does. As all of a simulation runs on one goroutine, they take no locks.
+// This file has the budgets of the reference's tables that no library ships.
+// Those that some library ships are in package presets. A simulation runs on
+// one goroutine, so these budgets take no locks.
 
-// TokenBucket is a budget of tokens: full at first, Ratio of one for each call, and one less
-// for each retry.
+// A TokenBucket is a budget of tokens. It is full at first. Each call adds
+// Ratio of a token, and each retry takes one.
 type TokenBucket struct {
 	Ratio, Capacity float64
-	// PaidBySuccess earns by attempts that succeed, instead of by calls that begin.
+	// PaidBySuccess adds tokens for attempts that succeed, instead of for calls
+	// that begin.
 	PaidBySuccess bool
-	// Floor is tokens per second that come in any case.
+	// Floor is how many tokens are added per second in any case.
 	Floor float64
 
-	spent float64
-	last  time.Time // when the floor was paid
+	spent float64   // below Capacity
+	last  time.Time // when the floor was added last
 }
 
 // Reserve implements [backoff.Budget].
 func (b *TokenBucket) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	if a.Kind == backoff.AttemptFirst {
 		if !b.PaidBySuccess {
-			b.earn(b.Ratio)
+			b.add(b.Ratio)
 		}
 		return backoff.Ticket{}, 0, true
 	}
-	b.pay(a.Time())
-	if b.spent+1 > b.Capacity+1e-9 { // ten tenths are a whole one
+	b.addFloor(a.Time())
+	if b.spent+1 > b.Capacity+1e-9 { // ten times a tenth is one, despite rounding
 		return backoff.Ticket{}, 0, false
 	}
 	b.spent++
 	return backoff.Ticket{}, 0, true
 }
 
-// pay adds what the floor has earned since it was last looked at.
-func (b *TokenBucket) pay(now time.Time) {
+// addFloor adds the tokens of the floor since it was added last.
+func (b *TokenBucket) addFloor(now time.Time) {
 	if b.Floor > 0 && !b.last.IsZero() {
-		b.earn(b.Floor * now.Sub(b.last).Seconds())
+		b.add(b.Floor * now.Sub(b.last).Seconds())
 	}
 	b.last = now
 }
 
-func (b *TokenBucket) earn(tokens float64) { b.spent = max(0, b.spent-tokens) }
+func (b *TokenBucket) add(tokens float64) { b.spent = max(0, b.spent-tokens) }
 
 // Done implements [backoff.Budget].
 func (b *TokenBucket) Done(_ backoff.Ticket, r backoff.Result) {
 	if b.PaidBySuccess && r.Outcome == backoff.OutcomeSuccess {
-		b.earn(b.Ratio)
+		b.add(b.Ratio)
 	}
 }
 
-// ClassicThrottle is the adaptive throttling of the Google SRE book as it stands there, with
-// 120 buckets of a second: [limit.Throttle] without its newest tenth.
+// A ClassicThrottle is the adaptive throttling of the Google SRE book,
+// unchanged: it counts two minutes in buckets of a second.
 type ClassicThrottle struct {
-	// K is how many times what is accepted may be sent.
+	// K is how many requests may be sent for each one that is accepted.
 	K float64
-	// MaxReject is the highest probability of a refusal; 1 is that of the book.
+	// MaxReject is the highest probability of a refusal. The book has 1.
 	MaxReject float64
-	// Rand draws from [0,1).
+	// Rand returns numbers from [0,1).
 	Rand func() float64
 
 	second            int64
@@ -89,7 +91,8 @@ func (b *ClassicThrottle) Done(_ backoff.Ticket, r backoff.Result) {
 	}
 }
 
-// advance empties the buckets whose time is over, and returns the current one.
+// advance empties the buckets that are too old, and returns the index of the
+// current one.
 func (b *ClassicThrottle) advance(now time.Time) int {
 	second := int64(math.Floor(now.Sub(epoch).Seconds()))
 	for range min(second-b.second, int64(len(b.buckets))) {

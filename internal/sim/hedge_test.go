@@ -9,12 +9,14 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
+// hedging returns a client with the given hedge.
 func hedging(h func() *backoff.Hedge) Client {
-	return Client{Name: "hedge", New: func(Place) Process { return Process{Hedge: h()} }}
+	return Client{Name: "hedge", New: func(Environment) Process { return Process{Hedge: h()} }}
 }
 
-// tail is a service of which a few calls take long, for no reason of their own.
-func tail(t *testing.T) Scenario {
+// longTailed returns a scenario in which a few attempts take much longer than
+// the others, at random.
+func longTailed(t *testing.T) Scenario {
 	t.Helper()
 	service, err := LogNormal(10*time.Millisecond, 200*time.Millisecond)
 	require.NoError(t, err)
@@ -22,7 +24,7 @@ func tail(t *testing.T) Scenario {
 }
 
 func TestAHedgeCutsTheTailForAFewPercentMore(t *testing.T) {
-	s := tail(t)
+	s := longTailed(t)
 	r := run(t, s, 2, None(), Hedging())
 	require.InDelta(t, 0, r[0].AddedP99.Mean, .02)
 	require.Less(t, r[1].AddedP99.Mean, -.05, "of the 200 ms that the service itself takes")
@@ -66,7 +68,7 @@ func TestAHedgeMindsTheDeadlineTheNetworkAndTheBreaker(t *testing.T) {
 	require.Equal(t, 1.0, run(t, s, 1, hedging(fixed))[0].Amplification[0].Mean, "no time is left for another")
 
 	s = Scenario{Every: 10 * time.Millisecond, Horizon: 30 * time.Second, Server: Server{Errors: 1}}
-	c := Client{Name: "both", New: func(Place) Process {
+	c := Client{Name: "both", New: func(Environment) Process {
 		return Process{Hedge: fixed(), Guard: GuardAttempts, Breaker: &backoff.Breaker{OpenFor: backoff.Constant(time.Hour), Jitter: backoff.NoJitter, ConsecutiveFailures: -1}}
 	}}
 	require.Equal(t, 20, run(t, s, 1, c)[0].Attempts)
