@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/circuit/model"
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
 // modelled is a Breaker beside its model, under the clock of a test.
@@ -184,3 +185,9 @@ func ForgetPanics() { panicked = sync.Once{} }
 
 // ReportPanic is what a program sees of the first panic of an observer.
 var ReportPanic = reportPanic
+
+// The classes of the evidence are those of the package.
+func TestTheEvidenceHasTheSameClasses(t *testing.T) {
+	require.Equal(t, []Class{ClassUnknown, ClassNotSent, ClassRetryable, ClassThrottled, ClassOverloaded, ClassPermanent},
+		[]Class{Class(evidence.Unknown), Class(evidence.NotSent), Class(evidence.Retryable), Class(evidence.Throttled), Class(evidence.Overloaded), Class(evidence.Permanent)})
+}
