@@ -157,7 +157,7 @@ func TestAnOperationsOwnCancellationIsFinal(t *testing.T) {
 	})
 }
 
-func TestAServersHintIsObeyedAndSpreadUpward(t *testing.T) {
+func TestWhatAServerAsksForIsObeyedAndSpreadUpward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{Rand: fixed(0.5)} // 120 s and half of a tenth of it
 		op := returning(backoff.RetryAfter(errBoom, 2*time.Minute), nil)

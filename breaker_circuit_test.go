@@ -675,7 +675,7 @@ func TestAFleetIsNotAskedOfAnOpenCircuit(t *testing.T) {
 	})
 }
 
-func TestAHintOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
+func TestAdviceOpensTheCircuitOfAProcessThatKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rumour{closed: isOpen}
 		b := sharing(&r)
@@ -762,7 +762,7 @@ func TestSuccessesOfLongAgoAreNoReasonToThinkThatItThrives(t *testing.T) {
 	})
 }
 
-func TestAHintOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
+func TestAdviceOfAHalfOpenFleetHasTheNextCallAskForTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rumour{closed: isHeld, halfOpen: isHeld}
 		b := sharing(&r)
@@ -820,7 +820,7 @@ func TestMaxRetryAfterBoundsTheFleetToo(t *testing.T) {
 	}
 }
 
-func TestAHintThatComesTooLateIsDropped(t *testing.T) {
+func TestAdviceThatComesTooLateIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rumour{closed: isOpen}
 		b := sharing(&r)

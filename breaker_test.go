@@ -108,7 +108,7 @@ func TestBreakerThresholdIsExact(t *testing.T) {
 	})
 }
 
-func TestBreakerOpensAfterAStreakOverASecond(t *testing.T) {
+func TestBreakerOpensAfterConsecutiveFailuresOverASecond(t *testing.T) {
 	bubble(t, "one call a second to a dead host", func(t *testing.T) {
 		var b backoff.Breaker
 		for n := 1; n <= 5; n++ {

@@ -820,7 +820,7 @@ func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
 	return !b.stay
 }
 
-func TestAllAsksInOrderAndGivesBackInReverse(t *testing.T) {
+func TestJoinBudgetsAsksInOrderAndGivesBackInReverse(t *testing.T) {
 	var log []string
 	a, b, c := &recordingBudget{name: "a", log: &log, wait: time.Second}, &recordingBudget{name: "b", log: &log, wait: time.Minute}, &recordingBudget{name: "c", log: &log, wait: time.Millisecond}
 	all := backoff.JoinBudgets(a, backoff.JoinBudgets(nil, b), nil, c)

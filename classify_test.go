@@ -115,7 +115,7 @@ func TestDefaultClassifierKnowsTheKernel(t *testing.T) {
 // A connection that was up reports, when its packets stay away, what a router
 // said of them last: EHOSTUNREACH may come from a read, after the request was
 // sent.
-func TestUnreachableIsUnsentOnlyWhileDialling(t *testing.T) {
+func TestUnreachableIsNotSentOnlyWhileDialling(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ECONNREFUSED} {
 		for _, op := range []string{"read", "write"} {
 			err := &net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError(op, errno)}
@@ -125,7 +125,7 @@ func TestUnreachableIsUnsentOnlyWhileDialling(t *testing.T) {
 	}
 }
 
-func TestARealRefusedDialIsUnsent(t *testing.T) {
+func TestARealRefusedDialIsNotSent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
@@ -361,7 +361,7 @@ type limited struct{ error }
 func (limited) RetryAfter() time.Duration { return time.Second }
 func (l limited) Unwrap() error           { return l.error }
 
-func TestAMarkIsKnownBelowAHint(t *testing.T) {
+func TestAMarkIsKnownBelowARetryAfter(t *testing.T) {
 	require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(limited{backoff.Permanent(errBoom)}))
 }
 

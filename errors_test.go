@@ -281,7 +281,7 @@ func TestASingleAttemptPolicyLeavesRetryingToOthers(t *testing.T) {
 }
 
 // It also hands on what the error says of itself.
-func TestASingleAttemptPolicyIsTransparentToHintAndClass(t *testing.T) {
+func TestASingleAttemptPolicyIsTransparentToRetryAfterAndClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, outer := backoff.Policy{MaxAttempts: 1}, steady(time.Second)
 		outer.Idempotency = backoff.NonIdempotent
@@ -337,7 +337,7 @@ func TestTheCauseOfADeadlineIsMatchedToo(t *testing.T) {
 }
 
 // The doc comment of Hint: what the server asked for last.
-func TestTheErrorCarriesTheLastHint(t *testing.T) {
+func TestTheErrorCarriesTheLastRetryAfter(t *testing.T) {
 	hinted := backoff.RetryAfter(errBoom, time.Minute)
 	for name, call := range map[string]func(ctx context.Context) error{
 		"deadline": func(ctx context.Context) error {

@@ -190,7 +190,7 @@ func TestHedgeWaitsForItsBudget(t *testing.T) {
 }
 
 // Losers hold their places in flight until they are back, so the cap is right.
-func TestHedgeCountsAsInFlight(t *testing.T) {
+func TestHedgeCountsAsConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.Concurrency{Max: 2}
 		h := &backoff.Hedge{Delay: 100 * milli, MaxAttempts: 3, Budget: b}
@@ -453,7 +453,7 @@ func TestHedgeIsSentJustWhenTheServerSays(t *testing.T) {
 	})
 }
 
-func TestHedgeWaitsForNoHintBeyondMaxHint(t *testing.T) {
+func TestHedgeWaitsForNoRetryAfterBeyondMaxRetryAfter(t *testing.T) {
 	hedgeTest(t, "beyond it", func(t *testing.T) {
 		s := script(inTime(milli, 0, pushback(6*time.Minute)))
 		_, took, err := s.run(t.Context(), hedgeAgain())
@@ -473,7 +473,7 @@ func TestHedgeWaitsForNoHintBeyondMaxHint(t *testing.T) {
 	})
 }
 
-func TestHedgeWaitsForNoHintBeyondTheDeadline(t *testing.T) {
+func TestHedgeWaitsForNoRetryAfterBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*second)
 		defer cancel()
@@ -485,7 +485,7 @@ func TestHedgeWaitsForNoHintBeyondTheDeadline(t *testing.T) {
 	})
 }
 
-func TestHedgeWaitsForAHintOfJustMaxHint(t *testing.T) {
+func TestHedgeWaitsForARetryAfterOfJustMaxRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(0, 0, backoff.Pushback(errHedgeUnavailable, 5*time.Minute)), inTime(0, 2, nil))
 		_, took, err := s.run(t.Context(), new(backoff.Hedge))

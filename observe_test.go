@@ -311,7 +311,7 @@ func TestABudgetsRefusalOfAnAttemptSaysNothingOfItsClass(t *testing.T) {
 	}
 }
 
-func TestTheHintThatEndedACallIsInItsLastEvent(t *testing.T) {
+func TestTheRetryAfterThatEndedACallIsInItsLastEvent(t *testing.T) {
 	var policy backoff.Policy
 	events := watch(&policy)
 	require.Error(t, policy.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Hour)).do))

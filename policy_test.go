@@ -619,7 +619,7 @@ type timeoutError struct{}
 func (timeoutError) Error() string { return "i/o timeout" }
 func (timeoutError) Timeout() bool { return true }
 
-func TestMaxHintAllowsTheHintThatEqualsIt(t *testing.T) {
+func TestMaxRetryAfterAllowsTheWaitThatEqualsIt(t *testing.T) {
 	for _, row := range []struct {
 		limit, hint time.Duration
 		obeyed      bool
@@ -721,7 +721,7 @@ func TestWaitOpenAsksNoBudgetForWhatHasNoTime(t *testing.T) {
 	})
 }
 
-func TestWaitOpenWaitsNoLongerThanMaxHint(t *testing.T) {
+func TestWaitOpenWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
 		policy.WaitOpen = true

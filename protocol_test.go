@@ -227,7 +227,7 @@ func (s *turnstile) Confirm(ticket backoff.Ticket) bool {
 	return !shut
 }
 
-func TestABudgetIsAskedAgainWhenTheAttemptDeparts(t *testing.T) {
+func TestABudgetIsAskedAgainToConfirmTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := &turnstile{shut: func(ticket uint64) bool { return ticket == 3 }}
 		policy := steady(time.Second)

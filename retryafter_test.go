@@ -16,7 +16,7 @@ import (
 
 // Contract row 45: a fleet that is told "120" does not come back as one, nor
 // early.
-func TestAHintIsNeverUndercutAndAlwaysSpread(t *testing.T) {
+func TestARetryAfterIsNeverUndercutAndAlwaysSpread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	policy := backoff.Policy{Rand: rng.Float64}
 	seen := map[time.Duration]bool{}
@@ -32,7 +32,7 @@ func TestAHintIsNeverUndercutAndAlwaysSpread(t *testing.T) {
 
 // Decisions 30, 32 and 37: the hint, and on it the longer of the own wait and a
 // tenth of the hint at random.
-func TestTheOwnWaitComesOnTopOfAHint(t *testing.T) {
+func TestTheOwnWaitComesOnTopOfARetryAfter(t *testing.T) {
 	for _, row := range []struct {
 		hint, own, want time.Duration
 	}{
@@ -101,7 +101,7 @@ type busy time.Duration
 func (busy) Error() string               { return "busy" }
 func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
 
-func TestAHintIsFoundHoweverDeep(t *testing.T) {
+func TestARetryAfterIsFoundHoweverDeep(t *testing.T) {
 	policy := backoff.Policy{Rand: fixed(0), Schedule: backoff.Constant(0)}
 	for _, err := range []error{
 		busy(time.Minute), backoff.RetryAfter(errBoom, time.Minute), fmt.Errorf("op: %w", busy(time.Minute)),
@@ -121,7 +121,7 @@ func TestAHintIsFoundHoweverDeep(t *testing.T) {
 }
 
 // A hint says when, not whether.
-func TestAHintMakesNoErrorRetryable(t *testing.T) {
+func TestARetryAfterMakesNoErrorRetryable(t *testing.T) {
 	policy := backoff.Policy{}
 	for _, err := range []error{
 		backoff.RetryAfter(backoff.Permanent(errBoom), time.Second), backoff.Permanent(backoff.RetryAfter(errBoom, time.Second)),
@@ -134,7 +134,7 @@ func TestAHintMakesNoErrorRetryable(t *testing.T) {
 
 // A layer may override what an inner policy gave up on, and keeps the server's
 // word.
-func TestAHintOutlivesTheInnerPolicy(t *testing.T) {
+func TestARetryAfterOutlivesTheInnerPolicy(t *testing.T) {
 	inner, outer := backoff.Policy{MaxRetryAfter: time.Second}, backoff.Policy{Rand: fixed(0), Schedule: backoff.Constant(0)}
 	err := inner.Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
@@ -144,7 +144,7 @@ func TestAHintOutlivesTheInnerPolicy(t *testing.T) {
 }
 
 // Whoever passes a verdict on, passes the hint on.
-func TestHintOfFindsWhatTheServerAskedFor(t *testing.T) {
+func TestRetryAfterOfFindsWhatTheServerAskedFor(t *testing.T) {
 	exhausted := (&backoff.Policy{MaxAttempts: 1}).Do(t.Context(), returning(backoff.RetryAfter(errBoom, time.Minute)).do)
 	for _, err := range []error{
 		backoff.RetryAfter(errBoom, time.Minute), backoff.Pushback(errBoom, time.Minute), exhausted,

@@ -63,7 +63,7 @@ func millis(all ...int) []time.Duration {
 	return durations
 }
 
-func TestKeepRunsForAsLongAsTheContextLives(t *testing.T) {
+func TestSuperviseRunsForAsLongAsTheContextLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
@@ -76,7 +76,7 @@ func TestKeepRunsForAsLongAsTheContextLives(t *testing.T) {
 	})
 }
 
-func TestKeepWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
+func TestSuperviseWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.MaxAttempts = 5
@@ -89,7 +89,7 @@ func TestKeepWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 
 // Contract row 6: drop, stable for a minute, drop: the delay starts from its
 // base.
-func TestKeepStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
+func TestSuperviseStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
 	short, long := 59_999*time.Millisecond, time.Minute
 	for _, c := range []struct {
 		name    string
@@ -119,7 +119,7 @@ func TestKeepStartsTheScheduleAgainAfterAHealthyRunAndNotBefore(t *testing.T) {
 	}
 }
 
-func TestKeepJittersTheFirstReconnectAfterALongRun(t *testing.T) {
+func TestSuperviseJittersTheFirstReconnectAfterALongRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const loops = 1000
 		var mu sync.Mutex
@@ -160,7 +160,7 @@ func TestKeepJittersTheFirstReconnectAfterALongRun(t *testing.T) {
 	})
 }
 
-func TestKeepCountsMaxAttemptsSinceTheLastHealthyRun(t *testing.T) {
+func TestSuperviseCountsMaxAttemptsSinceTheLastHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.MaxAttempts = 3
@@ -173,7 +173,7 @@ func TestKeepCountsMaxAttemptsSinceTheLastHealthyRun(t *testing.T) {
 	})
 }
 
-func TestKeepCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
+func TestSuperviseCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.MaxElapsed = time.Second
@@ -184,7 +184,7 @@ func TestKeepCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 	})
 }
 
-func TestKeepEndsOnAPermanentError(t *testing.T) {
+func TestSuperviseEndsOnAPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p backoff.Policy
 		runs := 0
@@ -199,7 +199,7 @@ func TestKeepEndsOnAPermanentError(t *testing.T) {
 	})
 }
 
-func TestKeepReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
+func TestSuperviseReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
@@ -213,7 +213,7 @@ func TestKeepReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
 	})
 }
 
-func TestKeepReturnsWhenTheContextEndsInARun(t *testing.T) {
+func TestSuperviseReturnsWhenTheContextEndsInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -224,7 +224,7 @@ func TestKeepReturnsWhenTheContextEndsInARun(t *testing.T) {
 	})
 }
 
-func TestKeepBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
+func TestSuperviseBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -238,7 +238,7 @@ func TestKeepBeginsNoWaitThatTheDeadlineWouldEnd(t *testing.T) {
 	})
 }
 
-func TestKeepUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
+func TestSuperviseUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var l lineman
@@ -252,7 +252,7 @@ func TestKeepUnderAnEndedContextNeitherRunsNorAsks(t *testing.T) {
 	require.Empty(t, clerk.asked)
 }
 
-func TestKeepRefusesAnInvalidPolicy(t *testing.T) {
+func TestSuperviseRefusesAnInvalidPolicy(t *testing.T) {
 	var l lineman
 	p := backoff.Policy{Schedule: backoff.Constant(-1), Budget: new(limit.Concurrency)}
 	require.ErrorContains(t, p.Supervise(t.Context(), l.run), "Policy.Schedule")
@@ -261,7 +261,7 @@ func TestKeepRefusesAnInvalidPolicy(t *testing.T) {
 	require.Zero(t, l.runs)
 }
 
-func TestKeepIsAsDataAsThePolicyIs(t *testing.T) {
+func TestSuperviseIsAsDataAsThePolicyIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -276,7 +276,7 @@ func TestKeepIsAsDataAsThePolicyIs(t *testing.T) {
 
 // What ends a run by its own time does not end the loop, in whatever words the
 // client reports it.
-func TestKeepGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
+func TestSuperviseGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	for _, told := range []error{context.DeadlineExceeded, context.Canceled, nil} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -295,7 +295,7 @@ func TestKeepGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	}
 }
 
-func TestKeepEndsWithAPolicyInsideUnlessItsErrorIsMarked(t *testing.T) {
+func TestSuperviseEndsWithAPolicyInsideUnlessItsErrorIsMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -314,7 +314,7 @@ func TestKeepEndsWithAPolicyInsideUnlessItsErrorIsMarked(t *testing.T) {
 	})
 }
 
-func TestKeepEndsWithABreakerInsideUnlessItWaitsForIt(t *testing.T) {
+func TestSuperviseEndsWithABreakerInsideUnlessItWaitsForIt(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -407,7 +407,7 @@ func no(from, to int) func(int) (time.Duration, bool) {
 	return func(n int) (time.Duration, bool) { return 0, n < from || n > to }
 }
 
-func TestKeepWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
+func TestSuperviseWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{reserve: no(2, 4)}
@@ -429,7 +429,7 @@ func TestKeepWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 	})
 }
 
-func TestKeepTellsTheBudgetWhatItAsksFor(t *testing.T) {
+func TestSuperviseTellsTheBudgetWhatItAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 3 || n == 5 || n > 7 }}
@@ -463,7 +463,7 @@ func TestKeepTellsTheBudgetWhatItAsksFor(t *testing.T) {
 	})
 }
 
-func TestKeepWaitsAndAsksAgainWhereADepartureIsRefused(t *testing.T) {
+func TestSuperviseWaitsAndAsksAgainWhereTheBudgetDoesNotConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{depart: func(n int) bool { return n > 2 }}
@@ -478,7 +478,7 @@ func TestKeepWaitsAndAsksAgainWhereADepartureIsRefused(t *testing.T) {
 }
 
 // Even with a schedule of zeros and a generator that draws nothing but zeros.
-func TestKeepNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
+func TestSuperviseNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 	refused := map[string]*clerk{
 		"the run":       {reserve: no(2, 1<<30)},
 		"the first run": {reserve: no(1, 1<<30)},
@@ -516,7 +516,7 @@ func TestKeepNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 	}
 }
 
-func TestKeepBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
+func TestSuperviseBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -527,7 +527,7 @@ func TestKeepBoundsItsOwnWaitsByMaxDelay(t *testing.T) {
 	})
 }
 
-func TestKeepObeysAHintOnceAndNotAgainAtEveryRefusal(t *testing.T) {
+func TestSuperviseObeysARetryAfterOnceAndNotAgainAtEveryRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		clerk := clerk{reserve: no(2, 3)}
@@ -538,7 +538,7 @@ func TestKeepObeysAHintOnceAndNotAgainAtEveryRefusal(t *testing.T) {
 	})
 }
 
-func TestKeepEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
+func TestSuperviseEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		reserve func(n int) (time.Duration, bool)
@@ -566,7 +566,7 @@ func TestKeepEndsInsteadOfWaitingForABudgetBeyondItsTime(t *testing.T) {
 	}
 }
 
-func TestKeepTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
+func TestSuperviseTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -581,7 +581,7 @@ func TestKeepTellsTheBudgetOfARunThatItHadNoTimeFor(t *testing.T) {
 	})
 }
 
-func TestKeepAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
+func TestSuperviseAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.Schedule = backoff.Constant(time.Minute)
@@ -597,7 +597,7 @@ func TestKeepAsksAsForAFirstAttemptAfterTwoMinutesOfRefusals(t *testing.T) {
 	})
 }
 
-func TestKeepTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
+func TestSuperviseTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var prevs []time.Duration
 		p := backoff.Policy{Schedule: backoff.Constant(time.Second), MaxAttempts: 2, Budget: &clerk{reserve: no(2, 3)}}
@@ -610,7 +610,7 @@ func TestKeepTellsTheJitterOfTheWaitsOfRefusalsToo(t *testing.T) {
 	})
 }
 
-func TestKeepReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) {
+func TestSuperviseReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) {
 	for name, clerk := range map[string]*clerk{
 		"refused": {reserve: no(1, 1<<30)},
 		"delayed": {reserve: func(n int) (time.Duration, bool) { return time.Hour, n > 1 }},
@@ -633,7 +633,7 @@ func TestKeepReturnsAtOnceWhenTheContextEndsWhileTheBudgetRefuses(t *testing.T) 
 	}
 }
 
-func TestKeepReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
+func TestSuperviseReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		clerk := clerk{}
@@ -650,7 +650,7 @@ func TestKeepReturnsWhenTheContextEndsWithTheWaitOfARefusal(t *testing.T) {
 	})
 }
 
-func TestKeepSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
+func TestSuperviseSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 	for name, leave := range map[string]func(){
 		"panic":  func() { panic("bug") },
 		"Goexit": runtime.Goexit,
@@ -678,7 +678,7 @@ func TestKeepSettlesWithTheBudgetWhenOpPanicsOrExits(t *testing.T) {
 	}
 }
 
-func TestKeepPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
+func TestSupervisePaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clerk clerk
 		p := rigid()
@@ -698,7 +698,7 @@ func TestKeepPaysTheBudgetForAHealthyRunOnly(t *testing.T) {
 
 // The budget waits for a success, and the loop, which is all there is, for the
 // budget.
-func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
+func TestSuperviseComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 	const outage = 30 * time.Minute
 	for name, budget := range map[string]backoff.Budget{
 		"alone":        new(backoff.RetryBudget),
@@ -732,7 +732,7 @@ func TestKeepComesBackUnderABudgetThatOnlySuccessPays(t *testing.T) {
 	}
 }
 
-func TestObserverIsToldOfEveryRunThatEndsUnderKeepOnce(t *testing.T) {
+func TestObserverIsToldOfEveryRunThatEndsUnderSuperviseOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []backoff.Event
 		clerk := clerk{reserve: func(n int) (time.Duration, bool) { return 0, n == 2 || n == 5 || n == 6 }}
@@ -827,7 +827,7 @@ func (s *switchboard) change(what func()) {
 	what()
 }
 
-func TestEstablishedSettlesTheRunWithItsBudgetOnce(t *testing.T) {
+func TestReportReadySettlesTheRunWithItsBudgetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clerk := clerk{}
 		p := rigid()
@@ -853,7 +853,7 @@ func TestEstablishedSettlesTheRunWithItsBudgetOnce(t *testing.T) {
 	})
 }
 
-func TestEstablishedDoesNotMakeARunHealthy(t *testing.T) {
+func TestReportReadyDoesNotMakeARunHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()
 		p.Budget, p.MaxAttempts = new(limit.Concurrency), 4
@@ -867,7 +867,7 @@ func TestEstablishedDoesNotMakeARunHealthy(t *testing.T) {
 	})
 }
 
-func TestEstablishedDoesNothingWhereItDoesNotBelong(t *testing.T) {
+func TestReportReadyDoesNothingWhereItDoesNotBelong(t *testing.T) {
 	var clerk clerk
 	limited := backoff.Policy{Budget: &clerk}
 	unlimited := backoff.Policy{MaxAttempts: 1}
@@ -887,7 +887,7 @@ func TestEstablishedDoesNothingWhereItDoesNotBelong(t *testing.T) {
 	})
 }
 
-func TestEstablishedMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
+func TestReportReadyMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 	var clerk clerk
 	p := backoff.Policy{Budget: &clerk, Schedule: backoff.Constant(0), MaxAttempts: 200}
 	var callers sync.WaitGroup
@@ -902,7 +902,7 @@ func TestEstablishedMayBeCalledFromAnywhereAtAnyTime(t *testing.T) {
 	require.Len(t, clerk.told, 200)
 }
 
-func TestKeepLeavesNothingBehind(t *testing.T) {
+func TestSuperviseLeavesNothingBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	inFlight, pending := new(limit.Concurrency), new(limit.Sleeping)
 	p := backoff.Policy{Schedule: backoff.Constant(time.Hour), Budget: backoff.JoinBudgets(inFlight, pending)}

@@ -199,7 +199,7 @@ func TestHTTP2AnAttemptsTimeEndsTheRepeatingOfNetHTTP(t *testing.T) {
 	})
 }
 
-func TestHTTP2GoAwayBeyondTheLastStreamIsUnsent(t *testing.T) {
+func TestHTTP2GoAwayBeyondTheLastStreamIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base, s := serveHTTP2(t, h2GoAway(0, h2noError), h2OK)
 		roundTrip(t, over(base), newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))

@@ -14,7 +14,7 @@ import (
 )
 
 // The race detector allocates, so this runs without it.
-func TestACallWithAWarmHintAllocatesNothing(t *testing.T) {
+func TestACallWithKnownAdviceAllocatesNothing(t *testing.T) {
 	hub := &fleet.Client{Store: new(fleet.Memory), Every: time.Hour}
 	s := backoff.Stack(&backoff.Breaker{Name: "db", Shared: hub}, &backoff.Policy{})
 	ctx := t.Context()

@@ -162,7 +162,7 @@ func TestATokenThatWasNotSpentIsThereForAnother(t *testing.T) {
 	})
 }
 
-func TestARetryThatNeverDepartsIsPaidAtItsEnd(t *testing.T) {
+func TestARetryThatIsNeverConfirmedIsPaidAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget(new(fleet.Memory))
 		ticket, _, ok := b.Reserve(retry)
@@ -175,7 +175,7 @@ func TestARetryThatNeverDepartsIsPaidAtItsEnd(t *testing.T) {
 	})
 }
 
-func TestARetryThatNeverDepartsIsOwedWithoutAStore(t *testing.T) {
+func TestARetryThatIsNeverConfirmedIsOwedWithoutAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget(&backofftest.Faulty{Store: new(fleet.Memory), Fail: func(int64) bool { return true }})
 		b.Window = time.Second

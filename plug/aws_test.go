@@ -277,7 +277,7 @@ func (e *answered) Error() string          { return "answered" }
 func (e *answered) RetryableError() bool   { return true }
 func (e *answered) HTTPResponse() *wrapped { return e.resp }
 
-func TestAWSObeysHints(t *testing.T) {
+func TestAWSObeysRetryAfter(t *testing.T) {
 	r := plug.AWS(&steps)
 	for header, want := range map[string]time.Duration{"Retry-After": 7 * time.Second, "X-Amz-Retry-After": 7 * time.Millisecond} {
 		resp := &wrapped{&http.Response{StatusCode: 503, Header: http.Header{header: {"7"}}}}

@@ -70,7 +70,7 @@ func TestCheckRetryEndsWithTheContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestCheckRetryWithoutAnAnswerHasNoHintToMeasure(t *testing.T) {
+func TestCheckRetryWithoutAnAnswerHasNoRetryAfterToMeasure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	again, err := plug.RetryableHTTP(&steps).CheckRetry(ctx, nil, syscall.ECONNRESET)
@@ -86,7 +86,7 @@ func TestIdempotencyOfThePolicyComesBeforeTheMethods(t *testing.T) {
 	require.False(t, plug.ShouldRetry(&p)(response("GET", 503), nil))
 }
 
-func TestHTTPBackoffCountsFromZeroAndObeysHints(t *testing.T) {
+func TestHTTPBackoffCountsFromZeroAndObeysRetryAfter(t *testing.T) {
 	h := plug.RetryableHTTP(&steps)
 	require.Equal(t, 100*time.Millisecond, h.Backoff(time.Hour, time.Hour, 0, nil), "the client's bounds are ignored")
 	require.Equal(t, 200*time.Millisecond, h.Backoff(0, 0, 1, response("GET", 503)))

@@ -127,7 +127,7 @@ func acme(p *backoff.Policy) func(int, *http.Request, *http.Response) time.Durat
 	}
 }
 
-func TestAcmeStopsAtTheLimitAndObeysHints(t *testing.T) {
+func TestAcmeStopsAtTheLimitAndObeysRetryAfter(t *testing.T) {
 	delay := acme(&steps)
 	require.Zero(t, delay(4, nil, &http.Response{StatusCode: 503}), "0 stops acme")
 	require.Zero(t, delay(1, nil, &http.Response{StatusCode: 400}))

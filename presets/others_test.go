@@ -52,7 +52,7 @@ var othersRows = []row{
 	},
 }
 
-func TestAzcoreGivesUpOnAHintBeyondItsLongestDelay(t *testing.T) {
+func TestAzcoreGivesUpOnARetryAfterBeyondItsLongestDelay(t *testing.T) {
 	for after, want := range map[time.Duration]backoff.Reason{
 		60 * time.Second: backoff.ReasonAttempts,
 		61 * time.Second: backoff.ReasonRetryAfter,

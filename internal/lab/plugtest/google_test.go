@@ -51,7 +51,7 @@ func TestGaxRetriesWithThePolicysWaits(t *testing.T) {
 	require.Equal(t, 1, attempts)
 }
 
-func TestGaxObeysHintsWhichItDoesNotByItself(t *testing.T) {
+func TestGaxObeysRetryAfterWhichItDoesNotByItself(t *testing.T) {
 	began := time.Now()
 	attempts, err := invoke(t, &steps, func(n int) error {
 		if n == 1 {
