@@ -64,7 +64,7 @@ func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
 		`{"jitter": "fully"}`, `jitter is "fully", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
 		`{"jitter": ""}`, `jitter is "", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,
 		`{"idempotency": "maybe"}`, `idempotency is "maybe", want one of idempotent, nonIdempotent, keyed, alwaysRetry`,
-		`{"idempotency": "neverRetry"}`, `idempotency is "neverRetry", want one of idempotent, nonIdempotent, keyed, alwaysRetry`,
+		`{"idempotency": "neverRetry"}`, `idempotency is "neverRetry", want maxAttempts: 1 instead`,
 	)
 	_, err := spec.Parse([]byte(`{"budget": "aws-quota"}`))
 	require.ErrorContains(t, err, `budget is "aws-quota", want an object with one of retry, `)

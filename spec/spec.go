@@ -36,8 +36,7 @@
 //   - A jitter is "none", "full" or "equal", or an object with one of
 //     decorrelated {base, max}, uniform {low, high}, added (a duration),
 //     slotted (a duration).
-//   - idempotency is "idempotent", "nonIdempotent", "keyed", "alwaysRetry" or
-//     "neverRetry".
+//   - idempotency is "idempotent", "nonIdempotent", "keyed" or "alwaysRetry".
 //   - A budget is the name of one of [presets.Budgets], or an object with one
 //     of retry {ratio, window, floor}, throttle {k, window, pad, maxReject},
 //     rate {limit, burst, tokens, retriesOnly}, adaptiveRate {max, min, burst,
