@@ -527,6 +527,20 @@ func TestNamesThatCannotBeShownAreReplaced(t *testing.T) {
 	})
 }
 
+// Whatever made a circuit open, the breaker is shown as open.
+func TestATransitionIsCountedWhateverTriggeredIt(t *testing.T) {
+	for trigger := range backoff.TriggerShared + 1 {
+		var m backoffmetrics.Metrics
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
+			Name: "db", To: backoff.StateOpen, Trigger: trigger, At: time.Now(),
+		}})
+		requireSeries(t, &m, map[string]float64{
+			`backoff_breaker_transitions_total{breaker="db",from="closed",to="open",trigger="` + trigger.String() + `"}`: 1,
+			`backoff_breaker_state{breaker="db",state="open"}`:                                                           1,
+		})
+	}
+}
+
 // Values that this version does not know are left out, and do no harm.
 func TestEventsOfAnotherVersionDoNoHarm(t *testing.T) {
 	var m backoffmetrics.Metrics
