@@ -112,6 +112,7 @@ define apidiff
 	for m in $(IMPORTED); do ( \
 		cd $$m && path=$$($(GO) list -m) && kept=$(CURDIR)/$(API)/$${path##*/}.export && \
 		out=$$($(GO) run $(APIDIFF) -m $(1) $$path 2>$(CURDIR)/api.log) || { cat $(CURDIR)/api.log >&2; exit 1; }; \
+		out=$$(printf '%s\n' "$$out" | awk '/^(Inc|C)ompatible changes:$$/ { s = /^I/ ? "breaks" : "adds" } /^- / { print s, substr($$0, 3) }' | LC_ALL=C sort -k1,1r -k2); \
 		[ -z "$$out" ] || printf '%s\n\n%s\n\n' "$$path" "$$out"; \
 	) || exit 1; done
 endef
