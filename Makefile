@@ -229,11 +229,11 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 # runs such programs. The others must compile, tests included. darwin stands for arm64
 # on Linux, too.
 .PHONY: cross
-cross: ## Test the root module on 386, if that runs here; vet and build it for 386, arm, macOS, Windows and wasm
+cross: ## Test the root module on 386, if that runs here; vet and build it for 386, macOS, Windows and wasm
 	@if GOARCH=386 $(GO) test -vet=off ./internal/limits >/dev/null 2>&1; then \
 		GOARCH=386 $(GO) test -vet=off ./...; \
 	else echo "programs for 386 do not run on this machine: they are compiled only"; fi
-	@set -e; for t in linux/386 linux/arm darwin/arm64 windows/amd64 js/wasm; do echo "== $$t: go vet, go build"; \
+	@set -e; for t in linux/386 darwin/arm64 windows/amd64 js/wasm; do echo "== $$t: go vet, go build"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./...; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./...; \
 	done
