@@ -17,7 +17,10 @@ import (
 // pays for its retries and hedges with them. First attempts are never refused.
 // Join it with a budget that looks at this process alone:
 //
-//	var budget = backoff.JoinBudgets(&backoff.RetryBudget{}, &fleet.Budget{Client: hub, Name: "search", Allowance: 200})
+//	var budget = backoff.JoinBudgets(
+//		&backoff.RetryBudget{},
+//		&fleet.Budget{Client: hub, Name: "search", Allowance: 200},
+//	)
 //
 // The bound: as long as the store answers, in any interval of length Window all
 // processes together make at most Allowance retries, plus one Block for each

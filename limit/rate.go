@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -98,8 +99,15 @@ func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
 	}
 }
 
-// tokens returns what an attempt takes.
-func (l *Rate) tokens(cost int) int { return limits.Or(l.Tokens, 1) * max(1, cost) }
+// tokens returns what an attempt takes. It saturates: a product that wrapped would
+// give tokens to the limiter.
+func (l *Rate) tokens(cost int) int {
+	tokens := limits.Or(l.Tokens, 1)
+	if tokens > 0 && cost > math.MaxInt/tokens {
+		return math.MaxInt
+	}
+	return tokens * max(1, cost)
+}
 
 // Validate names the field that is invalid.
 func (l *Rate) Validate() error { return backoff.Permanent(l.check()) }

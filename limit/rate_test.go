@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -539,5 +540,8 @@ func TestRateTakesWhatAnAttemptCosts(t *testing.T) {
 
 		_, _, ok = reserve(6)
 		require.False(t, ok, "more than the burst")
+		_, _, ok = reserve(math.MaxInt)
+		require.False(t, ok, "and more than an int can hold")
+		require.LessOrEqual(t, limiter.Tokens(), 0.0)
 	})
 }
