@@ -69,24 +69,6 @@ type Doer interface {
 // Doer of another type runs on a goroutine of its own, while op runs on the
 // caller's.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
-	p, ok := d.(*Policy)
-	if !ok || p.hearsSuccess() || p.limitsAttempts() || p.invalid() || ctx.Err() != nil {
-		return doValue(ctx, d, op)
-	}
-	// As Do, with one call less between the caller and op.
-	value, err := op(ctx)
-	if err == nil {
-		return value, nil
-	}
-	err = p.redo(ctx, func(ctx context.Context) (err error) {
-		value, err = op(ctx)
-		return err
-	}, err)
-	return value, err
-}
-
-// doValue is DoValue for any Doer.
-func doValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
 	var value T
 	err := through(ctx, d, func(ctx context.Context) (err error) {
 		value, err = op(ctx)
@@ -99,41 +81,13 @@ func doValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, er
 // Stack(breaker, policy) asks the breaker once per call, Stack(policy, breaker)
 // once per attempt. An empty Stack just calls the operation.
 func Stack(outermost ...Doer) Doer {
-	s := &stack{doers: append([]Doer(nil), outermost...)}
-	s.prepare()
-	return s
+	return &stack{append([]Doer(nil), outermost...)}
 }
 
 // stack is what Stack returns.
-type stack struct {
-	breaker *Breaker // around policy, if there is just this usual pair
-	policy  *Policy
-	doers   []Doer
-}
-
-// prepare looks for a breaker around a policy. It is not part of Stack, so that
-// Stack is inlined, and the compiler sees which Do is called.
-//
-//go:noinline
-func (s *stack) prepare() {
-	for i, d := range s.doers {
-		if p, ok := d.(Policy); ok {
-			s.doers[i] = &p
-		}
-	}
-	if len(s.doers) == 2 {
-		b, around := s.doers[0].(*Breaker)
-		p, inside := s.doers[1].(*Policy)
-		if around && inside {
-			s.breaker, s.policy = b, p
-		}
-	}
-}
+type stack struct{ doers []Doer }
 
 func (s *stack) Do(ctx context.Context, op func(context.Context) error) error {
-	if s.breaker != nil {
-		return s.breaker.around(ctx, s.policy, op)
-	}
 	return layers(ctx, s.doers, op)
 }
 
@@ -154,9 +108,9 @@ func layers(ctx context.Context, outermost []Doer, op func(context.Context) erro
 func through(ctx context.Context, d Doer, op func(context.Context) error) error {
 	switch d := d.(type) {
 	case *Policy:
-		return d.Do(ctx, op)
+		return d.do(ctx, op)
 	case Policy:
-		return d.Do(ctx, op)
+		return d.do(ctx, op)
 	case *Breaker:
 		return d.Do(ctx, op)
 	case *stack:

@@ -318,36 +318,6 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 	return nil
 }
 
-// around is Do around p.Do in one function. It costs the usual pair one closure
-// and one look at the context less.
-func (b *Breaker) around(ctx context.Context, p *Policy, op func(context.Context) error) error {
-	phase := b.phase.Load()
-	if phase == nil || phase.Path.Load() != circuit.PathCount {
-		return b.apart(ctx, p, op)
-	}
-	a := admitted{b, phase, ctx}
-	if p.needsRun() || a.ctx.Err() != nil {
-		return a.breaker.apart(a.ctx, p, op)
-	}
-	defer a.leave()
-	err := op(a.ctx)
-	if err != nil {
-		err = p.redo(a.ctx, op, err)
-	} else {
-		p.tellSuccess(a.ctx)
-	}
-	if err != nil || !a.phase.Good.TryAdd() {
-		return a.settle(err)
-	}
-	a.phase = nil
-	return nil
-}
-
-// apart is around where one of the two has more to do than usual.
-func (b *Breaker) apart(ctx context.Context, p *Policy, op func(context.Context) error) error {
-	return b.Do(ctx, func(ctx context.Context) error { return p.Do(ctx, op) })
-}
-
 // admitted is a call under way that was admitted with one look at the path. It
 // holds what is needed at the end of the call, so that the deferred function
 // needs one pointer and nothing is copied for it.

@@ -181,6 +181,17 @@ func confirm(b Budget, t Ticket) bool {
 	return !ok || c.Confirm(t)
 }
 
+// grantsFirst reports whether a budget grants first attempts without being
+// asked, or is nil. The loop asks for a method, and not for a *RetryBudget,
+// which would be part of every program.
+func grantsFirst(b Budget) bool {
+	if b == nil {
+		return true
+	}
+	free, ok := b.(interface{ grantsFirst() bool })
+	return ok && free.grantsFirst()
+}
+
 // validate asks a budget that can tell whether it is valid.
 func validate(b Budget) error {
 	if v, ok := b.(interface{ Validate() error }); ok {
@@ -252,6 +263,12 @@ type RetryBudget struct {
 	lookedUntil int64  // the number of the bucket after the one in which a retry last looked; 0 before the first
 	spareAt     uint64 // the number of successes when a spare retry was last asked for
 	spares      int    // spare retries taken since
+}
+
+// grantsFirst reports whether the budget is valid. First attempts are never
+// refused.
+func (b *RetryBudget) grantsFirst() bool {
+	return b != nil && b.Ratio >= 0 && b.Ratio <= maxRatio && b.Window >= 0 && b.Floor >= 0
 }
 
 // Reserve implements [Budget].

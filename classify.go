@@ -166,6 +166,8 @@ type verdict struct {
 	marked    bool       // the operation, or a policy that gave up, set the class
 	gaveUp    bool       // a policy inside gave up
 	outOfTime bool       // it did so because no time was left
+	timedOut  bool       // the attempt's own timeout ended it
+	ended     error      // of the caller's context, when the attempt had failed
 	open      *OpenError // a breaker refused
 	hint      hint       // what the server asked for
 }
@@ -225,18 +227,18 @@ func isPlain(err error) bool {
 }
 
 // result is what a budget hears of an attempt that failed with this verdict.
-func (v *verdict) result(timedOut, ended bool) Result {
-	return Result{Outcome: v.outcome(timedOut, ended), Class: v.class, RetryAfter: v.hint.after}
+func (v *verdict) result() Result {
+	return Result{Outcome: v.outcome(), Class: v.class, RetryAfter: v.hint.after}
 }
 
-// outcome says how an attempt ended. ended means that the caller's context has.
-func (v *verdict) outcome(timedOut, ended bool) Outcome {
+// outcome says how an attempt ended.
+func (v *verdict) outcome() Outcome {
 	switch {
 	case v.open != nil:
 		return OutcomeNotSent
-	case ended:
+	case v.ended != nil:
 		return OutcomeCanceled
-	case timedOut:
+	case v.timedOut:
 		return OutcomeTimeout
 	}
 	switch v.class {

@@ -8,56 +8,43 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// fail decides what follows a failed attempt: another one after a wait, or the
-// end of the call.
-func (r *Run) fail(err error) (time.Duration, bool) {
+// fail decides what follows an attempt that failed with err: another one after
+// a wait, or the end of the call.
+func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	var v verdict
-	ended := r.assess(&v, err)
-	r.running = false
-	if r.attempt != nil || r.reserved {
-		r.release(v.result(r.timedOutForBudget, ended != nil))
-	}
-	wait, why := r.next(&v, ended)
+	r.assess(&v, err)
+	r.settle(v.result())
+	wait, why := r.decide(&v)
 	if why != ReasonSuccess {
-		r.stop(why, v, wait)
+		r.stop(why, &v, wait)
 		return 0, false
+	}
+	r.phase, r.slept = waiting, 0
+	if wait > 0 && r.began.IsZero() {
+		r.began = clock.Now() // see Error
 	}
 	return wait, true
 }
 
 // assess judges the error of an attempt, and keeps what the decision and the
-// error of the call need of it. It returns the error of the call's context.
-func (r *Run) assess(v *verdict, err error) (ended error) {
+// error of the call need of it.
+func (r *Run) assess(v *verdict, err error) {
 	r.timedOut = r.attempt != nil && r.attemptTimedOut(err)
-	ended = r.ctx.Err()
-	if r.held() {
-		r.guardedJudge(v, err)
-	} else {
-		v.judge(r.policy.Classify, err)
-	}
-	r.timedOut = r.timedOut || v.outOfTime && ended == nil && r.shortened()
-	r.timedOutForBudget = r.timedOut || r.saysTimeout(err)
+	v.ended = r.ctx.Err()
+	v.judge(r.policy.Classify, err)
+	r.timedOut = r.timedOut || v.outOfTime && v.ended == nil && r.shortened()
+	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
 	r.retryAfter = v.hint.after
-	if r.refused = v.open; v.open == nil || r.number == 1 {
+	if r.refused = v.open; v.open == nil || r.last == nil {
 		r.last = err // after a refusal, the service's last answer stays
+	}
+	if v.open != nil { // it was no attempt
+		r.number--
+		r.phase = waiting
 	}
 	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
-	return ended
-}
-
-// guardedJudge asks for the verdict, and gives back what the attempt holds if
-// the user's classifier panics.
-func (r *Run) guardedJudge(v *verdict, err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			r.abandon()
-		}
-	}()
-	v.judge(r.policy.Classify, err)
-	returned = true
 }
 
 // attemptTimedOut reports whether AttemptTimeout ended the attempt. The error
@@ -77,12 +64,6 @@ func (r *Run) attemptTimedOut(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// saysTimeout reports whether an operation without an attempt timeout says that
-// it kept the time itself. Only a budget wants to know.
-func (r *Run) saysTimeout(err error) bool {
-	return r.policy.Budget != nil && r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
-}
-
 // shortened reports whether the attempt has less time than the call. A policy
 // inside may then have given up before the attempt's time was over, because it
 // had no use for the rest.
@@ -95,38 +76,35 @@ func (r *Run) shortened() bool {
 	return !bounded || own.Before(outer)
 }
 
-// next returns the wait before the next attempt, or why there is none. This is
-// the only place that decides, and the order of its questions is the library's
-// behaviour: first final, then the wait, then room for it.
-func (r *Run) next(v *verdict, ended error) (time.Duration, Reason) {
+// decide returns the wait before the next attempt, or why there is none. This
+// is the only place that decides, and the order of its questions is the
+// library's behaviour: first final, then the wait, then time and budget for it.
+func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
-	why := r.final(v, ended)
-	if why == ReasonOpen {
-		return r.meetOpen(v.hint)
-	}
-	if why != ReasonSuccess {
+	if why := r.final(v); why != ReasonSuccess {
 		return 0, why
 	}
-	delay, wait := r.wait(v.hint)
-	if (r.unbounded || wait == 0) && !p.hearsSuccess() && !p.limitsAttempts() {
-		return wait, ReasonSuccess // neither time nor budget matter
+	delay, wait := r.wait(v)
+	why := r.fits(wait)
+	if why == ReasonSuccess && p.Budget != nil {
+		wait, why = r.reserve(r.ask(AttemptRetry, v), wait)
 	}
-	wait, why = r.room(wait, v.class)
-	if why == ReasonSuccess && p.Observer != nil {
-		r.notifyRetry(v, delay, wait)
+	if why == ReasonSuccess && p.Observer != nil && v.open == nil {
+		r.notifyRetry(v.class, delay, wait)
 	}
 	return wait, why
 }
 
 // final returns why the call must end here, whatever the wait, or
 // ReasonSuccess.
-func (r *Run) final(v *verdict, ended error) Reason {
+func (r *Run) final(v *verdict) Reason {
 	p := &r.policy
 	switch {
-	case ended != nil:
-		return endOf(ended)
-	case v.open != nil:
+	case v.ended != nil:
+		return endOf(v.ended)
+	case v.open != nil && !p.WaitOpen:
 		return ReasonOpen
+	case v.open != nil:
 	case v.class == ClassPermanent:
 		return ReasonPermanent
 	case v.class == ClassOverloaded:
@@ -135,149 +113,35 @@ func (r *Run) final(v *verdict, ended error) Reason {
 		return ReasonAttempts
 	case !p.repeatable(r.ctx, v.class):
 		return ReasonNotIdempotent
-	case p.tooLong(v.hint):
+	}
+	if p.tooLong(v.hint) {
 		return ReasonRetryAfter
 	}
 	return ReasonSuccess
 }
 
-// wait returns the schedule's delay before the next retry, and the wait that
+// wait returns the schedule's delay before the next attempt, and the wait that
 // follows from it: the delay under the jitter, scaled by the call's priority,
-// and at least what the server asked for.
-func (r *Run) wait(h hint) (delay, wait time.Duration) {
+// and at least what the server asked for. A refusal of a breaker does not move
+// the schedule on.
+func (r *Run) wait(v *verdict) (delay, wait time.Duration) {
 	p := &r.policy
-	r.retries++
-	delay = delayOf(p.Schedule, r.retries)
+	delay = delayOf(p.Schedule, r.retries+1)
 	wait = p.jittered(delay, r.prev)
-	r.prev = wait
-	if wait > 0 && !r.normal {
-		wait = r.prioritized(wait)
-	}
-	if h.given {
-		wait = p.hinted(wait, h)
-		if h.exact {
-			r.retries, r.prev = 0, 0
-		}
-	}
-	return delay, wait
-}
-
-// prioritized scales a wait by the priority of the call.
-func (r *Run) prioritized(wait time.Duration) time.Duration {
-	priority := priorityOf(r.ctx)
-	if r.normal = priority == Normal; r.normal {
-		return wait
-	}
-	wait = scale(wait, priority.waitFactor())
-	if r.policy.MaxDelay > 0 {
-		wait = min(wait, r.policy.MaxDelay)
-	}
-	return wait
-}
-
-// notifyRetry tells the observer of a failure and the retry to come. It is not
-// inlined into next, nor notifyGiveUp into end, because an Event is large, and
-// the stack of a call that waits or is cancelled has no room for one.
-//
-//go:noinline
-func (r *Run) notifyRetry(v *verdict, delay, wait time.Duration) {
-	r.announced = r.number
-	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, RetryAfter: v.hint.after})
-}
-
-// meetOpen is next where a breaker refused. The refusal was not an attempt.
-func (r *Run) meetOpen(h hint) (time.Duration, Reason) {
-	p := &r.policy
-	r.number--
 	switch {
-	case !p.WaitOpen:
-		return h.after, ReasonOpen
-	case p.tooLong(h):
-		return h.after, ReasonRetryAfter
+	case v.open != nil && v.hint.after > 0:
+		return delay, v.hint.after
+	case v.open != nil: // half-open, and all probes are out: to ask without a pause would be a busy loop
+		return delay, max(wait, 10*time.Millisecond)
 	}
-	wait := h.after
-	if wait == 0 { // half-open, and all probes are out: to ask without a pause would be a busy loop
-		wait = max(p.jittered(delayOf(p.Schedule, r.retries+1), r.prev), 10*time.Millisecond)
+	r.retries, r.prev = r.retries+1, wait
+	if wait > 0 {
+		wait = p.prioritized(r.ctx, wait)
 	}
-	r.readClock()
-	why := r.fits(wait)
-	if why != ReasonSuccess || p.Budget == nil {
-		return wait, why
+	if v.hint.exact {
+		r.retries, r.prev = 0, 0
 	}
-	a := Attempt{Number: r.number + 1, Kind: AttemptRetry, MaxAttempts: p.maxAttempts(), Now: r.now}
-	if r.number == 0 {
-		a.Kind = AttemptFirst
-	}
-	return r.reserve(a, wait)
-}
-
-// room reports whether time and budget allow a retry after wait, which the
-// budget may lengthen.
-func (r *Run) room(wait time.Duration, c Class) (time.Duration, Reason) {
-	if wait > 0 && r.began.IsZero() || r.timed() {
-		r.readClock()
-	}
-	if why := r.fits(wait); why != ReasonSuccess || r.policy.Budget == nil {
-		return wait, why
-	}
-	return r.reserve(Attempt{
-		Number:      r.number + 1,
-		Kind:        AttemptRetry,
-		MaxAttempts: r.policy.maxAttempts(),
-		Class:       c,
-		TimedOut:    r.timedOutForBudget,
-		Now:         r.now,
-	}, wait)
-}
-
-// timed reports whether the time of each retry is needed. Otherwise one reading
-// of the clock, at the first wait, serves the whole call.
-func (r *Run) timed() bool {
-	p := &r.policy
-	if p.MaxElapsed > 0 || p.Budget != nil || p.Observer != nil {
-		return true
-	}
-	if r.unbounded {
-		return false
-	}
-	_, bounded := r.ctx.Deadline()
-	return bounded
-}
-
-func (r *Run) readClock() {
-	r.now = clock.Now()
-	if r.began.IsZero() {
-		r.began = r.now
-		r.monotonic = clock.Monotonic(&r.now)
-		_, bounded := r.ctx.Deadline()
-		r.unbounded = !bounded
-	}
-}
-
-// reserve asks the budget for an attempt after at least wait, which the budget
-// may lengthen.
-func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
-	if !r.normal {
-		a.Priority = priorityOf(r.ctx)
-	}
-	ticket, longer, ok := r.policy.Budget.Reserve(a)
-	if !ok {
-		return wait, ReasonBudget
-	}
-	wait = max(wait, longer)
-	r.ticket, r.reserved = ticket, true
-	why := r.fits(wait)
-	if why != ReasonSuccess {
-		r.settle(Result{Outcome: OutcomeNotSent})
-	}
-	return wait, why
-}
-
-// measured reports whether the time since began means anything. A reading that
-// was taken after the first attempt had failed does not tell how long that
-// attempt took.
-func (r *Run) measured() bool {
-	return !r.began.IsZero() && (r.number > 1 || r.began != r.now || r.policy.needsRun())
+	return delay, p.hinted(wait, v.hint)
 }
 
 // fits reports whether an attempt after wait would start within the call's
@@ -285,17 +149,59 @@ func (r *Run) measured() bool {
 func (r *Run) fits(wait time.Duration) Reason {
 	p := &r.policy
 	if p.MaxElapsed > 0 {
-		left := p.MaxElapsed - r.now.Sub(r.began)
+		left := p.MaxElapsed - r.age()
 		if wait > left || wait == left && p.limitsTime() {
 			return ReasonElapsed
 		}
 	}
-	if wait > 0 && !r.unbounded {
-		if deadline, ok := r.ctx.Deadline(); ok && wait >= deadline.Sub(r.now) {
-			return ReasonDeadline
-		}
+	if wait > 0 && wait >= r.left() {
+		return ReasonDeadline
 	}
 	return ReasonSuccess
+}
+
+// left returns how much time is left before the deadline of the call's context.
+func (r *Run) left() time.Duration {
+	if deadline, ok := r.ctx.Deadline(); ok {
+		return deadline.Sub(clock.Now())
+	}
+	return maxDuration
+}
+
+// ask returns what the budget is asked for.
+func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
+	a := Attempt{
+		Number:      r.number + 1,
+		Kind:        kind,
+		Class:       v.class,
+		Priority:    priorityOf(r.ctx),
+		TimedOut:    v.timedOut,
+		MaxAttempts: r.policy.maxAttempts(),
+		Now:         clock.Now(),
+	}
+	if v.open != nil {
+		a.Class = ClassUnknown
+	}
+	if kind == AttemptFirst || r.number == 0 {
+		a.Number, a.Kind = 1, AttemptFirst
+	}
+	return a
+}
+
+// reserve asks the budget for an attempt after at least wait, which the budget
+// may lengthen.
+func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
+	ticket, longer, ok := r.policy.Budget.Reserve(a)
+	if !ok {
+		return wait, ReasonBudget
+	}
+	r.ticket, r.granted = ticket, true
+	wait = max(wait, longer)
+	why := r.fits(wait)
+	if why != ReasonSuccess {
+		r.settle(Result{Outcome: OutcomeNotSent})
+	}
+	return wait, why
 }
 
 // endOf returns the reason of a context's error.
@@ -307,56 +213,54 @@ func endOf(err error) Reason {
 }
 
 // stop ends the call after a failure.
-func (r *Run) stop(why Reason, v verdict, wait time.Duration) {
-	if why == ReasonOpen && r.number == 0 { // there is nothing to add
+func (r *Run) stop(why Reason, v *verdict, wait time.Duration) {
+	switch {
+	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && v.marked: // there is nothing to add
 		r.end(why, v.class, r.last)
-		return
-	}
-	if why != ReasonPermanent {
+	case why == ReasonPermanent:
+		r.end(why, v.class, inferred(r.last))
+	default:
 		r.giveUp(why, v.class, wait)
-		return
 	}
-	err := r.last
-	if !v.marked {
-		err = inferred(err)
-	}
-	r.end(why, v.class, err)
 }
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := r.newError(r.policy.Name, r.number-r.base, r.policy.maxAttempts(), why)
-	e.wait, e.timedOut = wait, r.timedOut
+	e.Elapsed, e.wait, e.timedOut = r.age(), wait, r.timedOut
 	switch why {
 	case ReasonElapsed:
 		e.limit = r.policy.MaxElapsed
 	case ReasonRetryAfter:
 		e.limit = r.policy.maxRetryAfter()
 	case ReasonDeadline:
-		if deadline, ok := r.ctx.Deadline(); ok {
-			e.limit = deadline.Sub(r.now)
-		}
-	}
-	if r.measured() {
-		e.Elapsed = clock.Now().Sub(r.began)
+		e.limit = r.left()
 	}
 	r.end(why, c, e)
 }
 
 // end ends every call that fails.
 func (r *Run) end(why Reason, c Class, err error) {
-	r.releaseTimer()
-	r.over, r.err = true, err
 	if r.policy.Observer != nil {
 		r.notifyGiveUp(why, c, err)
 	}
+	r.phase, r.err = over, err
+}
+
+// notifyRetry tells the observer of a failure and the retry to come. It is not
+// inlined, nor is notifyGiveUp, because an Event is large, and the stack of a
+// call that waits or is cancelled has no room for one.
+//
+//go:noinline
+func (r *Run) notifyRetry(c Class, delay, wait time.Duration) {
+	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: c, Delay: delay, Wait: wait, RetryAfter: r.retryAfter})
 }
 
 // notifyGiveUp tells the observer that the call failed.
 //
 //go:noinline
 func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
-	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.announced == r.number}
+	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.phase == waiting}
 	if gave, ok := err.(*Error); ok {
 		e.RetryAfter = gave.retryAfter
 	} else if why == ReasonInvalid {
@@ -371,9 +275,7 @@ func (r *Run) notify(e *Event) {
 	e.Attempt = r.number - r.base
 	e.Slept = r.slept
 	e.MaxAttempts = r.policy.maxAttempts()
-	if r.measured() {
-		e.Elapsed = clock.Now().Sub(r.began)
-	}
+	e.Elapsed = r.age()
 	e.Header = headerOf(e.Err)
 	r.policy.Observer.tell(r.ctx, e)
 }

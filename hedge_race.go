@@ -74,8 +74,8 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 	r.began = clock.Now()
 	r.sent = r.began
 	r.deadline, _ = ctx.Deadline()
-	if h.Idempotency == Keyed && IdempotencyKey(ctx) == "" {
-		r.ctx = WithIdempotencyKey(ctx, "")
+	if key := keyFor(ctx, h.Idempotency); key != "" {
+		r.ctx = withKey(ctx, key)
 	}
 	if why := r.askFirst(); why != ReasonSuccess {
 		r.giveUp(why)
@@ -166,7 +166,10 @@ func (r *race) crash(a *hedgeAttempt, value any) {
 	defer r.mu.Unlock()
 	if a != nil && !a.over {
 		v := verdict{class: ClassRetryable}
-		r.uncount(a, v.result(false, r.over))
+		if r.over {
+			v.ended = context.Canceled
+		}
+		r.uncount(a, v.result())
 	}
 	if !r.over {
 		r.crashed, r.panicked = true, value
@@ -271,7 +274,7 @@ func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 
 // fail decides what follows a failed attempt.
 func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
-	ended := r.ctx.Err()
+	v.ended = r.ctx.Err()
 	if v.open == nil || a == &r.first {
 		r.last, r.class = err, v.class // after a refusal, the service's last answer stays
 	}
@@ -282,11 +285,11 @@ func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 		r.unsent++
 		r.uncount(a, Result{Outcome: OutcomeNotSent})
 	} else {
-		r.uncount(a, v.result(false, ended != nil))
+		r.uncount(a, v.result())
 	}
 	a.end()
-	if ended != nil {
-		r.giveUp(endOf(ended))
+	if v.ended != nil {
+		r.giveUp(endOf(v.ended))
 	} else {
 		r.next(err, v, now)
 	}

@@ -28,11 +28,6 @@ const (
 	// never reached the server (ClassNotSent), or if the call's context carries
 	// a key that the caller made ([WithIdempotencyKey]).
 	NonIdempotent
-	// Keyed operations send the key that [IdempotencyKey] reads from their
-	// context. By the key the server recognizes a repetition. The policy makes
-	// one key per call, unless the caller made one, and gives it to every
-	// attempt.
-	Keyed
 	// AlwaysRetry repeats whatever the class allows, for callers who prefer a
 	// doubled effect to a lost one.
 	AlwaysRetry
@@ -45,7 +40,33 @@ func (i idempotency) Repeatable(ctx context.Context, c Class) bool {
 
 // String returns the name of the constant.
 func (i idempotency) String() string {
-	return [...]string{"Idempotent", "NonIdempotent", "Keyed", "AlwaysRetry"}[min(i, AlwaysRetry)]
+	return [...]string{"Idempotent", "NonIdempotent", "AlwaysRetry"}[min(i, AlwaysRetry)]
+}
+
+// keyed is the type of [Keyed]. It is a type of its own, so that only programs
+// that name Keyed carry crypto/rand, which makes the keys.
+type keyed uint8
+
+// Keyed operations send the key that [IdempotencyKey] reads from their context.
+// By the key the server recognizes a repetition. The policy makes one key per
+// call, unless the caller made one, and gives it to every attempt.
+const Keyed keyed = 0
+
+// Repeatable implements [Idempotency].
+func (keyed) Repeatable(context.Context, Class) bool { return true }
+
+// String returns the name of the constant.
+func (keyed) String() string { return "Keyed" }
+
+func (keyed) newKey() string { return rand.Text() }
+
+// keyFor returns the key that a call must be given, or "" if it needs none.
+func keyFor(ctx context.Context, i Idempotency) string {
+	maker, ok := i.(interface{ newKey() string })
+	if !ok || IdempotencyKey(ctx) != "" {
+		return ""
+	}
+	return maker.newKey()
 }
 
 // Conditional returns an [Idempotency] for operations that may be repeated
@@ -76,8 +97,12 @@ type keyKey struct{}
 // crypto/rand. A policy keeps the key that it finds in the context of the call.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	if key == "" {
-		key = rand.Text()
+		key = Keyed.newKey()
 	}
+	return withKey(ctx, key)
+}
+
+func withKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyKey{}, key)
 }
 

@@ -103,46 +103,53 @@ type Policy struct {
 // need one. A panic in op passes through. While op succeeds, Do allocates
 // nothing, takes no lock and starts no timer; op stays on the caller's stack.
 func (p Policy) Do(ctx context.Context, op func(context.Context) error) error {
-	if p.hearsSuccess() || p.limitsAttempts() || p.invalid() || ctx.Err() != nil {
-		return p.doSlow(ctx, op)
-	}
-	if err := op(ctx); err != nil {
-		return p.redo(ctx, op, err)
-	}
-	return nil
+	return p.do(ctx, op)
 }
 
-// doSlow is Do where there is something to do before or after a first attempt.
-func (p *Policy) doSlow(ctx context.Context, op func(context.Context) error) error {
-	if p.needsRun() || ctx.Err() != nil {
-		return p.do(ctx, op)
+// do is Do without a copy of the policy.
+func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
+	if p.simple(ctx) {
+		return p.goOn(ctx, op, op(ctx))
 	}
-	if err := op(ctx); err != nil {
-		return p.redo(ctx, op, err)
+	return newRun(p, ctx).loop(op)
+}
+
+// simple reports whether the first attempt needs no Run: there is nothing to
+// refuse, to ask or to limit before it.
+func (p *Policy) simple(ctx context.Context) bool {
+	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
+		valid(p.Schedule, p.Jitter) && grantsFirst(p.Budget) && ctx.Err() == nil
+}
+
+// goOn ends or continues a call whose first attempt was made without a Run.
+func (p *Policy) goOn(ctx context.Context, op func(context.Context) error, err error) error {
+	if err == nil && p.Budget == nil && p.Observer == nil {
+		return nil
 	}
-	p.tellSuccess(ctx)
-	return nil
+	return p.end(ctx, op, err)
+}
+
+// end is goOn where there is something to do.
+func (p *Policy) end(ctx context.Context, op func(context.Context) error, err error) error {
+	if err == nil {
+		p.tellSuccess(ctx)
+		return nil
+	}
+	r := newRun(p, ctx)
+	r.phase, r.number, r.granted = running, 1, p.Budget != nil
+	r.Fail(err)
+	return r.loop(op)
 }
 
 // tellSuccess tells the budget and the observer that a first attempt succeeded,
 // of which the budget was not asked before.
 func (p *Policy) tellSuccess(ctx context.Context) {
-	if !p.tryPay() {
-		p.pay()
+	if p.Budget != nil {
+		p.Budget.Done(Ticket{}, Result{})
 	}
 	if p.Observer != nil {
 		p.notifyFirst(ctx)
 	}
-}
-
-// pay credits a RetryBudget with a first attempt that succeeded. tryPay is its
-// fast case, small enough to be inlined.
-func (p *Policy) pay() { p.Budget.(*RetryBudget).earned.Add() }
-
-// tryPay reports whether nothing is left to pay.
-func (p *Policy) tryPay() bool {
-	b, ok := p.Budget.(*RetryBudget)
-	return !ok || b.earned.TryAdd()
 }
 
 // notifyFirst tells the observer of a first attempt that succeeded. It is not
@@ -156,75 +163,6 @@ func (p *Policy) notifyFirst(ctx context.Context) {
 // Wrap returns op under the policy, for callers who want a function.
 func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error { return p.Do(ctx, op) }
-}
-
-// needsRun reports whether there is something to do before the first attempt.
-// The ways of running ask its parts, which are small enough to be inlined.
-func (p *Policy) needsRun() bool { return p.limitsAttempts() || p.asksFirst() || p.invalid() }
-
-// limitsAttempts reports whether the policy limits attempts in time, or asks
-// whether they may be repeated.
-func (p *Policy) limitsAttempts() bool {
-	return p.AttemptTimeout > 0 || p.AttemptTimeoutSchedule != nil || p.Idempotency != nil || p.MaxElapsed > 0
-}
-
-// hearsSuccess reports whether anything is told of a success.
-func (p *Policy) hearsSuccess() bool { return p.Budget != nil || p.Observer != nil }
-
-// asksFirst reports whether the budget is asked for first attempts.
-func (p *Policy) asksFirst() bool { return p.Budget != nil && !grantsFirst(p.Budget) }
-
-// invalid reports whether Validate would refuse Schedule or Jitter.
-func (p *Policy) invalid() bool {
-	return (p.Schedule != nil || p.Jitter != nil) && !valid(p.Schedule, p.Jitter)
-}
-
-// grantsFirst reports whether a budget grants first attempts without being
-// asked.
-func grantsFirst(budget Budget) bool {
-	b, ok := budget.(*RetryBudget)
-	return ok && b != nil && b.Ratio >= 0 && b.Ratio <= maxRatio && b.Window >= 0 && b.Floor >= 0
-}
-
-// do is Do with everything there may be to do.
-func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
-	var r Run
-	r.policy, r.ctx = *p, ctx
-	for r.begin() {
-		wait, ok := r.Retry(r.call(op))
-		if !ok || !r.sleep(wait) {
-			break
-		}
-	}
-	return r.err
-}
-
-// redo goes on after the first attempt failed, under a policy that does not
-// need a Run before.
-func (p *Policy) redo(ctx context.Context, op func(context.Context) error, err error) error {
-	if m, ok := err.(*marked); ok && m.class == ClassPermanent && !p.hearsSuccess() && ctx.Err() == nil {
-		return err // as the decision below would
-	}
-	r := runs.Get().(*Run)
-	r.resume(p, ctx)
-	for {
-		wait, ok := r.fail(err)
-		if !ok {
-			return r.discard()
-		}
-		if !r.proceed(wait) {
-			return r.err // not put back: after a mass cancellation the pool would hold all of them
-		}
-		if !r.held() {
-			err = op(r.ctx)
-		} else {
-			err = r.call(op)
-		}
-		if err == nil {
-			r.succeed()
-			return r.discard()
-		}
-	}
 }
 
 // Start returns a new [Run], for callers that cannot pass their operation as a
@@ -347,6 +285,15 @@ func (p *Policy) jitteredWith(delay, prev time.Duration, u float64) time.Duratio
 	} else {
 		wait = max(0, p.Jitter(delay, prev, u))
 	}
+	if p.MaxDelay > 0 {
+		wait = min(wait, p.MaxDelay)
+	}
+	return wait
+}
+
+// prioritized scales a wait by the priority of its call.
+func (p *Policy) prioritized(ctx context.Context, wait time.Duration) time.Duration {
+	wait = scale(wait, priorityOf(ctx).waitFactor())
 	if p.MaxDelay > 0 {
 		wait = min(wait, p.MaxDelay)
 	}

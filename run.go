@@ -2,11 +2,11 @@ package backoff
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"iter"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/gobackoff/backoff/internal/clock"
 )
@@ -29,38 +29,53 @@ import (
 // A caller with a loop of its own calls Retry after each attempt, and sleeps
 // itself.
 type Run struct {
-	ending
-	policy  Policy
-	attempt context.Context // of the attempt under way, where it has one of its own
-	cancel  context.CancelFunc
-	key     string // idempotency key made for the call, under Keyed
+	ending          // what the error of the call tells of its attempts
+	policy Policy   // a copy, which nobody changes
+	phase  runPhase // where in the call it is
 
-	number    int           // of attempts begun
-	base      int           // attempts that Progress no longer counts
-	retries   int           // since the schedule began
-	announced int           // the attempt after which the observer heard of another one
-	began     time.Time     // the call, or its last Progress
-	now       time.Time     // the last reading of the clock
-	prev      time.Duration // the last wait, for the jitter
-	slept     time.Duration // before the attempt under way, if there is an observer
-	timer     *time.Timer   // from the first wait to the end of the call
-	ticket    Ticket        // of the attempt under way, or of the one to come
+	number   int       // of attempts begun
+	base     int       // attempts that Progress no longer counts
+	retries  int       // since the schedule began
+	began    time.Time // the call, its last Progress, or its first wait (see Error)
+	err      error     // Fail's, while an attempt runs; the error of the call, once it is over
+	timedOut bool      // AttemptTimeout ended the last attempt
 
-	err error // of the call, once it is over
+	attempt context.Context    // of the attempt under way, if it is not that of the call
+	cancel  context.CancelFunc // ends it, if AttemptTimeout does
+	key     string             // the idempotency key made for the call
+	ticket  Ticket             // of the attempt under way, or of the one to come
+	granted bool               // the budget waits for the ticket
 
-	started           bool // the budget was asked for the first attempt
-	reserved          bool // the ticket is not given back yet
-	running           bool // an attempt is under way
-	failed            bool // Fail was called for it
-	over              bool // the call has ended
-	timedOut          bool // AttemptTimeout ended the last attempt
-	timedOutForBudget bool // it did, or the operation said ErrAttemptTimeout itself
-	normal            bool // the context had no priority of its own at the last wait
-	unbounded         bool // the context had no deadline when the clock was first read
-	monotonic         bool // the clock has monotonic readings: this is no bubble of testing/synctest
+	prev  time.Duration // the last wait, for the jitter
+	slept time.Duration // before the attempt under way, if there is an observer
 }
 
+// runPhase is where in its call a [Run] is.
+type runPhase uint8
+
+const (
+	starting runPhase = iota // the first attempt was not asked for
+	waiting                  // an attempt may follow
+	running                  // an attempt is under way
+	over                     // the call has ended
+)
+
 var errUnreported = errors.New("attempt ended without Run.Fail")
+
+// loop makes the attempts of a call. It puts the Run back.
+func (r *Run) loop(op func(context.Context) error) error {
+	for range r.Attempts() {
+		err := op(r.Context())
+		if err == nil {
+			break
+		}
+		r.Fail(err)
+	}
+	err := r.err
+	*r = Run{}
+	runs.Put(unsafe.Pointer(r))
+	return err
+}
 
 // Attempts returns the attempts of the call, numbered from 1, for a range loop.
 // The loop sleeps between them. To leave the loop means success, unless Fail
@@ -70,61 +85,27 @@ var errUnreported = errors.New("attempt ended without Run.Fail")
 // until Reset.
 func (r *Run) Attempts() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		p := &r.policy
-		if r.started || p.hearsSuccess() || p.limitsAttempts() || p.invalid() || r.ctx.Err() != nil {
-			r.each(yield, false)
-			return
-		}
-		// As in Do: the call holds nothing that a panic would leave behind.
-		r.started, r.running, r.number = true, true, 1
-		switch {
-		case yield(1):
-			r.each(yield, true)
-		case r.failed:
-			r.leave()
-		default:
-			r.running, r.over = false, true
+		defer r.abandon() // where the body panics
+		for r.next() {
+			if !yield(r.number) {
+				r.leave()
+				return
+			}
 		}
 	}
 }
 
-// each is the loop. If made is true, the first attempt has reached the end of
-// its body already.
-func (r *Run) each(yield func(int) bool, made bool) {
-	for ; made || r.begin(); made = false {
-		if !made && !r.body(yield) {
-			r.leave()
-			return
-		}
-		if !r.running { // Reset: what ended was the first attempt of the new call
-			r.enrol()
-			r.number, r.running = 1, true
-		}
-		err := r.last
-		if !r.failed {
-			err = errUnreported
-		}
-		if wait, ok := r.Retry(err); !ok || !r.sleep(wait) {
-			return
-		}
+// next ends the attempt under way, if there is one, and begins the next one, if
+// there is one.
+func (r *Run) next() bool {
+	if r.phase != running {
+		return r.Begin(0)
 	}
-}
-
-// body is call for a range loop: it runs one iteration, and gives back what the
-// attempt holds if that panics.
-func (r *Run) body(yield func(int) bool) bool {
-	if !r.held() {
-		return yield(r.number)
+	if r.err == nil {
+		r.err = errUnreported
 	}
-	returned := false
-	defer func() {
-		if !returned {
-			r.abandon()
-		}
-	}()
-	more := yield(r.number)
-	returned = true
-	return more
+	wait, ok := r.fail(r.err)
+	return ok && r.Begin(wait)
 }
 
 // Fail reports that the attempt under way failed with err. If it is called more
@@ -133,19 +114,26 @@ func (r *Run) Fail(err error) {
 	if err == nil {
 		err = errUnreported
 	}
-	r.last, r.failed = err, true
+	if r.phase != over {
+		r.err = err
+	}
 }
 
 // Err returns why the call failed. It is nil while the call goes on and after
 // success.
-func (r *Run) Err() error { return r.err }
+func (r *Run) Err() error {
+	if r.phase != over {
+		return nil
+	}
+	return r.err
+}
 
 // Context returns the context for the attempt under way: that of the call,
 // under the policy's AttemptTimeout and with the call's idempotency key if
 // there are such. It ends with the attempt.
 func (r *Run) Context() context.Context {
 	if r.attempt == nil && r.key != "" {
-		r.attempt = WithIdempotencyKey(r.ctx, r.key)
+		r.attempt = withKey(r.ctx, r.key)
 	}
 	if r.attempt != nil {
 		return r.attempt
@@ -159,14 +147,13 @@ func (r *Run) Context() context.Context {
 // says why. Calling Admit is optional. Without it, the first Retry asks the
 // budget afterwards, so that the budget counts right.
 func (r *Run) Admit() (pause time.Duration, ok bool) {
-	if r.over || r.started {
-		return 0, !r.over
+	if r.phase == starting {
+		pause = r.start()
+		if r.phase != over && r.ctx.Err() != nil {
+			r.cancelled()
+		}
 	}
-	pause = r.start()
-	if !r.over && r.ctx.Err() != nil {
-		r.cancelled()
-	}
-	return pause, !r.over
+	return pause, r.phase != over
 }
 
 // Begin sleeps for the pause that Admit or Retry returned, and begins the next
@@ -174,7 +161,18 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 // false, and ends the call, if the context ends or the budget does not confirm
 // the attempt. Calling Begin is optional. Without it the caller sleeps, and
 // Retry counts the attempt afterwards.
-func (r *Run) Begin(pause time.Duration) bool { return r.sleep(pause) && r.begin() }
+func (r *Run) Begin(pause time.Duration) bool {
+	if r.phase == starting {
+		pause = max(pause, r.start())
+	}
+	if r.phase == over || !r.sleep(pause) || !r.confirm() {
+		return false
+	}
+	r.phase, r.err = running, nil
+	r.number++
+	r.limitTime()
+	return true
+}
 
 // Retry reports how an attempt ended, and decides what follows: another attempt
 // after pause, or the end of the call, which Err explains. The caller sleeps,
@@ -183,14 +181,11 @@ func (r *Run) Begin(pause time.Duration) bool { return r.sleep(pause) && r.begin
 //
 // Retry has the shape of a gax.Retryer.
 func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
-	if r.over {
-		return 0, false
-	}
-	if !r.running { // the caller's own loop did not call Begin
+	if r.phase != running { // the caller's own loop did not call Begin
 		r.catchUp(err)
 	}
 	switch {
-	case r.over:
+	case r.phase == over:
 		return 0, false
 	case err == nil:
 		r.succeed()
@@ -199,23 +194,27 @@ func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 	return r.fail(err)
 }
 
-// catchUp asks for an attempt that was made without begin. A refusal ends the
+// catchUp asks for an attempt that was made without Begin. A refusal ends the
 // call, unless the attempt succeeded: then only the budget's count is put
 // right.
 func (r *Run) catchUp(err error) {
+	if r.phase == over {
+		return
+	}
 	r.number++
-	asked := r.started
-	r.started = true
+	if err != nil {
+		r.last = err
+	}
 	switch {
-	case err == nil && !asked && r.policy.Budget != nil:
-		r.ticket, _, r.reserved = r.policy.Budget.Reserve(r.ask(AttemptFirst))
-	case err == nil:
-	case !asked:
-		r.last = err
+	case r.phase == starting && err != nil:
 		r.start()
-	case r.reserved:
-		r.last = err
+	case r.phase == starting && r.policy.Budget != nil:
+		r.ticket, _, r.granted = r.policy.Budget.Reserve(r.ask(AttemptFirst, new(verdict)))
+	case err != nil:
 		r.confirm()
+	}
+	if r.phase != over {
+		r.phase = running
 	}
 }
 
@@ -224,7 +223,7 @@ func (r *Run) catchUp(err error) {
 // again, with the attempt under way as the first.
 func (r *Run) Progress() {
 	r.base, r.retries, r.prev = r.number, 0, 0
-	if r.running {
+	if r.phase == running {
 		r.base--
 	}
 	r.began = clock.Now()
@@ -234,98 +233,45 @@ func (r *Run) Progress() {
 // reconnect loop calls Reset after a connection that lasted.
 func (r *Run) Reset() {
 	r.abandon()
+	inAttempt := r.phase == running
 	*r = Run{policy: r.policy, ending: ending{ctx: r.ctx}}
-}
-
-// resume continues a call whose first attempt was made without a Run, and
-// failed.
-func (r *Run) resume(p *Policy, ctx context.Context) {
-	r.policy, r.ctx, r.number = *p, ctx, 1
-	r.started, r.reserved = true, p.Budget != nil
-}
-
-// begin makes the next attempt ready, or reports that there is none.
-func (r *Run) begin() bool {
-	if !r.started && !r.sleep(r.start()) {
-		return false
+	if inAttempt { // what ends now is the first attempt of the new call
+		r.enrol()
+		r.phase, r.number = running, 1
 	}
-	if r.over {
-		return false
-	}
-	if r.ctx.Err() != nil {
-		r.cancelled()
-		return false
-	}
-	if r.reserved && !r.confirm() {
-		return false
-	}
-	r.number++
-	r.running, r.failed = true, false
-	if r.policy.limitsTime() {
-		r.limitTime()
-	}
-	return true
-}
-
-// proceed sleeps for wait and begins the next attempt, in the loop of redo.
-func (r *Run) proceed(wait time.Duration) bool {
-	if wait > 0 || r.reserved {
-		return r.sleep(wait) && r.begin()
-	}
-	r.number++ // fail has just looked at all that begin looks at
-	r.slept = 0
-	return true
-}
-
-// confirm tells the budget that the attempt it granted is about to be made.
-func (r *Run) confirm() bool {
-	if confirm(r.policy.Budget, r.ticket) {
-		return true
-	}
-	r.settle(Result{Outcome: OutcomeNotSent})
-	r.giveUp(ReasonBudget, ClassUnknown, 0)
-	return false
 }
 
 // start does what must be done before the first attempt, and returns how long a
 // budget makes it wait.
-func (r *Run) start() time.Duration {
+func (r *Run) start() (pause time.Duration) {
+	r.phase = waiting
 	p := &r.policy
-	r.started = true
-	if !p.needsRun() {
-		r.reserved = p.Budget != nil // granted without being asked
+	if p.simple(r.ctx) {
+		r.granted = p.Budget != nil // without being asked
 		return 0
 	}
 	if err := p.Validate(); err != nil {
 		r.end(ReasonInvalid, ClassPermanent, err)
 		return 0
 	}
+	if r.ctx.Err() != nil {
+		return 0
+	}
 	r.enrol()
-	if p.Budget == nil || r.ctx.Err() != nil {
+	if p.Budget == nil {
 		return 0
 	}
-	a := r.ask(AttemptFirst)
-	a.Now = r.now
-	wait, why := r.reserve(a, 0)
+	pause, why := r.reserve(r.ask(AttemptFirst, new(verdict)), 0)
 	if why != ReasonSuccess {
-		r.giveUp(why, ClassUnknown, wait)
-		return 0
+		r.giveUp(why, ClassUnknown, pause)
 	}
-	return wait
+	return pause
 }
 
-// enrol begins a call under a policy that needs a Run.
+// enrol begins a call that needs more than attempts: a time, and a key.
 func (r *Run) enrol() {
-	r.started = true
-	r.readClock()
-	if r.policy.Idempotency == Keyed && IdempotencyKey(r.ctx) == "" {
-		r.key = rand.Text()
-	}
-}
-
-// ask returns what the budget is asked for, before the first attempt.
-func (r *Run) ask(kind AttemptKind) Attempt {
-	return Attempt{Number: 1, Kind: kind, MaxAttempts: r.policy.maxAttempts()}
+	r.began = clock.Now()
+	r.key = keyFor(r.ctx, r.policy.Idempotency)
 }
 
 // limitTime gives the attempt a context that ends after the attempt timeout.
@@ -335,68 +281,79 @@ func (r *Run) limitTime() {
 		return
 	}
 	if r.policy.MaxElapsed > 0 {
-		d = min(d, r.policy.MaxElapsed-clock.Now().Sub(r.began))
+		d = min(d, r.policy.MaxElapsed-r.age())
 	}
 	r.attempt, r.cancel = context.WithTimeoutCause(r.Context(), d, ErrAttemptTimeout)
 }
 
-// sleep waits, and reports whether an attempt may follow.
+// age returns how long ago the call began, or 0 if nobody has asked for the
+// time yet.
+//
+//go:noinline
+func (r *Run) age() time.Duration {
+	if r.began.IsZero() {
+		return 0
+	}
+	return clock.Now().Sub(r.began)
+}
+
+// sleep waits, and reports whether an attempt may follow. If the context has
+// ended, it ends the call.
 //
 // Every call that waits has this frame, and those above it, on its own stack.
-// Some 20 bytes more, and that stack would double. The benchmark of 100,000
-// waiting calls guards it.
+// The benchmark of 100,000 waiting calls guards it.
 func (r *Run) sleep(wait time.Duration) bool {
-	r.slept = 0
-	if wait <= 0 {
-		return true
-	}
-	if r.timer == nil { // one timer for all waits of the call
-		r.timer = clock.NewTimer(wait, r.monotonic)
-	} else {
-		r.timer.Reset(wait)
-	}
-	select {
-	case <-r.timer.C:
-		if r.policy.Observer != nil {
-			r.woken()
+	if wait > 0 {
+		reuse := clock.Monotonic(&r.began)
+		timer := clock.NewTimer(wait, reuse)
+		r.measureSleep()
+		select {
+		case <-timer.C:
+			if reuse {
+				clock.PutTimer(timer)
+			}
+		case <-r.ctx.Done():
+			timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
 		}
-		return true
-	case <-r.ctx.Done():
-		r.timer.Stop()
-		r.timer = nil // not put back: after a mass cancellation the pool would hold all of them
-		if r.policy.Observer != nil {
-			r.woken()
-		}
+		r.measureSleep()
+	}
+	if r.ctx.Err() != nil {
 		r.cancelled()
 		return false
 	}
+	return true
 }
 
-// releaseTimer puts the timer back, at the end of the call.
-func (r *Run) releaseTimer() {
-	if r.timer != nil && r.monotonic {
-		clock.PutTimer(r.timer)
-	}
-	r.timer = nil
-}
-
-// woken measures the sleep that has just ended.
+// measureSleep is called before and after a sleep.
 //
 //go:noinline
-func (r *Run) woken() { r.slept = clock.Now().Sub(r.now) }
+func (r *Run) measureSleep() {
+	if r.policy.Observer != nil {
+		r.slept = r.age() - r.slept
+	}
+}
+
+// confirm tells the budget that the attempt it granted is about to be made. If
+// the budget does not agree, it ends the call.
+func (r *Run) confirm() bool {
+	if !r.granted || confirm(r.policy.Budget, r.ticket) {
+		return true
+	}
+	r.settle(Result{Outcome: OutcomeNotSent})
+	r.giveUp(ReasonBudget, ClassUnknown, 0)
+	return false
+}
 
 // cancelled ends a call whose context ended while no attempt was under way.
 func (r *Run) cancelled() {
 	r.settle(Result{Outcome: OutcomeNotSent})
-	r.now = clock.Now() // what was slept counts as elapsed
 	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, 0)
 }
 
 // succeed ends the call with success.
 func (r *Run) succeed() {
 	r.settle(Result{})
-	r.releaseTimer()
-	r.over = true
+	r.phase = over
 	if r.policy.Observer != nil {
 		r.notify(&Event{Kind: EventSuccess})
 	}
@@ -404,74 +361,41 @@ func (r *Run) succeed() {
 
 // leave ends the call when the body of a range loop leaves it.
 func (r *Run) leave() {
-	if !r.failed {
+	if r.err == nil {
 		r.succeed()
 		return
 	}
-	v := judge(r.policy.Classify, r.last)
-	r.settle(v.result(r.attempt != nil && r.attemptTimedOut(r.last), r.ctx.Err() != nil))
+	var v verdict
+	r.assess(&v, r.err)
+	r.settle(v.result())
 	r.end(ReasonAbandoned, v.class, r.last)
 }
 
 // abandon settles an attempt that ended in no other way: by a panic, a Goexit,
 // or Reset.
-func (r *Run) abandon() {
-	if r.running || r.reserved {
-		r.settle(Result{Outcome: OutcomeTransient})
-	}
-}
+func (r *Run) abandon() { r.settle(Result{Outcome: OutcomeTransient}) }
 
 // settle ends the attempt under way: its context, and its ticket.
 func (r *Run) settle(result Result) {
-	r.running = false
-	if r.attempt != nil || r.reserved {
-		r.release(result)
-	}
-}
-
-// release ends the attempt's context, and gives the budget its ticket back.
-func (r *Run) release(result Result) {
 	if r.cancel != nil {
 		r.cancel()
-		r.cancel = nil
 	}
-	r.attempt = nil
-	if r.reserved {
-		r.reserved = false
+	r.attempt, r.cancel = nil, nil
+	if r.granted {
+		r.granted = false
 		r.policy.Budget.Done(r.ticket, result)
 	}
 }
 
-// call makes an attempt, and gives back what the attempt holds if op panics.
-// The defer is here, and not in the loops, because the loops are on the stack
-// of every call that waits.
-func (r *Run) call(op func(context.Context) error) error {
-	if !r.held() {
-		return op(r.ctx)
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			r.abandon()
-		}
-	}()
-	err := op(r.Context())
-	returned = true
-	return err
-}
-
-// held reports whether the attempt under way has a context of its own, or a
-// ticket that must be given back.
-func (r *Run) held() bool { return r.attempt != nil || r.reserved || r.key != "" }
-
 // runs are reused. They are not on the stack, because with a Run on it the
-// stack of every call that waits would double.
-var runs = sync.Pool{New: func() any { return new(Run) }}
+// stack of every call that waits would double. They are kept as bare pointers:
+// the type of what is in an interface becomes part of the program with all its
+// methods.
+var runs = sync.Pool{New: func() any { return unsafe.Pointer(new(Run)) }}
 
-// discard returns the call's error and puts its Run back.
-func (r *Run) discard() error {
-	err := r.err
-	*r = Run{}
-	runs.Put(r)
-	return err
+// newRun returns a Run that its loop puts back.
+func newRun(p *Policy, ctx context.Context) *Run {
+	r := (*Run)(runs.Get().(unsafe.Pointer))
+	r.policy, r.ctx = *p, ctx
+	return r
 }

@@ -154,14 +154,13 @@ func (s *supervisor) admit() bool {
 		}
 	}
 	s.refusedSince = time.Time{}
-	return s.begin()
+	return s.Begin(0)
 }
 
 // askBudget asks the user's budget for the next run.
 func (s *supervisor) askBudget() bool {
-	s.now = clock.Now()
-	s.pending.Now = s.now
-	if !s.refusedSince.IsZero() && s.now.Sub(s.refusedSince) >= longestRefusal {
+	s.pending.Now = clock.Now()
+	if !s.refusedSince.IsZero() && s.pending.Now.Sub(s.refusedSince) >= longestRefusal {
 		s.pending.Kind = AttemptFirst
 	}
 	ticket, wait, ok := s.budget.Reserve(s.pending)
@@ -181,12 +180,11 @@ func (s *supervisor) askBudget() bool {
 
 // waitRefused waits after the budget refused, and reports whether to ask again.
 func (s *supervisor) waitRefused() bool {
-	if s.over {
+	if s.phase == over {
 		return false
 	}
-	s.now = clock.Now()
 	if s.refusedSince.IsZero() {
-		s.refusedSince = s.now
+		s.refusedSince = clock.Now()
 	}
 	s.retries++
 	wait := s.policy.jittered(delayOf(s.policy.Schedule, s.retries), s.prev)
@@ -214,17 +212,10 @@ func (s *supervisor) waitMore(wait time.Duration) bool {
 	if wait <= 0 {
 		return true
 	}
-	if s.ctx.Err() != nil {
-		s.cancelled()
-		return false
-	}
 	if why := s.fits(wait); why != ReasonSuccess {
 		s.settle(Result{Outcome: OutcomeNotSent})
 		s.giveUp(why, ClassUnknown, wait)
 		return false
 	}
-	before := s.slept
-	woken := s.sleep(wait)
-	s.slept += before
-	return woken
+	return s.sleep(wait)
 }
