@@ -118,7 +118,8 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 // refuse, to ask or to limit before it.
 func (p *Policy) simple(ctx context.Context) bool {
 	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
-		valid(p.Schedule, p.Jitter) && grantsFirst(p.Budget) && ctx.Err() == nil
+		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
+		(p.Budget == nil || grantsFirst(p.Budget)) && ctx.Err() == nil
 }
 
 // goOn ends or continues a call whose first attempt was made without a Run.
@@ -136,7 +137,7 @@ func (p *Policy) end(ctx context.Context, op func(context.Context) error, err er
 		return nil
 	}
 	r := newRun(p, ctx)
-	r.phase, r.number, r.granted = running, 1, p.Budget != nil
+	r.first()
 	r.Fail(err)
 	return r.loop(op)
 }

@@ -98,14 +98,23 @@ func (r *Run) Attempts() iter.Seq[int] {
 // next ends the attempt under way, if there is one, and begins the next one, if
 // there is one.
 func (r *Run) next() bool {
-	if r.phase != running {
-		return r.Begin(0)
+	switch {
+	case r.phase == running:
+		if r.err == nil {
+			r.err = errUnreported
+		}
+		wait, ok := r.fail(r.err)
+		return ok && r.begin(wait)
+	case r.phase == starting && r.policy.simple(r.ctx):
+		r.first()
+		return true
 	}
-	if r.err == nil {
-		r.err = errUnreported
-	}
-	wait, ok := r.fail(r.err)
-	return ok && r.Begin(wait)
+	return r.Begin(0)
+}
+
+// first begins the first attempt under a simple policy.
+func (r *Run) first() {
+	r.phase, r.number, r.granted = running, 1, r.policy.Budget != nil
 }
 
 // Fail reports that the attempt under way failed with err. If it is called more
@@ -165,12 +174,22 @@ func (r *Run) Begin(pause time.Duration) bool {
 	if r.phase == starting {
 		pause = max(pause, r.start())
 	}
-	if r.phase == over || !r.sleep(pause) || !r.confirm() {
+	if r.phase != over && r.ctx.Err() != nil {
+		r.cancelled()
+	}
+	return r.phase != over && r.begin(pause)
+}
+
+// begin is Begin after a look at the context.
+func (r *Run) begin(pause time.Duration) bool {
+	if pause > 0 && !r.sleep(pause) || r.granted && !r.confirm() {
 		return false
 	}
 	r.phase, r.err = running, nil
 	r.number++
-	r.limitTime()
+	if r.policy.limitsTime() {
+		r.limitTime()
+	}
 	return true
 }
 
@@ -210,7 +229,7 @@ func (r *Run) catchUp(err error) {
 		r.start()
 	case r.phase == starting && r.policy.Budget != nil:
 		r.ticket, _, r.granted = r.policy.Budget.Reserve(r.ask(AttemptFirst, new(verdict)))
-	case err != nil:
+	case err != nil && r.granted:
 		r.confirm()
 	}
 	if r.phase != over {
@@ -303,20 +322,18 @@ func (r *Run) age() time.Duration {
 // Every call that waits has this frame, and those above it, on its own stack.
 // The benchmark of 100,000 waiting calls guards it.
 func (r *Run) sleep(wait time.Duration) bool {
-	if wait > 0 {
-		reuse := clock.Monotonic(&r.began)
-		timer := clock.NewTimer(wait, reuse)
-		r.measureSleep()
-		select {
-		case <-timer.C:
-			if reuse {
-				clock.PutTimer(timer)
-			}
-		case <-r.ctx.Done():
-			timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
+	reuse := clock.Monotonic(&r.began)
+	timer := clock.NewTimer(wait, reuse)
+	r.measureSleep()
+	select {
+	case <-timer.C:
+		if reuse {
+			clock.PutTimer(timer)
 		}
-		r.measureSleep()
+	case <-r.ctx.Done():
+		timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
 	}
+	r.measureSleep()
 	if r.ctx.Err() != nil {
 		r.cancelled()
 		return false
@@ -336,7 +353,7 @@ func (r *Run) measureSleep() {
 // confirm tells the budget that the attempt it granted is about to be made. If
 // the budget does not agree, it ends the call.
 func (r *Run) confirm() bool {
-	if !r.granted || confirm(r.policy.Budget, r.ticket) {
+	if confirm(r.policy.Budget, r.ticket) {
 		return true
 	}
 	r.settle(Result{Outcome: OutcomeNotSent})
@@ -375,8 +392,16 @@ func (r *Run) leave() {
 // or Reset.
 func (r *Run) abandon() { r.settle(Result{Outcome: OutcomeTransient}) }
 
-// settle ends the attempt under way: its context, and its ticket.
+// settle ends the attempt under way.
 func (r *Run) settle(result Result) {
+	if r.attempt != nil || r.granted {
+		r.release(result)
+	}
+}
+
+// release ends the context of the attempt, and gives the budget its ticket
+// back.
+func (r *Run) release(result Result) {
 	if r.cancel != nil {
 		r.cancel()
 	}

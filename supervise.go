@@ -58,7 +58,7 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	defer s.abandon()
 	for s.admit() {
 		wait, ok := s.fail(s.runOnce(op))
-		if !ok || !s.sleep(wait) {
+		if !ok || wait > 0 && !s.sleep(wait) {
 			break
 		}
 	}
