@@ -78,11 +78,27 @@ func (r *Run) shortened() bool {
 
 // decide returns the wait before the next attempt, or why there is none. This
 // is the only place that decides, and the order of its questions is the
-// library's behaviour: first final, then the wait, then time and budget for it.
+// library's behaviour: first what ends the call whatever the wait, then the
+// wait, then time and budget for it.
 func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
-	if why := r.final(v); why != ReasonSuccess {
-		return 0, why
+	switch {
+	case v.ended != nil:
+		return 0, endOf(v.ended)
+	case v.open != nil && !p.WaitOpen:
+		return 0, ReasonOpen
+	case v.open != nil: // the rest is for attempts that were made
+	case v.class == ClassPermanent:
+		return 0, ReasonPermanent
+	case v.class == ClassOverloaded:
+		return 0, ReasonOverloaded
+	case p.used(r.number - r.base):
+		return 0, ReasonAttempts
+	case !p.repeatable(r.ctx, v.class):
+		return 0, ReasonNotIdempotent
+	}
+	if p.tooLong(v.hint) {
+		return 0, ReasonRetryAfter
 	}
 	delay, wait := r.wait(v)
 	why := r.fits(wait)
@@ -93,31 +109,6 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		r.notifyRetry(v.class, delay, wait)
 	}
 	return wait, why
-}
-
-// final returns why the call must end here, whatever the wait, or
-// ReasonSuccess.
-func (r *Run) final(v *verdict) Reason {
-	p := &r.policy
-	switch {
-	case v.ended != nil:
-		return endOf(v.ended)
-	case v.open != nil && !p.WaitOpen:
-		return ReasonOpen
-	case v.open != nil:
-	case v.class == ClassPermanent:
-		return ReasonPermanent
-	case v.class == ClassOverloaded:
-		return ReasonOverloaded
-	case p.used(r.number - r.base):
-		return ReasonAttempts
-	case !p.repeatable(r.ctx, v.class):
-		return ReasonNotIdempotent
-	}
-	if p.tooLong(v.hint) {
-		return ReasonRetryAfter
-	}
-	return ReasonSuccess
 }
 
 // wait returns the schedule's delay before the next attempt, and the wait that

@@ -111,7 +111,7 @@ func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
 	if p.simple(ctx) {
 		return p.goOn(ctx, op, op(ctx))
 	}
-	return newRun(p, ctx).loop(op)
+	return newRun(p, ctx).run(op)
 }
 
 // simple reports whether the first attempt needs no Run: there is nothing to
@@ -139,7 +139,7 @@ func (p *Policy) end(ctx context.Context, op func(context.Context) error, err er
 	r := newRun(p, ctx)
 	r.first()
 	r.Fail(err)
-	return r.loop(op)
+	return r.run(op)
 }
 
 // tellSuccess tells the budget and the observer that a first attempt succeeded,

@@ -62,15 +62,12 @@ const (
 
 var errUnreported = errors.New("attempt ended without Run.Fail")
 
-// loop makes the attempts of a call. It puts the Run back.
-func (r *Run) loop(op func(context.Context) error) error {
-	for range r.Attempts() {
-		err := op(r.Context())
-		if err == nil {
-			break
-		}
-		r.Fail(err)
-	}
+// run makes the attempts of a call, and puts the Run back.
+func (r *Run) run(op func(context.Context) error) error {
+	r.each(func(int) bool {
+		r.err = op(r.Context())
+		return r.err != nil
+	})
 	err := r.err
 	*r = Run{}
 	runs.Put(unsafe.Pointer(r))
@@ -85,12 +82,25 @@ func (r *Run) loop(op func(context.Context) error) error {
 // until Reset.
 func (r *Run) Attempts() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		defer r.abandon() // where the body panics
-		for r.next() {
-			if !yield(r.number) {
+		if r.phase == starting && r.policy.simple(r.ctx) {
+			r.first()
+			if !yield(1) {
 				r.leave()
 				return
 			}
+		}
+		r.each(yield)
+	}
+}
+
+// each is the loop. It makes an attempt by a call of yield, which reports
+// whether it failed.
+func (r *Run) each(yield func(int) bool) {
+	defer r.abandon() // where a function of the user's panics
+	for r.next() {
+		if !yield(r.number) {
+			r.leave()
+			return
 		}
 	}
 }
@@ -98,18 +108,14 @@ func (r *Run) Attempts() iter.Seq[int] {
 // next ends the attempt under way, if there is one, and begins the next one, if
 // there is one.
 func (r *Run) next() bool {
-	switch {
-	case r.phase == running:
-		if r.err == nil {
-			r.err = errUnreported
-		}
-		wait, ok := r.fail(r.err)
-		return ok && r.begin(wait)
-	case r.phase == starting && r.policy.simple(r.ctx):
-		r.first()
-		return true
+	if r.phase != running {
+		return r.Begin(0)
 	}
-	return r.Begin(0)
+	if r.err == nil {
+		r.err = errUnreported
+	}
+	wait, ok := r.fail(r.err)
+	return ok && r.begin(wait)
 }
 
 // first begins the first attempt under a simple policy.
@@ -141,13 +147,18 @@ func (r *Run) Err() error {
 // under the policy's AttemptTimeout and with the call's idempotency key if
 // there are such. It ends with the attempt.
 func (r *Run) Context() context.Context {
-	if r.attempt == nil && r.key != "" {
+	if r.attempt == nil && r.key == "" {
+		return r.ctx
+	}
+	return r.ownContext()
+}
+
+// ownContext returns the context of an attempt that has one of its own.
+func (r *Run) ownContext() context.Context {
+	if r.attempt == nil {
 		r.attempt = withKey(r.ctx, r.key)
 	}
-	if r.attempt != nil {
-		return r.attempt
-	}
-	return r.ctx
+	return r.attempt
 }
 
 // Admit asks for the first attempt, for a caller with a loop of its own:
@@ -207,7 +218,7 @@ func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 	case r.phase == over:
 		return 0, false
 	case err == nil:
-		r.succeed()
+		r.leave()
 		return 0, false
 	}
 	return r.fail(err)
@@ -367,8 +378,13 @@ func (r *Run) cancelled() {
 	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, 0)
 }
 
-// succeed ends the call with success.
-func (r *Run) succeed() {
+// leave ends the call after an attempt that needs no other: it succeeded, or the
+// body of a range loop left the loop after Fail.
+func (r *Run) leave() {
+	if r.err != nil {
+		r.giveIn()
+		return
+	}
 	r.settle(Result{})
 	r.phase = over
 	if r.policy.Observer != nil {
@@ -376,12 +392,8 @@ func (r *Run) succeed() {
 	}
 }
 
-// leave ends the call when the body of a range loop leaves it.
-func (r *Run) leave() {
-	if r.err == nil {
-		r.succeed()
-		return
-	}
+// giveIn is leave after Fail.
+func (r *Run) giveIn() {
 	var v verdict
 	r.assess(&v, r.err)
 	r.settle(v.result())
