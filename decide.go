@@ -13,7 +13,9 @@ import (
 func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	var v verdict
 	r.assess(&v, err)
-	r.settle(v.result())
+	if r.holds() {
+		r.release(v.result())
+	}
 	wait, why := r.decide(&v)
 	if why != ReasonSuccess {
 		r.stop(why, &v, wait)
@@ -101,7 +103,10 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		return 0, ReasonRetryAfter
 	}
 	delay, wait := r.wait(v)
-	why := r.fits(wait)
+	why := ReasonSuccess
+	if wait > 0 || p.MaxElapsed > 0 {
+		why = r.fits(wait)
+	}
 	if why == ReasonSuccess && p.Budget != nil {
 		wait, why = r.reserve(r.ask(AttemptRetry, v), wait)
 	}

@@ -406,10 +406,13 @@ func (r *Run) abandon() { r.settle(Result{Outcome: OutcomeTransient}) }
 
 // settle ends the attempt under way.
 func (r *Run) settle(result Result) {
-	if r.attempt != nil || r.granted {
+	if r.holds() {
 		r.release(result)
 	}
 }
+
+// holds reports whether the attempt under way has something to release.
+func (r *Run) holds() bool { return r.attempt != nil || r.granted }
 
 // release ends the context of the attempt, and gives the budget its ticket
 // back.
