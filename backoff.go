@@ -48,7 +48,12 @@
 // is no clock to inject: run tests under testing/synctest.
 package backoff
 
-import "context"
+import (
+	"context"
+	"errors"
+
+	"github.com/gobackoff/backoff/internal/handoff"
+)
 
 // A Doer carries out an operation: a [Policy], a [Breaker], a [Stack] of them,
 // or a user's own type. It must not call op on more than one goroutine at a
@@ -116,70 +121,11 @@ func through(ctx context.Context, d Doer, op func(context.Context) error) error 
 	case *stack:
 		return d.Do(ctx, op)
 	}
-	return foreign(ctx, d, op)
+	// A user's own Doer. If op were passed to d, it would escape also for callers
+	// whose Doer is of this package.
+	return handoff.Do(ctx, d.Do, op, errAbandoned)
 }
 
-// foreign is d.Do(ctx, op) for a user's own Doer. If op were passed to d, it
-// would escape to the heap, also for callers whose Doer is of this package. So
-// d runs on a goroutine of its own, and asks this one to run op.
-func foreign(ctx context.Context, d Doer, op func(context.Context) error) error {
-	h := handoff{
-		calls:   make(chan context.Context),
-		results: make(chan error),
-		ended:   make(chan struct{}),
-		closed:  make(chan struct{}),
-	}
-	defer close(h.closed)
-	go h.run(ctx, d)
-	for {
-		select {
-		case ctx := <-h.calls:
-			h.results <- op(ctx)
-		case <-h.ended:
-			if h.panic != nil {
-				panic(h.panic)
-			}
-			return h.err
-		}
-	}
-}
-
-// handoff connects a Doer on its goroutine with the operation on the caller's.
-type handoff struct {
-	calls   chan context.Context
-	results chan error
-	ended   chan struct{} // closed when Do has returned
-	closed  chan struct{} // closed when nobody takes calls any more
-	err     error
-	panic   any
-}
-
-// run calls d.Do.
-func (h *handoff) run(ctx context.Context, d Doer) {
-	h.err = errAbandoned // in case of a Goexit
-	defer close(h.ended)
-	defer func() { h.panic = recover() }()
-	h.err = d.Do(ctx, h.call)
-}
-
-// call is the operation that d gets.
-func (h *handoff) call(ctx context.Context) error {
-	select {
-	case h.calls <- ctx:
-	case <-h.closed:
-		return errAbandoned
-	}
-	select {
-	case err := <-h.results:
-		return err
-	case <-h.closed: // op panicked, or left its goroutine
-		return errAbandoned
-	}
-}
-
-var errAbandoned = Permanent(errorText("backoff: operation abandoned"))
-
-// errorText is an error that is its text.
-type errorText string
-
-func (e errorText) Error() string { return string(e) }
+// errAbandoned is permanent. Permanent would mark it at the start of every
+// program.
+var errAbandoned error = &marked{err: errors.New("backoff: operation abandoned"), class: ClassPermanent}

@@ -3,25 +3,17 @@ package backoff
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/histogram"
+	"github.com/gobackoff/backoff/internal/hedging"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
 	defaultHedgeAttempts = 2
 	mostHedgeAttempts    = 5 // gRFC A6, "Limits on Retries and Hedges"
-	defaultExtraLoad     = 0.05
-	hedgeBurst           = 10 // hedges that need not be earned first
-	hedgeSamples         = 100
-	hedgeRefresh         = 50 // samples between two looks at the quantile
-	leastHedgeDelay      = time.Millisecond
-	oneHedge             = 1_000_000 // what one costs: shares are kept to a millionth
 )
 
 // errHedgeLost is the cause of an attempt's context, as context.Cause tells it,
@@ -105,14 +97,10 @@ type Hedge struct {
 	// ends.
 	Detach bool
 
-	latency  histogram.Histogram // of first attempts
-	measured atomic.Int64        // the delay that follows from latency; 0 while unknown
+	slow    hedging.Delay   // measured, of first attempts
+	account hedging.Account // of MaxExtraLoad
 
-	mu   sync.Mutex
-	seen uint64 // of calls, when last looked at
-	debt int64  // hedges not yet paid for, in millionths
-
-	calls, hedges, wins, refused, panics atomic.Uint64
+	hedges, wins, refused, panics atomic.Uint64
 }
 
 // HedgeStats counts what a [Hedge] has done since it was first used.
@@ -128,12 +116,12 @@ type HedgeStats struct {
 // Stats returns the counts so far. They are not all of the same instant.
 func (h *Hedge) Stats() HedgeStats {
 	return HedgeStats{
-		Calls:   h.calls.Load(),
+		Calls:   h.account.Calls.Load(),
 		Hedges:  h.hedges.Load(),
 		Wins:    h.wins.Load(),
 		Refused: h.refused.Load(),
 		Panics:  h.panics.Load(),
-		Delay:   max(0, h.delay(maxDuration)),
+		Delay:   h.delay(maxDuration),
 	}
 }
 
@@ -195,27 +183,7 @@ func (h *Hedge) Validate() error {
 func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (T, error), discard func(T)) (T, error) {
 	c := &contest[T]{op: op, discard: discard}
 	c.runner, c.keep = c, discard != nil
-	if !c.start(ctx, h) {
-		c.notify()
-		return c.value, c.err
-	}
-	returned := false
-	defer func() {
-		if !returned { // the first attempt panicked, or left the goroutine
-			c.crash(&c.first, nil)
-		}
-		c.notify()
-	}()
-	decided := false
-	if h.Detach {
-		go c.begin(nil, &c.first)
-	} else {
-		decided = c.run(&c.first)
-	}
-	returned = true
-	if !decided {
-		c.await()
-	}
+	c.call(ctx, h)
 	return c.value, c.err
 }
 
@@ -235,11 +203,7 @@ func (h *Hedge) delay(left time.Duration) time.Duration {
 	if h.Delay != 0 {
 		return max(0, h.Delay)
 	}
-	measured := time.Duration(h.measured.Load())
-	if measured == 0 {
-		return 0
-	}
-	return max(min(measured, left/2), leastHedgeDelay)
+	return h.slow.Within(left)
 }
 
 func (h *Hedge) maxAttempts() int {
@@ -251,43 +215,4 @@ func (h *Hedge) maxAttempts() int {
 
 func (h *Hedge) maxRetryAfter() time.Duration {
 	return limits.Or(h.MaxRetryAfter, defaultMaxRetryAfter)
-}
-
-func (h *Hedge) extraLoad() float64 { return limits.Or(h.MaxExtraLoad, defaultExtraLoad) }
-
-// observe takes the latency of a first attempt.
-func (h *Hedge) observe(d time.Duration, now time.Time) {
-	if h.latency.Add(d, now)%hedgeRefresh != 0 || h.latency.Count() < hedgeSamples {
-		return
-	}
-	share := h.extraLoad()
-	if share < 0 {
-		share = defaultExtraLoad
-	}
-	h.measured.Store(int64(max(h.latency.Quantile(1-share), leastHedgeDelay)))
-}
-
-// afford pays for a hedge with what calls have earned, or refuses.
-func (h *Hedge) afford() bool {
-	share := h.extraLoad()
-	if share < 0 {
-		return true
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	calls := h.calls.Load()
-	earned := int64(math.Round(share*oneHedge)) * int64(calls-h.seen)
-	h.debt, h.seen = max(0, h.debt-earned), calls
-	if h.debt > (hedgeBurst-1)*oneHedge {
-		return false
-	}
-	h.debt += oneHedge
-	return true
-}
-
-// refund takes back what was paid for a hedge that is not sent.
-func (h *Hedge) refund() {
-	h.mu.Lock()
-	h.debt = max(0, h.debt-oneHedge)
-	h.mu.Unlock()
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/lazyctx"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/steer"
 )
@@ -21,27 +21,23 @@ type contest[T any] struct {
 	value   T // of the attempt that ended the call
 }
 
-// run makes an attempt, and reports whether it ended the call.
-func (c *contest[T]) run(a *hedgeAttempt) bool {
+func (c *contest[T]) run(a *hedgeAttempt) {
 	value, err := c.op(a)
-	decided := c.finish(a, err, func() { c.value = value })
-	if !decided && err == nil && c.discard != nil {
+	if !c.finish(a, err, func() { c.value = value }) && err == nil && c.discard != nil {
 		c.discard(value)
 	}
-	return decided
 }
 
 // race is one hedged call: its attempts, and when the next one starts. mu
-// guards the fields below it.
+// guards the fields below it until the call is over.
 type race struct {
-	ending   // ctx has the call's key; mu guards the rest of it
-	hedge    *Hedge
-	runner   interface{ run(*hedgeAttempt) bool } // the contest around this race
-	began    time.Time
-	sent     time.Time     // when the first attempt was sent
-	deadline time.Time     // of ctx, if it has one
-	delay    time.Duration // before each hedge
-	keep     bool          // the winner's context must outlive the call
+	ending // ctx has the call's key; mu guards the rest of it
+	hedge  *Hedge
+	runner runner
+	began  time.Time
+	sent   time.Time     // when the first attempt was sent
+	delay  time.Duration // before each hedge
+	keep   bool          // the winner's context must outlive the call
 
 	mu       sync.Mutex
 	first    hedgeAttempt
@@ -49,7 +45,7 @@ type race struct {
 	number   int           // of attempts sent
 	running  int           // attempts that have no result yet
 	unsent   int           // attempts that a breaker refused
-	alarm    *alarm        // for the next hedge
+	alarm    *clock.Alarm  // for the next hedge
 	earliest time.Time     // for the next hedge, as a server or the Budget said
 	ticket   Ticket        // of the attempt about to be sent
 	granted  bool          // the next hedge is paid for, and only has to wait
@@ -58,22 +54,62 @@ type race struct {
 	wait     time.Duration // the wait that there was no time for
 	why      Reason        // why there are no more hedges; ReasonSuccess while there may be
 	err      error         // of the call
-	winner   int8          // the number of the attempt whose value was taken
 	over     bool
 	done     chan struct{} // closed when over, if the caller waits
 	crashed  bool          // an attempt ended the call by a panic or a Goexit
 	panicked any           // the value of that panic; nil for a Goexit
 }
 
-// start begins the call, or reports that there is none.
+// A runner makes the attempts of a race. That is its contest, or the simulator.
+type runner interface {
+	run(*hedgeAttempt)    // makes an attempt, and finishes it
+	launch(*hedgeAttempt) // runs an attempt beside those under way
+	arm(time.Duration)    // sets the alarm for the next hedge
+}
+
+// hedgeAttempt is one attempt, and its context.
+type hedgeAttempt struct {
+	lazyctx.Context
+	number int
+	ticket Ticket
+	over   bool // it has returned; guarded by the race
+	won    bool // it ended the call with success; guarded by the race
+}
+
+// hedgeKey is the key by which a context finds its attempt.
+type hedgeKey struct{}
+
+// Value implements context.Context.
+func (a *hedgeAttempt) Value(key any) any {
+	if key == (hedgeKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// call is HedgeValue for a value of any type.
+func (r *race) call(ctx context.Context, h *Hedge) {
+	started := r.start(ctx, h)
+	defer r.notify()
+	switch {
+	case !started:
+		return
+	case h.Detach:
+		go r.begin(nil, &r.first)
+	default:
+		r.begin(nil, &r.first)
+	}
+	r.await()
+}
+
+// start begins the call, or ends it and returns false.
 func (r *race) start(ctx context.Context, h *Hedge) bool {
-	r.hedge, r.ctx = h, ctx
-	if r.err = h.Validate(); r.err != nil {
+	r.hedge, r.ctx, r.began = h, ctx, clock.Now()
+	if err := h.Validate(); err != nil {
+		r.end(err)
 		return false
 	}
-	r.began = clock.Now()
 	r.sent = r.began
-	r.deadline, _ = ctx.Deadline()
 	if key := keyFor(ctx, h.Idempotency); key != "" {
 		r.ctx = withKey(ctx, key)
 	}
@@ -91,28 +127,29 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 
 // askFirst asks the Budget for the first attempt, and waits if the Budget says
 // so.
-func (r *race) askFirst() Reason {
+func (r *race) askFirst() (why Reason) {
+	b := r.hedge.Budget
 	if err := r.ctx.Err(); err != nil {
 		return endOf(err)
 	}
-	if r.hedge.Budget == nil {
+	if b == nil {
 		return ReasonSuccess
 	}
-	ticket, wait, ok := r.hedge.Budget.Reserve(r.ask(AttemptFirst, r.began))
-	if !ok {
+	ticket, wait, ok := b.Reserve(r.ask(AttemptFirst, r.began))
+	switch {
+	case !ok:
 		return ReasonBudget
-	}
-	r.ticket = ticket
-	why := ReasonSuccess
-	if wait > 0 {
-		why = r.sleep(wait)
-	}
-	if why == ReasonSuccess && !confirm(r.hedge.Budget, ticket) {
+	case wait > 0 && wait >= r.left(r.began):
+		r.wait, why = wait, ReasonDeadline
+	case !clock.Sleep(r.ctx, wait):
+		why = endOf(r.ctx.Err())
+	case !confirm(b, ticket):
 		why = ReasonBudget
+	default:
+		r.ticket, r.sent = ticket, clock.Now()
+		return ReasonSuccess
 	}
-	if why != ReasonSuccess {
-		r.hedge.Budget.Done(ticket, Result{Outcome: OutcomeNotSent})
-	}
+	b.Done(ticket, Result{Outcome: OutcomeNotSent})
 	return why
 }
 
@@ -128,33 +165,23 @@ func (r *race) ask(kind AttemptKind, now time.Time) Attempt {
 	}
 }
 
-// sleep waits before the first attempt.
-func (r *race) sleep(wait time.Duration) Reason {
-	if wait >= r.left(r.began) {
-		r.wait = wait
-		return ReasonDeadline
-	}
-	if !clock.Sleep(r.ctx, wait) {
-		return endOf(r.ctx.Err())
-	}
-	r.sent = clock.Now()
-	return ReasonSuccess
-}
-
 // begin is what every goroutine of a call runs: an attempt, or an alarm that
-// may lead to one.
-func (r *race) begin(al *alarm, a *hedgeAttempt) {
+// may lead to one. A panic that is the caller's own goes on by itself.
+func (r *race) begin(al *clock.Alarm, a *hedgeAttempt) {
 	returned := false
 	defer func() {
-		if !returned {
+		switch {
+		case returned:
+		case a == &r.first && !r.hedge.Detach:
+			r.crash(a, nil)
+		default:
 			r.crash(a, recover())
 		}
 	}()
-	if al != nil {
-		a = r.wake(al)
-	}
 	if a != nil {
 		r.runner.run(a)
+	} else {
+		r.wake(al)
 	}
 	returned = true
 }
@@ -173,7 +200,7 @@ func (r *race) crash(a *hedgeAttempt, value any) {
 	}
 	if !r.over {
 		r.crashed, r.panicked = true, value
-		r.end(nil, nil)
+		r.end(nil)
 	} else if value != nil {
 		r.hedge.panics.Add(1)
 	}
@@ -205,7 +232,7 @@ func (r *race) await() {
 
 // count counts an attempt that is about to run.
 func (r *race) count(a *hedgeAttempt) {
-	a.Context, a.number, a.ticket = r.ctx, r.number, r.ticket
+	a.Parent, a.number, a.ticket = r.ctx, r.number, r.ticket
 	r.attempts[r.number] = a
 	r.number++
 	r.running++
@@ -248,12 +275,13 @@ func (r *race) finish(a *hedgeAttempt, err error, take func()) bool {
 // win ends the call with the success of an attempt.
 func (r *race) win(a *hedgeAttempt, now time.Time) {
 	r.measure(a, now)
-	r.hedge.calls.Add(1)
+	r.hedge.account.Calls.Add(1)
 	if a != &r.first {
 		r.hedge.wins.Add(1)
 	}
 	r.uncount(a, Result{})
-	r.end(nil, a)
+	a.won = true
+	r.end(nil)
 }
 
 // measure takes the latency of the first attempt when winner wins. A first
@@ -267,9 +295,9 @@ func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 	}
 	d := now.Sub(r.sent)
 	if winner != &r.first {
-		d = max(d, time.Duration(h.measured.Load()))
+		d = max(d, h.delay(maxDuration))
 	}
-	h.observe(d, now)
+	h.slow.Add(d, now, h.MaxExtraLoad)
 }
 
 // fail decides what follows a failed attempt.
@@ -287,7 +315,7 @@ func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 	} else {
 		r.uncount(a, v.result())
 	}
-	a.end()
+	a.Cancel(nil)
 	if v.ended != nil {
 		r.giveUp(endOf(v.ended))
 	} else {
@@ -305,7 +333,10 @@ func (r *race) next(err error, v verdict, now time.Time) {
 	case v.class == ClassPermanent && r.running > 0 && errors.Is(err, ErrBudget):
 		r.stop(ReasonBudget)
 	case v.class == ClassPermanent:
-		r.endDefinitive(v)
+		if !v.marked {
+			err = inferred(err)
+		}
+		r.end(err)
 	case v.class == ClassOverloaded, v.class == ClassThrottled && !v.hint.given:
 		r.stop(ReasonOverloaded)
 	case v.hint.given && limit > 0 && v.hint.after > limit:
@@ -314,15 +345,6 @@ func (r *race) next(err error, v verdict, now time.Time) {
 		r.notBefore(now.Add(v.hint.after))
 		r.sendSoon(now)
 	}
-}
-
-// endDefinitive ends the call with its last error as it is.
-func (r *race) endDefinitive(v verdict) {
-	err := r.last
-	if !v.marked {
-		err = inferred(err)
-	}
-	r.end(err, nil)
 }
 
 // finishIfIdle ends the call if there is nothing left to wait for.
@@ -341,49 +363,33 @@ func (r *race) notBefore(at time.Time) {
 
 // sendSoon sends the next hedge as soon as it may be sent.
 func (r *race) sendSoon(now time.Time) {
-	if r.why != ReasonSuccess {
+	if r.why != ReasonSuccess || !r.granted && !r.earliest.After(now) && !r.grant(now) {
 		return
 	}
 	wait := r.earliest.Sub(now)
 	switch {
-	case wait > 0 && r.fits(now, wait):
-		r.arm(wait)
-	case wait > 0:
+	case wait <= 0:
+		r.send(now)
+	case r.fits(now, wait):
+		r.runner.arm(wait)
+	default:
 		r.wait = wait
 		r.stop(ReasonDeadline)
-	default:
-		if a := r.prepare(now); a != nil {
-			r.launch(a)
-		}
 	}
 }
 
-// launch runs an attempt beside those under way.
-func (r *race) launch(a *hedgeAttempt) {
-	if s, ok := r.runner.(*steered); ok {
-		s.run(a)
-		return
-	}
-	go r.begin(nil, a)
-}
-
-// prepare makes the next hedge ready. It returns nil if there is no further
-// hedge, which r.why explains, or if the hedge has to wait.
-func (r *race) prepare(now time.Time) *hedgeAttempt {
-	if !r.granted && !r.grant(now) {
-		return nil
-	}
-	r.granted = true
+// send sends the hedge that was granted.
+func (r *race) send(now time.Time) {
 	if !confirm(r.hedge.Budget, r.ticket) {
 		r.refuse()
-		return nil
+		return
 	}
 	r.granted = false
 	r.hedge.hedges.Add(1)
 	a := new(hedgeAttempt)
 	r.count(a)
+	r.runner.launch(a)
 	r.scheduleNext(now)
-	return a
 }
 
 // scheduleNext arranges for the attempt after the one just made ready.
@@ -395,29 +401,43 @@ func (r *race) scheduleNext(now time.Time) {
 	case r.hedge.Delay < 0:
 		r.sendSoon(now)
 	case r.delay > 0 && r.fits(now, r.delay):
-		r.arm(r.delay)
+		r.runner.arm(r.delay)
 	}
 }
 
-// grant reports whether the next hedge may be sent now.
+// grant asks for the next hedge, or stops the hedging.
 func (r *race) grant(now time.Time) bool {
 	h := r.hedge
-	why := ReasonSuccess
 	switch ended := r.ctx.Err(); {
 	case ended != nil:
-		why = endOf(ended)
+		r.stop(endOf(ended))
 	case !r.fits(now, 0):
-		why, r.wait = ReasonDeadline, r.delay
+		r.wait = r.delay
+		r.stop(ReasonDeadline)
 	case h.Idempotency != nil && !h.Idempotency.Repeatable(r.ctx, r.class):
-		why = ReasonNotIdempotent
-	case !h.afford():
+		r.stop(ReasonNotIdempotent)
+	case !h.account.Take(h.MaxExtraLoad) || !r.reserve(now):
 		r.refuse()
-		return false
-	case h.Budget != nil:
-		return r.reserve(now)
+	default:
+		r.granted = true
 	}
-	r.stop(why)
-	return why == ReasonSuccess
+	return r.granted
+}
+
+// reserve asks the Budget for the next hedge.
+func (r *race) reserve(now time.Time) bool {
+	h := r.hedge
+	if h.Budget == nil {
+		return true
+	}
+	ticket, wait, ok := h.Budget.Reserve(r.ask(AttemptHedge, now))
+	if !ok {
+		h.account.GiveBack()
+		return false
+	}
+	r.ticket = ticket
+	r.notBefore(now.Add(wait))
+	return true
 }
 
 // refuse stops the hedging because there is nothing to pay for it.
@@ -427,29 +447,8 @@ func (r *race) refuse() {
 	r.stop(ReasonBudget)
 }
 
-// reserve asks the Budget for the next hedge.
-func (r *race) reserve(now time.Time) bool {
-	h := r.hedge
-	ticket, wait, ok := h.Budget.Reserve(r.ask(AttemptHedge, now))
-	if !ok {
-		h.refund()
-		r.refuse()
-		return false
-	}
-	r.ticket = ticket
-	if wait > 0 {
-		r.granted = true
-		r.notBefore(now.Add(wait))
-		r.sendSoon(now)
-	}
-	return wait <= 0
-}
-
 // stop says that no more hedges are sent, and why. Attempts under way go on.
 func (r *race) stop(why Reason) {
-	if why == ReasonSuccess {
-		return
-	}
 	if r.why == ReasonSuccess {
 		r.why = why
 	}
@@ -458,7 +457,7 @@ func (r *race) stop(why Reason) {
 		return
 	}
 	r.granted = false
-	r.hedge.refund()
+	r.hedge.account.GiveBack()
 	if r.hedge.Budget != nil {
 		r.hedge.Budget.Done(r.ticket, Result{Outcome: OutcomeNotSent})
 	}
@@ -475,22 +474,19 @@ func (r *race) giveUp(why Reason) {
 	case why == ReasonDeadline && r.ctx.Err() == nil:
 		e.wait, e.limit = r.wait, r.left(now)
 	}
-	r.end(e, nil)
+	r.end(e)
 }
 
-// end ends every call, with the winner if there is one.
-func (r *race) end(err error, winner *hedgeAttempt) {
+// end ends every call.
+func (r *race) end(err error) {
 	r.stop(ReasonAttempts)
 	r.over, r.err = true, err
-	if winner != nil {
-		r.winner = int8(winner.number)
-	}
 	for _, a := range r.attempts[:r.number] {
 		switch {
 		case !a.over:
-			a.lose()
-		case a != winner || !r.keep:
-			a.end()
+			a.Cancel(errHedgeLost)
+		case !a.won || !r.keep:
+			a.Cancel(nil)
 		}
 	}
 	if r.done != nil {
@@ -500,10 +496,10 @@ func (r *race) end(err error, winner *hedgeAttempt) {
 
 // left returns how much time is left before the deadline.
 func (r *race) left(now time.Time) time.Duration {
-	if r.deadline.IsZero() {
-		return maxDuration
+	if deadline, ok := r.ctx.Deadline(); ok {
+		return deadline.Sub(now)
 	}
-	return r.deadline.Sub(now)
+	return maxDuration
 }
 
 // fits reports whether a hedge that starts after wait has time enough to be of
@@ -518,22 +514,18 @@ func (r *race) notify() {
 	if r.hedge.Observer == nil {
 		return
 	}
-	r.mu.Lock()
-	sent, unpaid, crashed := r.number, r.unpaid, r.crashed
-	end := r.endEvent()
-	r.mu.Unlock()
-	for n := 1; n < sent; n++ {
+	for n := 1; n < r.number; n++ {
 		e := Event{Kind: EventHedgeLost, Attempt: n + 1, Delay: r.delay}
-		if end.Kind == EventSuccess && n == int(r.winner) {
+		if r.attempts[n].won {
 			e.Kind = EventHedgeWon
 		}
 		r.observe(e)
 	}
-	if unpaid {
+	if r.unpaid {
 		r.observe(Event{Kind: EventRefused, Reason: ReasonBudget})
 	}
-	if !crashed {
-		r.observe(end)
+	if !r.crashed {
+		r.observe(r.endEvent())
 	}
 }
 
@@ -558,6 +550,38 @@ func (r *race) observe(e Event) {
 	r.hedge.Observer.tell(r.ctx, &e)
 }
 
+// launch runs an attempt beside those under way.
+func (r *race) launch(a *hedgeAttempt) { go r.begin(nil, a) }
+
+// arm sets the alarm for the next hedge.
+func (r *race) arm(d time.Duration) {
+	r.disarm()
+	r.alarm = clock.NewAlarm(d, r, clock.Monotonic(&r.began))
+}
+
+// disarm stops the alarm.
+func (r *race) disarm() {
+	if r.alarm != nil {
+		r.alarm.Stop()
+		r.alarm = nil
+	}
+}
+
+// Ring is called when an alarm goes off.
+func (r *race) Ring(al *clock.Alarm) { r.begin(al, nil) }
+
+// wake sends the hedge for which an alarm goes off.
+func (r *race) wake(al *clock.Alarm) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.alarm != al { // replaced, or stopped too late
+		return
+	}
+	r.alarm, r.earliest = nil, time.Time{} // it has come
+	r.sendSoon(clock.Now())
+	r.finishIfIdle()
+}
+
 // steered is a hedged call in the simulator, which drives it.
 type steered struct {
 	race
@@ -575,18 +599,28 @@ func (h *Hedge) Steer(ctx context.Context, d steer.Driver) {
 	s.runner = s
 	if s.start(ctx, h) {
 		s.run(&s.first)
-	} else {
-		d.Over(s.err)
 	}
+	s.tellOver()
 }
 
 // run sends an attempt. Its result comes later.
-func (s *steered) run(a *hedgeAttempt) bool {
+func (s *steered) run(a *hedgeAttempt) {
 	s.driver.Send(func(err error) {
 		s.finish(a, err, func() {})
 		s.tellOver()
 	})
-	return false
+}
+
+func (s *steered) launch(a *hedgeAttempt) { s.run(a) }
+
+func (s *steered) arm(d time.Duration) {
+	s.disarm()
+	al := new(clock.Alarm)
+	s.alarm = al
+	s.driver.Arm(d, func() {
+		s.Ring(al)
+		s.tellOver()
+	})
 }
 
 // tellOver tells the driver once that the call is over.
@@ -595,147 +629,4 @@ func (s *steered) tellOver() {
 		s.told = true
 		s.driver.Over(s.err)
 	}
-}
-
-// An alarm sends the next hedge. Each hedge has an alarm of its own, so that an
-// alarm that goes off while it is being replaced is recognized as an old one.
-type alarm struct {
-	race  *race
-	timer *time.Timer
-}
-
-// alarms are reused if they did not go off, and most do not.
-var alarms sync.Pool
-
-// ring is called when the alarm goes off.
-func (al *alarm) ring() { al.race.begin(al, nil) }
-
-// wake returns the hedge that an alarm has to send, or nil.
-func (r *race) wake(al *alarm) *hedgeAttempt {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.alarm != al { // replaced, or stopped too late
-		return nil
-	}
-	r.alarm = nil
-	a := r.prepare(clock.Now())
-	r.finishIfIdle()
-	return a
-}
-
-// arm sets the alarm for the next hedge.
-func (r *race) arm(d time.Duration) {
-	r.disarm()
-	if s, ok := r.runner.(*steered); ok {
-		al := &alarm{race: r}
-		r.alarm = al
-		s.driver.Arm(d, func() { al.ring(); s.tellOver() })
-		return
-	}
-	if r.reusable() {
-		r.alarm, _ = alarms.Get().(*alarm)
-	}
-	if r.alarm != nil {
-		r.alarm.race = r
-		r.alarm.timer.Reset(d)
-		return
-	}
-	r.alarm = &alarm{race: r}
-	r.alarm.timer = time.AfterFunc(d, r.alarm.ring)
-}
-
-// disarm stops the alarm.
-func (r *race) disarm() {
-	al := r.alarm
-	if al == nil {
-		return
-	}
-	r.alarm = nil
-	if al.timer != nil && al.timer.Stop() && r.reusable() {
-		al.race = nil
-		alarms.Put(al)
-	}
-}
-
-// reusable reports whether timers may outlive the call.
-func (r *race) reusable() bool { return clock.Monotonic(&r.began) }
-
-// hedgeAttempt is one attempt, and its context. The context is that of the call
-// until the operation asks for Done, or the attempt loses. Fast operations do
-// not ask, and a context that can be cancelled costs more than the rest of
-// their call.
-type hedgeAttempt struct {
-	context.Context
-	mu     sync.Mutex                 // held to change own
-	own    atomic.Pointer[ownContext] // nil until somebody asks
-	number int
-	ticket Ticket
-	over   bool // guarded by the race
-}
-
-// ownContext is the context that an attempt gets when it asks.
-type ownContext struct {
-	context.Context
-	cancel context.CancelCauseFunc
-}
-
-// canceledUnused is the own context of attempts that ended before they asked.
-var canceledUnused = func() *ownContext {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(nil)
-	return &ownContext{ctx, cancel}
-}()
-
-// hedgeKey is the key by which a context finds its attempt.
-type hedgeKey struct{}
-
-// Done implements context.Context.
-func (a *hedgeAttempt) Done() <-chan struct{} { return a.derive().Done() }
-
-// Err implements context.Context.
-func (a *hedgeAttempt) Err() error {
-	if own := a.own.Load(); own != nil {
-		return own.Err()
-	}
-	return a.Context.Err()
-}
-
-// Value implements context.Context. Package context looks up the nearest
-// cancelable context by a key of its own. Value answers with the attempt's own
-// context, so that the cause is found, and derived contexts need no goroutine.
-func (a *hedgeAttempt) Value(key any) any {
-	if key == (hedgeKey{}) {
-		return a
-	}
-	if own := a.own.Load(); own != nil && own != canceledUnused {
-		return own.Value(key)
-	}
-	return a.Context.Value(key)
-}
-
-// derive returns the attempt's own context, and makes it if there is none.
-func (a *hedgeAttempt) derive() *ownContext {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	own := a.own.Load()
-	if own == nil {
-		ctx, cancel := context.WithCancelCause(a.Context)
-		own = &ownContext{ctx, cancel}
-		a.own.Store(own)
-	}
-	return own
-}
-
-// lose ends the context of an attempt under way.
-func (a *hedgeAttempt) lose() { a.derive().cancel(errHedgeLost) }
-
-// end ends the context of an attempt that has returned.
-func (a *hedgeAttempt) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if own := a.own.Load(); own != nil {
-		own.cancel(nil)
-		return
-	}
-	a.own.Store(canceledUnused)
 }

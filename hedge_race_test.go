@@ -948,3 +948,15 @@ func TestHedgeContextOfAFailureEndsForNoLaterCause(t *testing.T) {
 		require.Equal(t, context.Canceled, context.Cause(seen))
 	})
 }
+
+func TestHedgeThatIsInvalidTellsOfNoTimeThatPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard []backoff.Event
+		h := &backoff.Hedge{MaxExtraLoad: 2, Observer: func(_ context.Context, e backoff.Event) { heard = append(heard, e) }}
+		_, err := backoff.HedgeValue(t.Context(), h, inTime(0, 0, errHedgeNever), nil)
+		require.Error(t, err)
+		require.Len(t, heard, 1)
+		require.Equal(t, backoff.ReasonInvalid, heard[0].Reason)
+		require.Zero(t, heard[0].Elapsed)
+	})
+}

@@ -27,7 +27,7 @@ const (
 	fullAge   = 30 * time.Second
 )
 
-var logGrowth = math.Log(growth)
+const logGrowth = 0.09531017980432493 // math.Log(growth)
 
 // A Histogram counts durations. The zero value is empty and ready for use. All
 // methods are safe for concurrent use and take no lock. A Histogram must not be

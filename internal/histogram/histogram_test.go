@@ -218,3 +218,5 @@ func within(t *testing.T, truth, got time.Duration) {
 	truth = min(max(truth, shortest), edge(bins))
 	require.InEpsilon(t, float64(truth), float64(got), growth-1+1e-9)
 }
+
+func TestTheLogarithmIsThatOfTheGrowth(t *testing.T) { require.Equal(t, math.Log(growth), logGrowth) }
