@@ -17,25 +17,33 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 		r.release(v.result())
 	}
 	wait, why := r.decide(&v)
-	if why != ReasonSuccess {
-		r.stop(why, &v, wait)
-		return 0, false
+	switch {
+	case why == ReasonSuccess:
+		r.phase, r.slept = waiting, 0
+		if wait > 0 && r.began.IsZero() {
+			r.began = clock.Now() // see Error
+		}
+		return wait, true
+	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && v.marked: // there is nothing to add
+		r.end(why, v.class, r.last)
+	case why == ReasonPermanent:
+		r.end(why, v.class, inferred(r.last))
+	default:
+		r.giveUp(why, v.class, wait)
 	}
-	r.phase, r.slept = waiting, 0
-	if wait > 0 && r.began.IsZero() {
-		r.began = clock.Now() // see Error
-	}
-	return wait, true
+	return 0, false
 }
 
 // assess judges the error of an attempt, and keeps what the decision and the
 // error of the call need of it.
 func (r *Run) assess(v *verdict, err error) {
-	r.timedOut = r.attempt != nil && r.attemptTimedOut(err)
 	v.ended = r.ctx.Err()
 	v.judge(r.policy.Classify, err)
-	r.timedOut = r.timedOut || v.outOfTime && v.ended == nil && r.shortened()
+	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
 	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
+	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
+		v.class = ClassRetryable
+	}
 	r.retryAfter = v.hint.after
 	if r.refused = v.open; v.open == nil || r.last == nil {
 		r.last = err // after a refusal, the service's last answer stays
@@ -44,15 +52,18 @@ func (r *Run) assess(v *verdict, err error) {
 		r.number--
 		r.phase = waiting
 	}
-	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
-		v.class = ClassRetryable
-	}
 }
 
-// attemptTimedOut reports whether AttemptTimeout ended the attempt. The error
-// alone does not tell, because operations report the end of their context in
-// many ways.
-func (r *Run) attemptTimedOut(err error) bool {
+// timeoutEnded reports whether AttemptTimeout ended the attempt. The context
+// alone does not tell, because the attempt may have failed before it ended. Nor
+// does the error, because operations report the end of their context in many
+// ways.
+func (r *Run) timeoutEnded(v *verdict, err error) bool {
+	if v.outOfTime && v.ended == nil { // a policy inside had no use for the rest of the time
+		own, _ := r.attempt.Deadline()
+		outer, bounded := r.ctx.Deadline()
+		return !bounded || own.Before(outer)
+	}
 	if context.Cause(r.attempt) != ErrAttemptTimeout {
 		return false
 	}
@@ -64,18 +75,6 @@ func (r *Run) attemptTimedOut(err error) bool {
 		Timeout() bool
 	}](err)
 	return ok && timeout.Timeout()
-}
-
-// shortened reports whether the attempt has less time than the call. A policy
-// inside may then have given up before the attempt's time was over, because it
-// had no use for the rest.
-func (r *Run) shortened() bool {
-	if r.cancel == nil {
-		return false
-	}
-	own, _ := r.attempt.Deadline()
-	outer, bounded := r.ctx.Deadline()
-	return !bounded || own.Before(outer)
 }
 
 // decide returns the wait before the next attempt, or why there is none. This
@@ -206,18 +205,6 @@ func endOf(err error) Reason {
 		return ReasonDeadline
 	}
 	return ReasonCanceled
-}
-
-// stop ends the call after a failure.
-func (r *Run) stop(why Reason, v *verdict, wait time.Duration) {
-	switch {
-	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && v.marked: // there is nothing to add
-		r.end(why, v.class, r.last)
-	case why == ReasonPermanent:
-		r.end(why, v.class, inferred(r.last))
-	default:
-		r.giveUp(why, v.class, wait)
-	}
 }
 
 // giveUp ends the call with an *Error.

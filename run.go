@@ -381,19 +381,14 @@ func (r *Run) cancelled() {
 // leave ends the call after an attempt that needs no other: it succeeded, or the
 // body of a range loop left the loop after Fail.
 func (r *Run) leave() {
-	if r.err != nil {
-		r.giveIn()
+	if r.err == nil {
+		r.settle(Result{})
+		r.phase = over
+		if r.policy.Observer != nil {
+			r.notify(&Event{Kind: EventSuccess})
+		}
 		return
 	}
-	r.settle(Result{})
-	r.phase = over
-	if r.policy.Observer != nil {
-		r.notify(&Event{Kind: EventSuccess})
-	}
-}
-
-// giveIn is leave after Fail.
-func (r *Run) giveIn() {
 	var v verdict
 	r.assess(&v, r.err)
 	r.settle(v.result())
