@@ -1,7 +1,9 @@
 package idempotency
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -41,4 +43,15 @@ func TestDigestTellsListsApart(t *testing.T) {
 		require.NotContains(t, seen, sum)
 		seen[sum] = parts
 	}
+}
+
+// The hashes are in stores, and derived keys are at other services. A release
+// that computed them in another way would carry out a second time what was
+// carried out before.
+func TestHashesThatAreKeptArePromised(t *testing.T) {
+	require.Equal(t, "7b55cd93bbf8afb777948cf8990918e48cfb9998d2d1c76848ad08c38bab5378", digest("caller", "key"))
+	r := httptest.NewRequest("POST", "/charges?dry=1", nil)
+	require.Equal(t, "13617e9c612d929b2b6cd1b0f48cff9877b14a809f85659c04f91502982789df", digest(string(fingerprint(r, []byte("{}")))))
+	ctx := context.WithValue(t.Context(), claimKey{}, Claim{Key: digest("caller", "key")})
+	require.Equal(t, "9f1d6d1a64d18a06ebddb2784c4f30fc", DeriveKey(ctx, "charge"))
 }

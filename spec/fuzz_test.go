@@ -19,6 +19,7 @@ func FuzzParse(f *testing.F) {
 		`{"budget":{"all":["aws-retry-quota",{"retry":{"ratio":0.1}},{"rate":{"limit":2.5}}]}}`,
 		`{"budget":{"adaptiveRate":{"recovery":{"linear":{}}}},"jitter":{"decorrelated":{}},"maxAttempts":-1}`,
 		`{"maxAttempts":3,"maxAttempts":4}`, `{"schedule":null}`, `{"a":`, `-0`,
+		`{"$schema":"x","version":1}`, "{\"version\":[\n2]}",
 	} {
 		f.Add(text)
 	}

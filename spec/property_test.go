@@ -29,7 +29,8 @@ func TestARandomSpecSurvivesItsText(t *testing.T) {
 		}
 	}
 	for _, member := range members(map[reflect.Type]bool{}, reflect.TypeFor[form]()) {
-		require.True(t, seen[member], "no random Spec had %s", member)
+		kept := member != "$schema" && member != "version"
+		require.Equal(t, kept, seen[member], "a random Spec had %s", member)
 	}
 }
 

@@ -37,9 +37,14 @@ func read(text []byte, into any) error {
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil {
 		return syntaxError(text, err)
 	}
-	r := reader{tokens: json.NewDecoder(bytes.NewReader(text))}
+	return newReader(text).value("", reflect.ValueOf(into).Elem())
+}
+
+// newReader returns a reader of a text that is JSON.
+func newReader(text []byte) *reader {
+	r := &reader{tokens: json.NewDecoder(bytes.NewReader(text))}
 	r.tokens.UseNumber()
-	return r.value("", reflect.ValueOf(into).Elem())
+	return r
 }
 
 // syntaxError says at which line and column a text stops being JSON.

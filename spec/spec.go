@@ -61,11 +61,25 @@
 // If a member had another name in an earlier version, the error names the new
 // one.
 //
+// # Versions and editors
+//
+// A policy may say by version which version of this form it is written in.
+// There is one, 1, which is also the default. Any other version is refused.
+//
+// An editor that knows JSON Schema completes and checks the members of a policy
+// whose $schema is the address of schema.json, which is beside this package:
+//
+//	"$schema": "https://raw.githubusercontent.com/gobackoff/backoff/main/spec/schema.json"
+//
+// Parse does not read the schema. It also checks what a schema cannot say, such
+// as that initial is not beyond max. Neither member is kept in a [Spec].
+//
 // This is a package of its own because encoding/json would add 12 KiB to every
 // program that has a policy, also to those that read no files.
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/gobackoff/backoff"
@@ -96,13 +110,15 @@ type form struct {
 	WaitOpen               bool        `json:"waitOpen,omitzero"`
 	ResetAfter             duration    `json:"resetAfter,omitzero"`
 	Breaker                *breaker    `json:"breaker,omitzero"`
+	Version                version     `json:"version,omitzero"`
+	SchemaURL              schemaURL   `json:"$schema,omitzero"`
 }
 
 // Parse reads a Spec. The text must hold one JSON object and nothing else.
 func Parse(text []byte) (Spec, error) {
 	var s Spec
 	if err := read(text, &s.form); err != nil {
-		return Spec{}, err
+		return Spec{}, cmp.Or(checkVersion(text), err)
 	}
 	if err := s.form.check(); err != nil {
 		return Spec{}, err

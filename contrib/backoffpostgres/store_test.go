@@ -2,6 +2,7 @@ package backoffpostgres
 
 import (
 	"math"
+	"regexp"
 	"testing"
 	"time"
 
@@ -36,4 +37,29 @@ func TestNumbersFitIntoFourBytes(t *testing.T) {
 	require.EqualValues(t, math.MaxInt32, small(math.MaxInt))
 	require.EqualValues(t, math.MinInt32, small(math.MinInt))
 	require.EqualValues(t, 7, small(7))
+}
+
+// Processes of several releases use one schema: a new release keeps these
+// tables, and the functions that the processes call.
+func TestTheSchemaIsPromised(t *testing.T) {
+	comments := regexp.MustCompile(`(?m)--.*$`)
+	heads := regexp.MustCompile(`create unlogged table[^;]*|create or replace function backoff_(load|trip|lease|reset|take|give)\([^$]*returns \w+`)
+	space := regexp.MustCompile(`\s+`)
+	var all []string
+	for _, head := range heads.FindAllString(comments.ReplaceAllString(Schema, ""), -1) {
+		all = append(all, space.ReplaceAllString(head, " "))
+	}
+	require.Equal(t, []string{
+		"create unlogged table if not exists backoff_circuit ( key text primary key, generation bigint not null default 0, opened timestamptz, " +
+			"openings int not null default 0, holder text, leased timestamptz, votes jsonb not null default '{}', forget timestamptz not null default '-infinity' )",
+		"create unlogged table if not exists backoff_block ( key text not null, block text not null, tokens int not null, until timestamptz not null, " +
+			"primary key (key, block) )",
+		"create or replace function backoff_load(k text) returns record",
+		"create or replace function backoff_trip(k text, by text, voter text, seen bigint, open interval, again int, quorum int, linger interval) returns record",
+		"create or replace function backoff_lease(k text, by text, d interval, linger interval) returns record",
+		"create or replace function backoff_reset(k text, by text, seen bigint, linger interval) returns record",
+		"create or replace function backoff_take(k text, name text, n int, allowance int, span interval) returns int",
+		"create or replace function backoff_give(k text, name text, n int) returns void",
+	}, all)
+	require.Equal(t, " as (generation bigint, tripped boolean, open float8, openings int, leased float8, mine boolean)", answer)
 }

@@ -3,11 +3,15 @@
 package backoffredis
 
 import (
+	"context"
+	"crypto/rand"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest"
 	"github.com/gobackoff/backoff/fleet"
 )
@@ -29,4 +33,43 @@ func TestASingleServerIsAStore(t *testing.T) {
 	backofftest.Store(t, func(t testing.TB) fleet.Store {
 		return open(t, redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}))
 	})
+}
+
+// Processes of several releases use one server: a new release reads what the
+// first one stored, in the keys and fields that scripts.go lists.
+func TestWhatTheFirstReleaseStoredIsRead(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
+	store := open(t, client)
+	name := rand.Text()
+	later := time.Now().Add(time.Hour).UnixMilli()
+	circuit, blocks, tokens := "test:{"+name+"}:circuit", "test:{"+name+"}:blocks", "test:{"+name+"}:tokens"
+	t.Cleanup(func() { client.Del(context.Background(), circuit, blocks, tokens) })
+
+	require.NoError(t, client.HSet(ctx, circuit, "g", 7, "o", later, "n", 3, "e", later).Err())
+	c, err := store.Load(ctx, name)
+	require.NoError(t, err)
+	require.InDelta(t, time.Hour, c.Open, float64(time.Minute))
+	require.Equal(t, fleet.Circuit{Generation: 7, Tripped: true, Open: c.Open, Openings: 3}, c)
+
+	require.NoError(t, client.HSet(ctx, circuit, "o", 1, "h", "old", "l", later, "e", later).Err())
+	c, err = store.Lease(ctx, name, "new", time.Minute)
+	require.NoError(t, err)
+	require.False(t, c.Mine, "the old lease counts")
+	require.InDelta(t, time.Hour, c.Leased, float64(time.Minute))
+
+	require.NoError(t, client.Del(ctx, circuit).Err())
+	require.NoError(t, client.HSet(ctx, circuit, "v:old", later, "e", later).Err())
+	c, err = store.Trip(ctx, name, fleet.Trip{By: "new", Voter: "new", Open: time.Minute, Quorum: 2})
+	require.NoError(t, err)
+	require.Equal(t, backoff.StateOpen, c.State(), "the old vote counts")
+
+	require.NoError(t, client.ZAdd(ctx, blocks, redis.Z{Score: float64(later), Member: "b:old"}).Err())
+	require.NoError(t, client.HSet(ctx, tokens, "b:old", 4, "t", 4).Err())
+	for block, want := range map[string]int{"old": 4, "new": 6} {
+		granted, err := store.Take(ctx, name, fleet.Claim{Block: block, Tokens: 9, Allowance: 10, Window: time.Minute})
+		require.NoError(t, err)
+		require.Equal(t, want, granted, block)
+	}
 }

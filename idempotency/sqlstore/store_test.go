@@ -71,6 +71,27 @@ func TestSchemaIsInTheWordsOfTheDialect(t *testing.T) {
 	}
 }
 
+// A table outlives the release that made it.
+func TestTheTableIsPromised(t *testing.T) {
+	statements, err := PostgreSQL.Schema("keys")
+	require.NoError(t, err)
+	require.Equal(t, `CREATE TABLE IF NOT EXISTS keys (
+	id          CHAR(64) NOT NULL PRIMARY KEY,
+	fingerprint CHAR(64) NOT NULL,
+	token       CHAR(26) NOT NULL,
+	run         INTEGER NOT NULL,
+	version     INTEGER NOT NULL,
+	done        INTEGER NOT NULL,
+	lease       BIGINT NOT NULL,
+	expires     BIGINT NOT NULL,
+	status      INTEGER NOT NULL,
+	omitted     INTEGER NOT NULL,
+	header      BYTEA,
+	body        BYTEA
+)`, statements[0])
+	require.Equal(t, `{"Location":["/1"],"X-Name":["a","ü"]}`, string(encode(http.Header{"Location": {"/1"}, "X-Name": {"a", "\xfc"}})))
+}
+
 func TestPlaceholdersAreNumberedForPostgreSQLOnly(t *testing.T) {
 	require.Equal(t, "a = $1 AND b = $2", PostgreSQL.bind("t", "a = ? AND b = ?"))
 	require.Equal(t, "a = ? AND b = ?", SQLite.bind("t", "a = ? AND b = ?"))

@@ -1,0 +1,65 @@
+package backoffmetrics_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics"
+)
+
+// Dashboards and alerts go by these names, so a new release adds to them and
+// changes none. The other values of class, reason, from, to and trigger are
+// promised by package backoffslog; the bounds of histograms are not promised.
+func TestTheSeriesArePromised(t *testing.T) {
+	var m backoffmetrics.Metrics
+	m.WatchBudget("b", new(backoff.RetryBudget))
+	for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
+		m.Observe(t.Context(), backoff.Event{Kind: kind, Name: "f", Reason: backoff.ReasonAttempts, Attempt: 2, Transition: new(backoff.Transition)})
+	}
+	bound := regexp.MustCompile(`,le="[^"]*"`)
+	seen := map[string]bool{}
+	for series := range scrape(t, &m) {
+		seen[bound.ReplaceAllString(series, "")] = true
+	}
+	require.Equal(t, `
+backoff_attempts_per_call_bucket{operation="f"}
+backoff_attempts_per_call_count{operation="f"}
+backoff_attempts_per_call_sum{operation="f"}
+backoff_attempts_total{operation="f"}
+backoff_breaker_refusals_total{breaker="f"}
+backoff_breaker_state{breaker="f",state="closed"}
+backoff_breaker_state{breaker="f",state="half-open"}
+backoff_breaker_state{breaker="f",state="open"}
+backoff_breaker_transitions_total{breaker="f",from="closed",to="closed",trigger="rate"}
+backoff_budget_allowed{budget="b"}
+backoff_budget_retries{budget="b"}
+backoff_budget_successes{budget="b"}
+backoff_calls_total{operation="f",outcome="failed"}
+backoff_calls_total{operation="f",outcome="first"}
+backoff_calls_total{operation="f",outcome="retried"}
+backoff_delay_seconds_bucket{operation="f"}
+backoff_delay_seconds_count{operation="f"}
+backoff_delay_seconds_sum{operation="f"}
+backoff_failed_attempts_total{operation="f",class="unknown"}
+backoff_failures_total{operation="f",reason="attempts"}
+backoff_hedges_total{operation="f",result="lost"}
+backoff_hedges_total{operation="f",result="won"}
+backoff_reconnects_total{operation="f"}
+backoff_refusals_total{operation="f",of="call"}
+backoff_refusals_total{operation="f",of="hedge"}
+backoff_refusals_total{operation="f",of="retry"}
+backoff_refusals_total{operation="f",of="run"}
+backoff_retries_total{operation="f",class="unknown"}
+backoff_slept_seconds_bucket{operation="f"}
+backoff_slept_seconds_count{operation="f"}
+backoff_slept_seconds_sum{operation="f"}
+backoff_wait_seconds_bucket{operation="f"}
+backoff_wait_seconds_count{operation="f"}
+backoff_wait_seconds_sum{operation="f"}`, "\n"+strings.Join(slices.Sorted(maps.Keys(seen)), "\n"))
+}

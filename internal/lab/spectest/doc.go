@@ -1,0 +1,3 @@
+// Package spectest holds that spec/schema.json and package spec accept the same
+// files.
+package spectest
