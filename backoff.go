@@ -98,42 +98,24 @@ func doValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, er
 // Stack returns the doers around one another, the outermost first.
 // Stack(breaker, policy) asks the breaker once per call, Stack(policy, breaker)
 // once per attempt. An empty Stack just calls the operation.
-func Stack(outermost ...Doer) Doer {
-	s := &stack{doers: append([]Doer(nil), outermost...)}
-	s.prepare()
-	return s
-}
+func Stack(outermost ...Doer) Doer { return &stack{doers: ownDoers(outermost)} }
 
 // stack is what Stack returns.
-type stack struct {
-	breaker *Breaker // around policy, if there is just this usual pair
-	policy  *Policy
-	doers   []Doer
-}
+type stack struct{ doers []Doer }
 
-// prepare looks for a breaker around a policy. It is not part of Stack, so that
-// Stack is inlined, and the compiler sees which Do is called.
-//
-//go:noinline
-func (s *stack) prepare() {
-	for i, d := range s.doers {
+// ownDoers copies doers, with pointers in place of policies. It is not part of
+// Stack, so that Stack is inlined, and the compiler sees which Do is called.
+func ownDoers(doers []Doer) []Doer {
+	own := append([]Doer(nil), doers...)
+	for i, d := range own {
 		if p, ok := d.(Policy); ok {
-			s.doers[i] = &p
+			own[i] = &p
 		}
 	}
-	if len(s.doers) == 2 {
-		b, around := s.doers[0].(*Breaker)
-		p, inside := s.doers[1].(*Policy)
-		if around && inside {
-			s.breaker, s.policy = b, p
-		}
-	}
+	return own
 }
 
 func (s *stack) Do(ctx context.Context, op func(context.Context) error) error {
-	if s.breaker != nil {
-		return s.breaker.around(ctx, s.policy, op)
-	}
 	return layers(ctx, s.doers, op)
 }
 
