@@ -245,6 +245,8 @@ func (t Trigger) String() string {
 // A Transition is a change of state of a [Breaker]. From is the To of the
 // transition before.
 type Transition struct {
+	_ [0]func() // no unkeyed literals, no ==
+
 	Name     string // of the breaker
 	From, To State
 	Trigger  Trigger
@@ -354,17 +356,19 @@ func (b *Breaker) Stats() BreakerStats {
 
 // Trip opens the circuit, as failures would. It does nothing if the circuit is
 // open already, or forced.
-func (b *Breaker) Trip() { b.order(circuit.Trip, ModeEnforce) }
+func (b *Breaker) Trip() { b.order(circuit.Input{Kind: circuit.Trip}) }
 
 // Reset closes the circuit and forgets all failures and openings, unless the
 // circuit is forced. The results of calls under way do not count.
-func (b *Breaker) Reset() { b.order(circuit.Reset, ModeEnforce) }
+func (b *Breaker) Reset() { b.order(circuit.Input{Kind: circuit.Reset}) }
 
 // Force puts the breaker in a mode. If it was in another one, it forgets
 // everything and starts closed, or open for good in ModeForcedOpen; the results
 // of calls under way do not count. An unknown mode changes nothing, nor does
 // any mode if the breaker is invalid.
-func (b *Breaker) Force(m Mode) { b.order(circuit.Force, m) }
+func (b *Breaker) Force(m Mode) {
+	b.order(circuit.Input{Kind: circuit.Force, Mode: circuit.Mode(m)})
+}
 
 // Validate returns an error that names a field which makes no sense, and its
 // value, or nil. The breaker calls it before first use.

@@ -43,8 +43,9 @@ func (b *Breaker) current() *phase {
 }
 
 func (b *Breaker) first() *phase {
-	defer b.mu.Unlock()
-	return b.lock()
+	p := b.lock()
+	b.mu.Unlock()
+	return p
 }
 
 // lock takes the lock and returns the phase.
@@ -93,14 +94,14 @@ func (b *Breaker) expire(ctx context.Context) *phase {
 }
 
 // order does what somebody wants of the circuit by hand.
-func (b *Breaker) order(k circuit.InputKind, m Mode) {
+func (b *Breaker) order(in circuit.Input) {
 	ctx := context.Background()
 	b.lock()
 	defer b.mu.Unlock()
-	if k == circuit.Trip {
+	if in.Kind == circuit.Trip {
 		b.expire(ctx)
 	}
-	b.step(ctx, &circuit.Input{Kind: k, Mode: circuit.Mode(m)}, nil)
+	b.step(ctx, &in, nil)
 }
 
 // enter begins the next phase, under the lock.
@@ -171,6 +172,16 @@ func (b *Breaker) openTime(openings int) time.Duration {
 // circuit was open for no time, because of its Jitter or its fleet.
 func (b *Breaker) probeTimeout() time.Duration { return max(b.ProbeTimeout, b.openTime(1)) }
 
+// A call is one that was admitted.
+type call struct {
+	breaker  *Breaker
+	ctx      context.Context
+	phase    *phase        // that admitted it; nil if its end has no consequence
+	probe    uint32        // the number of a probe; 0 if it is none
+	began    time.Duration // the age of the phase then, where the duration matters
+	returned bool          // from the operation
+}
+
 // admit admits a call, or says why not.
 func (b *Breaker) admit(ctx context.Context, p *phase) (call, error) {
 	switch path, age := p.Admit(b.Rand); path {
@@ -183,6 +194,22 @@ func (b *Breaker) admit(ctx context.Context, p *phase) (call, error) {
 		return call{}, b.refuse(ctx, p.refusal)
 	}
 	return call{}, nil
+}
+
+// ask decides under the lock whether to admit a call.
+func (b *Breaker) ask(ctx context.Context) (call, error) {
+	b.lock()
+	defer b.mu.Unlock()
+	in := circuit.Input{Kind: circuit.Ask, Hold: b.consult(ctx, b.expire(ctx))}
+	p := b.phase.Load()
+	e := b.step(ctx, &in, nil)
+	switch {
+	case !e.Admitted:
+		return call{}, p.refusal
+	case !e.Counts:
+		return call{}, nil
+	}
+	return call{breaker: b, ctx: ctx, phase: p, probe: e.Probe, began: in.Age}, nil
 }
 
 // refuse returns why a call is refused, nil if it is not, and tells the
@@ -202,20 +229,39 @@ func (b *Breaker) tellRefused(ctx context.Context, why error) {
 	b.Observer.tell(ctx, &Event{Kind: EventRefused, Name: b.Name, Reason: reason, Err: why})
 }
 
-// ask decides under the lock whether to admit a call.
-func (b *Breaker) ask(ctx context.Context) (call, error) {
-	b.lock()
-	defer b.mu.Unlock()
-	in := circuit.Input{Kind: circuit.Ask, Hold: b.consult(ctx)}
-	p := b.expire(ctx)
-	e := b.step(ctx, &in, nil)
-	switch {
-	case !e.Admitted:
-		return call{}, p.refusal
-	case !e.Counts:
-		return call{}, nil
+// leave is deferred. It takes in that the operation did not return.
+func (c *call) leave() {
+	if !c.returned {
+		c.report(errCrashed)
 	}
-	return call{breaker: b, ctx: ctx, phase: p, probe: e.Probe, began: in.Age}, nil
+}
+
+// report takes in how the call ended.
+func (c call) report(err error) {
+	if c.phase == nil {
+		return
+	}
+	in := c.weigh(err)
+	if c.phase.Settle(&in) {
+		return
+	}
+	b := c.breaker
+	p := b.lock()
+	defer b.mu.Unlock()
+	if p != c.phase {
+		return // too late
+	}
+	if b.step(c.ctx, &in, err).Undecided && b.TripIf != nil && b.asksToTrip() && b.phase.Load() == p {
+		b.step(c.ctx, &circuit.Input{Kind: circuit.Rule}, err)
+	}
+}
+
+// asksToTrip asks the user's own rule. It gives the lock back meanwhile.
+func (b *Breaker) asksToTrip() bool {
+	stats := b.stats()
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	return b.TripIf(stats)
 }
 
 // stats returns the state in detail, under the lock.
@@ -240,10 +286,9 @@ func (b *Breaker) stats() BreakerStats {
 	}
 }
 
-// consult asks the fleet about the phase, under the lock, and does what it
+// consult asks the fleet about the phase p, under the lock, and does what it
 // says. It reports whether the call must not probe.
-func (b *Breaker) consult(ctx context.Context) (hold bool) {
-	p := b.expire(ctx)
+func (b *Breaker) consult(ctx context.Context, p *phase) (hold bool) {
 	if !p.Consults() {
 		return false
 	}
@@ -261,7 +306,7 @@ func (b *Breaker) consult(ctx context.Context) (hold bool) {
 		Openings:     advice.Openings,
 		ProbeTimeout: b.probeTimeout(),
 	}, advice.Err)
-	return !effects.Changed || b.consult(ctx) // may it probe, now that the circuit is half-open?
+	return !effects.Changed || b.consult(ctx, b.phase.Load()) // it may be half-open now
 }
 
 // advice asks the fleet about a phase. It gives the lock back meanwhile.

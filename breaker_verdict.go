@@ -11,66 +11,18 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// A call is one that was admitted.
-type call struct {
-	breaker  *Breaker
-	ctx      context.Context
-	phase    *phase        // that admitted it; nil if its end has no consequence
-	probe    uint32        // the number of a probe; 0 if it is none
-	began    time.Duration // the age of the phase then, where the duration matters
-	returned bool
-}
-
 var errCrashed = errors.New("backoff: operation panicked or left its goroutine")
 
-// leave is deferred. It takes in that the operation did not return.
-func (c *call) leave() {
-	if !c.returned {
-		c.report(errCrashed)
-	}
-}
-
-// report takes in what the operation returned, or errCrashed.
-func (c call) report(err error) {
-	if c.phase != nil {
-		c.settle(c.weigh(err), err)
-	}
-}
-
-// settle takes in how the call ended.
-func (c call) settle(in circuit.Input, err error) {
-	in.Permit.Probe = c.probe
-	if c.phase == nil || c.phase.Settle(&in) {
-		return
-	}
-	b := c.breaker
-	p := b.lock()
-	defer b.mu.Unlock()
-	if p != c.phase {
-		return // too late
-	}
-	if b.step(c.ctx, &in, err).Undecided && b.TripIf != nil && b.asksToTrip() && b.phase.Load() == p {
-		b.step(c.ctx, &circuit.Input{Kind: circuit.Rule}, err)
-	}
-}
-
-// asksToTrip asks the user's own rule. It gives the lock back meanwhile.
-func (b *Breaker) asksToTrip() bool {
-	stats := b.stats()
-	b.mu.Unlock()
-	defer b.mu.Lock()
-	return b.TripIf(stats)
-}
-
-// weigh says what it means for the circuit that the operation returned err.
+// weigh says what it means for the circuit that the operation returned err, or
+// errCrashed if it did not return.
 func (c call) weigh(err error) circuit.Input {
-	if err == errCrashed {
-		return circuit.Input{Kind: circuit.Answer, Score: circuit.Bad}
-	}
-	in := circuit.Input{Kind: circuit.Answer, Score: circuit.Good}
+	in := circuit.Input{Kind: circuit.Answer, Permit: circuit.Permit{Probe: c.probe}, Score: circuit.Good}
 	ended := c.ctx.Err()
 	switch {
 	case err == nil:
+	case err == errCrashed:
+		in.Score = circuit.Bad
+		return in
 	case ended != nil && ended != context.DeadlineExceeded:
 		in.Score = circuit.None
 	case ended != nil && errors.Is(err, context.Canceled): // the operation's way to report the deadline
@@ -79,7 +31,7 @@ func (c call) weigh(err error) circuit.Input {
 		score, hint := c.breaker.scoreOfError(err)
 		in.Score, in.Rest = score, c.breaker.restFor(hint)
 	}
-	if c.phase.Time {
+	if c.phase.Paths.Time {
 		c.weighTime(&in, ended != nil)
 	}
 	return in

@@ -26,7 +26,7 @@ import (
 // it loads the path: at that moment the circuit was open.
 type Live struct {
 	Path  atomic.Uint32  // what a call has to do
-	Paths                // does not change
+	Paths Paths          // does not change
 	Phase                // does not change
 	Began time.Time      // does not change
 	Good  window.Counter // successes of a closed phase
@@ -79,7 +79,7 @@ func (l *Live) Begin(p Phase, paths Paths) {
 // admitAll lets all calls of a closed phase in. The next one consults the
 // fleet.
 func (l *Live) admitAll() {
-	if l.Consult && l.Mode == Enforce {
+	if l.Paths.Consult && l.Mode == Enforce {
 		l.Path.Store(PathAsk)
 	} else {
 		l.consulted()
@@ -88,7 +88,7 @@ func (l *Live) admitAll() {
 
 // consulted lets calls of a closed phase go on without the fleet.
 func (l *Live) consulted() {
-	if l.Time {
+	if l.Paths.Time {
 		l.Path.Store(PathTime)
 	} else {
 		l.Path.Store(PathCount)
@@ -131,7 +131,7 @@ func (l *Live) Settle(in *Input) bool {
 // Consults reports, under the lock, whether to ask the fleet about the phase.
 // It asks about a closed phase once, and again after each Wake.
 func (l *Live) Consults() bool {
-	if !l.Consult || l.Mode != Enforce {
+	if !l.Paths.Consult || l.Mode != Enforce {
 		return false
 	}
 	if l.Kind == Closed && l.Path.Load() == PathAsk {
