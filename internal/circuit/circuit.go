@@ -16,8 +16,8 @@
 //     Step asks for it by [Effects.Draw], and the caller answers with [Extend];
 //   - the meaning of errors, as a [Score].
 //
-// [Live] helps with that: it holds a phase under way, reads the clock and
-// counts calls.
+// [Live] helps with that: it holds a phase under way, reads the clock, counts
+// calls, and admits those that need no lock.
 package circuit
 
 import (
