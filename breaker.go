@@ -3,7 +3,6 @@ package backoff
 import (
 	"context"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -168,26 +167,12 @@ type Breaker struct {
 
 	phase atomic.Pointer[phase] // nil before first use
 
-	mu          sync.Mutex
-	transitions *inorder.Queue[transition] // for Observer; nil before the first one
-	timer       *time.Timer                // of the open phase; nil if there is none
-	lastOpen    time.Duration              // how long the circuit was open last, for Jitter
+	mu       inorder.Mutex // the Observer hears of transitions after its Unlock
+	timer    *time.Timer   // of the open phase; nil if there is none
+	lastOpen time.Duration // how long the circuit was open last, for Jitter
 }
 
-const (
-	defaultFailureRate         = 0.5
-	defaultMinCalls            = 20
-	maxWindowCalls             = 10_000
-	defaultConsecutiveFailures = 5
-	defaultConsecutiveSpan     = time.Second
-	defaultMaxProbes           = 1
-	defaultProbeSuccesses      = 2
-)
-
-var (
-	defaultOpenFor    Schedule = Exponential{Initial: 5 * time.Second, Max: time.Minute}
-	defaultOpenJitter          = UniformJitter(0.8, 1.2)
-)
+const maxWindowCalls = 10_000
 
 // A State is what a [Breaker] does with calls.
 type State uint8
@@ -260,6 +245,8 @@ func (t Trigger) String() string {
 // A Transition is a change of state of a [Breaker]. From is the To of the
 // transition before.
 type Transition struct {
+	_ [0]func() // no unkeyed literals, no ==
+
 	Name     string // of the breaker
 	From, To State
 	Trigger  Trigger
@@ -296,104 +283,28 @@ type BreakerStats struct {
 // A panic or a runtime.Goexit of op passes through and counts as a failure.
 // While op succeeds Do allocates nothing; op stays on the caller's stack.
 func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error {
-	p := b.phase.Load()
-	if p == nil {
-		return b.begin(ctx, op)
-	}
-	if path := p.Path.Load(); path != circuit.PathCount {
-		if path == circuit.PathRefuse && b.Observer == nil {
-			return p.refusal
-		}
-		return b.do(ctx, p, path, op)
-	}
-	a := admitted{b, p, ctx}
-	if err := a.ctx.Err(); err != nil {
-		return err
-	}
-	defer a.leave()
-	if err := op(a.ctx); err != nil || !a.phase.Good.TryAdd() {
-		return a.settle(err)
-	}
-	a.phase = nil
-	return nil
-}
-
-// admitted is a call under way that was admitted with one look at the path. It
-// holds what is needed at the end of the call, so that the deferred function
-// needs one pointer and nothing is copied for it.
-type admitted struct {
-	breaker *Breaker
-	phase   *phase // nil when the end is known
-	ctx     context.Context
-}
-
-// leave is deferred. It takes in that the operation did not return.
-func (a *admitted) leave() {
-	if a.phase != nil {
-		a.crashed()
-	}
-}
-
-//go:noinline
-func (a *admitted) crashed() { a.breaker.settle(a.ctx, permit{phase: a.phase}, crashed()) }
-
-// settle takes in the result err and returns it.
-//
-//go:noinline
-func (a *admitted) settle(err error) error {
-	p := a.phase
-	a.phase = nil // a panic of the user's classifier is not a panic of the operation
-	if err == nil {
-		p.Good.Add()
-	} else {
-		a.breaker.report(a.ctx, permit{phase: p}, err)
-	}
-	return err
-}
-
-// begin is the first Do.
-func (b *Breaker) begin(ctx context.Context, op func(context.Context) error) error {
-	b.current()
-	return b.Do(ctx, op)
-}
-
-// do is Do on any path.
-func (b *Breaker) do(ctx context.Context, p *phase, path uint32, op func(context.Context) error) error {
+	p := b.current()
+	path := p.Path.Load()
 	if path == circuit.PathRefuse {
 		return b.refuse(ctx, p.refusal)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t, err := b.admit(ctx, p)
-	if err != nil {
-		return b.refuse(ctx, err)
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			b.settle(ctx, t, crashed())
+	c := call{breaker: b, ctx: ctx, phase: p}
+	if path != circuit.PathCount {
+		var err error
+		if c, err = b.admit(ctx, p); err != nil {
+			return err
 		}
-	}()
-	err = op(ctx)
-	returned = true
-	b.report(ctx, t, err)
+	}
+	defer c.leave()
+	err := op(ctx)
+	c.returned = true
+	if err != nil || path != circuit.PathCount || !p.Good.TryAdd() {
+		c.report(err)
+	}
 	return err
-}
-
-// refuse returns why a call is refused, and tells the Observer.
-func (b *Breaker) refuse(ctx context.Context, why error) error {
-	if b.Observer != nil {
-		b.Observer.tell(ctx, &Event{Kind: EventRefused, Name: b.Name, Reason: refusalOf(why), Err: why})
-	}
-	return why
-}
-
-func refusalOf(err error) Reason {
-	if _, ok := err.(*OpenError); ok {
-		return ReasonOpen
-	}
-	return ReasonInvalid
 }
 
 // Wrap returns a function that calls op under the breaker.
@@ -411,14 +322,14 @@ func (b *Breaker) Wrap(op func(context.Context) error) func(context.Context) err
 // Allow does not block. If the circuit is open, err is an [*OpenError] and done
 // is nil.
 func (b *Breaker) Allow() (done func(error), err error) {
-	t, err := b.admit(context.Background(), b.current())
+	c, err := b.admit(context.Background(), b.current())
 	if err != nil {
-		return nil, b.refuse(context.Background(), err)
+		return nil, err
 	}
 	var called atomic.Bool
 	return func(err error) {
 		if called.CompareAndSwap(false, true) {
-			b.report(context.Background(), t, err)
+			c.report(err)
 		}
 	}, nil
 }
@@ -439,36 +350,24 @@ func (b *Breaker) State() State {
 // Stats returns the state of the breaker in detail. It takes the lock.
 func (b *Breaker) Stats() BreakerStats {
 	b.lock()
-	defer b.unlock()
+	defer b.mu.Unlock()
 	return b.stats()
 }
 
 // Trip opens the circuit, as failures would. It does nothing if the circuit is
 // open already, or forced.
-func (b *Breaker) Trip() {
-	b.lock()
-	defer b.unlock()
-	ctx := context.Background()
-	b.expire(ctx)
-	b.step(ctx, b.input(circuit.Trip), nil)
-}
+func (b *Breaker) Trip() { b.order(circuit.Input{Kind: circuit.Trip}) }
 
 // Reset closes the circuit and forgets all failures and openings, unless the
 // circuit is forced. The results of calls under way do not count.
-func (b *Breaker) Reset() {
-	b.lock()
-	defer b.unlock()
-	b.step(context.Background(), circuit.Input{Kind: circuit.Reset}, nil)
-}
+func (b *Breaker) Reset() { b.order(circuit.Input{Kind: circuit.Reset}) }
 
 // Force puts the breaker in a mode. If it was in another one, it forgets
 // everything and starts closed, or open for good in ModeForcedOpen; the results
 // of calls under way do not count. An unknown mode changes nothing, nor does
 // any mode if the breaker is invalid.
 func (b *Breaker) Force(m Mode) {
-	b.lock()
-	defer b.unlock()
-	b.step(context.Background(), circuit.Input{Kind: circuit.Force, Mode: circuit.Mode(m)}, nil)
+	b.order(circuit.Input{Kind: circuit.Force, Mode: circuit.Mode(m)})
 }
 
 // Validate returns an error that names a field which makes no sense, and its

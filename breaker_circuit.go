@@ -6,43 +6,27 @@ import (
 
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/draw"
-	"github.com/gobackoff/backoff/internal/inorder"
-	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// config returns the settings of the circuit, with the defaults filled in.
+// config returns the settings of the circuit.
 func (b *Breaker) config() circuit.Config {
 	c := circuit.Config{
-		FailureRate:         limits.Or(b.FailureRate, defaultFailureRate),
-		SlowRate:            -1,
-		MinCalls:            max(1, limits.Or(b.MinCalls, defaultMinCalls)),
-		Window:              limits.Or(b.Window, defaultWindow),
+		FailureRate:         b.FailureRate,
+		SlowRate:            b.SlowRate,
+		MinCalls:            b.MinCalls,
+		Window:              b.Window,
 		WindowCalls:         b.WindowCalls,
-		ConsecutiveFailures: limits.Or(b.ConsecutiveFailures, defaultConsecutiveFailures),
-		ConsecutiveSpan:     limits.Or(b.ConsecutiveSpan, defaultConsecutiveSpan),
-		MaxProbes:           limits.Or(b.MaxProbes, defaultMaxProbes),
-		ProbeSuccesses:      limits.Or(b.ProbeSuccesses, defaultProbeSuccesses),
+		ConsecutiveFailures: b.ConsecutiveFailures,
+		ConsecutiveSpan:     b.ConsecutiveSpan,
+		MaxProbes:           b.MaxProbes,
+		ProbeSuccesses:      b.ProbeSuccesses,
 		RampUp:              b.RampUp,
 	}
-	if b.SlowCall > 0 {
-		c.SlowRate = limits.Or(b.SlowRate, defaultFailureRate)
+	if b.SlowCall <= 0 {
+		c.SlowRate = -1
 	}
-	if b.Window < 0 {
-		c.Window = circuit.Forever
-	}
-	if b.WindowCalls > 0 {
-		c.MinCalls = min(c.MinCalls, b.WindowCalls)
-	}
-	return c
+	return c.WithDefaults()
 }
-
-// paths says what calls of a closed circuit have to do.
-func (b *Breaker) paths() circuit.Paths {
-	return circuit.Paths{Time: b.timesCalls(), Consult: b.Shared != nil}
-}
-
-// timesCalls reports whether the duration of calls matters.
-func (b *Breaker) timesCalls() bool { return b.SlowCall > 0 || b.MinAttemptTime > 0 }
 
 // phase is a phase of the circuit, with the error of the calls that it refuses.
 type phase struct {
@@ -50,21 +34,17 @@ type phase struct {
 	refusal error
 }
 
-// cause returns the failure that opened the circuit.
-func (p *phase) cause() error {
-	if e, ok := p.refusal.(*OpenError); ok {
-		return e.Last
-	}
-	return nil
-}
-
 // current returns the phase. It begins the first one at first use.
 func (b *Breaker) current() *phase {
 	if p := b.phase.Load(); p != nil {
 		return p
 	}
+	return b.first()
+}
+
+func (b *Breaker) first() *phase {
 	p := b.lock()
-	b.unlock()
+	b.mu.Unlock()
 	return p
 }
 
@@ -73,57 +53,33 @@ func (b *Breaker) lock() *phase {
 	b.mu.Lock()
 	p := b.phase.Load()
 	if p == nil {
-		p = b.firstPhase()
+		err := b.Validate()
+		mode := circuit.Enforce
+		if err != nil {
+			mode = circuit.Invalid
+		}
+		p = b.newPhase(circuit.Phase{Mode: mode})
+		p.refusal = err
 		b.phase.Store(p)
 	}
 	return p
 }
 
-func (b *Breaker) firstPhase() *phase {
-	err := b.Validate()
-	if err == nil {
-		return b.newPhase(circuit.Phase{}, nil)
-	}
-	p := b.newPhase(circuit.Phase{Mode: circuit.Invalid}, nil)
-	p.refusal = err
-	return p
-}
-
-// newPhase begins a phase. cause is the failure that opened the circuit.
-func (b *Breaker) newPhase(next circuit.Phase, cause error) *phase {
+// newPhase begins a phase.
+func (b *Breaker) newPhase(next circuit.Phase) *phase {
 	p := new(phase)
-	p.Begin(next, b.paths())
-	if next.Kind != circuit.Closed || next.Span > 0 {
-		refusal := &OpenError{Name: b.Name, State: State(next.Kind), Last: cause}
-		if next.Kind != circuit.HalfOpen && next.Mode != circuit.ForcedOpen {
-			refusal.until = p.Began.Add(next.Span)
-		}
-		p.refusal = refusal
-	}
+	p.Begin(next, circuit.Paths{Time: b.SlowCall > 0 || b.MinAttemptTime > 0, Consult: b.Shared != nil})
 	return p
-}
-
-// input returns an input that comes now, under the lock.
-func (b *Breaker) input(k circuit.InputKind) circuit.Input {
-	c := b.config()
-	return b.phase.Load().Input(k, &c)
 }
 
 // step gives the circuit an input, under the lock, and begins the next phase if
 // there is one. cause is the failure that the input brought.
-func (b *Breaker) step(ctx context.Context, in circuit.Input, cause error) circuit.Effects {
+func (b *Breaker) step(ctx context.Context, in *circuit.Input, cause error) circuit.Effects {
 	c := b.config()
-	return b.stepBy(ctx, &c, &in, cause)
-}
-
-// stepBy is step where the settings are at hand.
-func (b *Breaker) stepBy(ctx context.Context, c *circuit.Config, in *circuit.Input, cause error) circuit.Effects {
-	next, effects := b.phase.Load().Step(c, in, b.drawOpenTime)
+	next, effects := b.phase.Load().Step(&c, in, b.drawOpenTime)
 	if effects.Changed {
 		b.enter(ctx, next, effects.Trigger, cause)
-		if b.Shared != nil && next.Mode == circuit.Enforce {
-			b.tellShared(next, effects)
-		}
+		b.tellShared(next, effects)
 	}
 	return effects
 }
@@ -132,241 +88,241 @@ func (b *Breaker) stepBy(ctx context.Context, c *circuit.Config, in *circuit.Inp
 // phase after that.
 func (b *Breaker) expire(ctx context.Context) *phase {
 	if b.phase.Load().Expired() {
-		in := b.input(circuit.Tick)
-		in.ProbeTimeout = b.probeTimeout()
-		b.step(ctx, in, nil)
+		b.step(ctx, &circuit.Input{Kind: circuit.Tick, ProbeTimeout: b.probeTimeout()}, nil)
 	}
 	return b.phase.Load()
 }
 
+// order does what somebody wants of the circuit by hand.
+func (b *Breaker) order(in circuit.Input) {
+	ctx := context.Background()
+	b.lock()
+	defer b.mu.Unlock()
+	if in.Kind == circuit.Trip {
+		b.expire(ctx)
+	}
+	b.step(ctx, &in, nil)
+}
+
 // enter begins the next phase, under the lock.
 func (b *Breaker) enter(ctx context.Context, next circuit.Phase, why circuit.Trigger, cause error) {
-	old := b.phase.Load()
-	if why == circuit.TriggerTime || next.Kind == circuit.Closed {
-		cause = old.cause()
+	old, p := b.phase.Load(), b.newPhase(next)
+	if open, ok := old.refusal.(*OpenError); ok && (why == circuit.TriggerTime || next.Kind == circuit.Closed) {
+		cause = open.Last
 	}
-	p := b.newPhase(next, cause)
+	if next.Kind != circuit.Closed || next.Span > 0 {
+		refusal := &OpenError{Name: b.Name, State: State(next.Kind), Last: cause}
+		if next.Kind != circuit.HalfOpen && next.Mode != circuit.ForcedOpen {
+			refusal.until = p.Began.Add(next.Span)
+		}
+		p.refusal = refusal
+	}
 	if b.timer != nil {
 		b.timer.Stop()
 	}
 	b.timer = p.Arm()
 	b.phase.Store(p)
-	if b.Observer == nil || next.Kind == old.Kind {
-		return
+	if b.Observer != nil && next.Kind != old.Kind {
+		b.announce(ctx, old, p, why, cause)
 	}
-	t := Transition{
+}
+
+// announce lets the Observer hear of a transition, once the lock is given back.
+func (b *Breaker) announce(ctx context.Context, old, p *phase, why circuit.Trigger, cause error) {
+	t := &Transition{
 		Name:       b.Name,
 		From:       State(old.Kind),
-		To:         State(next.Kind),
+		To:         State(p.Kind),
 		Trigger:    Trigger(why),
 		At:         p.Began,
-		Generation: uint64(next.Generation),
-		Openings:   int(next.Openings),
+		Generation: uint64(p.Generation),
+		Openings:   int(p.Openings),
+		RetryAfter: p.Left(0),
 	}
-	if next.Kind != circuit.Closed {
+	if p.Kind != circuit.Closed {
 		t.Err = cause
 	}
-	if next.Kind == circuit.Open && next.Span != circuit.Forever {
-		t.RetryAfter = next.Span
-	}
-	b.enqueue(ctx, t)
+	b.mu.Add(func() {
+		b.Observer.tell(ctx, &Event{Kind: EventTransition, Name: b.Name, Err: t.Err, Transition: t})
+	})
 }
 
 // drawOpenTime draws how long the circuit stays open.
 func (b *Breaker) drawOpenTime(openings int) time.Duration {
 	jitter := b.Jitter
 	if jitter == nil {
-		jitter = defaultOpenJitter
+		jitter = UniformJitter(0.8, 1.2)
 	}
 	if openings == 1 {
 		b.lastOpen = 0
 	}
-	b.lastOpen = max(0, jitter(delayOf(b.openFor(), openings), b.lastOpen, draw.Unit(b.Rand)))
+	b.lastOpen = max(0, jitter(b.openTime(openings), b.lastOpen, draw.Unit(b.Rand)))
 	return b.lastOpen
 }
 
-func (b *Breaker) openFor() Schedule {
+// openTime returns how long the circuit stays open, before jitter.
+func (b *Breaker) openTime(openings int) time.Duration {
 	if b.OpenFor == nil {
-		return defaultOpenFor
+		return Exponential{Initial: 5 * time.Second, Max: time.Minute}.Delay(openings)
 	}
-	return b.OpenFor
+	return delayOf(b.OpenFor, openings)
 }
 
 // probeTimeout is how long a probe may take, at least. It matters where the
 // circuit was open for no time, because of its Jitter or its fleet.
-func (b *Breaker) probeTimeout() time.Duration {
-	return max(b.ProbeTimeout, delayOf(b.openFor(), 1))
-}
+func (b *Breaker) probeTimeout() time.Duration { return max(b.ProbeTimeout, b.openTime(1)) }
 
-// A permit belongs to a call that was admitted. The zero value belongs to a
-// call whose result does not count.
-type permit struct {
-	phase *phase
-	probe uint32        // the number of a probe; 0 if it is none
-	began time.Duration // the age of the phase then, where the duration matters
+// A call is one that was admitted.
+type call struct {
+	breaker  *Breaker
+	ctx      context.Context
+	phase    *phase        // that admitted it; nil if its end has no consequence
+	probe    uint32        // the number of a probe; 0 if it is none
+	began    time.Duration // the age of the phase then, where the duration matters
+	returned bool          // from the operation
 }
 
 // admit admits a call, or says why not.
-func (b *Breaker) admit(ctx context.Context, p *phase) (permit, error) {
-	switch p.Path.Load() {
+func (b *Breaker) admit(ctx context.Context, p *phase) (call, error) {
+	switch path, age := p.Admit(b.Rand); path {
 	case circuit.PathCount:
-		return permit{phase: p}, nil
-	case circuit.PathTime:
-		return permit{phase: p, began: p.Age()}, nil
-	case circuit.PathRamp:
-		return b.admitShare(p)
+		return call{breaker: b, ctx: ctx, phase: p, began: age}, nil
+	case circuit.PathAsk:
+		c, err := b.ask(ctx)
+		return c, b.refuse(ctx, err)
 	case circuit.PathRefuse:
-		return permit{}, p.refusal
-	case circuit.PathPass:
-		return permit{}, nil
+		return call{}, b.refuse(ctx, p.refusal)
 	}
-	return b.ask(ctx)
-}
-
-// admitShare admits a growing share of the calls.
-func (b *Breaker) admitShare(p *phase) (permit, error) {
-	age := p.Age()
-	if age >= p.Span {
-		p.AdmitAll(b.paths())
-	} else if draw.Unit(b.Rand) >= p.Share(age) {
-		return permit{}, p.refusal
-	}
-	return permit{phase: p, began: age}, nil
+	return call{}, nil
 }
 
 // ask decides under the lock whether to admit a call.
-func (b *Breaker) ask(ctx context.Context) (permit, error) {
-	var probing *phase
-	if b.Shared != nil {
-		probing = b.consult(ctx)
-	}
+func (b *Breaker) ask(ctx context.Context) (call, error) {
 	b.lock()
-	defer b.unlock()
-	p := b.expire(ctx)
-	in := b.input(circuit.Ask)
-	in.Hold = b.Shared != nil && p != probing
-	e := b.step(ctx, in, nil)
+	defer b.mu.Unlock()
+	in := circuit.Input{Kind: circuit.Ask, Hold: b.consult(ctx, b.expire(ctx))}
+	p := b.phase.Load()
+	e := b.step(ctx, &in, nil)
 	switch {
 	case !e.Admitted:
-		return permit{}, p.refusal
+		return call{}, p.refusal
 	case !e.Counts:
-		return permit{}, nil
+		return call{}, nil
 	}
-	return permit{phase: p, probe: e.Probe, began: in.Age}, nil
+	return call{breaker: b, ctx: ctx, phase: p, probe: e.Probe, began: in.Age}, nil
+}
+
+// refuse returns why a call is refused, nil if it is not, and tells the
+// Observer.
+func (b *Breaker) refuse(ctx context.Context, why error) error {
+	if b.Observer != nil && why != nil {
+		b.tellRefused(ctx, why)
+	}
+	return why
+}
+
+func (b *Breaker) tellRefused(ctx context.Context, why error) {
+	reason := ReasonInvalid
+	if _, ok := why.(*OpenError); ok {
+		reason = ReasonOpen
+	}
+	b.Observer.tell(ctx, &Event{Kind: EventRefused, Name: b.Name, Reason: reason, Err: why})
+}
+
+// leave is deferred. It takes in that the operation did not return.
+func (c *call) leave() {
+	if !c.returned {
+		c.report(errCrashed)
+	}
+}
+
+// report takes in how the call ended.
+func (c call) report(err error) {
+	if c.phase == nil {
+		return
+	}
+	in := c.weigh(err)
+	if c.phase.Settle(&in) {
+		return
+	}
+	b := c.breaker
+	p := b.lock()
+	defer b.mu.Unlock()
+	if p != c.phase {
+		return // too late
+	}
+	if b.step(c.ctx, &in, err).Undecided && b.TripIf != nil && b.asksToTrip() && b.phase.Load() == p {
+		b.step(c.ctx, &circuit.Input{Kind: circuit.Rule}, err)
+	}
+}
+
+// asksToTrip asks the user's own rule. It gives the lock back meanwhile.
+func (b *Breaker) asksToTrip() bool {
+	stats := b.stats()
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	return b.TripIf(stats)
 }
 
 // stats returns the state in detail, under the lock.
 func (b *Breaker) stats() BreakerStats {
-	in := b.input(circuit.Tick)
 	p := b.phase.Load()
+	look := circuit.Input{Kind: circuit.Tick, Age: p.Age()}
 	if p.Kind == circuit.Closed {
-		b.step(context.Background(), in, nil)
+		b.step(context.Background(), &look, nil)
 	}
 	now := p.Live.State()
-	s := BreakerStats{
+	return BreakerStats{
 		State:               b.State(),
 		Mode:                Mode(now.Mode),
-		Successes:           in.Calls.Good,
-		Failures:            in.Calls.Bad,
-		Slow:                in.Calls.Slow,
+		Successes:           look.Calls.Good,
+		Failures:            look.Calls.Bad,
+		Slow:                look.Calls.Slow,
 		ConsecutiveFailures: now.Failures.InARow,
 		Openings:            int(now.Openings),
-		Probes:              now.Probes.Leases.Count(in.Age),
+		Probes:              now.Probes.Leases.Count(look.Age),
 		Generation:          uint64(now.Generation),
-	}
-	if now.Kind == circuit.Open && now.Span != circuit.Forever {
-		s.RetryAfter = max(0, now.Span-in.Age)
-	}
-	return s
-}
-
-// transition is a change of state, and the context of the call that caused it.
-type transition struct {
-	ctx context.Context
-	Transition
-}
-
-// enqueue adds a transition, under the lock.
-func (b *Breaker) enqueue(ctx context.Context, t Transition) {
-	if b.transitions == nil {
-		b.transitions = new(inorder.Queue[transition])
-	}
-	b.transitions.Add(transition{ctx, t})
-}
-
-// unlock gives the lock back and delivers the transitions that came up under
-// it.
-func (b *Breaker) unlock() {
-	claimed := b.transitions != nil && b.transitions.Claim()
-	b.mu.Unlock()
-	if claimed {
-		b.transitions.Deliver(&b.mu, b.deliver)
+		RetryAfter:          now.Left(look.Age),
 	}
 }
 
-func (b *Breaker) deliver(t transition) {
-	b.Observer.tell(t.ctx, &Event{Kind: EventTransition, Name: b.Name, Err: t.Err, Transition: &t.Transition})
-}
-
-// consult asks the fleet and does what it says. It returns the half-open phase
-// in which the call may probe, if there is one.
-func (b *Breaker) consult(ctx context.Context) *phase {
-	for {
-		p, asks := b.consults(ctx)
-		if !asks {
-			return p
-		}
-		var advice Transition
-		if p.Kind == circuit.HalfOpen {
-			advice = b.Shared.Probe(ctx, b.Name, p.Span)
-		} else {
-			advice = b.Shared.Consult(ctx, b.Name, p.Wake)
-		}
-		if b.advise(ctx, p, advice) {
-			continue // it is half-open now
-		}
-		if advice.To != StateClosed {
-			return nil
-		}
-		return p
-	}
-}
-
-// consults returns the phase and whether the fleet is to be asked about it.
-func (b *Breaker) consults(ctx context.Context) (p *phase, asks bool) {
-	b.lock()
-	defer b.unlock()
-	p = b.expire(ctx)
-	asks = p.Kind == circuit.HalfOpen || p.Kind == circuit.Closed && p.Path.Load() == circuit.PathAsk
-	if !asks || p.Mode != circuit.Enforce {
-		return p, false
-	}
-	if p.Kind == circuit.Closed {
-		b.step(ctx, b.input(circuit.Tick), nil)
-		p.Consulted(b.paths()) // before the answer, so that its wake is not lost
-	}
-	return p, true
-}
-
-// advise does what the fleet says about a phase. It reports whether the circuit
-// has become half-open, so that the fleet is to be asked for the probe.
-func (b *Breaker) advise(ctx context.Context, p *phase, t Transition) (again bool) {
-	b.lock()
-	defer b.unlock()
-	if b.phase.Load() != p || t.To == StateClosed {
+// consult asks the fleet about the phase p, under the lock, and does what it
+// says. It reports whether the call must not probe.
+func (b *Breaker) consult(ctx context.Context, p *phase) (hold bool) {
+	if !p.Consults() {
 		return false
 	}
-	in := b.input(circuit.Advise)
-	in.Advice, in.For, in.Openings = circuit.Kind(t.To), b.capRetryAfter(t.RetryAfter), t.Openings
-	if p.Kind == circuit.Closed {
-		in.ProbeTimeout = b.probeTimeout()
+	advice := b.advice(ctx, p)
+	switch {
+	case b.phase.Load() != p:
+		return true
+	case advice.To == StateClosed:
+		return false
 	}
-	return b.step(ctx, in, t.Err).Changed && b.phase.Load().Kind == circuit.HalfOpen
+	effects := b.step(ctx, &circuit.Input{
+		Kind:         circuit.Advise,
+		Advice:       circuit.Kind(advice.To),
+		For:          b.capRetryAfter(advice.RetryAfter),
+		Openings:     advice.Openings,
+		ProbeTimeout: b.probeTimeout(),
+	}, advice.Err)
+	return !effects.Changed || b.consult(ctx, b.phase.Load()) // it may be half-open now
+}
+
+// advice asks the fleet about a phase. It gives the lock back meanwhile.
+func (b *Breaker) advice(ctx context.Context, p *phase) Transition {
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	if p.Kind == circuit.HalfOpen {
+		return b.Shared.Probe(ctx, b.Name, p.Span)
+	}
+	return b.Shared.Consult(ctx, b.Name, p.Wake)
 }
 
 // tellShared reports to the fleet what this process has found out by itself.
 func (b *Breaker) tellShared(p circuit.Phase, e circuit.Effects) {
 	switch {
+	case b.Shared == nil || p.Mode != circuit.Enforce:
 	case e.Draw:
 		b.Shared.Opened(b.Name, p.Span, int(p.Openings))
 	case e.Trigger == circuit.TriggerProbe:

@@ -11,70 +11,46 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// result is how a call ended, and what that says about the service.
-type result struct {
-	err   error
-	hint  hint
-	score circuit.Score
-	slow  bool
-}
-
 var errCrashed = errors.New("backoff: operation panicked or left its goroutine")
 
-// crashed is the result of a call that did not return.
-func crashed() result { return result{err: errCrashed, score: circuit.Bad} }
-
-// report takes in what a call returned.
-func (b *Breaker) report(ctx context.Context, t permit, err error) {
-	b.settle(ctx, t, b.weigh(ctx, t, err))
-}
-
-// settle takes in how a call ended.
-func (b *Breaker) settle(ctx context.Context, t permit, r result) {
+// weigh says what it means for the circuit that the operation returned err, or
+// errCrashed if it did not return.
+func (c call) weigh(err error) circuit.Input {
+	in := circuit.Input{Kind: circuit.Answer, Permit: circuit.Permit{Probe: c.probe}, Score: circuit.Good}
+	ended := c.ctx.Err()
 	switch {
-	case t.phase == nil || t.probe == 0 && r.score == circuit.None:
-	case t.probe == 0 && r.score == circuit.Good && !r.slow:
-		t.phase.Good.Add()
+	case err == nil:
+	case err == errCrashed:
+		in.Score = circuit.Bad
+		return in
+	case ended != nil && ended != context.DeadlineExceeded:
+		in.Score = circuit.None
+	case ended != nil && errors.Is(err, context.Canceled): // the operation's way to report the deadline
+		in.Score = circuit.Bad
 	default:
-		if stats, undecided := b.record(ctx, t, r); undecided && b.TripIf(stats) {
-			b.obeyRule(ctx, t, r)
-		}
+		score, hint := c.breaker.scoreOfError(err)
+		in.Score, in.Rest = score, c.breaker.restFor(hint)
 	}
+	if c.phase.Paths.Time {
+		c.weighTime(&in, ended != nil)
+	}
+	return in
 }
 
-// record takes in under the lock how a call ended, and reports whether the
-// user's own rule is to be asked.
-func (b *Breaker) record(ctx context.Context, t permit, r result) (stats BreakerStats, undecided bool) {
-	p := b.lock()
-	defer b.unlock()
-	if p != t.phase {
-		return BreakerStats{}, false // too late
-	}
-	c := b.config()
-	in := p.Answer(&c, t.probe, r.score, r.slow)
-	in.Rest = b.restFor(r.hint)
-	if !b.stepBy(ctx, &c, &in, r.err).Undecided || b.TripIf == nil {
-		return BreakerStats{}, false
-	}
-	return b.stats(), true
-}
-
-// obeyRule opens the circuit because the user's own rule said so.
-func (b *Breaker) obeyRule(ctx context.Context, t permit, r result) {
-	p := b.lock()
-	defer b.unlock()
-	if p == t.phase {
-		b.step(ctx, b.input(circuit.Rule), r.err)
+// weighTime adds what the duration of the call says. A deadline of the caller
+// that left the call too little time says nothing about the service.
+func (c call) weighTime(in *circuit.Input, ended bool) {
+	b, took := c.breaker, c.phase.Age()-c.began
+	in.Slow = b.SlowCall > 0 && took >= b.SlowCall
+	if ended && in.Score == circuit.Bad && took < b.MinAttemptTime {
+		in.Score = circuit.None
 	}
 }
 
 // restFor returns for how long a server asks to be left alone.
 func (b *Breaker) restFor(h hint) time.Duration {
-	if !h.given {
-		return 0
-	}
 	d := b.capRetryAfter(h.after)
-	if h.exact {
+	if d == 0 || h.exact {
 		return d
 	}
 	return limits.Add(d, scale(d/10, draw.Unit(b.Rand)))
@@ -86,38 +62,6 @@ func (b *Breaker) capRetryAfter(d time.Duration) time.Duration {
 		return min(d, most)
 	}
 	return d
-}
-
-// weigh says how a call ended that was admitted with t and returned err.
-func (b *Breaker) weigh(ctx context.Context, t permit, err error) result {
-	r := result{err: err, score: circuit.Good}
-	if t.phase == nil {
-		return r
-	}
-	ended := ctx.Err()
-	switch {
-	case err == nil:
-	case ended != nil && ended != context.DeadlineExceeded:
-		r.score = circuit.None
-	case ended != nil && errors.Is(err, context.Canceled): // the operation's way to report the deadline
-		r.score = circuit.Bad
-	default:
-		r.score, r.hint = b.scoreOfError(err)
-	}
-	if b.timesCalls() {
-		b.weighTime(&r, t, ended != nil)
-	}
-	return r
-}
-
-// weighTime adds to a result what the duration of the call says. A deadline of
-// the caller that left the call too little time says nothing about the service.
-func (b *Breaker) weighTime(r *result, t permit, ended bool) {
-	took := t.phase.Age() - t.began
-	r.slow = b.SlowCall > 0 && took >= b.SlowCall
-	if ended && r.score == circuit.Bad && took < b.MinAttemptTime {
-		r.score = circuit.None
-	}
 }
 
 // scoreOfError scores an error. A policy's classification is about retrying, so

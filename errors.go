@@ -288,6 +288,8 @@ func (e *Error) NonRetriable() {}
 // WithClass(err, ClassRetryable) to the policy, which keeps the time of
 // RetryAfter.
 type OpenError struct {
+	_ [0]func() // no unkeyed literals, no ==
+
 	Name  string // of the breaker
 	State State  // of the circuit; closed: it admits calls again, but not all yet
 	Last  error  // the failure that opened the circuit; nil if Trip or Force did

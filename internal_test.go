@@ -171,7 +171,7 @@ func TestBreakerStopsItsTimer(t *testing.T) {
 }
 
 // LockOf is what a breaker must not take while calls succeed.
-func LockOf(b *Breaker) *sync.Mutex { return &b.mu }
+func LockOf(b *Breaker) *sync.Mutex { return &b.mu.Mutex }
 
 // SplitCounter makes a closed breaker count as if two processors had met at its
 // counter.

@@ -16,13 +16,15 @@
 //     Step asks for it by [Effects.Draw], and the caller answers with [Extend];
 //   - the meaning of errors, as a [Score].
 //
-// [Live] helps with that: it holds a phase under way, reads the clock and
-// counts calls.
+// [Live] helps with that: it holds a phase under way, reads the clock, counts
+// calls, and admits those that need no lock.
 package circuit
 
 import (
 	"math"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Kind is what a phase does with calls.
@@ -90,18 +92,39 @@ const (
 	MaxOpenings = math.MaxUint16
 )
 
-// A Config holds the settings of a circuit. Defaults have been filled in.
+// A Config holds the settings of a circuit. [Config.WithDefaults] fills in what
+// is 0.
 type Config struct {
 	FailureRate         float64       // share of failures that opens the circuit; negative: none
 	SlowRate            float64       // share of slow calls that opens it; negative: none
-	MinCalls            int           // calls in the window before a rate counts, at least 1
-	Window              time.Duration // length of the window, unless WindowCalls is set
+	MinCalls            int           // calls in the window before a rate counts; negative: 1
+	Window              time.Duration // length of the window, unless WindowCalls is set; negative: Forever
 	WindowCalls         int           // length of the window in calls; 0 or negative: use Window
 	ConsecutiveFailures int           // failures in a row that open the circuit; negative: any number is fine
 	ConsecutiveSpan     time.Duration // least time between the first and the last of them
 	MaxProbes           int           // probes at the same time; negative: any number
 	ProbeSuccesses      int           // successful probes that close the circuit
 	RampUp              time.Duration // after which all calls are admitted again; 0 or negative: at once
+}
+
+// WithDefaults returns the settings with the defaults in place of 0, and with
+// the limits that one field is to another.
+func (c Config) WithDefaults() Config {
+	c.FailureRate = limits.Or(c.FailureRate, 0.5)
+	c.SlowRate = limits.Or(c.SlowRate, 0.5)
+	c.MinCalls = max(1, limits.Or(c.MinCalls, 20))
+	c.Window = limits.Or(c.Window, 10*time.Second)
+	c.ConsecutiveFailures = limits.Or(c.ConsecutiveFailures, 5)
+	c.ConsecutiveSpan = limits.Or(c.ConsecutiveSpan, time.Second)
+	c.MaxProbes = limits.Or(c.MaxProbes, 1)
+	c.ProbeSuccesses = limits.Or(c.ProbeSuccesses, 2)
+	if c.Window < 0 {
+		c.Window = Forever
+	}
+	if c.WindowCalls > 0 {
+		c.MinCalls = min(c.MinCalls, c.WindowCalls)
+	}
+	return c
 }
 
 // A State is all that a circuit knows, but for the calls in its window. The
@@ -126,6 +149,15 @@ type Phase struct {
 
 // Over reports whether the phase is an open one and its time is over.
 func (p Phase) Over(age time.Duration) bool { return p.Kind == Open && age >= p.Span }
+
+// Left returns for how long an open phase will still refuse calls, at an age of
+// the phase. It is 0 if that is not known.
+func (p Phase) Left(age time.Duration) time.Duration {
+	if p.Kind != Open || p.Span == Forever {
+		return 0
+	}
+	return max(0, p.Span-age)
+}
 
 // Share returns the share of calls that a closed phase with a Span admits: a
 // tenth at its beginning, all at its end.

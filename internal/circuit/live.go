@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/window"
 )
 
@@ -25,6 +26,7 @@ import (
 // it loads the path: at that moment the circuit was open.
 type Live struct {
 	Path  atomic.Uint32  // what a call has to do
+	Paths Paths          // does not change
 	Phase                // does not change
 	Began time.Time      // does not change
 	Good  window.Counter // successes of a closed phase
@@ -57,7 +59,7 @@ type Paths struct {
 
 // Begin makes a zero Live the phase p, beginning now.
 func (l *Live) Begin(p Phase, paths Paths) {
-	l.Phase, l.Began = p, clock.Now()
+	l.Phase, l.Paths, l.Began = p, paths, clock.Now()
 	if p.Kind == HalfOpen {
 		l.probes = new(Probes)
 	}
@@ -70,26 +72,73 @@ func (l *Live) Begin(p Phase, paths Paths) {
 	case p.Span > 0:
 		l.Path.Store(PathRamp)
 	default:
-		l.AdmitAll(paths)
+		l.admitAll()
 	}
 }
 
-// AdmitAll ends the ramp of a closed phase. The next call consults the fleet.
-func (l *Live) AdmitAll(paths Paths) {
-	if paths.Consult && l.Mode == Enforce {
+// admitAll lets all calls of a closed phase in. The next one consults the
+// fleet.
+func (l *Live) admitAll() {
+	if l.Paths.Consult && l.Mode == Enforce {
 		l.Path.Store(PathAsk)
 	} else {
-		l.Consulted(paths)
+		l.consulted()
 	}
 }
 
-// Consulted lets calls of a closed phase go on without the fleet.
-func (l *Live) Consulted(paths Paths) {
-	if paths.Time {
+// consulted lets calls of a closed phase go on without the fleet.
+func (l *Live) consulted() {
+	if l.Paths.Time {
 		l.Path.Store(PathTime)
 	} else {
 		l.Path.Store(PathCount)
 	}
+}
+
+// Admit says what becomes of a call that comes now: PathCount, PathRefuse,
+// PathPass, or PathAsk if that takes the lock. age is that of the phase, where
+// the duration of calls matters. generator draws the calls that a closed phase
+// with a Span admits.
+func (l *Live) Admit(generator func() float64) (path uint32, age time.Duration) {
+	path = l.Path.Load()
+	if path != PathTime && path != PathRamp {
+		return path, 0
+	}
+	age = l.Age()
+	switch {
+	case path == PathTime:
+	case age >= l.Span:
+		l.admitAll()
+	case draw.Unit(generator) >= l.Share(age):
+		return PathRefuse, 0
+	}
+	return PathCount, age
+}
+
+// Settle takes in the end of a call if that takes no lock, and reports whether
+// it did.
+func (l *Live) Settle(in *Input) bool {
+	switch {
+	case in.Permit.Probe != 0:
+		return false
+	case in.Score == Good && !in.Slow:
+		l.Good.Add()
+		return true
+	}
+	return in.Score == None
+}
+
+// Consults reports, under the lock, whether to ask the fleet about the phase.
+// It asks about a closed phase once, and again after each Wake.
+func (l *Live) Consults() bool {
+	if !l.Paths.Consult || l.Mode != Enforce {
+		return false
+	}
+	if l.Kind == Closed && l.Path.Load() == PathAsk {
+		l.consulted() // before the answer, so that its Wake is not lost
+		return true
+	}
+	return l.Kind == HalfOpen
 }
 
 // Wake makes the next call of a closed phase consult the fleet.
@@ -134,42 +183,29 @@ func (l *Live) State() State {
 	return s
 }
 
-// Input returns an input that comes now, under the lock.
-func (l *Live) Input(k InputKind, c *Config) Input {
-	in := Input{Kind: k, Age: l.Age(), Permit: Permit{Generation: l.Generation}}
-	if k != Ask {
-		in.Calls = l.count(c, in.Age, None, false)
-	}
-	return in
-}
-
-// Answer returns the input that a call has ended, under the lock.
-func (l *Live) Answer(c *Config, probe uint32, s Score, slow bool) Input {
-	in := Input{Kind: Answer, Age: l.Age(), Permit: Permit{l.Generation, probe}, Score: s, Slow: slow}
-	if s == Good {
-		l.Good.Add()
-	}
-	in.Calls = l.count(c, in.Age, s, slow)
-	return in
-}
-
 // count counts a call that failed or was slow, and returns what the window of a
 // closed phase holds.
-func (l *Live) count(c *Config, age time.Duration, s Score, slow bool) Counts {
+func (l *Live) count(c *Config, in *Input) Counts {
 	if l.Kind != Closed || l.Mode > Observe {
 		return Counts{}
 	}
 	if l.failed == nil {
 		l.failed = &failed{Calls: NewCalls(c.WindowCalls)}
 	}
-	return l.failed.Count(age, c.Window, l.Good.Total(), s, slow)
+	return l.failed.Count(in.Age, c.Window, l.Good.Total(), in.Score, in.Slow)
 }
 
-// Step gives the circuit an input, under the lock. It keeps what the phase
-// learned from it. If Effects.Changed, it returns the next phase, for Begin.
-// draw is asked for how long the circuit stays open after so many openings in a
-// row.
+// Step gives the circuit an input that comes now, under the lock, and fills in
+// what the phase knows of it: Age, Calls and the generation. An Answer must be
+// of a call that this phase admitted. Step keeps what the phase learned. If
+// Effects.Changed, it returns the next phase, for Begin. draw is asked for how
+// long the circuit stays open after so many openings in a row.
 func (l *Live) Step(c *Config, in *Input, draw func(openings int) time.Duration) (Phase, Effects) {
+	if in.Score == Good {
+		l.Good.Add()
+	}
+	in.Age, in.Permit.Generation = l.Age(), l.Generation
+	in.Calls = l.count(c, in)
 	next, effects := Step(c, l.State(), in)
 	switch {
 	case effects.Draw:

@@ -41,11 +41,13 @@ func TestAPhaseBeginsWithThePathOfItsCalls(t *testing.T) {
 func TestTheFleetIsConsultedOnceUntilItWakesAPhase(t *testing.T) {
 	for _, paths := range []Paths{{Consult: true}, {Consult: true, Time: true}} {
 		l := begun(Phase{}, paths)
-		l.Consulted(paths)
+		require.True(t, l.Consults())
+		require.False(t, l.Consults())
 		require.NotEqual(t, uint32(PathAsk), l.Path.Load())
 		l.Wake()
 		l.Wake()
 		require.Equal(t, uint32(PathAsk), l.Path.Load())
+		require.True(t, l.Consults())
 	}
 	for _, p := range []Phase{{Mode: ForcedClosed}, {Mode: Invalid}, {Span: 1}} {
 		l := begun(p, Paths{})
@@ -53,9 +55,56 @@ func TestTheFleetIsConsultedOnceUntilItWakesAPhase(t *testing.T) {
 		l.Wake()
 		require.Equal(t, path, l.Path.Load(), "%+v", p)
 	}
-	ramp := begun(Phase{Span: 1}, Paths{Consult: true})
-	ramp.AdmitAll(Paths{Consult: true})
-	require.Equal(t, uint32(PathAsk), ramp.Path.Load())
+	half := begun(Phase{Kind: HalfOpen, Span: 1}, Paths{Consult: true})
+	require.True(t, half.Consults())
+	require.True(t, half.Consults(), "by every call")
+	for _, p := range []Phase{{Kind: HalfOpen, Span: 1, Mode: Observe}, {Kind: Open, Span: 1}} {
+		require.False(t, begun(p, Paths{Consult: true}).Consults(), "%+v", p)
+	}
+	require.False(t, begun(Phase{Kind: HalfOpen, Span: 1}, Paths{}).Consults())
+}
+
+func TestAPhaseAdmitsCallsWithoutItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		always := func(u float64) func() float64 { return func() float64 { return u } }
+		requireAdmits := func(l *Live, u float64, wantPath uint32, wantAge time.Duration) {
+			t.Helper()
+			path, age := l.Admit(always(u))
+			require.Equal(t, wantPath, path)
+			require.Equal(t, wantAge, age)
+		}
+		plain, timed := begun(Phase{}, Paths{}), begun(Phase{}, Paths{Time: true})
+		ramp := begun(Phase{Span: 10 * time.Second}, Paths{Consult: true})
+		open, forced := begun(Phase{Kind: Open, Span: time.Hour}, Paths{}), begun(Phase{Mode: ForcedClosed}, Paths{})
+		time.Sleep(5 * time.Second)
+		requireAdmits(plain, 0, PathCount, 0)
+		requireAdmits(timed, 0, PathCount, 5*time.Second)
+		requireAdmits(open, 0, PathAsk, 0)
+		requireAdmits(forced, 0, PathPass, 0)
+		requireAdmits(ramp, 0.54, PathCount, 5*time.Second)
+		requireAdmits(ramp, 0.56, PathRefuse, 0)
+		time.Sleep(5 * time.Second)
+		requireAdmits(ramp, 0.99, PathCount, 10*time.Second)
+		require.Equal(t, uint32(PathAsk), ramp.Path.Load(), "the next call consults the fleet")
+	})
+}
+
+func TestASuccessThatWasNotSlowSettlesWithoutTheLock(t *testing.T) {
+	l := begun(Phase{}, Paths{})
+	for _, in := range []Input{{Score: None}, {Score: None, Slow: true}, {Score: Good}} {
+		require.True(t, l.Settle(&in), "%+v", in)
+	}
+	for _, in := range []Input{{Score: Good, Slow: true}, {Score: Throttled}, {Score: Bad}, {Score: None, Permit: Permit{Probe: 1}}, {Score: Good, Permit: Permit{Probe: 1}}} {
+		require.False(t, l.Settle(&in), "%+v", in)
+	}
+	require.EqualValues(t, 1, l.Good.Total())
+}
+
+func TestTheTimeThatIsLeftIsThatOfAnOpenPhaseWithAnEnd(t *testing.T) {
+	require.Equal(t, 2*time.Second, Phase{Kind: Open, Span: 5 * time.Second}.Left(3*time.Second))
+	require.Zero(t, Phase{Kind: Open, Span: time.Second}.Left(3*time.Second))
+	require.Zero(t, Phase{Kind: Open, Span: Forever}.Left(0))
+	require.Zero(t, Phase{Kind: HalfOpen, Span: time.Second}.Left(0))
 }
 
 func TestATimerSparesTheClockWhileACircuitIsOpen(t *testing.T) {
@@ -90,8 +139,7 @@ func TestAPhaseIsSmall(t *testing.T) {
 func TestAFailureOfAClosedPhaseAllocatesOnce(t *testing.T) {
 	c, l := standard, begun(Phase{}, Paths{})
 	fail := func() {
-		in := l.Answer(&c, 0, Bad, false)
-		_, effects := l.Step(&c, &in, nil)
+		_, effects := l.Step(&c, &Input{Kind: Answer, Score: Bad}, nil)
 		if effects.Changed {
 			t.Error("opened")
 		}

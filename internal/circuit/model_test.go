@@ -22,12 +22,10 @@ type driver struct {
 
 func modelled(m *model.Circuit) model.Subject {
 	d := &driver{config: m.Config, slowCall: m.SlowCall, probeTimeout: m.ProbeTimeout, openFor: m.OpenFor}
-	if m.WindowCalls > 0 {
-		d.config.MinCalls = min(m.MinCalls, m.WindowCalls)
-	}
 	if m.SlowCall == 0 {
 		d.config.SlowRate = -1
 	}
+	d.config = d.config.WithDefaults()
 	d.begin(circuit.Phase{})
 	d.Stats()
 	return d
@@ -38,32 +36,28 @@ func (d *driver) begin(p circuit.Phase) {
 	d.live.Begin(p, d.paths)
 }
 
-func (d *driver) step(in circuit.Input) circuit.Effects {
-	next, effects := d.live.Step(&d.config, &in, d.openFor)
+func (d *driver) step(in *circuit.Input) circuit.Effects {
+	next, effects := d.live.Step(&d.config, in, d.openFor)
 	if effects.Changed {
 		d.begin(next)
 	}
 	return effects
 }
 
-func (d *driver) input(k circuit.InputKind) circuit.Input { return d.live.Input(k, &d.config) }
-
 func (d *driver) expire() {
 	if d.live.Expired() {
-		in := d.input(circuit.Tick)
-		in.ProbeTimeout = d.probeTimeout
-		d.step(in)
+		d.step(&circuit.Input{Kind: circuit.Tick, ProbeTimeout: d.probeTimeout})
 	}
 }
 
 func (d *driver) Allow() (done func(circuit.Score), ok bool) {
 	d.expire()
-	e := d.step(d.input(circuit.Ask))
+	e := d.step(&circuit.Input{Kind: circuit.Ask})
 	from, began := d.live, time.Now()
 	return func(s circuit.Score) {
 		slow := d.slowCall > 0 && time.Since(began) >= d.slowCall
 		if from == d.live {
-			d.step(d.live.Answer(&d.config, e.Probe, s, slow))
+			d.step(&circuit.Input{Kind: circuit.Answer, Permit: circuit.Permit{Probe: e.Probe}, Score: s, Slow: slow})
 		}
 	}, e.Admitted
 }
@@ -76,11 +70,11 @@ func (d *driver) Call(s circuit.Score) (admitted bool) {
 	return ok
 }
 
-func (d *driver) Reset() { d.step(d.input(circuit.Reset)) }
+func (d *driver) Reset() { d.step(&circuit.Input{Kind: circuit.Reset}) }
 
 func (d *driver) Trip() {
 	d.expire()
-	d.step(d.input(circuit.Trip))
+	d.step(&circuit.Input{Kind: circuit.Trip})
 }
 
 func (d *driver) Kind() circuit.Kind {
@@ -93,9 +87,9 @@ func (d *driver) Kind() circuit.Kind {
 func (d *driver) Phases() int { return int(d.live.Generation) }
 
 func (d *driver) Stats() (good, bad, slow, inARow, openings int) {
-	in := d.input(circuit.Tick)
+	var in circuit.Input // a Tick
 	if d.live.Kind == circuit.Closed {
-		d.step(in)
+		d.step(&in)
 	}
 	s := d.live.State()
 	return int(in.Calls.Good), int(in.Calls.Bad), int(in.Calls.Slow), s.Failures.InARow, int(s.Openings)

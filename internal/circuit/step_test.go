@@ -8,15 +8,35 @@ import (
 )
 
 // standard are the defaults of a breaker.
-var standard = Config{
-	FailureRate:         0.5,
-	SlowRate:            -1,
-	MinCalls:            20,
-	Window:              10 * time.Second,
-	ConsecutiveFailures: 5,
-	ConsecutiveSpan:     time.Second,
-	MaxProbes:           1,
-	ProbeSuccesses:      2,
+var standard = Config{SlowRate: -1}.WithDefaults()
+
+func TestDefaultsStandForZeroAndNegativeMeansNoLimit(t *testing.T) {
+	require.Equal(t, Config{
+		FailureRate:         0.5,
+		SlowRate:            0.5,
+		MinCalls:            20,
+		Window:              10 * time.Second,
+		ConsecutiveFailures: 5,
+		ConsecutiveSpan:     time.Second,
+		MaxProbes:           1,
+		ProbeSuccesses:      2,
+	}, Config{}.WithDefaults())
+	none := Config{
+		FailureRate:         -1,
+		SlowRate:            -1,
+		MinCalls:            -1,
+		Window:              -1,
+		WindowCalls:         -1,
+		ConsecutiveFailures: -1,
+		ConsecutiveSpan:     -1,
+		MaxProbes:           -1,
+		ProbeSuccesses:      3,
+		RampUp:              -1,
+	}
+	want := none
+	want.MinCalls, want.Window = 1, Forever
+	require.Equal(t, want, none.WithDefaults())
+	require.Equal(t, 7, Config{WindowCalls: 7}.WithDefaults().MinCalls)
 }
 
 // closedFor is a state that was closed for so long after some openings.

@@ -1,63 +1,73 @@
-// Package inorder passes values to a function in order and one at a time, with
-// no lock held.
+// Package inorder has a lock that runs functions after it is given back, in
+// order and one at a time.
 package inorder
 
 import "sync"
 
-// A Queue holds values that a function has yet to receive. Its owner's lock
-// guards it. The zero value is empty.
-type Queue[T any] struct {
-	waiting    []T
-	delivering bool
+// A Mutex is a lock. Whoever holds it may add functions that run without it.
+// The zero value is unlocked. A Mutex must not be copied after first use.
+type Mutex struct {
+	sync.Mutex
+	queue *queue // nil before the first Add
 }
 
-// Add adds a value, under the lock.
-func (q *Queue[T]) Add(v T) { q.waiting = append(q.waiting, v) }
+type queue struct {
+	waiting []func()
+	running bool // somebody runs them
+}
 
-// Claim reports, under the lock, whether there are values that nobody delivers.
-// If so, the caller must give the lock back and call Deliver.
-func (q *Queue[T]) Claim() bool {
-	if len(q.waiting) == 0 || q.delivering {
-		return false
+// Add adds a function, under the lock.
+func (m *Mutex) Add(fn func()) {
+	if m.queue == nil {
+		m.queue = new(queue)
 	}
-	q.delivering = true
-	return true
+	m.queue.waiting = append(m.queue.waiting, fn)
 }
 
-// Deliver calls receive with one value after the other, until there are none,
-// and returns. It runs receive on another goroutine: if receive ends that, by
-// runtime.Goexit, one more goes on. mu is the lock of the owner.
-func (q *Queue[T]) Deliver(mu sync.Locker, receive func(T)) {
-	done := make(chan struct{})
-	go q.deliver(mu, receive, done)
-	<-done
+// Unlock gives the lock back. Then it runs the functions that were added, one
+// after the other, until there are none, unless another call of Unlock does so
+// already. They run on another goroutine: if one ends that, by runtime.Goexit,
+// one more goes on.
+func (m *Mutex) Unlock() {
+	q := m.queue
+	claimed := q != nil && !q.running && len(q.waiting) > 0
+	if claimed {
+		q.running = true
+	}
+	m.Mutex.Unlock()
+	if claimed {
+		done := make(chan struct{})
+		go m.run(done)
+		<-done
+	}
 }
 
-func (q *Queue[T]) deliver(mu sync.Locker, receive func(T), done chan struct{}) {
+func (m *Mutex) run(done chan struct{}) {
 	empty := false
 	defer func() {
 		if empty {
 			close(done)
 			return
 		}
-		go q.deliver(mu, receive, done)
+		go m.run(done)
 	}()
-	for v, ok := q.next(mu); ok; v, ok = q.next(mu) {
-		receive(v)
+	for fn := m.next(); fn != nil; fn = m.next() {
+		fn()
 	}
 	empty = true
 }
 
-// next takes the oldest value. If there is none, the next one is somebody
+// next takes the oldest function. If there is none, the next one is somebody
 // else's.
-func (q *Queue[T]) next(mu sync.Locker) (oldest T, ok bool) {
-	mu.Lock()
-	defer mu.Unlock()
+func (m *Mutex) next() func() {
+	m.Mutex.Lock()
+	defer m.Mutex.Unlock()
+	q := m.queue
 	if len(q.waiting) == 0 {
-		q.waiting, q.delivering = nil, false
-		return oldest, false
+		q.waiting, q.running = nil, false
+		return nil
 	}
-	oldest = q.waiting[0]
+	oldest := q.waiting[0]
 	q.waiting = q.waiting[1:]
-	return oldest, true
+	return oldest
 }

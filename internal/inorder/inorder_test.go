@@ -10,26 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// owner has a lock and a queue, as a breaker has.
-type owner struct {
-	mu    sync.Mutex
-	queue Queue[int]
-}
+// owner has a lock, as a breaker has.
+type owner struct{ mu Mutex }
 
-// add adds values and delivers, unless another call delivers already.
+// add lets receive have values once the lock is given back.
 func (o *owner) add(receive func(int), values ...int) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, v := range values {
-		o.queue.Add(v)
-	}
-	claimed := o.queue.Claim()
-	o.mu.Unlock()
-	if claimed {
-		o.queue.Deliver(&o.mu, receive)
+		o.mu.Add(func() { receive(v) })
 	}
 }
 
-func TestValuesAreDeliveredInOrderBeforeTheCallReturns(t *testing.T) {
+func TestFunctionsRunInOrderBeforeUnlockReturns(t *testing.T) {
 	var o owner
 	var got []int
 	o.add(nil)
@@ -37,7 +30,7 @@ func TestValuesAreDeliveredInOrderBeforeTheCallReturns(t *testing.T) {
 	require.Equal(t, []int{1, 2, 3}, got)
 }
 
-func TestTheReceiverMayAddValues(t *testing.T) {
+func TestAFunctionMayAddAnother(t *testing.T) {
 	var o owner
 	var got []int
 	var receive func(int)
@@ -50,14 +43,14 @@ func TestTheReceiverMayAddValues(t *testing.T) {
 	require.Equal(t, []int{1, 2, 3}, got)
 }
 
-func TestAReceiverThatEndsItsGoroutineMissesNothing(t *testing.T) {
+func TestAFunctionThatEndsItsGoroutineEndsNoOther(t *testing.T) {
 	var o owner
 	var got []int
 	o.add(func(v int) { got = append(got, v); runtime.Goexit() }, 1, 2)
 	require.Equal(t, []int{1, 2}, got)
 }
 
-func TestOneCallDeliversForAll(t *testing.T) {
+func TestOneUnlockRunsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o owner
 		var got []int
@@ -69,7 +62,7 @@ func TestOneCallDeliversForAll(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		require.Equal(t, []int{1, 2}, got)
-		require.Nil(t, o.queue.waiting, "what was delivered is let go")
+		require.Nil(t, o.mu.queue.waiting, "what has run is let go")
 	})
 }
 
