@@ -22,8 +22,11 @@ func New(field, problem string) error { return &Error{Field: field, Problem: pro
 
 // Negative returns the error of a duration that is below 0.
 func Negative(field string, d time.Duration) error {
-	return New(field, "is "+d.String()+", want 0 or more")
+	return New(field, Below0(d))
 }
+
+// Below0 is the Problem of a duration that is below 0.
+func Below0(d time.Duration) string { return "is " + d.String() + ", want 0 or more" }
 
 // Int returns the error of a whole number that is not what is wanted.
 func Int(field string, n int, want string) error {
