@@ -223,7 +223,7 @@ func (h *handoff) call(ctx context.Context) error {
 	}
 }
 
-var errAbandoned = Permanent(errorText("backoff: operation abandoned"))
+var errAbandoned error = &marked{err: errorText("backoff: operation abandoned"), class: ClassPermanent}
 
 // errorText is an error that is its text.
 type errorText string

@@ -13,6 +13,10 @@ import (
 
 var start = time.Unix(0, 0)
 
+func TestLogGrowthIsTheLogarithmOfGrowth(t *testing.T) {
+	require.Equal(t, math.Log(growth), logGrowth)
+}
+
 func TestZeroValueIsEmpty(t *testing.T) {
 	var h Histogram
 	require.Zero(t, h.Count())
