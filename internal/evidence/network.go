@@ -10,15 +10,15 @@ func ofNetwork(err error) finding {
 	temporary, hasTemporary := err.(temporary)
 	switch {
 	case hasTimeout && timeout.Timeout(), hasTemporary && temporary.Temporary():
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	case isType(err, "net", "DNSError"):
 		if missing := field(err, "IsNotFound"); missing.Kind() == reflect.Bool && missing.Bool() {
-			return finding{Permanent, specific}
+			return specific.says(Permanent)
 		}
 	case isType(err, "internal/poll", "errNetClosing"): // net.ErrClosed
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	}
-	return finding{}
+	return 0
 }
 
 // wasConnected reports whether err is of a connection that was up. When a
