@@ -12,7 +12,11 @@ import (
 
 // An Error names a field, such as "Policy.Schedule: Exponential.Multiplier",
 // and says what is wrong with it, beginning with the verb.
-type Error struct{ Field, Problem string }
+type Error struct {
+	_ [0]func() // no ==
+
+	Field, Problem string
+}
 
 // Error returns one line.
 func (e *Error) Error() string { return "backoff: " + e.Field + " " + e.Problem }
