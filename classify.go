@@ -308,8 +308,11 @@ func (v *verdict) descend(err error, overruled bool) {
 // find reports whether is accepts err or an error in its tree, in the order of
 // errors.As.
 func find(err error, is func(error) bool) bool {
-	if err == nil || is(err) {
-		return err != nil
+	switch {
+	case err == nil:
+		return false
+	case is(err):
+		return true
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
