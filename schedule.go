@@ -229,6 +229,9 @@ func valid(s Schedule, j Jitter) bool {
 	if isInvalidJitter(j) {
 		return false
 	}
+	if e, ok := s.(Exponential); ok { // the usual kind, for less than by the interface
+		return e.valid()
+	}
 	c, ok := s.(checked)
 	return !ok || c.valid()
 }
