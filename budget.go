@@ -25,6 +25,8 @@ const (
 
 // An Attempt is what a [Budget] is asked to grant.
 type Attempt struct {
+	_ [0]func() // no unkeyed literals, no ==
+
 	Number      int         // from 1
 	Kind        AttemptKind // first, retry or hedge
 	Class       Class       // of the failure before the attempt

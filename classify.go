@@ -120,6 +120,8 @@ func Cause(err error) error {
 
 // marked is an error with what its operation says of it.
 type marked struct {
+	_ [0]func() // no ==
+
 	err   error
 	hint  hint // all there is, if class is ClassUnknown
 	class Class
@@ -210,13 +212,10 @@ func lastOf(err error) (error, bool) {
 	return e.Last, true
 }
 
-// typeOfNew is the type of most sentinel errors, which errors.New makes.
-var typeOfNew = reflect.TypeOf(io.EOF)
-
 // isPlain reports whether err carries nothing that could be read from it. Most
 // errors are plain, and to know that saves a dozen questions.
 func isPlain(err error) bool {
-	if reflect.TypeOf(err) == typeOfNew {
+	if reflect.TypeOf(err) == reflect.TypeOf(io.EOF) { // made by errors.New, as most
 		return err != context.Canceled && err != io.ErrUnexpectedEOF
 	}
 	switch err.(type) {
@@ -306,4 +305,26 @@ func (v *verdict) descend(err error, overruled bool) {
 			}
 		}
 	}
+}
+
+// find reports whether is accepts err or an error in its tree, in the order of
+// errors.As.
+func find(err error, is func(error) bool) bool {
+	switch {
+	case err == nil:
+		return false
+	case is(err):
+		return true
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return find(e.Unwrap(), is)
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if find(inner, is) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -64,17 +64,15 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 		outer, bounded := r.ctx.Deadline()
 		return !bounded || own.Before(outer)
 	}
-	if context.Cause(r.attempt) != ErrAttemptTimeout {
-		return false
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) {
-		return true
-	}
-	timeout, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
-	return ok && timeout.Timeout()
+	return context.Cause(r.attempt) == ErrAttemptTimeout &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) || find(err, isTimeout))
+}
+
+// isTimeout reports whether an error says of itself that it is a timeout, as
+// context.DeadlineExceeded does.
+func isTimeout(err error) bool {
+	t, ok := err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
 }
 
 // decide returns the wait before the next attempt, or why there is none. This

@@ -108,6 +108,8 @@ type Error struct {
 
 // ending is what the error of a call tells of its attempts.
 type ending struct {
+	_ [0]func() // no ==, which would cost every program a function
+
 	ctx        context.Context // of the call
 	last       error           // of the last attempt
 	refused    *OpenError      // by which a breaker refused an attempt
@@ -219,50 +221,53 @@ func round(d time.Duration) string {
 
 // Unwrap returns the errors of the reason, and the operation's last error.
 func (e *Error) Unwrap() []error {
-	all := e.reasonErrors(make([]error, 0, 4))
+	reason, cause := e.reasonErrors()
+	var timeout error
 	if e.timedOut {
-		all = append(all, ErrAttemptTimeout)
+		timeout = ErrAttemptTimeout
 	}
-	if e.Last != nil {
-		all = append(all, e.Last)
+	all := make([]error, 0, 4)
+	for _, err := range [...]error{reason, cause, timeout, e.Last} {
+		if err != nil {
+			all = append(all, err)
+		}
 	}
 	return all
 }
 
-// reasonErrors adds the errors that the reason matches.
-func (e *Error) reasonErrors(all []error) []error {
+// reasonErrors returns the errors that the reason matches, or nil.
+func (e *Error) reasonErrors() (reason, cause error) {
 	switch e.Reason {
 	case ReasonAttempts, ReasonElapsed, ReasonRetryAfter:
-		return append(all, ErrExhausted)
+		return ErrExhausted, nil
 	case ReasonBudget:
-		return append(all, ErrBudget)
+		return ErrBudget, nil
 	case ReasonOpen:
-		all = append(all, ErrOpen)
 		if e.open != nil {
-			all = append(all, e.open)
+			cause = e.open
 		}
+		return ErrOpen, cause
 	case ReasonDeadline, ReasonCanceled:
-		return e.contextErrors(all)
+		return e.contextErrors()
 	}
-	return all
+	return nil, nil
 }
 
-// contextErrors adds the context's error and, if it differs, its cause. The
+// contextErrors returns the context's error and, if it differs, its cause. The
 // context is asked here, and not when the call ends, because Cause takes a lock
 // for which thousands of calls that are cancelled together would queue.
-func (e *Error) contextErrors(all []error) []error {
+func (e *Error) contextErrors() (err, cause error) {
 	switch {
 	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
-		return append(all, context.Canceled)
+		return context.Canceled, nil
 	case e.ctx == nil, e.wait > 0: // given up before the deadline, whatever became of ctx since
-		return append(all, context.DeadlineExceeded)
+		return context.DeadlineExceeded, nil
 	}
-	err := e.ctx.Err()
-	all = append(all, err)
-	if cause := context.Cause(e.ctx); cause != err {
-		all = append(all, cause)
+	err, cause = e.ctx.Err(), context.Cause(e.ctx)
+	if cause == err {
+		cause = nil
 	}
-	return all
+	return err, cause
 }
 
 // RetryAfter returns how long the server asked to wait when it failed the last
@@ -315,10 +320,11 @@ func (e *OpenError) Error() string {
 
 // Unwrap returns ErrOpen and the failure that opened the circuit.
 func (e *OpenError) Unwrap() []error {
-	if e.Last == nil {
-		return []error{ErrOpen}
+	all := append(make([]error, 0, 2), ErrOpen)
+	if e.Last != nil {
+		all = append(all, e.Last)
 	}
-	return []error{ErrOpen, e.Last}
+	return all
 }
 
 // RetryAfter returns for how long, from now, calls will be refused: until the

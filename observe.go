@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -123,14 +122,15 @@ func contain() {
 }
 
 // headerOf returns the header of the response that an error stands for.
-func headerOf(err error) map[string][]string {
-	if answer, ok := errors.AsType[interface {
-		error
-		ResponseHeader() map[string][]string
-	}](err); ok {
-		return answer.ResponseHeader()
-	}
-	return nil
+func headerOf(err error) (header map[string][]string) {
+	find(err, func(err error) bool {
+		answer, ok := err.(interface{ ResponseHeader() map[string][]string })
+		if ok {
+			header = answer.ResponseHeader()
+		}
+		return ok
+	})
+	return header
 }
 
 var panicked sync.Once

@@ -458,7 +458,10 @@ func TestAnUnknownKindOfEventSaysSo(t *testing.T) {
 func TestResponseHeadersReachTheObserver(t *testing.T) {
 	policy := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 2}
 	events := watch(&policy)
-	require.Error(t, policy.Do(t.Context(), returning(fmt.Errorf("get: %w", answered{"7"})).do))
+	for _, err := range []error{fmt.Errorf("get: %w", answered{"7"}), errors.Join(errBoom, answered{"7"}, answered{"8"})} {
+		require.Error(t, policy.Do(t.Context(), returning(err).do))
+	}
+	require.Len(t, *events, 4)
 	for _, e := range *events {
 		require.Equal(t, []string{"7"}, e.Header["X-Amzn-Requestid"], "%v", e.Kind)
 	}

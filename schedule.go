@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/badfield"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -124,7 +125,12 @@ func (e Exponential) Delay(retry int) time.Duration {
 // jitter. A nil s means Exponential{}. A max of 0 means 30 s, a negative max no
 // limit.
 func Truncate(s Schedule, max time.Duration) Schedule {
-	return truncated{s, limitOf(max, 0)}
+	t := truncated{s, limitOf(max, 0)}
+	if !valid(s, nil) {
+		field, text := s.(checked).problem()
+		return impossible{t, field, text}
+	}
+	return t
 }
 
 // truncated is what Truncate returns.
@@ -141,7 +147,16 @@ func (t truncated) Delay(retry int) time.Duration {
 // delay serves all retries that follow. Sequence keeps a copy of delays.
 // [Policy.Validate] refuses an empty list and a negative delay.
 func Sequence(delays ...time.Duration) Schedule {
-	return sequence(append([]time.Duration(nil), delays...))
+	s := sequence(append([]time.Duration(nil), delays...))
+	if len(s) == 0 {
+		return impossible{s, "", "is an empty Sequence, want at least one delay"}
+	}
+	for i, d := range s {
+		if d < 0 {
+			return impossible{s, ": Sequence[" + strconv.Itoa(i) + "]", badfield.Below0(d)}
+		}
+	}
+	return s
 }
 
 // sequence is what Sequence returns.
@@ -152,6 +167,13 @@ func (s sequence) Delay(retry int) time.Duration {
 		return 0
 	}
 	return max(0, s[min(retry, len(s))-1])
+}
+
+// impossible is a Schedule that was not made as it should be. Functions that
+// make a Schedule find that out, so that the calls under it need not.
+type impossible struct {
+	Schedule
+	field, text string
 }
 
 // delayOf is s.Delay, for a schedule that may be nil or a user's own.
@@ -194,88 +216,78 @@ func scale(d time.Duration, f float64) time.Duration {
 	return 0
 }
 
+// A checked Schedule has values that it must not have. All kinds of this
+// package are checked that can be wrong.
+type checked interface {
+	valid() bool
+	problem() (field, text string) // of one that is not valid; the field is within the schedule
+}
+
 // valid reports whether Validate accepts a schedule and a jitter. It runs
-// before every call, so the usual kinds come first, and the default kind is
-// outside the switch, which searches.
+// before every call.
 func valid(s Schedule, j Jitter) bool {
 	if isInvalidJitter(j) {
 		return false
 	}
-	if e, ok := s.(Exponential); ok {
-		return e.Initial >= 0 && (e.Max <= 0 || e.Initial <= e.Max) && (e.Multiplier == 0 || isMultiplier(e.Multiplier))
+	if e, ok := s.(Exponential); ok { // the usual kind, for less than by the interface
+		return e.valid()
 	}
-	switch s := s.(type) {
-	case nil:
-		return true
-	case Constant:
-		return s >= 0
-	case ScheduleFunc:
-		return s != nil
-	}
-	return checkSchedule("", s) == nil
+	c, ok := s.(checked)
+	return !ok || c.valid()
 }
 
-// isMultiplier reports whether f can be the Multiplier of an Exponential.
-func isMultiplier(f float64) bool { return f >= 1 && f <= math.MaxFloat64 }
-
-// checkSchedule says what is wrong with a schedule, naming field. It knows the
-// kinds of this package, and accepts every other one.
+// checkSchedule says what is wrong with a schedule, naming field.
 func checkSchedule(field string, s Schedule) error {
-	switch s := s.(type) {
-	case Exponential:
-		return s.check(field)
-	case Linear:
-		return s.check(field)
-	case Constant:
-		if s < 0 {
-			return negative(field+": Constant", time.Duration(s))
-		}
-	case truncated:
-		return checkSchedule(field, s.schedule)
-	case sequence:
-		return s.check(field)
-	case ScheduleFunc:
-		if s == nil {
-			return invalid(field, "is a nil ScheduleFunc")
-		}
+	if valid(s, nil) {
+		return nil
 	}
-	return nil
+	within, text := s.(checked).problem()
+	return invalid(field+within, text)
 }
 
-func (e Exponential) check(field string) error {
-	if e.Multiplier != 0 && !isMultiplier(e.Multiplier) {
-		return invalid(field+": Exponential.Multiplier",
-			"is "+strconv.FormatFloat(e.Multiplier, 'g', -1, 64)+", want 0 (for 2) or at least 1")
-	}
-	return checkInitial(field, "Exponential", e.Initial, e.Max)
+func (f ScheduleFunc) valid() bool { return f != nil }
+
+func (f ScheduleFunc) problem() (field, text string) { return "", "is a nil ScheduleFunc" }
+
+func (c Constant) valid() bool { return c >= 0 }
+
+func (c Constant) problem() (field, text string) {
+	return ": Constant", badfield.Below0(time.Duration(c))
 }
 
-func (l Linear) check(field string) error {
+func (l Linear) valid() bool { return l.Step >= 0 && validInitial(l.Initial, l.Max) }
+
+func (l Linear) problem() (field, text string) {
 	if l.Step < 0 {
-		return negative(field+": Linear.Step", l.Step)
+		return ": Linear.Step", badfield.Below0(l.Step)
 	}
-	return checkInitial(field, "Linear", l.Initial, l.Max)
+	return ": Linear.Initial", problemInitial(l.Initial, l.Max)
 }
 
-func (s sequence) check(field string) error {
-	if len(s) == 0 {
-		return invalid(field, "is an empty Sequence, want at least one delay")
-	}
-	for i, d := range s {
-		if d < 0 {
-			return negative(field+": Sequence["+strconv.Itoa(i)+"]", d)
-		}
-	}
-	return nil
+func (e Exponential) valid() bool {
+	return validInitial(e.Initial, e.Max) && (e.Multiplier == 0 || e.Multiplier >= 1 && e.Multiplier <= math.MaxFloat64)
 }
 
-// checkInitial checks the first delay of a schedule against its longest.
-func checkInitial(field, kind string, initial, limit time.Duration) error {
+func (e Exponential) problem() (field, text string) {
+	if !validInitial(e.Initial, e.Max) {
+		return ": Exponential.Initial", problemInitial(e.Initial, e.Max)
+	}
+	return ": Exponential.Multiplier",
+		"is " + strconv.FormatFloat(e.Multiplier, 'g', -1, 64) + ", want 0 (for 2) or at least 1"
+}
+
+func (i impossible) valid() bool { return false }
+
+func (i impossible) problem() (field, text string) { return i.field, i.text }
+
+func validInitial(initial, limit time.Duration) bool {
+	return initial >= 0 && (limit <= 0 || initial <= limit)
+}
+
+// problemInitial says what is wrong with the first delay of a schedule.
+func problemInitial(initial, limit time.Duration) string {
 	if initial < 0 {
-		return negative(field+": "+kind+".Initial", initial)
+		return badfield.Below0(initial)
 	}
-	if limit > 0 && initial > limit {
-		return invalid(field+": "+kind+".Initial", "is "+initial.String()+", beyond Max "+limit.String())
-	}
-	return nil
+	return "is " + initial.String() + ", beyond Max " + limit.String()
 }

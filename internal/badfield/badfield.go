@@ -12,7 +12,11 @@ import (
 
 // An Error names a field, such as "Policy.Schedule: Exponential.Multiplier",
 // and says what is wrong with it, beginning with the verb.
-type Error struct{ Field, Problem string }
+type Error struct {
+	_ [0]func() // no ==
+
+	Field, Problem string
+}
 
 // Error returns one line.
 func (e *Error) Error() string { return "backoff: " + e.Field + " " + e.Problem }
@@ -22,8 +26,11 @@ func New(field, problem string) error { return &Error{Field: field, Problem: pro
 
 // Negative returns the error of a duration that is below 0.
 func Negative(field string, d time.Duration) error {
-	return New(field, "is "+d.String()+", want 0 or more")
+	return New(field, Below0(d))
 }
+
+// Below0 is the Problem of a duration that is below 0.
+func Below0(d time.Duration) string { return "is " + d.String() + ", want 0 or more" }
 
 // Int returns the error of a whole number that is not what is wanted.
 func Int(field string, n int, want string) error {

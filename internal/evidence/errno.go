@@ -9,12 +9,12 @@ import "syscall"
 func ofErrno(e syscall.Errno) finding {
 	switch e {
 	case syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return finding{NotSent, circumstantial}
+		return circumstantial.says(NotSent)
 	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENETDOWN, syscall.ENETRESET:
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	}
 	if e.Temporary() || e.Timeout() {
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	}
-	return finding{}
+	return 0
 }

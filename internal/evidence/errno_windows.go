@@ -18,14 +18,14 @@ func ofErrno(e syscall.Errno) finding {
 	)
 	switch e {
 	case wsaECONNREFUSED, wsaEHOSTUNREACH, wsaENETUNREACH, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
-		return finding{NotSent, circumstantial}
+		return circumstantial.says(NotSent)
 	case wsaECONNRESET, wsaECONNABORTED, wsaETIMEDOUT, wsaENETDOWN, wsaENETRESET,
 		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT,
 		syscall.ERROR_BROKEN_PIPE, syscall.ERROR_NETNAME_DELETED:
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	}
 	if e.Temporary() || e.Timeout() {
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	}
-	return finding{}
+	return 0
 }

@@ -7,13 +7,15 @@ import (
 	"syscall"
 )
 
-// finding is a class, and how much it proves.
-type finding struct {
-	class    Class
-	strength strength
-}
+// finding is a class, below how much it proves, so that the greater of two
+// findings is the stronger one, and of two equally strong ones the one with the
+// greater class. 0 is no finding.
+type finding uint8
 
-// strength says how much a finding proves. The stronger of two findings wins.
+// class returns what was found.
+func (f finding) class() Class { return Class(f & 7) }
+
+// strength says how much a finding proves.
 type strength uint8
 
 const (
@@ -22,13 +24,12 @@ const (
 	conclusive                         // the error says so itself
 )
 
-// or returns the stronger finding, and of two equally strong ones the one with
-// the greater class.
-func (f finding) or(g finding) finding {
-	if g.strength > f.strength || g.strength == f.strength && g.class > f.class {
-		return g
+// says returns the finding of a class, and none if c is Unknown.
+func (s strength) says(c Class) finding {
+	if c == Unknown {
+		return 0
 	}
-	return f
+	return finding(s)<<3 | finding(c)
 }
 
 // Of returns what err, with all the errors that it wraps, means for a retry.
@@ -38,7 +39,7 @@ func (f finding) or(g finding) finding {
 // look, for errors of a type that is known to the caller only, returns the
 // error to read in place of another one, and whether there is such a one.
 func Of(err error, look func(error) (error, bool)) Class {
-	return walker{look}.find(err).class
+	return walker{look}.find(err).class()
 }
 
 // walker walks the tree of an error.
@@ -64,11 +65,11 @@ func (w walker) findBelow(err, inner error) finding {
 		return found
 	}
 	if inner == io.EOF && isType(err, "net/url", "Error") {
-		found = found.or(finding{Retryable, circumstantial})
+		found = max(found, circumstantial.says(Retryable))
 	}
-	found = found.or(w.find(inner))
-	if found.class == NotSent && wasConnected(err) {
-		found.class = Retryable
+	found = max(found, w.find(inner))
+	if found.class() == NotSent && wasConnected(err) {
+		return circumstantial.says(Retryable)
 	}
 	return found
 }
@@ -80,12 +81,12 @@ func (w walker) findAll(found finding, branches []error) finding {
 	for _, inner := range branches {
 		if inner != nil {
 			f := w.find(inner)
-			notSent = notSent && f.class == NotSent
-			found = found.or(f)
+			notSent = notSent && f.class() == NotSent
+			found = max(found, f)
 		}
 	}
-	if found.class == NotSent && !notSent {
-		found.class = Retryable
+	if found.class() == NotSent && !notSent {
+		return circumstantial.says(Retryable)
 	}
 	return found
 }
@@ -94,20 +95,20 @@ func (w walker) findAll(found finding, branches []error) finding {
 func ofOne(err error) finding {
 	switch err {
 	case context.Canceled:
-		return finding{Permanent, conclusive}
+		return conclusive.says(Permanent)
 	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	}
 	if number, ok := err.(syscall.Errno); ok {
 		return ofErrno(number)
 	}
 	if hasMethod(err) {
-		return ofMethods(err).or(ofCodes(err)).or(ofNetwork(err))
+		return max(ofMethods(err), ofCodes(err), ofNetwork(err))
 	}
 	if reflect.TypeOf(err).PkgPath() == "crypto/x509" {
-		return finding{Permanent, conclusive}
+		return conclusive.says(Permanent)
 	}
-	return finding{}
+	return 0
 }
 
 // None reports whether err itself says nothing, and wraps nothing that might.

@@ -33,23 +33,23 @@ func hasMethod(err error) bool {
 func ofMethods(err error) finding {
 	var found finding
 	if _, ok := err.(azureFinal); ok {
-		found = finding{Permanent, conclusive}
+		found = conclusive.says(Permanent)
 	}
 	if e, ok := err.(awsRetryable); ok {
 		if e.RetryableError() {
-			found = found.or(finding{Retryable, specific})
+			found = max(found, specific.says(Retryable))
 		} else {
-			found = finding{Permanent, conclusive}
+			found = conclusive.says(Permanent)
 		}
 	}
 	if e, ok := err.(awsCanceled); ok && e.CanceledError() {
-		found = finding{Permanent, conclusive}
+		found = conclusive.says(Permanent)
 	}
 	if e, ok := err.(pgxSafe); ok && e.SafeToRetry() {
-		found = found.or(finding{Retryable, conclusive}) // not NotSent: pgx says it of statements that ran
+		found = max(found, conclusive.says(Retryable)) // not NotSent: pgx says it of statements that ran
 	}
 	if e, ok := err.(comparer); ok && e.Is(context.Canceled) {
-		found = finding{Permanent, conclusive}
+		found = conclusive.says(Permanent)
 	}
 	return found
 }
@@ -58,31 +58,23 @@ func ofMethods(err error) finding {
 func ofCodes(err error) finding {
 	var found finding
 	if e, ok := err.(sqlState); ok {
-		found = found.or(known(ofSQLState(e.SQLState()), specific))
+		found = max(found, specific.says(ofSQLState(e.SQLState())))
 	}
 	if e, ok := err.(awsCode); ok {
-		found = found.or(known(ofAWSCode(e.ErrorCode()), specific))
+		found = max(found, specific.says(ofAWSCode(e.ErrorCode())))
 	}
 	if e, ok := err.(awsStatus); ok { // 0 where no answer came
-		found = found.or(known(Status(e.HTTPStatusCode()), circumstantial))
+		found = max(found, circumstantial.says(Status(e.HTTPStatusCode())))
 	}
 	if e, ok := err.(googleStatus); ok { // -1 where the answer was not HTTP
-		found = found.or(known(Status(e.HTTPCode()), circumstantial))
+		found = max(found, circumstantial.says(Status(e.HTTPCode())))
 	}
 	if e, ok := err.(mongoLabelled); ok && isRetryableLabelled(e) {
-		found = found.or(finding{Retryable, specific})
+		found = max(found, specific.says(Retryable))
 	}
 	return found
 }
 
 func isRetryableLabelled(e mongoLabelled) bool {
 	return e.HasErrorLabel("TransientTransactionError") || e.HasErrorLabel("RetryableWriteError") || e.HasErrorLabel("RetryableError")
-}
-
-// known is a finding of class c, and none if c is Unknown.
-func known(c Class, s strength) finding {
-	if c == Unknown {
-		return finding{}
-	}
-	return finding{c, s}
 }

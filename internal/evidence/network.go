@@ -10,15 +10,15 @@ func ofNetwork(err error) finding {
 	temporary, hasTemporary := err.(temporary)
 	switch {
 	case hasTimeout && timeout.Timeout(), hasTemporary && temporary.Temporary():
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	case isType(err, "net", "DNSError"):
 		if missing := field(err, "IsNotFound"); missing.Kind() == reflect.Bool && missing.Bool() {
-			return finding{Permanent, specific}
+			return specific.says(Permanent)
 		}
 	case isType(err, "internal/poll", "errNetClosing"): // net.ErrClosed
-		return finding{Retryable, circumstantial}
+		return circumstantial.says(Retryable)
 	}
-	return finding{}
+	return 0
 }
 
 // wasConnected reports whether err is of a connection that was up. When a
@@ -36,8 +36,9 @@ func wasConnected(err error) bool {
 // would do the same, and add 8 KiB to every program.
 func field(err error, name string) reflect.Value {
 	s := reflect.ValueOf(err).Elem()
-	for i := range s.NumField() {
-		if s.Type().Field(i).Name == name {
+	t := s.Type()
+	for i := range t.NumField() {
+		if t.Field(i).Name == name {
 			return s.Field(i)
 		}
 	}
@@ -48,12 +49,6 @@ func field(err error, name string) reflect.Value {
 // by name, because to import the package of the type would make every program
 // that retries carry it.
 func isType(err error, pkg, name string) bool {
-	t := reflect.TypeOf(err)
-	if t.Kind() == reflect.Pointer {
-		if reflect.ValueOf(err).IsNil() {
-			return false
-		}
-		t = t.Elem()
-	}
-	return t.Name() == name && t.PkgPath() == pkg
+	v := reflect.Indirect(reflect.ValueOf(err))
+	return v.IsValid() && v.Type().Name() == name && v.Type().PkgPath() == pkg
 }

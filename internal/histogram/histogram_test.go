@@ -13,6 +13,10 @@ import (
 
 var start = time.Unix(0, 0)
 
+func TestLogGrowthIsTheLogarithmOfGrowth(t *testing.T) {
+	require.Equal(t, math.Log(growth), logGrowth)
+}
+
 func TestZeroValueIsEmpty(t *testing.T) {
 	var h Histogram
 	require.Zero(t, h.Count())
@@ -218,5 +222,3 @@ func within(t *testing.T, truth, got time.Duration) {
 	truth = min(max(truth, shortest), edge(bins))
 	require.InEpsilon(t, float64(truth), float64(got), growth-1+1e-9)
 }
-
-func TestTheLogarithmIsThatOfTheGrowth(t *testing.T) { require.Equal(t, math.Log(growth), logGrowth) }
