@@ -188,6 +188,14 @@ bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTI
 bench-page: ## Write docs/benchmarks.md again, from the output of the last bench-docs
 	@cd internal/lab/bench && $(GO) run ./ratios -write ../../../docs/benchmarks.md <bench.out >/dev/null
 
+# The ratios of the last release are in internal/lab/bench/guard/last.txt: speed-baseline writes today's.
+.PHONY: speed speed-baseline
+speed: ## Fail if a call costs half as much again, as a multiple of minimal code, as at the last release
+	@cd internal/lab/bench && $(GO) run ./guard
+
+speed-baseline: ## Keep what calls cost today as that of a release
+	@cd internal/lab/bench && $(GO) run ./guard -write
+
 # make test makes 20,000 of them. Ten million take a quarter of an hour of processor time. With a heap so
 # small a collector left to itself would run every millisecond.
 .PHONY: soak

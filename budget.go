@@ -237,12 +237,12 @@ const (
 //
 // The zero value is ready to use. A RetryBudget must not be copied, nor its
 // fields changed, after first use. It is safe for concurrent use. A success
-// costs one addition to a counter of the processor's own: no lock, no clock, no
-// allocation. A retry costs about twice as much, and reads the clock if the
-// caller has not. The first retry in each tenth of a Window, and one that is
-// refused, take a lock for some 50 ns. A Done that never comes is a success
-// that is not counted. A second Done changes nothing for a retry, and counts
-// twice for a first attempt.
+// costs one addition to a counter where processors rarely meet: no lock, no
+// clock, no allocation. A retry costs about twice as much, and reads the clock
+// if the caller has not. The first retry in each tenth of a Window, and one
+// that is refused, take a lock for some 50 ns. A Done that never comes is a
+// success that is not counted. A second Done changes nothing for a retry, and
+// counts twice for a first attempt.
 //
 // Sources: Google SRE book, "Handling Overload"; Brooker, "Fixing retries with
 // token buckets and circuit breakers", 2022; Finagle's RetryBudget.
@@ -293,7 +293,7 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 // refill dates the successes since the last look, and grants one retry if the
 // window or the spare ones allow it. The rest of what the window allows waits
 // for the next retries.
-func (b *RetryBudget) refill(place int, now time.Time) (window.Grant, bool) {
+func (b *RetryBudget) refill(place window.Place, now time.Time) (window.Grant, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	earned := b.earned.Total()

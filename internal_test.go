@@ -96,8 +96,8 @@ func TestBreakerSpeaksOfTheCircuitAsItIs(t *testing.T) {
 			Trigger(circuit.TriggerTime), Trigger(circuit.TriggerProbe), Trigger(circuit.TriggerManual), Trigger(circuit.TriggerShared)})
 }
 
-// A breaker is as large as the measurements of others are: 512 bytes, and a
-// cache line per processor once two of them met in it.
+// A breaker is as large as the measurements of others are: 512 bytes, and four
+// cache lines per processor once two of them met in it.
 func TestBreakerIsSmall(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(Breaker{})+unsafe.Sizeof(phase{}), uintptr(528-192), "the rest is for what failed")
 

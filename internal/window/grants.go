@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
-	"unsafe"
 )
 
 // Grants is a [Ring] whose Bad events are granted one by one.
@@ -61,39 +60,47 @@ const (
 	knownGrants = 64*storeWords - maxGrants - 64
 )
 
+// A Place is where a goroutine takes grants and is given them: the number of a
+// store, 0 for the single one, and above that the address of the goroutine. A
+// Place stays valid.
+type Place uint64
+
+// store returns the number of the store.
+func (p Place) store() int { return int(p % (1 << placeBits)) }
+
 // grant packs the parts of a Grant.
-func grant(number uint64, place int, bucket int64) Grant {
-	low := uint64(bucket)<<placeBits | uint64(place)
+func grant(number uint64, place Place, bucket int64) Grant {
+	low := uint64(bucket)<<placeBits | uint64(place.store())
 	return Grant(isGrant | low%(1<<(placeBits+bucketBits))<<numberBits | uint64(uint32(number)))
 }
 
-// Place returns the place at which the caller should take grants and be given
-// them. A place stays valid.
-func (g *Grants) Place() int {
+// Place returns the place of the goroutine that calls it.
+func (g *Grants) Place() Place {
+	a, number := here(), 0
 	if stores := g.stores.Load(); stores != nil {
-		return 1 + here(len(*stores))
+		number = 1 + a.cell(len(*stores))
 	}
-	return 0
+	return Place(a)<<placeBits | Place(number)
 }
 
 // at returns the store at a place.
-func (g *Grants) at(place int) *store {
-	if place == 0 {
-		return &g.single
+func (g *Grants) at(place Place) *store {
+	if number := place.store(); number > 0 {
+		return &(*g.stores.Load())[number-1].store
 	}
-	return &(*g.stores.Load())[place-1].store
+	return &g.single
 }
 
 // Take takes a grant that is left at a place for the bucket of now. If the
 // window slides on meanwhile, the grant may be one of the next bucket. Take
 // takes no lock.
-func (g *Grants) Take(place int, now time.Time) (Grant, bool) {
+func (g *Grants) Take(place Place, now time.Time) (Grant, bool) {
 	until := g.until.Load()
 	if until == 0 || uint64(until-1)-uint64(now.Sub(g.since)) >= uint64(g.width) {
 		return 0, false
 	}
 	bucket := g.current.Load()
-	for s := g.at(place); ; g.split() {
+	for s := g.at(place); ; g.part(place) {
 		word := s.word.Load()
 		if word>>numberBits == 0 {
 			return 0, false
@@ -105,22 +112,16 @@ func (g *Grants) Take(place int, now time.Time) (Grant, bool) {
 	}
 }
 
-// here returns a number below n. Goroutines that run at the same time usually
-// get different numbers, since the number depends on the address of their
-// stack. Finding the processor, as a [Counter] does, costs ten times as much.
-// That is too much for a grant, but not for a success, of which there are more.
-func here(n int) int {
-	var b byte
-	address := uintptr(unsafe.Pointer(&b)) >> 11
-	return int(uint64(uint32(address)*0x9e3779b1) * uint64(n) >> 32)
-}
-
-// split makes the stores, when two processors have met.
-func (g *Grants) split() {
-	if g.stores.Load() == nil {
-		stores := make([]padded, min(4*runtime.GOMAXPROCS(0), 1<<placeBits-1))
-		g.stores.CompareAndSwap(nil, &stores)
+// part keeps two processors that have met at a place from meeting again. It
+// makes the stores if there are none, and gives the goroutine another one for
+// the next time if there are.
+func (g *Grants) part(place Place) {
+	if g.stores.Load() != nil {
+		address(place >> placeBits).move()
+		return
 	}
+	stores := make([]padded, min(4*runtime.GOMAXPROCS(0), 1<<placeBits-1))
+	g.stores.CompareAndSwap(nil, &stores)
 }
 
 // Advance is Ring.Advance. If the window slides on, it takes back the grants
@@ -153,13 +154,13 @@ func (g *Grants) reclaim(bucket int64) {
 // Give counts at least one and up to n grants, and returns the first one. The
 // others are left at the place, at which Take found none. The caller calls
 // Advance first, with the same window.
-func (g *Grants) Give(place int, n uint64, window time.Duration) Grant {
+func (g *Grants) Give(place Place, n uint64, window time.Duration) Grant {
 	if g.width == 0 {
 		g.since, g.width = g.started, width(window)
 	}
 	g.current.Store(g.now)
 	g.until.Store(int64(g.started.Sub(g.since) + time.Duration(g.now+1)*g.width))
-	if place > 0 {
+	if place.store() > 0 {
 		n = (n + 3) / 4 // leave some for the other places
 	}
 	left := g.at(place).empty() // 0 unless the clock went back
@@ -175,8 +176,8 @@ func (g *Grants) Spare() Grant { return grant(g.single.put(1, 1), 0, g.now) }
 // and whether the Grant is still known; of an unknown one it cannot tell. It
 // takes no lock.
 func (g *Grants) Done(of Grant) (first, known bool) {
-	place := int(of >> numberBits % (1 << placeBits))
-	if stores := g.stores.Load(); place > 0 && (stores == nil || place > len(*stores)) {
+	place := Place(of >> numberBits % (1 << placeBits))
+	if stores := g.stores.Load(); place > 0 && (stores == nil || place.store() > len(*stores)) {
 		return false, false // a Grant of another owner
 	}
 	return g.at(place).finish(uint32(of))

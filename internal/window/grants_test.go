@@ -13,7 +13,7 @@ import (
 )
 
 // takeAll takes all grants that are left at that time.
-func takeAll(g *Grants, place int, now time.Time) (taken []Grant) {
+func takeAll(g *Grants, place Place, now time.Time) (taken []Grant) {
 	for {
 		one, ok := g.Take(place, now)
 		if !ok {
@@ -126,11 +126,11 @@ func TestGrantsAreNotOverdrawnByMany(t *testing.T) {
 	for _, apart := range []bool{false, true} {
 		var g Grants
 		if apart {
-			g.split()
+			g.part(0)
 		}
 		var mu sync.Mutex
 		var clock, taken, looks atomic.Int64
-		look := func(place int, now time.Time) Grant {
+		look := func(place Place, now time.Time) Grant {
 			mu.Lock()
 			defer mu.Unlock()
 			looks.Add(1)
@@ -168,15 +168,14 @@ func TestGrantsAreNotOverdrawnByMany(t *testing.T) {
 
 func TestGrantsAreSharedOutWhereManyMeet(t *testing.T) {
 	var g Grants
-	require.Zero(t, g.Place())
+	require.Zero(t, g.Place().store())
 	_, known := g.Done(grant(1, 1, 0))
 	require.False(t, known, "there is no such place")
 	g.Advance(dawn, span, 0)
 	g.Give(0, 1000, span)
 	require.EqualValues(t, maxGrants, g.Least(Bad))
-	g.split()
-	g.split()
-	require.Positive(t, g.Place())
+	g.part(g.Place())
+	require.Positive(t, g.Place().store())
 	require.GreaterOrEqual(t, len(*g.stores.Load()), runtime.GOMAXPROCS(0))
 
 	g.Reclaim()
@@ -201,4 +200,18 @@ func TestGrantsAreSharedOutWhereManyMeet(t *testing.T) {
 	g.Give(2, 8, span)
 	g.Advance(dawn.Add(time.Hour), span, 0)
 	require.Zero(t, g.Most(Bad))
+}
+
+func TestGrantsKeepApartThoseWhoMeet(t *testing.T) {
+	var g Grants
+	place := func(a address) Place { return Place(a)<<placeBits | Place(1+a.cell(len(*g.stores.Load()))) }
+	g.part(0)
+	stores := g.stores.Load()
+	for _, p := range sharing(len(*stores)) {
+		for n := 0; place(p[0])%(1<<placeBits) == place(p[1])%(1<<placeBits); n++ {
+			require.Less(t, n, 100)
+			g.part(place(p[1]))
+		}
+	}
+	require.Same(t, stores, g.stores.Load())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,8 +35,29 @@ func succeed(context.Context) error { calls++; return nil }
 // to count.
 func start(b *testing.B) context.Context {
 	b.ReportAllocs()
+	reportCPU(b)
 	calls = 0
 	return b.Context()
+}
+
+// cpuEnv has the benchmarks report their processor time.
+const cpuEnv = "BACKOFF_BENCH_CPU"
+
+func reportCPU(b *testing.B) {
+	if os.Getenv(cpuEnv) == "" {
+		return
+	}
+	begun := spent()
+	b.Cleanup(func() { b.ReportMetric(float64(spent()-begun)/float64(b.N), "cpu-ns/op") })
+}
+
+// spent is the processor time of the process so far.
+func spent() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // expect fails the benchmark unless its operation was called so often per

@@ -20,7 +20,7 @@ import (
 //
 // func: the operation captures nothing. closure: it captures three variables,
 // one of which it writes. configured: that closure, under a policy with a
-// schedule and a jitter of its own.
+// schedule and a jitter of its own; backoff-budget has a RetryBudget instead.
 func BenchmarkDoSuccess(b *testing.B) {
 	b.Run("func", benchmarkFunc)
 	b.Run("closure", benchmarkClosure)
@@ -287,6 +287,7 @@ func benchmarkConfigured(b *testing.B) {
 		{"backoff-sequence", backoff.Policy{Schedule: backoff.Sequence(time.Second, 2*time.Second, 5*time.Second)}},
 		{"backoff-decorrelated", backoff.Policy{Jitter: backoff.DecorrelatedJitter(time.Second, time.Minute)}},
 		{"backoff-func", backoff.Policy{Schedule: backoff.ScheduleFunc(func(int) time.Duration { return time.Second })}},
+		{"backoff-budget", backoff.Policy{Budget: &backoff.RetryBudget{}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			ctx := start(b)

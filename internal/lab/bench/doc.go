@@ -16,4 +16,6 @@
 //
 // Package ratios turns the output into tables, and with the text of its
 // notes.md into docs/benchmarks.md. Package size measures the size of programs.
+// Package guard fails if a call costs half as much again, in processor time and
+// as a multiple of the floor, as at the last release: make speed.
 package bench

@@ -54,6 +54,7 @@ type own struct {
 func together(b *testing.B, goroutine func(pb *testing.PB, calls *own)) {
 	b.Helper()
 	b.ReportAllocs()
+	reportCPU(b)
 	var sum atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
 		var calls own
