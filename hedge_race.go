@@ -111,7 +111,7 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 	}
 	r.sent = r.began
 	if key := keyFor(ctx, h.Idempotency); key != "" {
-		r.ctx = withKey(ctx, key)
+		r.ctx = WithIdempotencyKey(ctx, key)
 	}
 	if why := r.askFirst(); why != ReasonSuccess {
 		r.giveUp(why)

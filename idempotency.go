@@ -2,7 +2,7 @@ package backoff
 
 import (
 	"context"
-	"crypto/rand"
+	mathrand "math/rand/v2"
 )
 
 // An Idempotency says whether an operation may be sent again. It decides
@@ -28,6 +28,11 @@ const (
 	// never reached the server (ClassNotSent), or if the call's context carries
 	// a key that the caller made ([WithIdempotencyKey]).
 	NonIdempotent
+	// Keyed operations send the key that [IdempotencyKey] reads from their
+	// context. By the key the server recognizes a repetition. The policy makes
+	// one key per call, unless the caller made one, and gives it to every
+	// attempt.
+	Keyed
 	// AlwaysRetry repeats whatever the class allows, for callers who prefer a
 	// doubled effect to a lost one.
 	AlwaysRetry
@@ -40,33 +45,7 @@ func (i idempotency) Repeatable(ctx context.Context, c Class) bool {
 
 // String returns the name of the constant.
 func (i idempotency) String() string {
-	return [...]string{"Idempotent", "NonIdempotent", "AlwaysRetry"}[min(i, AlwaysRetry)]
-}
-
-// keyed is the type of [Keyed]. It is a type of its own, so that only programs
-// that name Keyed carry crypto/rand, which makes the keys.
-type keyed uint8
-
-// Keyed operations send the key that [IdempotencyKey] reads from their context.
-// By the key the server recognizes a repetition. The policy makes one key per
-// call, unless the caller made one, and gives it to every attempt.
-const Keyed keyed = 0
-
-// Repeatable implements [Idempotency].
-func (keyed) Repeatable(context.Context, Class) bool { return true }
-
-// String returns the name of the constant.
-func (keyed) String() string { return "Keyed" }
-
-func (keyed) newKey() string { return rand.Text() }
-
-// keyFor returns the key that a call must be given, or "" if it needs none.
-func keyFor(ctx context.Context, i Idempotency) string {
-	maker, ok := i.(interface{ newKey() string })
-	if !ok || IdempotencyKey(ctx) != "" {
-		return ""
-	}
-	return maker.newKey()
+	return [...]string{"Idempotent", "NonIdempotent", "Keyed", "AlwaysRetry"}[min(i, AlwaysRetry)]
 }
 
 // Conditional returns an [Idempotency] for operations that may be repeated
@@ -93,17 +72,34 @@ func (c conditional) Repeatable(ctx context.Context, class Class) bool {
 type keyKey struct{}
 
 // WithIdempotencyKey returns a context that carries key, for operations that
-// send one. An empty key is replaced by a new one of 130 random bits from
-// crypto/rand. A policy keeps the key that it finds in the context of the call.
+// send one. An empty key is replaced by a new one of 130 random bits. A policy
+// keeps the key that it finds in the context of the call.
+//
+// A key that this package makes is unique, but it is no secret. The bits come
+// from math/rand/v2, because crypto/rand would be a third of a small program
+// that imports this package. A server keeps the keys of its clients apart. For
+// one that does not, pass the Text of crypto/rand as the key.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	if key == "" {
-		key = Keyed.newKey()
+		key = newKey()
 	}
-	return withKey(ctx, key)
+	return context.WithValue(ctx, keyKey{}, key)
 }
 
-func withKey(ctx context.Context, key string) context.Context {
-	return context.WithValue(ctx, keyKey{}, key)
+func newKey() string {
+	key := make([]byte, 26)
+	for i := range key {
+		key[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[mathrand.IntN(32)]
+	}
+	return string(key)
+}
+
+// keyFor returns the key that a call must be given, or "" if it needs none.
+func keyFor(ctx context.Context, i Idempotency) string {
+	if i != Keyed || IdempotencyKey(ctx) != "" {
+		return ""
+	}
+	return newKey()
 }
 
 // IdempotencyKey returns the key that ctx carries, the same for all attempts of

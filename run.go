@@ -156,7 +156,7 @@ func (r *Run) Context() context.Context {
 // ownContext returns the context of an attempt that has one of its own.
 func (r *Run) ownContext() context.Context {
 	if r.attempt == nil {
-		r.attempt = withKey(r.ctx, r.key)
+		r.attempt = WithIdempotencyKey(r.ctx, r.key)
 	}
 	return r.attempt
 }
