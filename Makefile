@@ -36,8 +36,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name g
 # Under the race detector the clients of these modules take longer than everything
 # else together, and so of internal/lab only the packages of RACED_LAB run. make
 # race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
-# of another library, which one row is about. And a run of cmd/backoffsim is one
-# goroutine.)
+# of another library, which one row is about. And the simulator is one goroutine.)
 SLOW      ?= cmd/backoffsim examples/clients internal/lab
 RACED_LAB := ./release ./soak
 
@@ -46,6 +45,10 @@ TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integrati
 INTEGRATION := $(sort $(patsubst ./%/,%,$(dir $(TAGGED))))
 
 # What lint vets, with all its tags, test, race and the like need not vet again: -vet=off.
+
+# The packages of a module but the simulator, whose tests take longest. On 386 and under the race
+# detector only make nightly runs them.
+BUT_SIM = $(GO) list ./... | grep -v /internal/sim
 
 # $(call each,directories,command) runs a command in each of the directories, and says how long it took.
 define each
@@ -78,16 +81,19 @@ test-all: ## Run the tests that need no server, in every module
 # also adds the tests that build Prometheus and the SDKs of the clouds.
 .PHONY: nightly
 nightly: TAGS := integration,nightly
-nightly: lint ## Check, test and race what takes too long for every change; takes two hours
+nightly: lint ## Check, test and race what takes too long for every change; takes hours
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=6h -tags=nightly ./...)
-	$(call each,internal/lab,$(RACE) ./sqlstoretest)
+	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
+	$(call each,.,echo ./internal/sim | $(RACE))
+	$(call each,.,GOARCH=386 $(GO) test -vet=off ./internal/sim)
 
-RACE = CGO_ENABLED=1 $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
+# It reads the packages.
+RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
 
 .PHONY: race
 race: ## Run the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
-	$(call each,$(filter-out $(SLOW),$(MODULES)),$(RACE) ./...)
-	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),$(RACE) $(RACED_LAB))
+	$(call each,$(filter-out $(SLOW),$(MODULES)),$(BUT_SIM) | $(RACE))
+	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),echo $(RACED_LAB) | $(RACE))
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
@@ -236,7 +242,7 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 .PHONY: cross
 cross: ## Test the root module on 386, if that runs here; vet and build it for 386, macOS, Windows and wasm
 	@if GOARCH=386 $(GO) test -vet=off ./internal/limits >/dev/null 2>&1; then \
-		GOARCH=386 $(GO) test -vet=off ./...; \
+		$(BUT_SIM) | GOARCH=386 xargs $(GO) test -vet=off; \
 	else echo "programs for 386 do not run on this machine: they are compiled only"; fi
 	@set -e; for t in linux/386 darwin/arm64 windows/amd64 js/wasm; do echo "== $$t: go vet, go build"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./...; \
