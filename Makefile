@@ -14,7 +14,7 @@ BENCH     ?= .
 BENCHTIME ?= 1s
 COUNT     ?= 1
 RUN       ?= .
-CALLS     ?= 10000000
+TAGS      ?= integration
 PKG       ?= .
 SAMPLE    ?= 0
 
@@ -33,14 +33,12 @@ FIND := find . \( -name testdata -o -name '.?*' \) -prune -o
 # Every module: ". examples internal/lab ...".
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print))))
 
-# Modules that build a large part of the cloud SDKs, every client there is, or
-# Prometheus. Under the race detector that takes longer than everything else
-# together, and so of internal/lab only the packages of RACED_LAB run. make race
-# SLOW= runs all. (In internal/lab/compare the detector also finds a data race
-# of another library, which one row is about. And a run of cmd/backoffsim is one
-# goroutine.)
+# Under the race detector the clients of these modules take longer than everything
+# else together, and so of internal/lab only the packages of RACED_LAB run. make
+# race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
+# of another library, which one row is about. And the simulator is one goroutine.)
 SLOW      ?= cmd/backoffsim examples/clients internal/lab
-RACED_LAB := ./release ./soak ./sqlstoretest
+RACED_LAB := ./release ./soak
 
 # The files whose tests need servers, and their directories.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
@@ -48,9 +46,15 @@ INTEGRATION := $(sort $(patsubst ./%/,%,$(dir $(TAGGED))))
 
 # What lint vets, with all its tags, test, race and the like need not vet again: -vet=off.
 
-# $(call each,directories,command) runs a command in each of the directories.
+# The packages of a module but the simulator, whose tests take longest. On 386 and under the race
+# detector only make nightly runs them.
+BUT_SIM = $(GO) list ./... | grep -v /internal/sim
+
+# $(call each,directories,command) runs a command in each of the directories, and says how long it took.
 define each
-@set -e; for m in $(1); do echo "== $$m: $(2)"; (cd "$$m" && $(2)); done
+@set -e; for m in $(1); do \
+	echo "== $$m: $(2)"; begun=$$(date +%s); (cd "$$m" && $(2)); echo "== $$m: $$(($$(date +%s) - begun)) s"; \
+done
 endef
 
 .PHONY: help
@@ -61,19 +65,35 @@ help: ## Show this list
 # done. What cannot be downloaded here fails where it is needed, and says why.
 .PHONY: fetch
 fetch: ## Download what all modules are built from, at once
-	@for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=integration ./... >/dev/null 2>&1) & done; wait
+	@for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... >/dev/null 2>&1) & done; wait
 
 .PHONY: test
-test: ## Run the tests that need no server, in every module
-	$(call each,$(MODULES),$(GO) test -vet=off ./...)
-	@echo "left out: integration tests that need servers ($(or $(INTEGRATION),there are none)): run make integration"
+test: ## Run the tests of the library and of its examples
+	$(call each,. examples,$(GO) test -vet=off ./...)
+	@echo "left out: the other modules (make test-all), what needs servers (make integration), what takes long (make nightly)"
 
-RACE = CGO_ENABLED=1 $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
+.PHONY: test-all
+test-all: ## Run the tests that need no server, in every module
+	$(call each,$(MODULES),$(GO) test -vet=off ./...)
+	@echo "left out: what needs servers (make integration), and what takes long (make nightly)"
+
+# The tag nightly chooses long seeds, large models and ten million calls (see internal/nightly). It
+# also adds the tests that build Prometheus and the SDKs of the clouds.
+.PHONY: nightly
+nightly: TAGS := integration,nightly
+nightly: lint ## Check, test and race what takes too long for every change; takes hours
+	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=6h -tags=nightly ./...)
+	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
+	$(call each,.,echo ./internal/sim | $(RACE))
+	$(call each,.,GOARCH=386 $(GO) test -vet=off ./internal/sim)
+
+# It reads the packages.
+RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
 
 .PHONY: race
 race: ## Run the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
-	$(call each,$(filter-out $(SLOW),$(MODULES)),$(RACE) ./...)
-	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),$(RACE) $(RACED_LAB))
+	$(call each,$(filter-out $(SLOW),$(MODULES)),$(BUT_SIM) | $(RACE))
+	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),echo $(RACED_LAB) | $(RACE))
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
@@ -94,13 +114,13 @@ cover: ## Fail if statement coverage of the root package is below COVER_MIN
 mutants: ## Change PKG (.) in one place at a time, and list what its tests do not notice; SAMPLE=n takes n changes
 	$(GO) run -C internal/lab ./mutants -sample '$(SAMPLE)' -skip 'AllocatesNothing|DoValueOfAStackCosts' '$(abspath $(PKG))'
 
-# With the tag, so that tests which run only beside servers are checked too.
+# With the tag of the tests that run only beside servers: they are checked too.
 .PHONY: lint
 lint: ## Check formatting, go vet and staticcheck, in every module
 	@out=$$($(FIND) -name '*.go' -exec gofmt -l {} +) || exit 1; \
 	if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
-	$(call each,$(MODULES),$(GO) vet -tags=integration ./...)
-	$(call each,$(MODULES),$(GO) run $(STATICCHECK) -tags=integration ./...)
+	$(call each,$(MODULES),$(GO) vet -tags=$(TAGS) ./...)
+	$(call each,$(MODULES),$(GO) run $(STATICCHECK) -tags=$(TAGS) ./...)
 
 # The modules that programs import. Of each the API directory keeps what it exported at the last
 # release, in the form of apidiff; changes.txt tells, for reviews, what it does otherwise since.
@@ -133,7 +153,7 @@ api-baseline: ## Keep the exported API as that of a release
 	@$(call apidiff,-w $$kept)
 	@: >$(API)/changes.txt
 
-# It asks vuln.go.dev, whose answer changes without a commit, and so is no part of ci.
+# It asks vuln.go.dev, whose answer changes without a commit, and so is no part of .ci/run.
 .PHONY: vuln
 vuln: ## Fail if what users build with calls anything with a known vulnerability; needs the network
 	$(call each,$(IMPORTED) $(filter cmd/%,$(MODULES)),$(GO) run $(GOVULNCHECK) ./...)
@@ -196,28 +216,19 @@ speed: ## Fail if a call costs half as much again, as a multiple of minimal code
 speed-baseline: ## Keep what calls cost today as that of a release
 	@cd internal/lab/bench && $(GO) run ./guard -write
 
-# make test makes 20,000 of them. Ten million take a quarter of an hour of processor time. With a heap so
-# small a collector left to itself would run every millisecond.
-.PHONY: soak
-soak: ## Make CALLS calls (ten million) through a network that fails, and hold that nothing is left of them
-	CALLS=$(CALLS) GOGC=400 $(GO) test -C internal/lab -count=1 -timeout=6h -v ./soak
-
-# With SIM=full the tests of the simulator run the tables at the size they were published, and
-# print them. It takes a quarter of an hour or so, on one core.
 .PHONY: sim
-sim: ## Reproduce every table of the simulation's reference, print them, and do sim-docs
-	SIM=full $(GO) test -count=1 -timeout=2h -v -run='Reference|Closed|Orderings|Anchors|Herd|Chain|Defaults|Tables|Cliff|Fleets|Breaker' ./internal/sim
-	@$(MAKE) --no-print-directory sim-docs
+sim: ## Print every table of the simulation's reference at full size, in a quarter of an hour
+	$(GO) test -count=1 -timeout=2h -v -tags=nightly -run='Reference|Closed|Orderings|Anchors|Herd|Chain|Defaults|Tables|Cliff|Fleets|Breaker' ./internal/sim
 
-# make test runs the short ones of its commands, and fails if they do not print and draw what
+# make test-all runs the short ones of its commands, and fails if they do not print and draw what
 # is there.
 .PHONY: sim-docs
 sim-docs: ## Run every command of docs/simulation.md, and write its tables and pictures
-	cd cmd/backoffsim && SIM=full $(GO) test -count=1 -timeout=1h -run=TestTheDocumentSaysWhatTheProgramDoes . -update
+	cd cmd/backoffsim && $(GO) test -count=1 -timeout=1h -tags=nightly -run=TestTheDocumentSaysWhatTheProgramDoes . -update
 
 .PHONY: examples
-examples: ## Vet and build every example, and run the quickstart
-	$(call each,$(filter examples examples/%,$(MODULES)),$(GO) vet ./... && $(GO) build -buildvcs=false -o /dev/null ./...)
+examples: ## Build every example, and run the quickstart
+	$(call each,$(filter examples examples/%,$(MODULES)),$(GO) build -buildvcs=false -o /dev/null ./...)
 	$(GO) run -C examples ./quickstart
 
 # A skipped test would pass without its server, and a cached one without asking
@@ -239,18 +250,12 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 .PHONY: cross
 cross: ## Test the root module on 386, if that runs here; vet and build it for 386, macOS, Windows and wasm
 	@if GOARCH=386 $(GO) test -vet=off ./internal/limits >/dev/null 2>&1; then \
-		GOARCH=386 $(GO) test -vet=off ./...; \
+		$(BUT_SIM) | GOARCH=386 xargs $(GO) test -vet=off; \
 	else echo "programs for 386 do not run on this machine: they are compiled only"; fi
 	@set -e; for t in linux/386 darwin/arm64 windows/amd64 js/wasm; do echo "== $$t: go vet, go build"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./...; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./...; \
 	done
-
-# Nobody debugs what ci builds, and from empty caches the tables for it take an eighth of the time.
-.PHONY: ci
-ci: FUZZTIME := 1s
-ci: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
-ci: fetch lint api tidy-check test race cover cross examples integration fuzz ## Run all of these but bench, fuzzing for 1s a target
 
 # Nothing is published: dist/proxy is what a module proxy would serve, and the tags are
 # printed.
@@ -258,5 +263,6 @@ ci: fetch lint api tidy-check test race cover cross examples integration fuzz ##
 version-given:
 	@[ -n '$(VERSION)' ] || { echo 'which version? make release VERSION=v0.1.0'; exit 1; }
 
-release: version-given ci ## Check everything, pack VERSION (v0.1.0) into dist/proxy, and prove that it can be used from there
+release: version-given ## Check everything, pack VERSION (v0.1.0) into dist/proxy, and prove that it can be used from there
+	@.ci/run
 	@$(GO) run -C internal/lab ./release -root ../.. -version '$(VERSION)' -proxy $(CURDIR)/dist/proxy

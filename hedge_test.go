@@ -210,6 +210,7 @@ func lognormal(random *rand.Rand, slowdown float64) func(context.Context) (int, 
 }
 
 func TestRow55HedgeAtP95CostsFivePercent(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var h backoff.Hedge
 		service := lognormal(rand.New(rand.NewPCG(1, 2)), 1)
@@ -234,6 +235,7 @@ func TestRow55HedgeAtP95CostsFivePercent(t *testing.T) {
 // Every first attempt is measured once, so the share stays right at other
 // shares, too.
 func TestHedgeKeepsToOtherSharesOfExtraLoad(t *testing.T) {
+	t.Parallel()
 	for _, share := range []float64{.01, .1, .25} {
 		hedgeTest(t, fmt.Sprint(share), func(t *testing.T) {
 			h := backoff.Hedge{MaxExtraLoad: share}
@@ -868,6 +870,7 @@ func TestHedgeIsSentByATimerThatIsUsedAgain(t *testing.T) {
 
 // In earnest: many callers, and timers that are used again.
 func TestHedgeUnderLoad(t *testing.T) {
+	t.Parallel()
 	h := &backoff.Hedge{Delay: 50 * time.Microsecond, MaxAttempts: 3, MaxExtraLoad: -1}
 	var open atomic.Int64
 	var wg sync.WaitGroup

@@ -16,6 +16,7 @@ import (
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/circuit/model"
 	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // modelled is a Breaker beside its model, under the clock of a test.
@@ -75,7 +76,8 @@ func compareWithModel(t *testing.T, program []byte) {
 // pauses, and interventions by hand; overlapping calls are permits whose
 // answers come later.
 func TestBreakerAgreesWithItsModel(t *testing.T) {
-	for seed := range uint64(1500) {
+	t.Parallel()
+	for seed := range nightly.Size[uint64](1000, 30_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { compareWithModel(t, model.Program(seed)) })
 	}
 }

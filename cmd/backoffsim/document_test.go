@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // docs/simulation.md quotes the output of this program. Its blocks of the form
@@ -27,7 +29,7 @@ import (
 //
 // are run in a directory that has the blocks after a comment "file NAME" as
 // files. They must print what the page says and draw the pictures in docs.
-// Blocks after a comment "long" are run only with SIM=full. With -update the
+// Blocks after a comment "long" are run only at night. With -update the
 // test writes the page and the pictures; "make sim-docs" sets both.
 var update = flag.Bool("update", false, "write docs/simulation.md and its pictures")
 
@@ -112,7 +114,6 @@ func directory(t *testing.T) string {
 }
 
 func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
-	full := os.Getenv("SIM") == "full"
 	path := filepath.Join(docs, "simulation.md")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -125,7 +126,7 @@ func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, q.file), []byte(strings.Join(body, "\n")+"\n"), 0o600))
 			continue
 		}
-		if q.long && !full {
+		if q.long && !nightly.On {
 			continue
 		}
 		ran++

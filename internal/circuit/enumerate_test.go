@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // world is a circuit and all that its caller keeps. It is a comparable value,
@@ -366,10 +368,7 @@ func TestEverySequenceOfInputsKeepsThePromises(t *testing.T) {
 	never.ConsecutiveFailures, never.FailureRate, never.SlowRate = -1, -1, -1
 	for name, c := range map[string]Config{"one probe": base, "two probes": several, "any number of probes": any, "no rule": never} {
 		t.Run(name, func(t *testing.T) {
-			length := 6
-			if testing.Short() {
-				length = 4
-			}
+			length := nightly.Size(5, 7)
 			worlds := explore(t, c, world{}, length)
 			halfOpen := world{state: State{Phase: Phase{Generation: 7, Kind: HalfOpen, Span: 2, Openings: 1}}}
 			worlds += explore(t, c, halfOpen, length)

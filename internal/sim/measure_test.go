@@ -3,26 +3,14 @@ package sim
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
-
-// full says that the tables of the reference are run at full size and printed,
-// for SIM=full in the environment.
-var full = os.Getenv("SIM") == "full"
-
-// pick returns the size of a normal run or of a full one.
-func pick[T any](normal, atFull T) T {
-	if full {
-		return atFull
-	}
-	return normal
-}
 
 // A want is a figure of the reference, over a number of seeds.
 type want struct {
@@ -54,9 +42,9 @@ func named(t *testing.T, clients []Client, name string) Client {
 	return clients[i]
 }
 
-// report prints to the standard output in a full run.
+// report prints to the standard output at night.
 func report(format string, args ...any) {
-	if full {
+	if nightly.On {
 		fmt.Printf(format, args...)
 	}
 }

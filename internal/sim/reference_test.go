@@ -15,12 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // This file has the tables of the reference simulator, an independent program
 // of another author. A normal run of the tests checks a part of them, with few
-// seeds. With SIM=full in the environment, as set by "make sim", the tests
-// check all of them at full size and print them.
+// seeds. At night they check all of them at full size, and "make sim" does and
+// prints them.
 //
 // A figure agrees if it differs by no more than three times the combined
 // standard error plus 2 %. A time may differ by one more second, because the
@@ -30,7 +31,7 @@ import (
 const gone = -1
 
 func TestTheDipDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
-	seeds := pick(2, 20)
+	seeds := nightly.Size(2, 20)
 	for _, row := range []struct {
 		name         string
 		often        bool // also in the small run
@@ -54,7 +55,7 @@ func TestTheDipDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
 		{"budget 10 % + breaker 5 s", false, 7.2, .1, 7.5},
 		{"adaptive K=2, 120 s", false, gone, 0, 92.7},
 	} {
-		if !full && !row.often {
+		if !nightly.On && !row.often {
 			continue
 		}
 		r := run(t, Dip(), seeds, named(t, References("dip"), row.name))[0]
@@ -86,7 +87,7 @@ func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
 		{"500-5-1", []float64{2, 0, 6, 7, 11, 18, 32, 44, 72, 158}},
 	} {
 		for i, load := range loads {
-			if !full && (load != .3 && load != .6 || len(row.name) > 15) {
+			if !nightly.On && (load != .3 && load != .6 || len(row.name) > 15) {
 				continue
 			}
 			s := Dip()
@@ -102,7 +103,7 @@ func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
 func recovers(t *testing.T, s Scenario, c Client, seconds float64, format string, args ...any) {
 	t.Helper()
 	what := fmt.Sprintf(format, args...)
-	seeds := pick(2, 10)
+	seeds := nightly.Size(2, 10)
 	r := run(t, s, seeds, c)[0]
 	report("%-70s %6s  reference %6s\n", what, recoveryText(r), secondsText(seconds))
 	if seconds == gone {
@@ -142,12 +143,12 @@ func TestDipLengthsOfTheReference(t *testing.T) {
 func TestABreakerRecoversAtAnyLoadInSeconds(t *testing.T) {
 	for i, reference := range []float64{8, 7, 7, 6, 6, 6, 7} {
 		load := []float64{.5, .6, .7, .8, .85, .9, .95}[i]
-		if !full && load != .9 {
+		if !nightly.On && load != .9 {
 			continue
 		}
 		s := Dip()
 		s.Rate = 1000 * load
-		r := run(t, s, pick(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
+		r := run(t, s, nightly.Size(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
 		report("breaker 50 %%/5 s at a load of %-43v %6s  reference %6v\n", load, recoveryText(r), reference)
 		require.Zero(t, r.Never)
 		require.InDelta(t, reference, r.Recovery.Mean, 7, "at a load of %v", load)
@@ -158,7 +159,7 @@ func TestABreakerRecoversFromADipOfAnyLengthInSeconds(t *testing.T) {
 	for _, length := range []float64{1, 2, 5, 10, 20} {
 		s, err := Dip().at(CliffDip, length)
 		require.NoError(t, err)
-		r := run(t, s, pick(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
+		r := run(t, s, nightly.Size(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
 		require.Zero(t, r.Never)
 		require.LessOrEqual(t, r.Recovery.Mean, 13.0, "after a dip of %v s", length)
 	}
@@ -178,7 +179,7 @@ func TestFleetSizesOfTheReference(t *testing.T) {
 		{named(t, References("dip"), "gRPC 10/0.1"), []float64{22, 22, 26, 42, 91}},
 	} {
 		for i, size := range sizes {
-			if !full && (size != 200 || row.client.Name == "500-5-1") {
+			if !nightly.On && (size != 200 || row.client.Name == "500-5-1") {
 				continue
 			}
 			s := Dip()
@@ -199,7 +200,7 @@ func TestFloorsOfTheReference(t *testing.T) {
 		{10, []float64{23, gone, gone, gone, gone}},
 	} {
 		for i, size := range sizes {
-			if !full && (size != 20 || row.floor == .1) {
+			if !nightly.On && (size != 20 || row.floor == .1) {
 				continue
 			}
 			s := Dip()
@@ -224,7 +225,7 @@ func TestServersOfTheReference(t *testing.T) {
 		{"dropping expired work", dropping, []float64{0, 20, gone, .2}},
 	} {
 		for i, name := range names {
-			if !full && (i != 2 || row.server == "queue limit 5000") {
+			if !nightly.On && (i != 2 || row.server == "queue limit 5000") {
 				continue
 			}
 			recovers(t, row.s, named(t, References("dip"), name), row.recovery[i], "%s, %s", row.server, name)
@@ -245,7 +246,7 @@ func TestClosedLoopsOfTheReference(t *testing.T) {
 		{20 * time.Second, "naive 3 retries", gone}, {20 * time.Second, "full jitter", gone},
 		{20 * time.Second, "budget 10 %", 28},
 	} {
-		if !full && row.think != time.Second {
+		if !nightly.On && row.think != time.Second {
 			continue
 		}
 		recovers(t, ClosedDip(row.think), named(t, References("dip"), row.name), row.recovery, "%s, users who think %v", row.name, row.think)
@@ -256,7 +257,7 @@ func TestClosedLoopsOfTheReference(t *testing.T) {
 // after it.
 func chain(p float64) Scenario {
 	s := Chain(p)
-	if !full {
+	if !nightly.On {
 		s.Fault.For = 240 * time.Second
 		s.From, s.To = 240*time.Second, 360*time.Second
 		s.Horizon = 365 * time.Second
@@ -288,19 +289,19 @@ func TestTheChainDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
 		{"mark + budget 10 %", [4]float64{1.01, 1.098, 1.1, 1.1}, [3]float64{1, .9883, .5509}, 1.11, 0},
 	} {
 		for i, p := range rates {
-			seeds := pick(1, 10)
-			if !full && (p < .5 || row.recovery > 0) {
+			seeds := nightly.Size(1, 10)
+			if !nightly.On && (p < .5 || row.recovery > 0) {
 				continue
 			}
 			r := run(t, chain(p), seeds, named(t, References("chain"), row.name))[0]
-			noise := pick(.015, .002)
+			noise := nightly.Size(.015, .002)
 			agree(t, want{row.calls[i], .001, 100}, r.Amplification[2], seeds, noise, "calls of %s at %v", row.name, p)
 			if p < 1 {
 				agree(t, want{row.success[i], .001, 100}, r.Success, seeds, noise, "success of %s at %v", row.name, p)
 				continue
 			}
 			agree(t, want{row.onset, .01, 100}, r.Onset, seeds, .02, "onset of %s", row.name)
-			if full {
+			if nightly.On {
 				agree(t, want{row.recovery, max(.1, .03*row.recovery), 10}, r.Recovery, seeds, 5, "recovery of %s", row.name)
 			}
 		}
@@ -331,12 +332,12 @@ func TestTheHerdIsServedAsInTheReference(t *testing.T) {
 		"A5": {{36218, 5, 0, 16.2, .05}, {15852, 3, 0, 168, .5}, {}, {9220, 2, 0, 9.8, .05}, {11369, 3, 0, 9.7, .05}, {14597, 15, 0, 10, .01}},
 		"A6": {{}, {4560, 3, 0, 51.6, .3}, {}, {}, {2659, 2, 0, 5.41, .1}, {1678, 2, 0, 3.59, .02}},
 	} {
-		seeds := pick(6, 200)
+		seeds := nightly.Size(6, 200)
 		s, err := Herd(variant)
 		require.NoError(t, err)
 		for i, name := range names {
 			row := rows[i]
-			if row.wasted == 0 || !full && i < 2 {
+			if row.wasted == 0 || !nightly.On && i < 2 {
 				continue
 			}
 			r := run(t, s, seeds, named(t, HerdReferences(variant), name))[0]
@@ -356,7 +357,7 @@ func TestTheZeroPolicyIsNoHerd(t *testing.T) {
 	s, err := Herd("A2")
 	require.NoError(t, err)
 	zero := NewClient("zero", backoff.Policy{MaxAttempts: -1}, nil, nil)
-	r := run(t, s, pick(3, 50), named(t, HerdReferences("A2"), "constant 1 s"), named(t, HerdReferences("A2"), "exponential"), zero)
+	r := run(t, s, nightly.Size(3, 50), named(t, HerdReferences("A2"), "constant 1 s"), named(t, HerdReferences("A2"), "exponential"), zero)
 	require.Equal(t, 1000.0, r[0].PeakArrivals.Mean)
 	require.Equal(t, 1000.0, r[1].PeakArrivals.Mean)
 	require.Less(t, r[2].PeakArrivals.Mean, 60.0, "500 a second are 50 in 100 ms")
@@ -368,7 +369,7 @@ func TestTheHerdThatDoesNotWait(t *testing.T) {
 	s, err := Herd("A1")
 	require.NoError(t, err)
 	immediate := HerdReferences("A1")[0]
-	r := run(t, s, pick(1, 10), immediate)[0]
+	r := run(t, s, nightly.Size(1, 10), immediate)[0]
 	require.InEpsilon(t, 90022, r.Wasted.Mean, .01)
 	require.InDelta(t, 2.01, r.Drain.Mean, .02)
 
@@ -400,7 +401,7 @@ func occ(t *testing.T, seeds int) map[string]map[int]OCC {
 }
 
 func TestTheOrderingsOfTheContentionModel(t *testing.T) {
-	cells := occ(t, pick(30, 500))
+	cells := occ(t, nightly.Size(30, 500))
 	calls := func(s string, n int) float64 { return cells[s][n].Calls.Mean }
 	took := func(s string, n int) float64 { return cells[s][n].Seconds.Mean }
 	for n := 10; n <= 120; n += 10 {
@@ -415,10 +416,10 @@ func TestTheOrderingsOfTheContentionModel(t *testing.T) {
 		require.Less(t, max(took("full", n), took("decorrelated", n)), took("equal", n), "%d clients", n)
 		require.Less(t, took("equal", n), took("exponential", n), "%d clients", n)
 		if n >= 20 {
-			require.InDelta(t, 13.5, took("exponential", n)/took("full", n), 1.5+pick(3.0, .7), "%d clients", n)
+			require.InDelta(t, 13.5, took("exponential", n)/took("full", n), 1.5+nightly.Size(3.0, .7), "%d clients", n)
 		}
 	}
-	require.InDelta(t, 7, took("exponential", 10)/took("full", 10), pick(2, 1.))
+	require.InDelta(t, 7, took("exponential", 10)/took("full", 10), nightly.Size(2, 1.))
 	for strategy, exponent := range map[string]float64{"none": 1.84, "exponential": 1.59, "decorrelated": 1.40, "full": 1.25, "equal": 1.21} {
 		require.InDelta(t, exponent, math.Log(calls(strategy, 200)/calls(strategy, 50))/math.Log(4), .02, "growth of %s", strategy)
 	}
@@ -429,7 +430,7 @@ func TestTheOrderingsOfTheContentionModel(t *testing.T) {
 }
 
 func TestTheAnchorsOfTheContentionModel(t *testing.T) {
-	seeds := pick(300, 2000)
+	seeds := nightly.Size(300, 2000)
 	cells, err := RunOCC(OCCReferences(), []int{1, 2, 3}, Options{Seeds: seeds})
 	require.NoError(t, err)
 	for _, c := range cells {
@@ -457,10 +458,10 @@ func TestRecoveriesAreWhatTheClosedFormSays(t *testing.T) {
 		const rate, capacity, dip, timeout, processes, length = 800.0, 1000.0, 300.0, 1.0, 20.0, 10.0
 		formula := ((rate*(1+c.ratio)-dip)*length + processes*c.reserve - capacity*timeout) / (capacity - rate*(1+c.ratio))
 		require.InEpsilon(t, c.most, formula, .02, "the formula itself")
-		if !full && c.ratio == .2 {
+		if !nightly.On && c.ratio == .2 {
 			continue
 		}
-		r := run(t, Dip(), pick(3, 20), named(t, References("dip"), c.name))[0]
+		r := run(t, Dip(), nightly.Size(3, 20), named(t, References("dip"), c.name))[0]
 		require.InDelta(t, formula, r.Recovery.Mean, 3*r.Recovery.SE+.05*formula+1.5, c.name)
 	}
 }
@@ -488,7 +489,7 @@ func TestChainsAreWhatTheClosedFormsSay(t *testing.T) {
 	single := func(name string, p float64) float64 {
 		s := chain(p)
 		s.Layers = 1
-		return run(t, s, pick(1, 5), named(t, References("chain"), name))[0].Amplification[0].Mean - 1
+		return run(t, s, nightly.Size(1, 5), named(t, References("chain"), name))[0].Amplification[0].Mean - 1
 	}
 	for _, p := range []float64{.4, .5, .9} {
 		require.InDelta(t, (1-p)/(5*p), single("500-5-1", p), .01, "500-5-1, drained, at %v", p)
@@ -500,7 +501,7 @@ func TestChainsAreWhatTheClosedFormsSay(t *testing.T) {
 // Contract rows 37, 41 and 127: with a budget in each layer, the last service
 // of a chain gets at most 1.1 times the load.
 func TestTheDefaultsKeepTheirPromises(t *testing.T) {
-	ours := run(t, Dip(), pick(2, 20), libraryClients()...)
+	ours := run(t, Dip(), nightly.Size(2, 20), libraryClients()...)
 	for _, r := range ours {
 		require.Zero(t, r.Never, r.Client)
 	}
@@ -517,9 +518,9 @@ func TestTheDefaultsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// In a full run this test prints the tables.
+// At night this test prints the tables.
 func TestPrintTheTables(t *testing.T) {
-	if !full {
+	if !nightly.On {
 		require.NotEmpty(t, References("dip"))
 		return
 	}

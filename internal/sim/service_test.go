@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 func TestTimeHeapReturnsTheEarliestFirst(t *testing.T) {
@@ -41,7 +42,7 @@ func timeInSystem(t *testing.T, load float64, servers int, service Distribution)
 	t.Helper()
 	s := Scenario{Server: Server{Servers: servers, Service: service}, Horizon: 1000 * time.Second}
 	s.Rate = load * s.Server.Capacity()
-	return run(t, s, pick(2, 20), None())[0].Mean.Mean
+	return run(t, s, nightly.Size(2, 20), None())[0].Mean.Mean
 }
 
 func TestQueuesWaitAsTheoryHasIt(t *testing.T) {

@@ -1,13 +1,14 @@
 package soak
 
 import (
-	"os"
 	"runtime"
-	"strconv"
+	"runtime/debug"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 const (
@@ -25,26 +26,16 @@ const (
 )
 
 func TestNothingIsLostOrMadeTwiceOrLeftBehind(t *testing.T) {
+	debug.SetGCPercent(400) // the heap is so small that a collection would begin every millisecond
 	newRig(t, 1000).close() // what the first use of a network leaves for good
 	before := read()
-	r := newRig(t, calls(t))
+	r := newRig(t, nightly.Size(20_000, 10_000_000))
 	r.soak(t)
 	r.account(t)
 	r.close()
 	after := settled(t, before)
 	t.Logf("before: %v", before)
 	t.Logf("after:  %v", after)
-}
-
-// calls returns the number of calls to make.
-func calls(t *testing.T) int {
-	text := os.Getenv("CALLS")
-	if text == "" {
-		return 20_000
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return n
 }
 
 // rig is a client, a service, and the network between them.
