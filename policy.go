@@ -108,10 +108,17 @@ func (p Policy) Do(ctx context.Context, op func(context.Context) error) error {
 
 // do is Do without a copy of the policy.
 func (p *Policy) do(ctx context.Context, op func(context.Context) error) error {
-	if p.simple(ctx) {
-		return p.goOn(ctx, op, op(ctx))
+	if !p.simple(ctx) {
+		return p.run(ctx, op, nil)
 	}
-	return newRun(p, ctx).run(op)
+	err := op(ctx)
+	switch {
+	case err != nil:
+		return p.run(ctx, op, err)
+	case p.Budget != nil || p.Observer != nil:
+		p.tellSuccess(ctx)
+	}
+	return nil
 }
 
 // simple reports whether the first attempt needs no Run: there is nothing to
@@ -120,26 +127,6 @@ func (p *Policy) simple(ctx context.Context) bool {
 	return p.AttemptTimeout <= 0 && p.AttemptTimeoutSchedule == nil && p.MaxElapsed <= 0 && p.Idempotency == nil &&
 		(p.Schedule == nil && p.Jitter == nil || valid(p.Schedule, p.Jitter)) &&
 		(p.Budget == nil || grantsFirst(p.Budget)) && ctx.Err() == nil
-}
-
-// goOn ends or continues a call whose first attempt was made without a Run.
-func (p *Policy) goOn(ctx context.Context, op func(context.Context) error, err error) error {
-	if err == nil && p.Budget == nil && p.Observer == nil {
-		return nil
-	}
-	return p.end(ctx, op, err)
-}
-
-// end is goOn where there is something to do.
-func (p *Policy) end(ctx context.Context, op func(context.Context) error, err error) error {
-	if err == nil {
-		p.tellSuccess(ctx)
-		return nil
-	}
-	r := newRun(p, ctx)
-	r.first()
-	r.Fail(err)
-	return r.run(op)
 }
 
 // tellSuccess tells the budget and the observer that a first attempt succeeded,

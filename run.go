@@ -48,6 +48,7 @@ type Run struct {
 
 	prev  time.Duration // the last wait, for the jitter
 	slept time.Duration // before the attempt under way, if there is an observer
+	timer *time.Timer   // of the wait under way
 }
 
 // runPhase is where in its call a [Run] is.
@@ -62,16 +63,22 @@ const (
 
 var errUnreported = errors.New("attempt ended without Run.Fail")
 
-// run makes the attempts of a call, and puts the Run back.
-func (r *Run) run(op func(context.Context) error) error {
-	r.each(func(int) bool {
-		r.err = op(r.Context())
-		return r.err != nil
-	})
-	err := r.err
-	*r = Run{}
-	runs.Put(unsafe.Pointer(r))
-	return err
+// run makes the attempts of a call, or those after the first one if that failed
+// with err.
+func (p *Policy) run(ctx context.Context, op func(context.Context) error, err error) error {
+	r := newRun(p, ctx)
+	if err != nil {
+		r.first()
+		r.Fail(err)
+	}
+	defer r.abandon() // where op, or a function of the policy, panics
+	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
+		if r.err = op(r.Context()); r.err == nil {
+			r.leave()
+			break
+		}
+	}
+	return r.discard()
 }
 
 // Attempts returns the attempts of the call, numbered from 1, for a range loop.
@@ -93,11 +100,10 @@ func (r *Run) Attempts() iter.Seq[int] {
 	}
 }
 
-// each is the loop. It makes an attempt by a call of yield, which reports
-// whether it failed.
+// each makes the attempts, or those after the first one.
 func (r *Run) each(yield func(int) bool) {
-	defer r.abandon() // where a function of the user's panics
-	for r.next() {
+	defer r.abandon() // as in Policy.run
+	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
 		if !yield(r.number) {
 			r.leave()
 			return
@@ -105,17 +111,16 @@ func (r *Run) each(yield func(int) bool) {
 	}
 }
 
-// next ends the attempt under way, if there is one, and begins the next one, if
-// there is one.
-func (r *Run) next() bool {
+// next ends the attempt under way, if there is one, and reports whether another
+// one may follow, and after what wait.
+func (r *Run) next() (wait time.Duration, ok bool) {
 	if r.phase != running {
-		return r.Begin(0)
+		return r.Admit()
 	}
 	if r.err == nil {
 		r.err = errUnreported
 	}
-	wait, ok := r.fail(r.err)
-	return ok && r.begin(wait)
+	return r.fail(r.err)
 }
 
 // first begins the first attempt under a simple policy.
@@ -169,9 +174,9 @@ func (r *Run) ownContext() context.Context {
 func (r *Run) Admit() (pause time.Duration, ok bool) {
 	if r.phase == starting {
 		pause = r.start()
-		if r.phase != over && r.ctx.Err() != nil {
-			r.cancelled()
-		}
+	}
+	if r.phase != over && r.ctx.Err() != nil {
+		r.cancelled()
 	}
 	return pause, r.phase != over
 }
@@ -182,18 +187,13 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 // the attempt. Calling Begin is optional. Without it the caller sleeps, and
 // Retry counts the attempt afterwards.
 func (r *Run) Begin(pause time.Duration) bool {
-	if r.phase == starting {
-		pause = max(pause, r.start())
-	}
-	if r.phase != over && r.ctx.Err() != nil {
-		r.cancelled()
-	}
-	return r.phase != over && r.begin(pause)
+	first, ok := r.Admit()
+	return ok && r.sleep(max(pause, first)) && r.begin()
 }
 
-// begin is Begin after a look at the context.
-func (r *Run) begin(pause time.Duration) bool {
-	if pause > 0 && !r.sleep(pause) || r.granted && !r.confirm() {
+// begin begins the next attempt, if the budget confirms it.
+func (r *Run) begin() bool {
+	if r.granted && !r.confirm() {
 		return false
 	}
 	r.phase, r.err = running, nil
@@ -331,19 +331,23 @@ func (r *Run) age() time.Duration {
 // ended, it ends the call.
 //
 // Every call that waits has this frame, and those above it, on its own stack.
+// Some 20 bytes more, and that stack would double. So the timer is in the Run.
 // The benchmark of 100,000 waiting calls guards it.
 func (r *Run) sleep(wait time.Duration) bool {
-	reuse := clock.Monotonic(&r.began)
-	timer := clock.NewTimer(wait, reuse)
+	if wait <= 0 {
+		return true
+	}
+	r.timer = clock.NewTimer(wait, clock.Monotonic(&r.began))
 	r.measureSleep()
 	select {
-	case <-timer.C:
-		if reuse {
-			clock.PutTimer(timer)
+	case <-r.timer.C:
+		if clock.Monotonic(&r.began) {
+			clock.PutTimer(r.timer)
 		}
 	case <-r.ctx.Done():
-		timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
+		r.timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
 	}
+	r.timer = nil
 	r.measureSleep()
 	if r.ctx.Err() != nil {
 		r.cancelled()
@@ -433,4 +437,12 @@ func newRun(p *Policy, ctx context.Context) *Run {
 	r := (*Run)(runs.Get().(unsafe.Pointer))
 	r.policy, r.ctx = *p, ctx
 	return r
+}
+
+// discard puts the Run back, and returns the error of its call.
+func (r *Run) discard() error {
+	err := r.err
+	*r = Run{}
+	runs.Put(unsafe.Pointer(r))
+	return err
 }

@@ -58,7 +58,7 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	defer s.abandon()
 	for s.admit() {
 		wait, ok := s.fail(s.runOnce(op))
-		if !ok || wait > 0 && !s.sleep(wait) {
+		if !ok || !s.sleep(wait) {
 			break
 		}
 	}
@@ -209,9 +209,6 @@ func (s *supervisor) minimalWait() time.Duration {
 
 // waitMore waits again before the same run, if that is within the loop's time.
 func (s *supervisor) waitMore(wait time.Duration) bool {
-	if wait <= 0 {
-		return true
-	}
 	if why := s.fits(wait); why != ReasonSuccess {
 		s.settle(Result{Outcome: OutcomeNotSent})
 		s.giveUp(why, ClassUnknown, wait)
