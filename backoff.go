@@ -75,7 +75,7 @@ type Doer interface {
 // caller's.
 func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, error)) (T, error) {
 	var value T
-	err := through(ctx, d, func(ctx context.Context) (err error) {
+	err := through(ctx, d, nil, func(ctx context.Context) (err error) {
 		value, err = op(ctx)
 		return err
 	})
@@ -86,44 +86,38 @@ func DoValue[T any](ctx context.Context, d Doer, op func(context.Context) (T, er
 // Stack(breaker, policy) asks the breaker once per call, Stack(policy, breaker)
 // once per attempt. An empty Stack just calls the operation.
 func Stack(outermost ...Doer) Doer {
-	return &stack{append([]Doer(nil), outermost...)}
+	return &stack{append(make([]Doer, 0, 4), outermost...)} // a cache line that nobody writes to
 }
 
 // stack is what Stack returns.
 type stack struct{ doers []Doer }
 
 func (s *stack) Do(ctx context.Context, op func(context.Context) error) error {
-	return layers(ctx, s.doers, op)
-}
-
-// layers runs op under all of outermost.
-func layers(ctx context.Context, outermost []Doer, op func(context.Context) error) error {
-	switch len(outermost) {
-	case 0:
+	if len(s.doers) == 0 {
 		return op(ctx)
-	case 1:
-		return through(ctx, outermost[0], op)
 	}
-	return through(ctx, outermost[0], func(ctx context.Context) error { return layers(ctx, outermost[1:], op) })
+	return through(ctx, s.doers[0], s.doers[1:], op)
 }
 
-// through is d.Do(ctx, op), but calls the types of this package by name. If op
-// were passed to an interface, it would escape to the heap with all that it
-// captures.
-func through(ctx context.Context, d Doer, op func(context.Context) error) error {
+// through runs op under d, and within d under the doers of inner. It calls the
+// types of this package by name: if op were passed to an interface, it would
+// escape to the heap with all that it captures.
+func through(ctx context.Context, d Doer, inner []Doer, op func(context.Context) error) error {
+	run := op
+	if len(inner) > 0 {
+		run = func(ctx context.Context) error { return through(ctx, inner[0], inner[1:], op) }
+	}
 	switch d := d.(type) {
 	case *Policy:
-		return d.do(ctx, op)
+		return d.do(ctx, run)
 	case Policy:
-		return d.do(ctx, op)
+		return d.do(ctx, run)
 	case *Breaker:
-		return d.Do(ctx, op)
+		return d.Do(ctx, run)
 	case *stack:
-		return d.Do(ctx, op)
+		return d.Do(ctx, run)
 	}
-	// A user's own Doer. If op were passed to d, it would escape also for callers
-	// whose Doer is of this package.
-	return handoff.Do(ctx, d.Do, op, errAbandoned)
+	return handoff.Do(ctx, d.Do, run, errAbandoned) // a user's own
 }
 
 // errAbandoned is permanent. Permanent would mark it at the start of every

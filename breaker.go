@@ -301,8 +301,11 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 	defer c.leave()
 	err := op(ctx)
 	c.returned = true
-	if err != nil || path != circuit.PathCount || !p.Good.TryAdd() {
+	switch {
+	case err != nil || path != circuit.PathCount:
 		c.report(err)
+	case !p.Good.TryAdd():
+		p.Good.AddApart()
 	}
 	return err
 }

@@ -29,13 +29,13 @@ const split = 1 << 63
 // for the first time.
 func (c *Counter) Add() {
 	if !c.TryAdd() {
-		c.addToCell()
+		c.AddApart()
 	}
 }
 
 // TryAdd counts one if no other processor counts at the same time, and reports
-// whether it did. If it did not, the caller calls Add. TryAdd is the part of
-// Add that is small enough to be inlined.
+// whether it did. If it did not, the caller calls AddApart. TryAdd is the part
+// of Add that is small enough to be inlined.
 func (c *Counter) TryAdd() bool {
 	n := c.word.Load()
 	return n < split && c.word.CompareAndSwap(n, n+1)
@@ -49,8 +49,9 @@ func (c *Counter) Split() *[]cell {
 	return c.cells.Load()
 }
 
-// addToCell counts one in the cell of the goroutine that calls it.
-func (c *Counter) addToCell() {
+// AddApart counts one in the cell of the goroutine that calls it, after another
+// processor counted at the same time.
+func (c *Counter) AddApart() {
 	cells := c.cells.Load()
 	if cells == nil {
 		cells = c.Split()

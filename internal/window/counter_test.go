@@ -55,7 +55,7 @@ func TestCounterKeepsCountWhenItSplits(t *testing.T) {
 	}
 	require.Nil(t, c.cells.Load(), "one word as long as nobody else is there")
 
-	c.addToCell() // as after a compare-and-swap that failed
+	c.AddApart() // as after a compare-and-swap that failed
 	require.EqualValues(t, 11, c.Total())
 	require.Len(t, *c.cells.Load(), 4*runtime.GOMAXPROCS(0))
 	require.Zero(t, unsafe.Sizeof(cell{})%64, "two cells are never in one cache line")

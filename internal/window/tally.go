@@ -21,17 +21,17 @@ type Tally struct {
 // processors meet for the first time.
 func (t *Tally) Add() {
 	switch {
-	case t.TryAdd():
+	case t.tryAdd():
 	case t.counter.word.Load() == 0:
 		t.begin()
 		t.counter.Add()
 	default:
-		t.counter.addToCell()
+		t.counter.AddApart()
 	}
 }
 
-// TryAdd is Counter.TryAdd, but leaves the first count to Add.
-func (t *Tally) TryAdd() bool {
+// tryAdd is Counter.TryAdd, but leaves the first count to Add.
+func (t *Tally) tryAdd() bool {
 	n := t.counter.word.Load()
 	return n-1 < split-1 && t.counter.word.CompareAndSwap(n, n+1)
 }
