@@ -20,20 +20,13 @@ type Tally struct {
 // Add counts one. It takes no lock. It allocates at first use, and when two
 // processors meet for the first time.
 func (t *Tally) Add() {
-	switch {
-	case t.tryAdd():
-	case t.counter.word.Load() == 0:
+	n := t.counter.word.Load()
+	if n == 0 {
 		t.begin()
-		t.counter.Add()
-	default:
+	}
+	if n >= split || !t.counter.word.CompareAndSwap(n, n+1) {
 		t.counter.AddApart()
 	}
-}
-
-// tryAdd is Counter.TryAdd, but leaves the first count to Add.
-func (t *Tally) tryAdd() bool {
-	n := t.counter.word.Load()
-	return n-1 < split-1 && t.counter.word.CompareAndSwap(n, n+1)
 }
 
 // begin notes the time. It is called before the first count.
