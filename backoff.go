@@ -107,17 +107,25 @@ func through(ctx context.Context, d Doer, inner []Doer, op func(context.Context)
 	if len(inner) > 0 {
 		run = func(ctx context.Context) error { return through(ctx, inner[0], inner[1:], op) }
 	}
-	switch d := d.(type) {
+	switch known := d.(type) {
 	case *Policy:
-		return d.do(ctx, run)
+		return known.do(ctx, run)
 	case Policy:
-		return d.do(ctx, run)
+		return throughValue(ctx, d, run)
 	case *Breaker:
-		return d.Do(ctx, run)
+		return known.Do(ctx, run)
 	case *stack:
-		return d.Do(ctx, run)
+		return known.Do(ctx, run)
 	}
 	return handoff.Do(ctx, d.Do, run, errAbandoned) // a user's own
+}
+
+// throughValue is through for a Policy. It is not inlined, because a call that
+// waits has no room for a policy on its stack.
+//
+//go:noinline
+func throughValue(ctx context.Context, d Doer, op func(context.Context) error) error {
+	return d.(Policy).Do(ctx, op)
 }
 
 // errAbandoned is permanent. Permanent would mark it at the start of every
