@@ -184,12 +184,9 @@ func confirm(b Budget, t Ticket) bool {
 }
 
 // grantsFirst reports whether a budget grants first attempts without being
-// asked, or is nil. The loop asks for a method, and not for a *RetryBudget,
-// which would be part of every program.
+// asked. The loop asks for a method, and not for a *RetryBudget, which would be
+// part of every program.
 func grantsFirst(b Budget) bool {
-	if b == nil {
-		return true
-	}
 	free, ok := b.(interface{ grantsFirst() bool })
 	return ok && free.grantsFirst()
 }

@@ -65,14 +65,10 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 		return !bounded || own.Before(outer)
 	}
 	return context.Cause(r.attempt) == ErrAttemptTimeout &&
-		(errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) || find(err, isTimeout))
-}
-
-// isTimeout reports whether an error says of itself that it is a timeout, as
-// context.DeadlineExceeded does.
-func isTimeout(err error) bool {
-	t, ok := err.(interface{ Timeout() bool })
-	return ok && t.Timeout()
+		(errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) || find(err, func(err error) bool {
+			t, ok := err.(interface{ Timeout() bool })
+			return ok && t.Timeout()
+		}))
 }
 
 // decide returns the wait before the next attempt, or why there is none. This

@@ -63,13 +63,20 @@ const (
 
 var errUnreported = errors.New("attempt ended without Run.Fail")
 
+// runs are reused. They are not on the stack, because with a Run on it the
+// stack of every call that waits would double. They are kept as bare pointers:
+// the type of what is in an interface becomes part of the program with all its
+// methods.
+var runs = sync.Pool{New: func() any { return unsafe.Pointer(new(Run)) }}
+
 // run makes the attempts of a call, or those after the first one if that failed
 // with err.
 func (p *Policy) run(ctx context.Context, op func(context.Context) error, err error) error {
-	r := newRun(p, ctx)
+	r := (*Run)(runs.Get().(unsafe.Pointer))
+	r.policy, r.ctx = *p, ctx
 	if err != nil {
 		r.first()
-		r.Fail(err)
+		r.err = err
 	}
 	defer r.abandon() // where op, or a function of the policy, panics
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
@@ -78,7 +85,10 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 			break
 		}
 	}
-	return r.discard()
+	err = r.err
+	*r = Run{}
+	runs.Put(unsafe.Pointer(r))
+	return err
 }
 
 // Attempts returns the attempts of the call, numbered from 1, for a range loop.
@@ -176,7 +186,7 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 		pause = r.start()
 	}
 	if r.phase != over && r.ctx.Err() != nil {
-		r.cancelled()
+		r.withdraw(endOf(r.ctx.Err()))
 	}
 	return pause, r.phase != over
 }
@@ -193,7 +203,8 @@ func (r *Run) Begin(pause time.Duration) bool {
 
 // begin begins the next attempt, if the budget confirms it.
 func (r *Run) begin() bool {
-	if r.granted && !r.confirm() {
+	if r.granted && !confirm(r.policy.Budget, r.ticket) {
+		r.withdraw(ReasonBudget)
 		return false
 	}
 	r.phase, r.err = running, nil
@@ -214,14 +225,23 @@ func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 	if r.phase != running { // the caller's own loop did not call Begin
 		r.catchUp(err)
 	}
-	switch {
-	case r.phase == over:
+	if r.phase == over {
 		return 0, false
-	case err == nil:
+	}
+	if err == nil {
+		r.err = nil
 		r.leave()
 		return 0, false
 	}
-	return r.fail(err)
+	decided := false
+	defer func() {
+		if !decided { // a function of the policy panicked
+			r.abandon()
+		}
+	}()
+	pause, ok = r.fail(err)
+	decided = true
+	return pause, ok
 }
 
 // catchUp asks for an attempt that was made without Begin. A refusal ends the
@@ -240,8 +260,8 @@ func (r *Run) catchUp(err error) {
 		r.start()
 	case r.phase == starting && r.policy.Budget != nil:
 		r.ticket, _, r.granted = r.policy.Budget.Reserve(r.ask(AttemptFirst, new(verdict)))
-	case err != nil && r.granted:
-		r.confirm()
+	case err != nil && r.granted && !confirm(r.policy.Budget, r.ticket):
+		r.withdraw(ReasonBudget)
 	}
 	if r.phase != over {
 		r.phase = running
@@ -350,7 +370,7 @@ func (r *Run) sleep(wait time.Duration) bool {
 	r.timer = nil
 	r.measureSleep()
 	if r.ctx.Err() != nil {
-		r.cancelled()
+		r.withdraw(endOf(r.ctx.Err()))
 		return false
 	}
 	return true
@@ -365,21 +385,10 @@ func (r *Run) measureSleep() {
 	}
 }
 
-// confirm tells the budget that the attempt it granted is about to be made. If
-// the budget does not agree, it ends the call.
-func (r *Run) confirm() bool {
-	if confirm(r.policy.Budget, r.ticket) {
-		return true
-	}
+// withdraw ends a call while no attempt is under way.
+func (r *Run) withdraw(why Reason) {
 	r.settle(Result{Outcome: OutcomeNotSent})
-	r.giveUp(ReasonBudget, ClassUnknown, 0)
-	return false
-}
-
-// cancelled ends a call whose context ended while no attempt was under way.
-func (r *Run) cancelled() {
-	r.settle(Result{Outcome: OutcomeNotSent})
-	r.giveUp(endOf(r.ctx.Err()), ClassUnknown, 0)
+	r.giveUp(why, ClassUnknown, 0)
 }
 
 // leave ends the call after an attempt that needs no other: it succeeded, or the
@@ -396,7 +405,8 @@ func (r *Run) leave() {
 	var v verdict
 	r.assess(&v, r.err)
 	r.settle(v.result())
-	r.end(ReasonAbandoned, v.class, r.last)
+	r.last = r.err // also after a refusal
+	r.end(ReasonAbandoned, v.class, r.err)
 }
 
 // abandon settles an attempt that ended in no other way: by a panic, a Goexit,
@@ -424,25 +434,4 @@ func (r *Run) release(result Result) {
 		r.granted = false
 		r.policy.Budget.Done(r.ticket, result)
 	}
-}
-
-// runs are reused. They are not on the stack, because with a Run on it the
-// stack of every call that waits would double. They are kept as bare pointers:
-// the type of what is in an interface becomes part of the program with all its
-// methods.
-var runs = sync.Pool{New: func() any { return unsafe.Pointer(new(Run)) }}
-
-// newRun returns a Run that its loop puts back.
-func newRun(p *Policy, ctx context.Context) *Run {
-	r := (*Run)(runs.Get().(unsafe.Pointer))
-	r.policy, r.ctx = *p, ctx
-	return r
-}
-
-// discard puts the Run back, and returns the error of its call.
-func (r *Run) discard() error {
-	err := r.err
-	*r = Run{}
-	runs.Put(unsafe.Pointer(r))
-	return err
 }
