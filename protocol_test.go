@@ -284,20 +284,55 @@ func TestAPanicAndAGoexitSettleTheAttempt(t *testing.T) {
 	}
 }
 
-// Nor do the other functions of a policy keep a place that nobody gives back.
-func TestAPanicInTheClassifierSettlesTheAttempt(t *testing.T) {
-	classify := func(error) backoff.Class { panic("bug") }
-	for name, run := range map[string]func(*backoff.Policy){
-		"Do": func(p *backoff.Policy) { _ = p.Do(t.Context(), returning(errBoom).do) },
-		"range": func(p *backoff.Policy) {
-			r := p.Start(t.Context())
-			for range r.Attempts() {
-				r.Fail(errBoom)
-			}
-		},
+// timingOut is an error whose Timeout method panics.
+type timingOut struct{ error }
+
+func (timingOut) Timeout() bool { panic("bug") }
+
+// Nor do the other functions of a policy, or of an error, keep a place that
+// nobody gives back, wherever they panic.
+func TestAPanicInAFunctionOfThePolicySettlesTheAttempt(t *testing.T) {
+	crash := func() { panic("bug") }
+	for name, policy := range map[string]backoff.Policy{
+		"Classify":               {Classify: func(error) backoff.Class { crash(); return 0 }},
+		"Schedule":               {Schedule: backoff.ScheduleFunc(func(int) time.Duration { crash(); return 0 })},
+		"Jitter":                 {Jitter: func(time.Duration, time.Duration, float64) time.Duration { crash(); return 0 }},
+		"Idempotency":            {Idempotency: backoff.Conditional(func(context.Context) bool { crash(); return true })},
+		"AttemptTimeoutSchedule": {AttemptTimeoutSchedule: backoff.ScheduleFunc(func(int) time.Duration { crash(); return 0 })},
+		"Timeout":                {AttemptTimeout: time.Nanosecond},
 	} {
-		books := &ledger{}
-		require.PanicsWithValue(t, "bug", func() { run(&backoff.Policy{Budget: books, Classify: classify}) }, name)
-		require.Empty(t, books.out, name)
+		fail := func(ctx context.Context) error {
+			if policy.AttemptTimeout > 0 {
+				<-ctx.Done()
+			}
+			return timingOut{errBoom}
+		}
+		for way, run := range map[string]func(*backoff.Policy){
+			"Do": func(p *backoff.Policy) { _ = p.Do(t.Context(), fail) },
+			"range": func(p *backoff.Policy) {
+				r := p.Start(t.Context())
+				for range r.Attempts() {
+					r.Fail(fail(r.Context()))
+				}
+			},
+			"range left": func(p *backoff.Policy) {
+				r := p.Start(t.Context())
+				for range r.Attempts() {
+					r.Fail(fail(r.Context()))
+					break
+				}
+				panic("bug") // where leaving asks nothing
+			},
+			"Retry": func(p *backoff.Policy) {
+				r := p.Start(t.Context())
+				r.Begin(0)
+				r.Retry(fail(r.Context()))
+			},
+		} {
+			books := &ledger{}
+			policy.Budget = books
+			require.PanicsWithValue(t, "bug", func() { run(&policy) }, "%s, %s", name, way)
+			require.Empty(t, books.out, "%s, %s", name, way)
+		}
 	}
 }

@@ -196,7 +196,12 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 // false, and ends the call, if the context ends or the budget does not confirm
 // the attempt. Calling Begin is optional. Without it the caller sleeps, and
 // Retry counts the attempt afterwards.
-func (r *Run) Begin(pause time.Duration) bool {
+func (r *Run) Begin(pause time.Duration) (begun bool) {
+	defer func() {
+		if !begun {
+			r.abandon() // as in Policy.run
+		}
+	}()
 	first, ok := r.Admit()
 	return ok && r.sleep(max(pause, first)) && r.begin()
 }
@@ -222,26 +227,23 @@ func (r *Run) begin() bool {
 //
 // Retry has the shape of a gax.Retryer.
 func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
+	defer func() {
+		if !ok {
+			r.abandon() // as in Policy.run
+		}
+	}()
 	if r.phase != running { // the caller's own loop did not call Begin
 		r.catchUp(err)
 	}
-	if r.phase == over {
+	switch {
+	case r.phase == over:
 		return 0, false
-	}
-	if err == nil {
+	case err == nil:
 		r.err = nil
 		r.leave()
 		return 0, false
 	}
-	decided := false
-	defer func() {
-		if !decided { // a function of the policy panicked
-			r.abandon()
-		}
-	}()
-	pause, ok = r.fail(err)
-	decided = true
-	return pause, ok
+	return r.fail(err)
 }
 
 // catchUp asks for an attempt that was made without Begin. A refusal ends the

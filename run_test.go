@@ -744,3 +744,23 @@ func TestACancelledWaitDoesNotShortenTheNext(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(began), time.Millisecond)
 	}
 }
+
+// The refusal of a breaker does not replace the service's last answer, unless
+// the body of the loop leaves with it.
+func TestLeavingTheLoopAfterARefusalReturnsTheRefusal(t *testing.T) {
+	breaker := &backoff.Breaker{}
+	policy := backoff.Policy{Schedule: backoff.Constant(0)}
+	r := policy.Start(t.Context())
+	for n := range r.Attempts() {
+		if n == 1 {
+			r.Fail(errBoom)
+			breaker.Trip()
+			continue
+		}
+		r.Fail(breaker.Do(r.Context(), returning(nil).do))
+		break
+	}
+	var refusal *backoff.OpenError
+	require.ErrorAs(t, r.Err(), &refusal)
+	require.NotErrorIs(t, r.Err(), errBoom)
+}
