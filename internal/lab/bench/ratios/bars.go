@@ -16,13 +16,13 @@ func times(most float64) []bar { return []bar{{unit: "ns/op", times: most}} }
 
 // bars are all that was ever promised of this library, by scenario.
 var bars = map[string][]bar{
-	"DoSuccess/func":       times(1.5),
-	"DoSuccess/closure":    times(1.5),
-	"DoSuccess/configured": times(1.5),
-	"DoValueSuccess":       times(1.5),
-	"LoopSuccess":          times(2.5),
-	"Fail3Zero":            times(5),
-	"Fail3":                times(1.2),
+	"DoSuccess/func":       times(2),
+	"DoSuccess/closure":    times(2),
+	"DoSuccess/configured": times(2),
+	"DoValueSuccess":       times(2.5),
+	"LoopSuccess":          times(3),
+	"Fail3Zero":            times(6),
+	"Fail3":                times(1.3),
 	"Permanent/new":        times(1.5),
 	"Permanent/sentinel":   times(1.5),
 	"Delay":                times(1.5),
@@ -32,12 +32,13 @@ var bars = map[string][]bar{
 	"BudgetSuccessParallel":   append(times(2), scales("BudgetSuccess")),
 	"BudgetBothSides":         times(2),
 	"BudgetBothSidesParallel": times(1),
-	"BreakerClosed":           times(1.5),
+	"BreakerClosed":           times(2),
 	"BreakerClosedParallel":   times(2),
 	"BreakerOpen":             times(1.5),
 	"BreakerShared":           {{unit: "ns/op", plus: 5}},
 	"BreakerSharedOpen":       {{unit: "ns/op", plus: 5}},
-	"Stack":                   times(2.5),
+	"Stack":                   times(3.5),
+	"StackParallel":           times(2),
 	"Hedge":                   times(1.3),
 
 	"HTTP/get":         times(1.1),
@@ -47,7 +48,8 @@ var bars = map[string][]bar{
 	"ObservedLog":      {{unit: "ns/op", plus: 10, over: "backoff-unobserved"}},
 
 	"Wait100k":  {{unit: "bytes/waiter", times: 1.15}, {unit: "ms-to-release", times: 2}},
-	"Size/http": {{unit: "KiB", plus: 20}},
+	"Size/http": {{unit: "KiB", plus: 92}},
+	"Size/bare": {{unit: "KiB", plus: 310}},
 }
 
 // scales is the bar of what runs on all processors at once: a call takes no
