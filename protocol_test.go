@@ -336,3 +336,119 @@ func TestAPanicInAFunctionOfThePolicySettlesTheAttempt(t *testing.T) {
 		}
 	}
 }
+
+// ways are all ways of running a call that ask before each attempt.
+var ways = map[string]func(context.Context, *backoff.Policy, func(context.Context) error) error{
+	"Do": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		return p.Do(ctx, op)
+	},
+	"Wrap": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		return p.Wrap(op)(ctx)
+	},
+	"DoValue": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		_, err := backoff.DoValue(ctx, p, func(ctx context.Context) (int, error) { return 1, op(ctx) })
+		return err
+	},
+	"DoValue of a value": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		_, err := backoff.DoValue(ctx, *p, func(ctx context.Context) (int, error) { return 1, op(ctx) })
+		return err
+	},
+	"Stack": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		return backoff.Stack(backoff.Stack(), *p).Do(ctx, op)
+	},
+	"in a Breaker": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		return backoff.Stack(&backoff.Breaker{}, p).Do(ctx, op)
+	},
+	"range": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		r := p.Start(ctx)
+		for range r.Attempts() {
+			err := op(r.Context())
+			if err == nil {
+				break
+			}
+			r.Fail(err)
+		}
+		return r.Err()
+	},
+	"Retry": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		r := p.Start(ctx)
+		pause, ok := r.Admit()
+		for ok && r.Begin(pause) {
+			pause, ok = r.Retry(op(r.Context()))
+		}
+		return r.Err()
+	},
+}
+
+// record runs a script one way, and returns what operation, budget and observer
+// saw, and the error.
+func record(t *testing.T, way string, policy backoff.Policy, budgeted bool, results []error) []string {
+	books := &turnstile{ledger: ledger{wait: func(a backoff.Attempt) time.Duration { return time.Duration(a.Number) * 300 * time.Millisecond }}}
+	if budgeted {
+		policy.Budget = books
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	books.began = time.Now()
+	say := func(format string, args ...any) {
+		books.lines = append(books.lines, fmt.Sprintf("%v: ", time.Since(books.began))+fmt.Sprintf(format, args...))
+	}
+	policy.Observer = func(_ context.Context, e backoff.Event) {
+		say("%v %d after %v: %v wait %v slept %v elapsed %v", e.Kind, e.Attempt, e.Class, e.Reason, e.Wait, e.Slept, e.Elapsed)
+	}
+	op := returning(results...)
+	err := ways[way](ctx, &policy, func(ctx context.Context) error {
+		deadline, _ := ctx.Deadline()
+		say("called within %v, key %t", time.Until(deadline), backoff.IdempotencyKey(ctx) != "")
+		time.Sleep(100 * time.Millisecond)
+		if len(op.at) == 2 && policy.Name == "cancelled" {
+			time.AfterFunc(50*time.Millisecond, cancel)
+		}
+		return op.do(ctx)
+	})
+	say("%v", err)
+	return books.lines
+}
+
+// One script, run in every way: what the operation, the budget and the observer
+// see is the same.
+func TestEveryWayOfRunningIsTheSame(t *testing.T) {
+	busy := backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), 3*time.Second)
+	for name, results := range map[string][]error{
+		"success":       {nil},
+		"one failure":   {errBoom, nil},
+		"failures":      {errBoom},
+		"permanent":     {errBoom, backoff.Permanent(errFinal)},
+		"throttled":     {busy, errBoom, nil},
+		"overloaded":    {backoff.Pushback(errBoom, -1)},
+		"exact":         {errBoom, backoff.Pushback(errBoom, 2*time.Second), errBoom, nil},
+		"beyond ctx":    {errBoom, backoff.RetryAfter(errBoom, time.Minute)},
+		"beyond limits": {backoff.RetryAfter(errBoom, time.Hour)},
+	} {
+		for _, policy := range []backoff.Policy{
+			{},
+			{Name: "cancelled"},
+			{MaxAttempts: 1},
+			{MaxElapsed: 2500 * time.Millisecond},
+			{AttemptTimeout: 5 * time.Second, Idempotency: backoff.Keyed},
+			{Idempotency: backoff.NonIdempotent},
+			{AttemptTimeoutSchedule: backoff.Constant(time.Second), MaxElapsed: 4 * time.Second},
+			{Schedule: backoff.Sequence()},
+		} {
+			if policy.Schedule == nil {
+				policy.Schedule = backoff.Exponential{Initial: time.Second}
+			}
+			policy.Jitter, policy.Rand = backoff.NoJitter, func() float64 { return 0.5 }
+			for _, budgeted := range []bool{false, true} {
+				var want []string
+				synctest.Test(t, func(t *testing.T) { want = record(t, "Do", policy, budgeted, results) })
+				require.NotEmpty(t, want)
+				for way := range ways {
+					synctest.Test(t, func(t *testing.T) {
+						require.Equal(t, want, record(t, way, policy, budgeted, results), "%s, %s", way, name)
+					})
+				}
+			}
+		}
+	}
+}
