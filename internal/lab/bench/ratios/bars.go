@@ -22,7 +22,7 @@ var bars = map[string][]bar{
 	"DoValueSuccess":       times(2.5),
 	"LoopSuccess":          times(3),
 	"Fail3Zero":            times(6),
-	"Fail3":                times(1.3),
+	"Fail3":                times(1.2),
 	"Permanent/new":        times(1.5),
 	"Permanent/sentinel":   times(1.5),
 	"Delay":                times(1.5),
