@@ -82,17 +82,24 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 		r.first()
 		r.err = err
 	}
-	defer r.abandon() // where op, or a function of the policy, panics
+	defer r.discard()
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
 		if r.err = op(r.Context()); r.err == nil {
 			r.leave()
 			break
 		}
 	}
-	err = r.err
-	*r = Run{}
-	runs.Put(unsafe.Pointer(r))
-	return err
+	return r.err
+}
+
+// discard puts the Run back, unless the call has not ended because op, or a
+// function of the policy, panicked.
+func (r *Run) discard() {
+	r.abandon()
+	if r.phase == over {
+		*r = Run{}
+		runs.Put(unsafe.Pointer(r))
+	}
 }
 
 // Attempts returns the attempts of the call, numbered from 1, for a range loop.
@@ -116,7 +123,7 @@ func (r *Run) Attempts() iter.Seq[int] {
 
 // each makes the attempts, or those after the first one.
 func (r *Run) each(yield func(int) bool) {
-	defer r.abandon() // as in Policy.run
+	defer r.abandon() // where a function of the user panics
 	for wait, ok := r.next(); ok && r.sleep(wait) && r.begin(); wait, ok = r.next() {
 		if !yield(r.number) {
 			r.leave()
@@ -203,7 +210,7 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 func (r *Run) Begin(pause time.Duration) (begun bool) {
 	defer func() {
 		if !begun {
-			r.abandon() // as in Policy.run
+			r.abandon() // as in each
 		}
 	}()
 	first, ok := r.Admit()
@@ -233,7 +240,7 @@ func (r *Run) begin() bool {
 func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 	defer func() {
 		if !ok {
-			r.abandon() // as in Policy.run
+			r.abandon() // as in each
 		}
 	}()
 	if r.phase != running { // the caller's own loop did not call Begin
@@ -292,8 +299,8 @@ func (r *Run) Reset() {
 	inAttempt := r.phase == running
 	*r = Run{policy: r.policy, ending: ending{ctx: r.ctx}}
 	if inAttempt { // what ends now is the first attempt of the new call
-		r.enrol()
 		r.phase, r.number = running, 1
+		r.began, r.key = clock.Now(), keyFor(r.ctx, r.policy.Idempotency)
 	}
 }
 
@@ -313,7 +320,7 @@ func (r *Run) start() (pause time.Duration) {
 	if r.ctx.Err() != nil {
 		return 0
 	}
-	r.enrol()
+	r.began, r.key = clock.Now(), keyFor(r.ctx, p.Idempotency)
 	if p.Budget == nil {
 		return 0
 	}
@@ -322,12 +329,6 @@ func (r *Run) start() (pause time.Duration) {
 		r.giveUp(why, ClassUnknown, pause)
 	}
 	return pause
-}
-
-// enrol begins a call that needs more than attempts: a time, and a key.
-func (r *Run) enrol() {
-	r.began = clock.Now()
-	r.key = keyFor(r.ctx, r.policy.Idempotency)
 }
 
 // limitTime gives the attempt a context that ends after the attempt timeout.
