@@ -65,7 +65,7 @@ help: ## Show this list
 # done. What cannot be downloaded here fails where it is needed, and says why.
 .PHONY: fetch
 fetch: ## Download what all modules are built from, at once
-	@for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... >/dev/null 2>&1) & done; wait
+	@for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... && $(GO) mod tidy -diff) >/dev/null 2>&1 & done; wait
 
 .PHONY: test
 test: ## Run the tests of the library and of its examples
