@@ -36,8 +36,9 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name g
 # Under the race detector the clients of these modules take longer than everything
 # else together, and so of internal/lab only the packages of RACED_LAB run. make
 # race SLOW= runs all. (In internal/lab/compare the detector also finds a data race
-# of another library, which one row is about. And the simulator is one goroutine.)
-SLOW      ?= cmd/backoffsim examples/clients internal/lab
+# of another library, which one row is about. The simulator is one goroutine. The
+# examples take their time in real time.)
+SLOW      ?= cmd/backoffsim examples examples/clients internal/lab
 RACED_LAB := ./release ./soak
 
 # The files whose tests need servers, and their directories.
@@ -85,6 +86,9 @@ nightly: lint ## Check, test and race what takes too long for every change; take
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=6h -tags=nightly ./...)
 	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
 	$(call each,.,echo ./internal/sim | $(RACE))
+	$(call each,examples,echo ./... | $(RACE))
+	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) build ./...)
+	$(call each,.,GOOS=windows $(GO) vet ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./... && GOOS=js GOARCH=wasm $(GO) vet ./...)
 	$(call each,.,GOARCH=arm $(GO) test -vet=off -exec=qemu-arm ./limit ./internal/sim)
 
 # It reads the packages.
@@ -245,15 +249,15 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 	$(call each,$(MODULES),$(GO) mod tidy -diff)
 
 # arm tests the width of int and the alignment of 64-bit atomics, in qemu-arm, which .ci/setup
-# installs. The others must compile. darwin stands for arm64 on Linux, too.
+# installs. The others must compile; make nightly also vets them, and 386. darwin stands for arm64
+# on Linux, too.
 ON_ARM := . ./internal/circuit ./internal/clock ./internal/hedging ./internal/histogram \
 	./internal/inorder ./internal/lazyctx ./internal/limits ./internal/registry ./internal/window
 
 .PHONY: cross
-cross: ## Test what counts on 32-bit arm, in qemu-arm; build the root module for Windows, 386, macOS and wasm
+cross: ## Test what counts on 32-bit arm, in qemu-arm; build the root module for Windows, macOS and wasm
 	@echo "== linux/arm: go test"; GOARCH=arm $(GO) test -vet=off -exec=qemu-arm $(ON_ARM)
-	@echo "== windows/amd64: go vet"; GOOS=windows GOARCH=amd64 $(GO) vet ./...
-	@set -e; for t in windows/amd64 linux/386 darwin/arm64 js/wasm; do echo "== $$t: go build"; \
+	@set -e; for t in windows/amd64 darwin/arm64 js/wasm; do echo "== $$t: go build"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./...; \
 	done
 
