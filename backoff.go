@@ -105,7 +105,12 @@ func (s *stack) Do(ctx context.Context, op func(context.Context) error) error {
 func through(ctx context.Context, d Doer, inner []Doer, op func(context.Context) error) error {
 	run := op
 	if len(inner) > 0 {
-		run = func(ctx context.Context) error { return through(ctx, inner[0], inner[1:], op) }
+		run = func(ctx context.Context) error {
+			if p, ok := inner[0].(*Policy); ok && len(inner) == 1 {
+				return p.do(ctx, op) // as through would, for most stacks
+			}
+			return through(ctx, inner[0], inner[1:], op)
+		}
 	}
 	switch known := d.(type) {
 	case *Policy:
