@@ -68,9 +68,11 @@ help: ## Show this list
 fetch: ## Download what all modules are built from, at once
 	@for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... && $(GO) mod tidy -diff) >/dev/null 2>&1 & done; wait
 
+# Two of the examples wait for ten seconds, and so four packages run at once.
 .PHONY: test
 test: ## Run the tests of the library and of its examples
-	$(call each,. examples,$(GO) test -vet=off ./...)
+	$(call each,.,$(GO) test -vet=off ./...)
+	$(call each,examples,$(GO) test -vet=off -p=4 ./...)
 	@echo "left out: the other modules (make test-all), what needs servers (make integration), what takes long (make nightly)"
 
 .PHONY: test-all
