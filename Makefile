@@ -51,7 +51,8 @@ INTEGRATION := $(sort $(patsubst ./%/,%,$(dir $(TAGGED))))
 # detector only make nightly runs them.
 BUT_SIM = $(GO) list ./... | grep -v /internal/sim
 
-# $(call each,directories,command) runs a command in each of the directories, and says how long it took.
+# $(call each,directories,command) runs a command in each of the directories, and
+# says how long it took.
 define each
 @set -e; for m in $(1); do \
 	echo "== $$m: $(2)"; begun=$$(date +%s); (cd "$$m" && $(2)); echo "== $$m: $$(($$(date +%s) - begun)) s"; \
@@ -133,7 +134,8 @@ lint: ## Check formatting, go vet and staticcheck, in every module
 IMPORTED := . $(filter contrib/backoff%,$(MODULES))
 API      := internal/lab/release/api
 
-# $(call apidiff,arguments) runs it in each of these modules; $$path is the module's, $$kept the file.
+# $(call apidiff,arguments) runs it in each of these modules; $$path is the module's, $$kept
+# the file.
 define apidiff
 	for m in $(IMPORTED); do ( \
 		cd $$m && path=$$($(GO) list -m) && kept=$(CURDIR)/$(API)/$${path##*/}.export && \
@@ -214,7 +216,8 @@ bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTI
 bench-page: ## Write docs/benchmarks.md again, from the output of the last bench-docs
 	@cd internal/lab/bench && $(GO) run ./ratios -write ../../../docs/benchmarks.md <bench.out >/dev/null
 
-# The ratios of the last release are in internal/lab/bench/guard/last.txt: speed-baseline writes today's.
+# The ratios of the last release are in internal/lab/bench/guard/last.txt:
+# speed-baseline writes today's.
 .PHONY: speed speed-baseline
 speed: ## Fail if a call costs half as much again, as a multiple of minimal code, as at the last release
 	@cd internal/lab/bench && $(GO) run ./guard

@@ -76,7 +76,7 @@ type keyKey struct{}
 // keeps the key that it finds in the context of the call.
 //
 // A key that this package makes is unique, but it is no secret. The bits come
-// from math/rand/v2, because crypto/rand would be a third of a small program
+// from math/rand/v2, because crypto/rand would add 172 KiB to every program
 // that imports this package. A server keeps the keys of its clients apart. For
 // one that does not, pass the Text of crypto/rand as the key.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
