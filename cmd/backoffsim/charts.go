@@ -109,7 +109,7 @@ func (t *trial) herdChart(frame chart.Frame) chart.Chart {
 	bins := 0
 	for i, r := range t.results {
 		drain := r.Drain.Mean
-		if r.Lost.Mean > 0 || r.Unfinished.Mean > 0 {
+		if r.Lost.Mean > 0 {
 			drain = math.Inf(1)
 		}
 		c.Panels = append(c.Panels, chart.HerdPanel{Policy: t.subjects[i].caption(), Arrivals: chart.Band{Mean: r.Arrivals}, Peak: r.PeakArrivals.Mean, Drain: drain})

@@ -23,10 +23,12 @@ standard error, and covers ` + figures + `:
   peak           the same in the worst second; not shown for a herd
   peak/100ms     most attempts that reach the service in any 100 ms
   recovery       ` + recovery + `
-  lost           number of calls that fail
+  lost           number of calls that fail or are still under way at the end of the
+                 simulation, but for those of the last second or -timeout
   wasted         number of attempts, in the whole run, that reach the service and do not
                  make a call succeed: they fail, or their client has given up
-  added p50/p99  what queues, faults and retries add to the time of calls that succeed
+  added p50/p99  what queues, faults and retries add to the time of calls that succeed, and
+                 of calls under way at the end
 
 Below the table are the verdict on your policies, or on default if you give none, and
 warnings, which need no simulation. In -json, times are seconds.

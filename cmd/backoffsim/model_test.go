@@ -127,6 +127,19 @@ func TestAGateThatFailsSaysWhy(t *testing.T) {
 	require.Len(t, decoded.FailedGates, 1)
 }
 
+func TestAPolicyThatServesNobodyPassesNoGate(t *testing.T) {
+	patient := file(t, "patient.json", `{"maxAttempts": -1, "maxElapsed": -1, "schedule": {"constant": "1s"}}`)
+	down := []string{"run", "-seeds", "1", "-rate", "10", "-capacity", "100", "-horizon", "60s", "-fault-at", "1s", "-fault", "58s", "-down"}
+	status, out, err := execute(t, "", append(down, "-policy", patient, "-min-success", "0.9")...)
+	require.Equal(t, 1, status, out)
+	require.Regexp(t, `^gate: patient: success \d+\.\d\d % < 90\.00 %\n$`, err)
+
+	status, out, err = execute(t, "", "run", "-seeds", "1", "-rate", "0.001", "-capacity", "100", "-fault", "0", "-horizon", "20s", "-min-success", "0.9")
+	require.Equal(t, 1, status)
+	require.Contains(t, out, "default: there were no calls\n")
+	require.Equal(t, "gate: default: there was no call to hold against a gate\n", err)
+}
+
 func TestWarningsNeedNoRun(t *testing.T) {
 	out := succeed(t, "dip", "-warn-only", "-policy", "naive", "-seeds", "100000")
 	require.NotContains(t, out, "success")

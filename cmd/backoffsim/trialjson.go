@@ -32,7 +32,6 @@ type resultJSON struct {
 	Slowest       *float64     `json:"slowestRecoverySeconds"`
 	Never         int          `json:"neverRecovered"`
 	Lost          figureJSON   `json:"lost"`
-	Unfinished    figureJSON   `json:"unfinished"`
 	Wasted        figureJSON   `json:"wasted"`
 	AddedP50      figureJSON   `json:"addedP50Seconds"`
 	AddedP99      figureJSON   `json:"addedP99Seconds"`
@@ -91,7 +90,7 @@ func (t *trial) resultJSON(i int, r sim.Result) resultJSON {
 	out := resultJSON{
 		Policy: r.Client, Parameters: t.subjects[i].parameters,
 		Success: figureJSON(r.Success), PeakArrivals: figureJSON(r.PeakArrivals), Never: r.Never,
-		Lost: figureJSON(r.Lost), Unfinished: figureJSON(r.Unfinished), Wasted: figureJSON(r.Wasted),
+		Lost: figureJSON(r.Lost), Wasted: figureJSON(r.Wasted),
 		AddedP50: figureJSON(r.AddedP50), AddedP99: figureJSON(r.AddedP99),
 		Mean: figureJSON(r.Mean), P99: figureJSON(r.P99), Drain: figureJSON(r.Drain),
 	}

@@ -22,6 +22,7 @@ type call struct {
 	attemptEnd  time.Duration // when the current attempt ends at the latest
 	layer       int           // from 0
 	attempts    int           // sent so far
+	underWay    bool
 }
 
 // The events of a call.
@@ -46,7 +47,7 @@ func (c *call) handle(kind int) {
 // latest.
 func (w *simulation) startCall(layer int, parent *call, end time.Duration) {
 	c := w.newCall()
-	c.layer, c.parent, c.began, c.attempts = layer, parent, w.now, 0
+	c.layer, c.parent, c.began, c.attempts, c.underWay = layer, parent, w.now, 0, true
 	c.ctx.end = end
 	c.process = w.randomProcess(layer)
 	if b := c.process.breaker; b != nil && c.process.guard == GuardCalls {
@@ -178,6 +179,7 @@ func (c *call) finishAttempt() {
 
 // finish ends the call, with the error that the caller receives.
 func (c *call) finish(err error) {
+	c.underWay = false
 	if c.doneCall != nil {
 		c.doneCall(err)
 		c.doneCall = nil

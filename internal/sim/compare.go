@@ -46,10 +46,11 @@ type aggregate struct {
 	seeds    int
 	never    int // seeds without recovery
 	attempts int
+	calls    int // that count in the figures
 
-	success, lost, unfinished, peakArrivals, recovery, wasted sample
-	addedP50, addedP99, mean, p99, drain, onset               sample
-	amplification, peak                                       []sample // by hop
+	success, lost, peakArrivals, recovery, wasted sample
+	addedP50, addedP99, mean, p99, drain, onset   sample
+	amplification, peak                           []sample // by hop
 
 	seconds  []secondSample
 	arrivals []float64 // per 100 ms
@@ -102,11 +103,11 @@ func (g *aggregate) add(t *tally) {
 	s := g.scenario
 	g.seeds++
 	g.attempts += t.arrivals
-	if ended := t.good + t.lost; ended > 0 {
-		g.success.add(float64(t.good) / float64(ended))
+	if calls := t.good + t.lost; calls > 0 {
+		g.calls += calls
+		g.success.add(float64(t.good) / float64(calls))
 	}
 	g.lost.add(float64(t.lost))
-	g.unfinished.add(float64(t.started - t.succeeded - t.failed))
 	g.peakArrivals.add(float64(t.peak.most))
 	g.wasted.add(float64(t.arrivals - t.succeeded))
 	if r := t.recovery(s); r >= 0 {
@@ -122,17 +123,18 @@ func (g *aggregate) add(t *tally) {
 	g.addSeries(t)
 }
 
-// addLatencies adds how long successful calls took.
+// addLatencies adds how long calls took that succeeded or were under way at the
+// end.
 func (g *aggregate) addLatencies(t *tally) {
-	if t.good > 0 {
+	if t.latencies.total > 0 {
 		unloaded := func(q float64) float64 {
 			return (g.scenario.Server.Service.Quantile(q) + 2*g.scenario.Delay).Seconds()
 		}
 		g.addedP50.add(t.latencies.quantile(0.5).Seconds() - unloaded(0.5))
 		g.addedP99.add(t.latencies.quantile(0.99).Seconds() - unloaded(0.99))
 	}
-	if t.succeeded > 0 {
-		g.mean.add(t.totalLatency.Seconds() / float64(t.succeeded))
+	if n := t.succeeded + t.unanswered; n > 0 {
+		g.mean.add(t.totalLatency.Seconds() / float64(n))
 		g.p99.add(t.allLatencies.quantile(0.99).Seconds())
 		g.drain.add(max(0, t.lastSuccess-t.fault.end()).Seconds())
 	}
@@ -177,8 +179,8 @@ func (g *aggregate) addSeries(t *tally) {
 
 func (g *aggregate) result(name string) Result {
 	r := Result{
-		Client: name, Seeds: g.seeds, Never: g.never, Attempts: g.attempts,
-		Success: g.success.figure(), Lost: g.lost.figure(), Unfinished: g.unfinished.figure(), PeakArrivals: g.peakArrivals.figure(),
+		Client: name, Seeds: g.seeds, Never: g.never, Attempts: g.attempts, Calls: g.calls,
+		Success: g.success.figure(), Lost: g.lost.figure(), PeakArrivals: g.peakArrivals.figure(),
 		Recovery: g.recovery.figure(), Slowest: g.recovery.max(), Wasted: g.wasted.figure(),
 		AddedP50: g.addedP50.figure(), AddedP99: g.addedP99.figure(), Mean: g.mean.figure(), P99: g.p99.figure(),
 		Drain: g.drain.figure(), Onset: g.onset.figure(), Arrivals: g.arrivals,

@@ -361,7 +361,7 @@ func TestTheZeroPolicyIsNoHerd(t *testing.T) {
 	require.Equal(t, 1000.0, r[0].PeakArrivals.Mean)
 	require.Equal(t, 1000.0, r[1].PeakArrivals.Mean)
 	require.Less(t, r[2].PeakArrivals.Mean, 60.0, "500 a second are 50 in 100 ms")
-	require.Zero(t, r[2].Unfinished.Mean)
+	require.Zero(t, r[2].Lost.Mean)
 	require.Less(t, r[2].Wasted.Mean, .6*r[1].Wasted.Mean)
 }
 
@@ -376,7 +376,7 @@ func TestTheHerdThatDoesNotWait(t *testing.T) {
 	s, err = Herd("A3")
 	require.NoError(t, err)
 	r = run(t, s, 1, immediate)[0]
-	require.InDelta(t, 504, r.Unfinished.Mean, 8, "a queue that is full of what nobody waits for serves half of them, ever")
+	require.InDelta(t, 504, r.Lost.Mean, 8, "a queue that is full of what nobody waits for serves half of them, ever")
 	require.InEpsilon(t, 302664, r.Wasted.Mean, .01)
 }
 

@@ -10,18 +10,20 @@ type Figure struct{ Mean, SE float64 }
 // user: hop 0 has the attempts of the first layer at the next one, and the last
 // hop has the attempts at the service. Times are in seconds. A figure covers
 // the time from Scenario.From to Scenario.To, unless its comment says
-// otherwise. A call counts when it ends, and an attempt when it is sent.
+// otherwise. A call counts when it ends, and an attempt when it is sent. A call
+// that is under way at the end of that time is lost, if it began more than
+// Scenario.Timeout or a second before, whichever is longer. A younger one does
+// not count.
 type Result struct {
 	// Client is the name of the client, and Seeds the number of runs.
 	Client string
 	Seeds  int
 
 	// Success is the share of calls that succeeded, and Lost the number of
-	// calls that failed.
+	// calls that failed or were under way at the end. Calls is the number of
+	// all that count, in all seeds.
 	Success, Lost Figure
-	// Unfinished is the number of calls that had not ended at the end of the
-	// run.
-	Unfinished Figure
+	Calls         int
 	// Amplification is, for each hop, the attempts per call of a user. Peak is
 	// the amplification of the worst second, relative to the mean rate of calls
 	// or the rate of that second, whichever is higher. There is no Peak in a
@@ -39,12 +41,13 @@ type Result struct {
 	// Wasted is the number of attempts in the whole run that reached the
 	// service and did not make a call succeed.
 	Wasted Figure
-	// AddedP50 and AddedP99 are quantiles of the time that successful calls
-	// took, minus the same quantile of the service time without queue, fault or
-	// retry.
+	// AddedP50 and AddedP99 are quantiles of the time that calls took, minus
+	// the same quantile of the service time without queue, fault or retry. They
+	// cover calls that succeeded, and calls that were under way at the end with
+	// the time that they had taken so far.
 	AddedP50, AddedP99 Figure
-	// Mean and P99 are those of the times that the successful calls of the
-	// whole run took.
+	// Mean and P99 are those of the times that the same calls of the whole run
+	// took.
 	Mean, P99 Figure
 	// Drain is the time from the end of the fault to the last success.
 	Drain Figure

@@ -20,6 +20,7 @@ type simulation struct {
 	layers    int
 	timeout   time.Duration
 	delayed   bool    // the network takes time
+	calls     []*call // all that were made
 	freeCalls []*call // finished, to be used again
 }
 
@@ -49,6 +50,11 @@ func simulate(s *Scenario, c Client, v Service, seed uint64) (*tally, error) {
 	})
 	if err == nil && !advanced {
 		err = errStalled
+	}
+	for _, c := range w.calls {
+		if c.underWay && c.parent == nil {
+			w.countUnanswered(c.began, s.Horizon)
+		}
 	}
 	return w.tally, err
 }
@@ -130,6 +136,7 @@ func (w *simulation) newCall() *call {
 	c := &call{simulation: w}
 	c.ctx.engine = w.engine
 	c.ctx.Context = background
+	w.calls = append(w.calls, c)
 	return c
 }
 
@@ -155,7 +162,7 @@ func (w *simulation) finishUserCall(c *call, err error) {
 	if err == nil {
 		w.countSuccess(c.began)
 	} else {
-		w.countFailure(err)
+		w.countFailure(c.began, err)
 	}
 	if w.scenario.Users > 0 {
 		w.think()

@@ -13,6 +13,10 @@ type tally struct {
 	from, to time.Duration
 	fault    Fault
 
+	// patience is how long a call may be under way when the figures end. One
+	// that has been under way for longer is lost.
+	patience time.Duration
+
 	seconds []secondCounts
 	hops    [][]int // attempts of each hop, per second
 	tenths  []int   // attempts that reach the service, per 100 ms
@@ -23,13 +27,12 @@ type tally struct {
 
 	// The following are of the whole run.
 	arrivals     int // attempts that reached the service
-	started      int // calls
 	succeeded    int
-	failed       int
+	unanswered   int // calls under way at the end
 	lastSuccess  time.Duration
 	totalLatency time.Duration
-	latencies    latencyHistogram // of the calls that succeeded in the window
-	allLatencies latencyHistogram // of all calls that succeeded
+	latencies    latencyHistogram // of the calls that succeeded in the window or were under way at its end
+	allLatencies latencyHistogram // of all calls that succeeded or were under way at the end
 	peak         peakCounter      // of the arrivals from peakFrom on
 	peakFrom     time.Duration
 }
@@ -41,7 +44,7 @@ type secondCounts struct{ calls, good, lost, refused, asked int }
 
 func newTally(s *Scenario, e *engine) *tally {
 	n := int((s.Horizon+time.Second-1)/time.Second) + 1
-	t := &tally{engine: e, fault: s.Fault, seconds: make([]secondCounts, n), tenths: make([]int, 10*n), attempts: make([]int, s.layers())}
+	t := &tally{engine: e, fault: s.Fault, patience: max(time.Second, s.Timeout), seconds: make([]secondCounts, n), tenths: make([]int, 10*n), attempts: make([]int, s.layers())}
 	t.from, t.to = s.window()
 	for range s.layers() {
 		t.hops = append(t.hops, make([]int, n))
@@ -65,7 +68,6 @@ func (t *tally) atOnset() bool { return t.now >= t.fault.From && t.now-t.fault.F
 // countCall counts a call of a user that begins.
 func (t *tally) countCall() {
 	t.second().calls++
-	t.started++
 	if t.inWindow() {
 		t.calls++
 	}
@@ -113,19 +115,45 @@ func (t *tally) countSuccess(began time.Duration) {
 		t.good++
 		t.latencies.add(took)
 	}
+	t.countLate(began)
 }
 
 // countFailure counts a call that has failed.
-func (t *tally) countFailure(err error) {
+func (t *tally) countFailure(began time.Duration, err error) {
 	s := t.second()
 	s.lost++
-	t.failed++
 	if e, ok := err.(*backoff.Error); ok && e.Reason == backoff.ReasonBudget {
 		s.refused++
 		s.asked++
 	}
 	if t.inWindow() {
 		t.lost++
+	}
+	t.countLate(began)
+}
+
+// countLate counts a call that ends after the window, if it was under way at
+// the end of the window for too long.
+func (t *tally) countLate(began time.Duration) {
+	if t.now >= t.to && t.to-began > t.patience {
+		t.lost++
+		t.latencies.add(t.to - began)
+	}
+}
+
+// countUnanswered counts a call that is under way at the end of the run, if it
+// has been for too long. The time that it has taken so far counts.
+func (t *tally) countUnanswered(began, horizon time.Duration) {
+	took := horizon - began
+	if took > t.patience {
+		t.seconds[(horizon-1)/time.Second].lost++
+		t.unanswered++
+		t.totalLatency += took
+		t.allLatencies.add(took)
+	}
+	if took := min(t.to, horizon) - began; took > t.patience {
+		t.lost++
+		t.latencies.add(took)
 	}
 }
 
@@ -144,7 +172,11 @@ func (t *tally) recovery(s *Scenario) time.Duration {
 		if offered == 0 {
 			offered = float64(t.seconds[i].calls)
 		}
-		if float64(t.seconds[i].good) < share*offered {
+		good := float64(t.seconds[i].good)
+		if offered == 0 && good == 0 { // says nothing about the service
+			continue
+		}
+		if good < share*offered {
 			steady = 0
 			continue
 		}

@@ -5,11 +5,16 @@ import (
 	"time"
 )
 
-// Check returns a line for each gate that a result fails.
+// Check returns a line for each gate that a result fails. A result without calls
+// fails every gate.
 func (g Gates) Check(r Result) []string {
 	var failures []string
 	fail := func(format string, args ...any) {
 		failures = append(failures, r.Client+": "+fmt.Sprintf(format, args...))
+	}
+	if r.Calls == 0 && g != (Gates{}) {
+		fail("there was no call to hold against a gate")
+		return failures
 	}
 	if a := lastMean(r.Amplification); g.MaxAmplification > 0 && a > g.MaxAmplification {
 		fail("amplification %.2fx > %.2fx", a, g.MaxAmplification)
@@ -51,6 +56,9 @@ func lastMean(hops []Figure) float64 {
 // Verdict says in one line whether the service recovers with a client, and at
 // which cost.
 func Verdict(s Scenario, r Result) string {
+	if r.Calls == 0 {
+		return r.Client + ": there were no calls"
+	}
 	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, outcome(&s, &r), 100*r.Success.Mean, lastMean(r.Amplification))
 	if s.Failed {
 		return line
@@ -81,8 +89,8 @@ func herdOutcome(s *Scenario, r *Result) string {
 	if s.Fault.For > 0 {
 		calls += ", in " + describeFault(s)
 	}
-	if missing := r.Lost.Mean + r.Unfinished.Mean; missing > 0 {
-		return fmt.Sprintf("does not answer %.0f of %s", missing, calls)
+	if r.Lost.Mean > 0 {
+		return fmt.Sprintf("does not answer %.0f of %s", r.Lost.Mean, calls)
 	}
 	return fmt.Sprintf("answers all %s, the last after %.1f s", calls, r.Drain.Mean)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 var passing = Result{
-	Client: "mine", Seeds: 10, Success: Figure{Mean: .95}, Recovery: Figure{Mean: 12.3}, Slowest: 14,
+	Client: "mine", Seeds: 10, Calls: 1000, Success: Figure{Mean: .95}, Recovery: Figure{Mean: 12.3}, Slowest: 14,
 	Amplification: []Figure{{Mean: 1}, {Mean: 1.2}}, Peak: []Figure{{Mean: 1}, {Mean: 2}},
 }
 
@@ -51,7 +51,7 @@ func TestAVerdictIsALine(t *testing.T) {
 	drained := passing
 	drained.Drain = Figure{Mean: 6.34}
 	require.Contains(t, Verdict(herd, drained), "mine: answers all 1000 calls that had failed together, in an outage of 5s, the last after 6.3 s; success")
-	drained.Lost, drained.Unfinished = Figure{Mean: 7.2}, Figure{Mean: 2}
+	drained.Lost = Figure{Mean: 9.2}
 	require.Equal(t, "mine: does not answer 9 of 1000 calls that had failed together, in an outage of 5s; success 95.0 %, amplification 1.20x", Verdict(herd, drained))
 	require.Contains(t, Verdict(Scenario{Rate: 1, Horizon: time.Second}, passing), "no fault")
 }
