@@ -128,7 +128,7 @@ func TestAGateThatFailsSaysWhy(t *testing.T) {
 }
 
 func TestAPolicyThatServesNobodyPassesNoGate(t *testing.T) {
-	patient := file(t, "patient.json", `{"maxAttempts": -1, "maxElapsed": -1, "schedule": {"constant": "1s"}}`)
+	patient := file(t, "patient.json", `{"maxAttempts": -1, "maxElapsed": -1, "schedule": "1s"}`)
 	down := []string{"run", "-seeds", "1", "-rate", "10", "-capacity", "100", "-horizon", "60s", "-fault-at", "1s", "-fault", "58s", "-down"}
 	status, out, err := execute(t, "", append(down, "-policy", patient, "-min-success", "0.9")...)
 	require.Equal(t, 1, status, out)
