@@ -20,7 +20,9 @@ const (
 // when somebody looks and when a call is in trouble, never by a goroutine.
 // Between two points only the average is known.
 type history struct {
-	due atomic.Int64 // the Unix time of the next point, in ns; 0 at first
+	start sync.Once
+	began time.Time
+	due   atomic.Int64 // when the next point is due, in ns since began; 0 at first
 
 	mu     sync.Mutex
 	points []point // the oldest first
@@ -29,7 +31,7 @@ type history struct {
 // point has the totals of all operations, in the order of their first use. An
 // operation that is missing had none.
 type point struct {
-	at     time.Time
+	at     time.Duration // since the history began, so that a clock may be set
 	totals []totals
 }
 
@@ -39,6 +41,12 @@ func (p point) of(operation int) totals {
 		return p.totals[operation]
 	}
 	return totals{}
+}
+
+// elapsed returns the time since the history began.
+func (h *history) elapsed() time.Duration {
+	h.start.Do(func() { h.began = clock.Now() })
+	return clock.Since(h.began)
 }
 
 // recordFirst adds the first point, before anything was counted.
@@ -51,9 +59,9 @@ func (h *history) recordFirst(m *Metrics) {
 // record adds a point, unless one was added less than a step ago or another
 // goroutine is adding one.
 func (h *history) record(m *Metrics) {
-	now := clock.Now()
+	now := h.elapsed()
 	due := h.due.Load()
-	if now.UnixNano() < due || !h.due.CompareAndSwap(due, now.Add(step).UnixNano()) {
+	if int64(now) < due || !h.due.CompareAndSwap(due, int64(now+step)) {
 		return
 	}
 	p := m.point(now)
@@ -66,7 +74,7 @@ func (h *history) record(m *Metrics) {
 }
 
 // point reads the totals of all operations.
-func (m *Metrics) point(now time.Time) point {
+func (m *Metrics) point(now time.Duration) point {
 	p := point{at: now}
 	for _, o := range m.operations.inOrder() {
 		p.totals = append(p.totals, o.value.totals())
@@ -83,14 +91,14 @@ func (m *Metrics) timeline() timeline {
 	m.history.mu.Lock()
 	defer m.history.mu.Unlock()
 	all := append(timeline(nil), m.history.points...)
-	return append(all, m.point(clock.Now()))
+	return append(all, m.point(m.history.elapsed()))
 }
 
 // now returns the last point.
 func (t timeline) now() point { return t[len(t)-1] }
 
 // age returns how long ago a point was.
-func (t timeline) age(i int) time.Duration { return t.now().at.Sub(t[i].at) }
+func (t timeline) age(i int) time.Duration { return t.now().at - t[i].at }
 
 // recent returns the point at which the present begins: a few seconds ago, if
 // there was a point then.
@@ -98,7 +106,7 @@ func (t timeline) recent() point {
 	found := t[0]
 	for i := range t {
 		age := t.age(i)
-		if age >= step || age >= time.Second && t.now().at.Sub(found.at) > 3*step {
+		if age >= step || age >= time.Second && t.now().at-found.at > 3*step {
 			found = t[i]
 		}
 	}
@@ -114,7 +122,7 @@ func (t timeline) lately() point {
 			found = t[i]
 			continue
 		}
-		if t.age(i) >= time.Minute && t.now().at.Sub(found.at) > span+step {
+		if t.age(i) >= time.Minute && t.now().at-found.at > span+step {
 			found = t[i]
 		}
 		break
@@ -138,9 +146,9 @@ func (t timeline) minute() point {
 func (t timeline) rates(operation int, of func(totals) uint64) []float64 {
 	end := t.now().at.Truncate(step)
 	rates := make([]float64, columns)
-	before := t.valueAt(operation, of, end.Add(-span))
+	before := t.valueAt(operation, of, end-span)
 	for i := range rates {
-		after := t.valueAt(operation, of, end.Add(-span+time.Duration(i+1)*step))
+		after := t.valueAt(operation, of, end-span+time.Duration(i+1)*step)
 		rates[i] = (after - before) / step.Seconds()
 		before = after
 	}
@@ -149,17 +157,17 @@ func (t timeline) rates(operation int, of func(totals) uint64) []float64 {
 
 // valueAt returns the value of a counter at a moment. Between two points it
 // interpolates.
-func (t timeline) valueAt(operation int, of func(totals) uint64, at time.Time) float64 {
+func (t timeline) valueAt(operation int, of func(totals) uint64, at time.Duration) float64 {
 	for i := 1; i < len(t); i++ {
-		if t[i].at.Before(at) || t[i-1].at.After(at) {
+		if t[i].at < at || t[i-1].at > at {
 			continue
 		}
 		from, to := float64(of(t[i-1].of(operation))), float64(of(t[i].of(operation)))
-		whole := t[i].at.Sub(t[i-1].at)
+		whole := t[i].at - t[i-1].at
 		if whole <= 0 {
 			return to
 		}
-		return from + (to-from)*float64(at.Sub(t[i-1].at))/float64(whole)
+		return from + (to-from)*float64(at-t[i-1].at)/float64(whole)
 	}
 	return math.NaN()
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
 )
 
 func calls(t *testing.T, m *Metrics, n int) {
@@ -71,7 +73,7 @@ func TestHistoryDoesNotGrow(t *testing.T) {
 		}
 		require.Len(t, m.history.points, maxPoints)
 		p := m.timeline()
-		require.InDelta(t, span, p.now().at.Sub(p.lately().at), float64(step))
+		require.InDelta(t, span, p.now().at-p.lately().at, float64(step))
 		// The last calls came before the last column.
 		for _, r := range p.rates(0, totals.calls)[:columns-1] {
 			require.InDelta(t, 2, r, 1e-9)
@@ -146,4 +148,26 @@ func TestAnOperationThatCameLaterHasItsOwnHistory(t *testing.T) {
 		require.Zero(t, rates[columns-2])
 		require.InDelta(t, 2, rates[columns-1], 1e-9)
 	})
+}
+
+func TestAClockThatIsSetDoesNotStopTheHistory(t *testing.T) {
+	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
+		now, set := time.Now(), time.Duration(0)
+		clock.Source = func() time.Time { return clocktest.Set(now, set) }
+		var m Metrics
+		for i := range 20 {
+			if i == 10 {
+				set = jump
+			}
+			calls(t, &m, 5)
+			m.timeline()
+			now = now.Add(step)
+		}
+		rates := m.timeline().rates(0, totals.calls)
+		clock.Source = nil
+		require.Len(t, m.history.points, 21, jump)
+		for _, r := range rates[columns-19:columns-1] {
+			require.InDelta(t, 1, r, 1e-9, jump)
+		}
+	}
 }

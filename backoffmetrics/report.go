@@ -195,7 +195,7 @@ func (o *operationReport) addRecent(t timeline, number int) {
 
 // since returns what an operation counted between two points.
 func since(then, now point, number int) *figures {
-	f := figuresOf(now.of(number).minus(then.of(number)), now.at.Sub(then.at))
+	f := figuresOf(now.of(number).minus(then.of(number)), now.at-then.at)
 	return &f
 }
 
