@@ -16,7 +16,7 @@ import (
 // with it.
 func (c *call) receive(resp *http.Response, err error) error {
 	if err != nil {
-		return err
+		return c.withProxy(err)
 	}
 	if resp == nil || resp.Body == nil {
 		return errNoAnswer

@@ -21,6 +21,8 @@ import (
 //     temporary failure of name resolution, of the handshake or of a SOCKS
 //     proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or left
 //     it out of its GOAWAY. Of errors that are joined, each must say so.
+//     Within a Transport whose Base is an [http.Transport], also a proxy that
+//     answers CONNECT with 408 or 5xx, except those below.
 //   - Retryable: timeouts, resets, connections that the server closed, with or
 //     without a part of the answer; the other stream errors of HTTP/2, except
 //     those below; the statuses 408, 425 and 5xx, except 501, 505, 506, 507,
@@ -37,8 +39,13 @@ import (
 // got.)
 //
 // net/http identifies several of its errors only by their text, so Classify
-// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Classify
-// is safe for concurrent use.
+// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Of the
+// answer of a proxy to CONNECT only the status text is left, such as "Bad
+// Gateway": it has the class of the status, and permanent is a text that is not
+// the standard one. If that is not enough, let OnProxyConnectResponse of
+// [http.Transport] return an error that is marked by [backoff.WithClass].
+//
+// Classify is safe for concurrent use.
 //
 // Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry
 // strategy.
@@ -136,6 +143,8 @@ func ofOne(err error) backoff.Class {
 		return ofOperation(e)
 	case *net.DNSError:
 		return whileConnecting(e)
+	case notConnected:
+		return e.class()
 	case interface{ Unwrap() []error }:
 		return backoff.ClassUnknown // its text begins with that of its first branch
 	case interface{ As(any) bool }:
@@ -144,7 +153,8 @@ func ofOne(err error) backoff.Class {
 			return stream.class()
 		}
 	}
-	return classOfText(err.Error())
+	text := err.Error()
+	return cmp.Or(statusOfText(text), classOfText(text))
 }
 
 // streamError is a stream error of net/http. The type of net/http is not

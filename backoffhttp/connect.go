@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"syscall"
 
 	"github.com/gobackoff/backoff"
@@ -46,4 +47,40 @@ var socksFailures = map[string]bool{
 	"unknown error host unreachable":             true,
 	"unknown error connection refused":           true,
 	"unknown error TTL expired":                  true,
+}
+
+// A notConnected is the error of an attempt whose CONNECT a proxy refused, so
+// that nothing was sent to the server.
+type notConnected struct{ error }
+
+func (e notConnected) Unwrap() error { return e.error }
+
+// class returns the class of the status with which the proxy refused.
+func (e notConnected) class() backoff.Class {
+	if class := statusOfText(e.Error()); class != backoff.ClassRetryable {
+		return class
+	}
+	return backoff.ClassNotSent
+}
+
+// withProxy returns err, of Base, as a notConnected if it is one. Of the answer
+// to a CONNECT net/http returns the status text alone. Another RoundTripper may
+// make the same text of the answer of a server.
+func (c *call) withProxy(err error) error {
+	base, ok := c.base.(*http.Transport)
+	if ok && base.Proxy != nil && c.req.URL.Scheme == "https" && statusOfText(err.Error()) != backoff.ClassUnknown {
+		return notConnected{err}
+	}
+	return err
+}
+
+// statusOfText returns the class of the status with the text, such as "Bad
+// Gateway", or ClassUnknown.
+func statusOfText(text string) backoff.Class {
+	for code := 400; code < 600; code++ {
+		if text != "" && text == http.StatusText(code) {
+			return StatusClass(code)
+		}
+	}
+	return backoff.ClassUnknown
 }
