@@ -146,7 +146,7 @@ func ofOne(err error) backoff.Class {
 	case notConnected:
 		return e.class()
 	case interface{ Unwrap() []error }:
-		return backoff.ClassUnknown // its text begins with that of its first branch
+		return backoff.ClassUnknown
 	case interface{ As(any) bool }:
 		var stream streamError
 		if e.As(&stream) {
@@ -154,7 +154,11 @@ func ofOne(err error) backoff.Class {
 		}
 	}
 	text := err.Error()
-	return cmp.Or(statusOfText(text), classOfText(text))
+	class := cmp.Or(statusOfText(text), classOfText(text))
+	if _, wraps := err.(interface{ Unwrap() error }); wraps && class == backoff.ClassNotSent {
+		return backoff.ClassUnknown // the text may be that of the first of several branches
+	}
+	return class
 }
 
 // streamError is a stream error of net/http. The type of net/http is not

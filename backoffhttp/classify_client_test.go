@@ -105,7 +105,7 @@ func TestAJoinedErrorIsNotSentOnlyIfEveryBranchIs(t *testing.T) {
 		for _, b := range sent {
 			for _, err := range []error{
 				errors.Join(a, b), errors.Join(b, a), errors.Join(a, a, b), fmt.Errorf("%w, then %w", a, inURL(b)),
-				inURL(errors.Join(errors.Join(a, b), a)),
+				inURL(errors.Join(errors.Join(a, b), a)), fmt.Errorf("%w", errors.Join(a, b)),
 			} {
 				require.Equal(t, backoff.ClassRetryable, backoffhttp.Classify(err), "%v", err)
 			}
