@@ -102,7 +102,9 @@ type Transport struct {
 	// version (If-Range). The answer must have a strong ETag, or a
 	// Last-Modified that is old enough. Requests are sent with
 	// Accept-Encoding: identity. After each piece that arrives the policy
-	// has all its attempts again. See [ErrChanged].
+	// has all its attempts again. If the first answer does not tell its
+	// length, the body ends where the server says that nothing is left. See
+	// [ErrChanged].
 	Resume bool
 
 	// KeyForm is how the Transport writes a key. A key in the header of the
