@@ -33,7 +33,7 @@ func (c *call) receive(resp *http.Response, err error) error {
 	if c.t.Resume && !c.resumed && resp.StatusCode < 400 {
 		resp.Body = c.resume(resp)
 	}
-	if c.t.ReadAhead != 0 {
+	if c.t.ReadAhead != 0 && !isConnection(resp, c.req.Method) {
 		return c.readAhead()
 	}
 	return nil
@@ -88,6 +88,13 @@ func (c *call) advise(err error, e *StatusError) error {
 		e.class = backoff.ClassRetryable
 	}
 	return e.advised(err, c.t.RateLimits)
+}
+
+// isConnection reports whether the body of an answer is a connection. Nothing
+// may come from it before the caller has written to it, and net/http does not
+// end a read from it with the context of the request.
+func isConnection(resp *http.Response, method string) bool {
+	return resp.StatusCode == http.StatusSwitchingProtocols || method == http.MethodConnect && resp.StatusCode/100 == 2
 }
 
 // readAhead reads the beginning of the body, while there are attempts left to

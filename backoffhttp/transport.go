@@ -95,7 +95,8 @@ type Transport struct {
 	// ReadAhead is how many bytes of the body of a successful answer are
 	// read within the attempt. If the body breaks off within these bytes,
 	// the attempt has failed, and if it stalls, AttemptTimeout ends the
-	// attempt. 0 means none, a negative number the whole body.
+	// attempt. 0 means none, a negative number the whole body. The
+	// connection of a 101, or of a CONNECT, is never read ahead.
 	ReadAhead int64
 	// Resume continues the body of a successful GET if it breaks off while
 	// it is read: the Transport asks for the rest (Range) of the same
