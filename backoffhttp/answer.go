@@ -57,10 +57,11 @@ const defaultMaxRetryAfter = 5 * time.Minute // as in backoff.Policy
 // requestedWait returns how long a header asks to wait. Retry-After goes before
 // the rate limits of the vendor.
 func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
-	if wait, ok := retryafter.From(h, time.Now()); ok {
+	now := t.clock(h)
+	if wait, ok := retryafter.From(h, now); ok {
 		return wait, true
 	}
-	return exhausted(h, t.RateLimits)
+	return exhausted(h, t.RateLimits, now)
 }
 
 // inspect returns what is wrong with an answer.
@@ -87,7 +88,7 @@ func (c *call) advise(err error, e *StatusError) error {
 	if e.Code == http.StatusConflict && c.retryConflict {
 		e.class = backoff.ClassRetryable
 	}
-	return e.advised(err, c.t.RateLimits)
+	return e.advised(err, c.t.RateLimits, c.t.clock(e.Header))
 }
 
 // isConnection reports whether the body of an answer is a connection. Nothing

@@ -124,6 +124,12 @@ type Transport struct {
 	// to the host, including the first attempts of other calls. Then
 	// successful answers count too. A wait beyond MaxRetryAfter is ignored.
 	ShareRetryAfter bool
+	// ServerClock compares the dates of Retry-After and RateLimits with the
+	// Date of the answer, for programs whose own clock may be wrong. The Age
+	// of an answer from a cache is added. A wrong Date asks for no longer
+	// wait than MaxRetryAfter. false means the local clock, and so does an
+	// answer without a valid Date.
+	ServerClock bool
 
 	// Budgets and Breakers hold the budget and the breaker of each host,
 	// under keys such as "https://example.com". Set them to share them, to
