@@ -12,7 +12,8 @@ import (
 type ResetForm uint8
 
 const (
-	// ResetSeconds is a number of seconds from now: "30", or "1.25".
+	// ResetSeconds is a number of seconds from now: "30", or "1.25". A part of
+	// a nanosecond counts as one.
 	ResetSeconds ResetForm = iota
 	// ResetMilliseconds is a number of milliseconds from now.
 	ResetMilliseconds
@@ -133,6 +134,6 @@ func (f ResetForm) fromNumber(n float64, now time.Time) (time.Duration, bool) {
 	case wait >= math.MaxInt64:
 		return math.MaxInt64, true
 	default:
-		return time.Duration(max(0, wait)), true
+		return time.Duration(max(0, math.Ceil(wait))), true
 	}
 }
