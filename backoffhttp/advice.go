@@ -10,10 +10,11 @@ import (
 )
 
 // advised returns err, whose tree holds e, with what the answer says about
-// retries, and what the rate limits of the vendor say.
-func (e *StatusError) advised(err error, limits []RateLimit) error {
-	wait, asked := retryafter.From(e.Header, time.Now())
-	if reset, ok := exhausted(e.Header, limits); ok {
+// retries, and what the rate limits of the vendor say. Dates are compared with
+// now.
+func (e *StatusError) advised(err error, limits []RateLimit, now time.Time) error {
+	wait, asked := retryafter.From(e.Header, now)
+	if reset, ok := exhausted(e.Header, limits, now); ok {
 		if e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests {
 			e.class = backoff.ClassThrottled
 		}

@@ -16,7 +16,7 @@ import (
 // with it.
 func (c *call) receive(resp *http.Response, err error) error {
 	if err != nil {
-		return err
+		return c.withProxy(err)
 	}
 	if resp == nil || resp.Body == nil {
 		return errNoAnswer
@@ -33,7 +33,7 @@ func (c *call) receive(resp *http.Response, err error) error {
 	if c.t.Resume && !c.resumed && resp.StatusCode < 400 {
 		resp.Body = c.resume(resp)
 	}
-	if c.t.ReadAhead != 0 {
+	if c.t.ReadAhead != 0 && !isConnection(resp, c.req.Method) {
 		return c.readAhead()
 	}
 	return nil
@@ -57,10 +57,11 @@ const defaultMaxRetryAfter = 5 * time.Minute // as in backoff.Policy
 // requestedWait returns how long a header asks to wait. Retry-After goes before
 // the rate limits of the vendor.
 func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
-	if wait, ok := retryafter.From(h, time.Now()); ok {
+	now := t.clock(h)
+	if wait, ok := retryafter.From(h, now); ok {
 		return wait, true
 	}
-	return exhausted(h, t.RateLimits)
+	return exhausted(h, t.RateLimits, now)
 }
 
 // inspect returns what is wrong with an answer.
@@ -87,7 +88,14 @@ func (c *call) advise(err error, e *StatusError) error {
 	if e.Code == http.StatusConflict && c.retryConflict {
 		e.class = backoff.ClassRetryable
 	}
-	return e.advised(err, c.t.RateLimits)
+	return e.advised(err, c.t.RateLimits, c.t.clock(e.Header))
+}
+
+// isConnection reports whether the body of an answer is a connection. Nothing
+// may come from it before the caller has written to it, and net/http does not
+// end a read from it with the context of the request.
+func isConnection(resp *http.Response, method string) bool {
+	return resp.StatusCode == http.StatusSwitchingProtocols || method == http.MethodConnect && resp.StatusCode/100 == 2
 }
 
 // readAhead reads the beginning of the body, while there are attempts left to

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/gobackoff/backoff"
 )
@@ -19,8 +18,11 @@ import (
 // not classify.
 //
 //   - NotSent: there was no connection (refused, no route, a timeout or a
-//     temporary failure of name resolution or of the handshake), or the HTTP/2
-//     server refused the stream (REFUSED_STREAM), or left it out of its GOAWAY.
+//     temporary failure of name resolution, of the handshake or of a SOCKS
+//     proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or left
+//     it out of its GOAWAY. Of errors that are joined, each must say so.
+//     Within a Transport whose Base is an [http.Transport], also a proxy that
+//     answers CONNECT with 408 or 5xx, except those below.
 //   - Retryable: timeouts, resets, connections that the server closed, with or
 //     without a part of the answer; the other stream errors of HTTP/2, except
 //     those below; the statuses 408, 425 and 5xx, except 501, 505, 506, 507,
@@ -37,8 +39,13 @@ import (
 // got.)
 //
 // net/http identifies several of its errors only by their text, so Classify
-// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Classify
-// is safe for concurrent use.
+// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Of the
+// answer of a proxy to CONNECT only the status text is left, such as "Bad
+// Gateway": it has the class of the status, and permanent is a text that is not
+// the standard one. If that is not enough, let OnProxyConnectResponse of
+// [http.Transport] return an error that is marked by [backoff.WithClass].
+//
+// Classify is safe for concurrent use.
 //
 // Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry
 // strategy.
@@ -46,9 +53,9 @@ func Classify(err error) backoff.Class {
 	if e, ok := errors.AsType[*StatusError](err); ok && e.class != backoff.ClassUnknown {
 		return e.class
 	}
-	class := connecting(err, backoff.DefaultClassifier(err))
-	if class == backoff.ClassUnknown || class == backoff.ClassRetryable {
-		class = cmp.Or(protocol(err), class)
+	class := backoff.DefaultClassifier(err)
+	if class <= backoff.ClassRetryable {
+		class = cmp.Or(ofTree(err), class)
 	}
 	if class == backoff.ClassUnknown && err != io.EOF && errors.Is(err, io.EOF) {
 		return backoff.ClassRetryable
@@ -81,50 +88,75 @@ func after(first backoff.Classifier) backoff.Classifier {
 	}
 }
 
-// connecting returns the class of an error that came while connecting, given
-// its class at any other time.
-func connecting(err error, class backoff.Class) backoff.Class {
-	op, ok := errors.AsType[*net.OpError](err)
-	if !ok || op.Op != "dial" && op.Op != "proxyconnect" {
+// ofTree returns what the errors of net and net/http in the tree of err say, or
+// ClassUnknown if they say nothing.
+func ofTree(err error) backoff.Class {
+	if gave, ok := err.(*backoff.Error); ok && gave.Last != nil {
+		return ofTree(gave.Last) // its other branches say why there was no more
+	}
+	if class := ofOne(err); class != backoff.ClassUnknown {
 		return class
 	}
-	if op.Op == "proxyconnect" {
-		class = backoff.DefaultClassifier(op.Err)
-		if class == backoff.ClassNotSent && !errors.Is(op, syscall.ECONNREFUSED) {
-			return backoff.ClassPermanent // the proxy does not exist: the setting is wrong
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return ofTree(inner)
+		}
+	case interface{ Unwrap() []error }:
+		return ofBranches(e.Unwrap())
+	}
+	if backoff.DefaultClassifier(err) == backoff.ClassNotSent {
+		return backoff.ClassNotSent
+	}
+	return backoff.ClassUnknown
+}
+
+// ofBranches is ofTree for errors that are joined. As in
+// [backoff.DefaultClassifier] they are NotSent only if each of them is. Of other
+// classes the greatest counts.
+func ofBranches(branches []error) (class backoff.Class) {
+	some, all := false, true
+	for _, err := range branches {
+		if err == nil {
+			continue
+		}
+		if c := ofTree(err); c == backoff.ClassNotSent {
+			some = true
+		} else {
+			class, all = max(class, c), false
 		}
 	}
-	if class == backoff.ClassRetryable {
+	switch {
+	case some && all:
 		return backoff.ClassNotSent
+	case some:
+		return max(class, backoff.ClassRetryable)
 	}
 	return class
 }
 
-// protocol returns the class of an error of net/http itself, or ClassUnknown.
-func protocol(err error) backoff.Class {
-	if e, ok := errors.AsType[streamError](err); ok {
-		return e.class()
-	}
-	return classOfTexts(err)
-}
-
-// classOfTexts returns the greatest class of the texts in the tree of err.
-func classOfTexts(err error) backoff.Class {
-	if class := classOfText(err.Error()); class != backoff.ClassUnknown {
-		return class
-	}
-	class := backoff.ClassUnknown
+// ofOne returns the class of an error of net or net/http, or ClassUnknown if
+// err is none.
+func ofOne(err error) backoff.Class {
 	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			class = classOfTexts(inner)
-		}
+	case *net.OpError:
+		return ofOperation(e)
+	case *net.DNSError:
+		return whileConnecting(e)
+	case notConnected:
+		return e.class()
 	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if inner != nil {
-				class = max(class, classOfTexts(inner))
-			}
+		return backoff.ClassUnknown
+	case interface{ As(any) bool }:
+		var stream streamError
+		if e.As(&stream) {
+			return stream.class()
 		}
+	}
+	text := err.Error()
+	class := cmp.Or(statusOfText(text), classOfText(text))
+	if _, wraps := err.(interface{ Unwrap() error }); wraps && class == backoff.ClassNotSent {
+		return backoff.ClassUnknown // the text may be that of the first of several branches
 	}
 	return class
 }

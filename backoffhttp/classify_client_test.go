@@ -12,10 +12,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -62,7 +64,98 @@ func TestClassifyKnowsFailuresToConnect(t *testing.T) {
 		"proxy timeout":              {opError("proxyconnect", opError("dial", os.ErrDeadlineExceeded)), backoff.ClassNotSent},
 		"proxy unreachable":          {opError("proxyconnect", errno("dial", syscall.ENETUNREACH)), backoff.ClassPermanent},
 		"proxy wants a password":     {errors.New("Proxy Authentication Required"), backoff.ClassPermanent},
+		"bare dns, temporary":        {&net.DNSError{IsTemporary: true}, backoff.ClassNotSent},
+		"bare dns, timeout":          {&net.DNSError{IsTimeout: true}, backoff.ClassNotSent},
+		"bare dns, no such name":     {&net.DNSError{IsNotFound: true}, backoff.ClassPermanent},
+		"bare dns, canceled":         {&net.DNSError{IsTimeout: true, UnwrapErr: context.Canceled}, backoff.ClassPermanent},
+		"several addresses":          {opError("dial", errors.Join(os.ErrDeadlineExceeded, syscall.ECONNREFUSED)), backoff.ClassNotSent},
 	})
+}
+
+// A RoundTripper that tries several servers joins their errors.
+func TestAJoinedErrorIsNotSentOnlyIfEveryBranchIs(t *testing.T) {
+	text := func(s string) error { return errors.New(s) }
+	unsent := []error{
+		errno("dial", syscall.ECONNREFUSED),
+		opError("dial", os.ErrDeadlineExceeded),
+		inURL(errno("dial", syscall.EHOSTUNREACH)),
+		opError("proxyconnect", errno("dial", syscall.ECONNREFUSED)),
+		&net.DNSError{IsTemporary: true},
+		handshakeTimeout{},
+		streamRefusal{StreamID: 1, Code: 7},
+		text("http2: client conn not usable"),
+		text("stream error: stream ID 1; REFUSED_STREAM; received from peer"),
+		text("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written"),
+	}
+	sent := []error{
+		errno("read", syscall.ECONNRESET),
+		io.ErrUnexpectedEOF,
+		headerTimeout{},
+		text("http: server closed idle connection"),
+		text("stream error: stream ID 1; INTERNAL_ERROR; received from peer"),
+		streamRefusal{StreamID: 1, Code: 2},
+		text("never heard of it"),
+		backoffhttp.Check(respond(t, 503)),
+	}
+	for _, a := range unsent {
+		for _, b := range unsent {
+			require.Equal(t, backoff.ClassNotSent, backoffhttp.Classify(errors.Join(a, nil, b)), "%v, %v", a, b)
+			require.Equal(t, backoff.ClassNotSent, backoffhttp.Classify(fmt.Errorf("%w, then %w", inURL(a), b)), "%v, %v", a, b)
+		}
+		for _, b := range sent {
+			for _, err := range []error{
+				errors.Join(a, b), errors.Join(b, a), errors.Join(a, a, b), fmt.Errorf("%w, then %w", a, inURL(b)),
+				inURL(errors.Join(errors.Join(a, b), a)), fmt.Errorf("%w", errors.Join(a, b)),
+			} {
+				require.Equal(t, backoff.ClassRetryable, backoffhttp.Classify(err), "%v", err)
+			}
+		}
+		for _, b := range []error{context.Canceled, x509.UnknownAuthorityError{}, &net.DNSError{IsNotFound: true}} {
+			require.Equal(t, backoff.ClassPermanent, backoffhttp.Classify(errors.Join(a, b)), "%v, %v", a, b)
+		}
+	}
+}
+
+// streamRefusal has the fields of net/http's error of a stream, and its way to
+// show them.
+type streamRefusal struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (streamRefusal) Error() string { return "a stream" }
+
+func (e streamRefusal) As(target any) bool {
+	to := reflect.ValueOf(target).Elem()
+	if to.Kind() != reflect.Struct || !reflect.TypeOf(e).ConvertibleTo(to.Type()) {
+		return false
+	}
+	to.Set(reflect.ValueOf(e).Convert(to.Type()))
+	return true
+}
+
+// Nobody pays twice because the second of two servers read the request and hung
+// up.
+func TestAPOSTThatOneOfSeveralServersMayHaveReadIsSentOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"refused, then reset":  {errors.Join(errno("dial", syscall.ECONNREFUSED), errno("read", syscall.ECONNRESET)), 1},
+		"reset, then refused":  {errors.Join(errno("read", syscall.ECONNRESET), errno("dial", syscall.ECONNREFUSED)), 1},
+		"refused by both":      {errors.Join(errno("dial", syscall.ECONNREFUSED), errno("dial", syscall.ECONNREFUSED)), 4},
+		"no stream, no server": {errors.Join(errors.New("http2: client conn not usable"), errno("dial", syscall.ECONNREFUSED)), 4},
+		"no stream, a reset":   {errors.Join(errors.New("http2: client conn not usable"), errno("read", syscall.ECONNRESET)), 1},
+		"no name for now":      {&net.DNSError{IsTemporary: true}, 4},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(failure(c.err))
+			_, err := over(w).RoundTrip(newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))
+			require.Error(t, err)
+			require.Equal(t, c.want, w.requests(), name)
+		})
+	}
 }
 
 func TestClassifyKnowsFailuresOfTLS(t *testing.T) {

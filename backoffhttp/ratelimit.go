@@ -12,7 +12,8 @@ import (
 type ResetForm uint8
 
 const (
-	// ResetSeconds is a number of seconds from now: "30", or "1.25".
+	// ResetSeconds is a number of seconds from now: "30", or "1.25". A part of
+	// a nanosecond counts as one.
 	ResetSeconds ResetForm = iota
 	// ResetMilliseconds is a number of milliseconds from now.
 	ResetMilliseconds
@@ -74,23 +75,25 @@ var (
 
 // Wait returns the time until the end of the limit. It returns false if the
 // limit is not exhausted, or a header is malformed. A date in the past is 0.
-func (l RateLimit) Wait(resp *http.Response) (time.Duration, bool) { return l.wait(resp.Header) }
+func (l RateLimit) Wait(resp *http.Response) (time.Duration, bool) {
+	return l.wait(resp.Header, time.Now())
+}
 
-// wait is Wait for a header.
-func (l RateLimit) wait(h http.Header) (time.Duration, bool) {
+// wait is Wait for a header at the time now.
+func (l RateLimit) wait(h http.Header, now time.Time) (time.Duration, bool) {
 	if l.Remaining != "" {
 		if n, err := strconv.ParseFloat(h.Get(l.Remaining), 64); err != nil || n > 0 {
 			return 0, false
 		}
 	}
-	return l.Form.parse(h.Get(l.Reset), time.Now())
+	return l.Form.parse(h.Get(l.Reset), now)
 }
 
 // exhausted returns the longest wait of the limits that are exhausted, or false
 // if none is.
-func exhausted(h http.Header, limits []RateLimit) (longest time.Duration, found bool) {
+func exhausted(h http.Header, limits []RateLimit, now time.Time) (longest time.Duration, found bool) {
 	for _, l := range limits {
-		if d, ok := l.wait(h); ok {
+		if d, ok := l.wait(h, now); ok {
 			longest, found = max(longest, d), true
 		}
 	}
@@ -131,6 +134,6 @@ func (f ResetForm) fromNumber(n float64, now time.Time) (time.Duration, bool) {
 	case wait >= math.MaxInt64:
 		return math.MaxInt64, true
 	default:
-		return time.Duration(max(0, wait)), true
+		return time.Duration(max(0, math.Ceil(wait))), true
 	}
 }

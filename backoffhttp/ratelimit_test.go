@@ -2,6 +2,7 @@ package backoffhttp_test
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,38 @@ func TestRateLimitsInTheFormsOfTheirVendors(t *testing.T) {
 			got, ok := c.limit.Wait(respond(t, 429, c.header...))
 			require.Equal(t, c.ok, ok, "%v", c.header)
 			require.Equal(t, c.want, got, "%v", c.header)
+		}
+	})
+}
+
+// Of numbers that a float64 cannot hold exactly, none is cut to less than the
+// vendor asks for.
+func TestTheEndOfALimitIsRoundedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			form  backoffhttp.ResetForm
+			value string
+			least time.Duration
+		}{
+			{backoffhttp.ResetSeconds, "1.001", 1001 * time.Millisecond},
+			{backoffhttp.ResetSeconds, "0.0000000001", 1},
+			{backoffhttp.ResetSeconds, "2.0000000001", 2*time.Second + 1},
+			{backoffhttp.ResetSeconds, "0", 0},
+			{backoffhttp.ResetSeconds, "-0.5", 0},
+			{backoffhttp.ResetSeconds, "30", 30 * time.Second},
+			{backoffhttp.ResetMilliseconds, "1.0000001", time.Millisecond + 1},
+			{backoffhttp.ResetMilliseconds, "1001", 1001 * time.Millisecond},
+			{backoffhttp.ResetUnix, "946684800.1", 100 * time.Millisecond},
+		} {
+			got, ok := backoffhttp.RateLimit{Reset: "X-Reset", Form: c.form}.Wait(respond(t, 429, "X-Reset", c.value))
+			require.True(t, ok)
+			require.GreaterOrEqual(t, got, c.least, "%v %s", c.form, c.value)
+			require.LessOrEqual(t, got, c.least+time.Microsecond, "%v %s", c.form, c.value)
+		}
+		for n := range 1000 { // milliseconds as seconds
+			value := strconv.FormatFloat(float64(n)/1000, 'f', 3, 64)
+			got, _ := backoffhttp.RateLimit{Reset: "X-Reset"}.Wait(respond(t, 429, "X-Reset", value))
+			require.GreaterOrEqual(t, got, time.Duration(n)*time.Millisecond, value)
 		}
 	})
 }

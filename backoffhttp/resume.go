@@ -15,8 +15,9 @@ import (
 )
 
 // ErrChanged is the error of a body that cannot be resumed, because the server
-// has another version by now, or does not serve parts. What was read before is
-// of no use: make the call again.
+// has another version by now, or does not serve parts, or contradicts its first
+// answer: by the complete length, the coding, or bytes beyond the range. What
+// was read before is of no use: make the call again.
 var ErrChanged = errors.New("backoffhttp: the resource changed, or cannot be read from the middle")
 
 // resumable reports whether the body of an answer can be continued, and with
@@ -30,58 +31,24 @@ func resumable(resp *http.Response, method string) (validator string, ok bool) {
 	return validator, validator != "" && (resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent)
 }
 
-// strongValidator returns an entity tag, or a date, that changes with every
-// byte of the resource, or "". A date does so if the answer is at least a
-// second younger (RFC 9110, 8.8.2.2).
-func strongValidator(h http.Header) string {
-	tag := h.Get("Etag")
-	if strings.HasPrefix(tag, `"`) {
-		return tag
-	}
-	modified, err := http.ParseTime(h.Get("Last-Modified"))
-	date, err2 := http.ParseTime(h.Get("Date"))
-	if tag != "" || err != nil || err2 != nil || date.Sub(modified) < time.Second {
-		return ""
-	}
-	return h.Get("Last-Modified")
-}
-
-// contentRange is a Content-Range. last and size are -1 if they are not known.
-type contentRange struct{ first, last, size int64 }
-
-// parseRange reads "bytes 0-9/100" and "bytes 0-9/*".
-func parseRange(value string) (contentRange, bool) {
-	span, size, ok := strings.Cut(strings.TrimPrefix(value, "bytes "), "/")
-	first, last, ok2 := strings.Cut(span, "-")
-	if !strings.HasPrefix(value, "bytes ") || !ok || !ok2 {
-		return contentRange{}, false
-	}
-	r := contentRange{first: offset(first), last: offset(last), size: offset(size)}
-	return r, r.first >= 0 && r.last >= r.first && (r.size > r.last || size == "*")
-}
-
-// offset reads a number of bytes, or returns -1.
-func offset(digits string) int64 {
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || digits[0] < '0' || digits[0] > '9' {
-		return -1
-	}
-	return n
-}
-
 // resumedBody is the body of an answer that continues where it breaks off.
 type resumedBody struct {
-	call      call         // makes the attempts for the rest
-	run       *backoff.Run // nil before the first failure
+	call      call // makes the attempts for the rest
 	ctx       context.Context
 	cancel    context.CancelFunc
 	validator string
-	first     int64 // position of the first byte of the answer
-	next      int64 // position of the first byte that was not read
-	last      int64 // position of the last byte of the answer; -1: not known
-	moved     bool  // bytes were read since the last failure
-	failure   error // of the body; the next Read asks for the rest
-	err       error // that ended the body
+	coding    string
+	whole     bool // the answer is all of the resource
+
+	reading sync.Mutex   // held by Read; guards what follows
+	run     *backoff.Run // nil before the first failure
+	next    int64        // position of the first byte that was not read
+	last    int64        // position of the last byte of the answer; -1: not known
+	until   int64        // position of the last byte of body; -1: where body ends
+	size    int64        // complete length of the resource; -1: not known
+	moved   bool         // bytes were read since the last failure
+	failure error        // of the body; the next Read asks for the rest
+	err     error        // that ended the body
 
 	mu     sync.Mutex // guards body and closed: Close may be called during Read
 	body   io.ReadCloser
@@ -95,29 +62,33 @@ func (c *call) resume(resp *http.Response) io.ReadCloser {
 	if !ok {
 		return resp.Body
 	}
-	b := &resumedBody{call: *c, validator: validator, last: -1, body: resp.Body}
-	b.call.resp, b.call.resumed = nil, true
-	if resp.StatusCode == http.StatusPartialContent {
-		part, ok := parseRange(resp.Header.Get("Content-Range"))
-		if !ok {
+	whole := resp.StatusCode == http.StatusOK
+	part := wholeOf(resp)
+	if !whole {
+		if part, ok = partOf(resp); !ok {
 			return resp.Body
 		}
-		b.first, b.next, b.last = part.first, part.first, part.last
-	} else if resp.ContentLength >= 0 {
-		b.last = resp.ContentLength - 1
 	}
+	b := &resumedBody{
+		call: *c, validator: validator, coding: coding(resp.Header), whole: whole,
+		next: part.first, last: part.last, until: part.last, size: part.size, body: resp.Body,
+	}
+	b.call.resp, b.call.resumed = nil, true
 	b.ctx, b.cancel = context.WithCancel(c.req.Context())
 	return b
 }
 
 // Read implements [io.Reader].
 func (b *resumedBody) Read(p []byte) (int, error) {
+	defer b.settle()
+	b.reading.Lock()
+	defer b.reading.Unlock()
 	for b.err == nil {
 		if b.failure != nil {
 			b.err, b.failure = b.reopen(b.failure), nil
 			continue
 		}
-		n, err := b.current().Read(p)
+		n, err := b.read(p)
 		b.next += int64(n)
 		b.moved = b.moved || n > 0
 		if err != nil {
@@ -130,6 +101,26 @@ func (b *resumedBody) Read(p []byte) (int, error) {
 	return 0, b.err
 }
 
+// read reads from the body of the latest answer, but nothing beyond its range.
+func (b *resumedBody) read(p []byte) (int, error) {
+	body := b.current()
+	if b.until < 0 {
+		return body.Read(p)
+	}
+	if left := b.until + 1 - b.next; left > 0 {
+		return body.Read(p[:min(int64(len(p)), left)])
+	}
+	n, err := body.Read(make([]byte, min(1, len(p))))
+	if n > 0 {
+		return 0, errBeyond
+	}
+	return 0, err
+}
+
+// errBeyond is the error of an answer that goes on after the last byte of its
+// range.
+var errBeyond = backoff.Permanent(fmt.Errorf("%w: more bytes than the range of the answer", ErrChanged))
+
 // current returns the body of the latest answer.
 func (b *resumedBody) current() io.Reader {
 	b.mu.Lock()
@@ -137,26 +128,52 @@ func (b *resumedBody) current() io.Reader {
 	return b.body
 }
 
-// end notes how the body of an answer ended.
+// end notes how the body of an answer ended. It may have ended before the
+// resource, since a server may send a smaller part than it was asked for.
 func (b *resumedBody) end(err error) {
 	switch {
-	case err != io.EOF:
-		b.failure = err
-	case b.next <= b.last:
+	case err == errBeyond:
+		b.err = err
+		b.report(err)
+	case b.last >= 0 && b.next > b.last, b.until < 0 && err == io.EOF:
+		b.err = io.EOF
+		b.report(nil)
+	case err == io.EOF:
 		b.failure = io.ErrUnexpectedEOF
 	default:
-		b.err = io.EOF
-		if b.run != nil {
-			b.run.Retry(nil)
-		}
+		b.failure = err
 	}
+}
+
+// report ends the attempt whose body was read, if it is not the first one.
+func (b *resumedBody) report(err error) {
+	if b.run != nil {
+		b.run.Retry(err)
+		b.run = nil
+	}
+}
+
+// settle reports an attempt whose body was closed before its end. If a Read is
+// under way, that Read does so.
+func (b *resumedBody) settle() {
+	if b.isClosed() && b.reading.TryLock() {
+		defer b.reading.Unlock()
+		b.report(nil)
+	}
+}
+
+func (b *resumedBody) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
 }
 
 // reopen asks for the rest of the body after a failure, as often as the policy
 // allows.
 func (b *resumedBody) reopen(err error) error {
-	if b.ctx.Err() != nil {
-		return err // the body was closed, or the caller's context ended
+	if b.ctx.Err() != nil { // the body was closed, or the caller's context ended
+		b.report(err)
+		return err
 	}
 	if b.run == nil {
 		b.run = b.policy().Start(b.ctx)
@@ -215,54 +232,95 @@ func (b *resumedBody) ask() error {
 	c.req.Header.Set("If-Range", b.validator)
 	err := c.attempt()
 	b.call.number, b.call.resp = c.number, c.resp
-	if err == nil {
-		err = b.accept(c.resp)
-	} else if c.resp != nil && c.resp.StatusCode == http.StatusRequestedRangeNotSatisfiable {
-		err = backoff.Permanent(fmt.Errorf("%w: %w", ErrChanged, err))
+	switch {
+	case c.resp != nil && c.resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		return b.finish(c.resp)
+	case err == nil:
+		return b.accept(c.resp)
 	}
 	return err
 }
 
-// accept continues with the body of an answer, if that is the rest, or the
-// whole body again.
-func (b *resumedBody) accept(resp *http.Response) error {
-	part, ok := parseRange(resp.Header.Get("Content-Range"))
-	same := sameVersion(b.validator, resp.Header)
-	switch {
-	case resp.StatusCode == http.StatusPartialContent && ok && same && part.first == b.next && (b.last < 0 || part.last <= b.last):
-	case resp.StatusCode == http.StatusOK && same && b.first == 0:
-		if _, err := io.CopyN(io.Discard, resp.Body, b.next); err != nil {
-			return err
-		}
-	default:
-		return backoff.Permanent(fmt.Errorf("%w: %s", ErrChanged, resp.Status))
+// finish ends the body if it has no rest. The length of such a body was not
+// known.
+func (b *resumedBody) finish(resp *http.Response) error {
+	if !b.whole || b.last >= 0 || sizeOf(resp) != b.next {
+		return changed(resp)
 	}
-	b.call.resp = nil
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.body.Close()
-	b.body = resp.Body
-	if b.closed {
-		resp.Body.Close()
-	}
+	b.call.discard()
+	b.until = -1
+	b.replace(http.NoBody)
 	return nil
 }
 
-// sameVersion reports whether an answer has the version that the validator
-// names. A part (206) without a version does, because If-Range asked for that
-// version.
-func sameVersion(validator string, h http.Header) bool {
+// accept continues with the body of an answer, if that is the rest or a part of
+// it, or the whole body again.
+func (b *resumedBody) accept(resp *http.Response) error {
+	part, ok := partOf(resp)
+	switch resp.StatusCode {
+	case http.StatusPartialContent:
+		ok = ok && part.first == b.next
+	case http.StatusOK:
+		part = wholeOf(resp)
+		ok = b.whole && (part.size < 0 || part.size >= b.next)
+	default:
+		ok = false
+	}
+	if !ok || !b.isSame(resp) || b.size >= 0 && part.size >= 0 && b.size != part.size || b.last >= 0 && part.last > b.last {
+		return changed(resp)
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, b.next-part.first); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	if b.size = max(b.size, part.size); b.whole && b.size >= 0 {
+		b.last = b.size - 1
+	}
+	if b.until = part.last; b.until < 0 {
+		b.until = b.last
+	}
+	b.call.resp = nil
+	b.replace(resp.Body)
+	return nil
+}
+
+// changed returns the error for an answer that is not the rest.
+func changed(resp *http.Response) error {
+	return backoff.Permanent(fmt.Errorf("%w: %s", ErrChanged, resp.Status))
+}
+
+// replace continues with another body.
+func (b *resumedBody) replace(body io.ReadCloser) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.body.Close()
+	b.body = body
+	if b.closed {
+		body.Close()
+	}
+}
+
+// isSame reports whether an answer has the version and the coding of the first
+// one. A part (206) that names neither has both, because If-Range asked for
+// them.
+func (b *resumedBody) isSame(resp *http.Response) bool {
 	name := "Last-Modified"
-	if strings.HasPrefix(validator, `"`) {
+	if strings.HasPrefix(b.validator, `"`) {
 		name = "Etag"
 	}
-	now := h.Get(name)
-	return now == validator || now == "" && h.Get("Content-Range") != ""
+	version, codings := resp.Header.Get(name), resp.Header["Content-Encoding"]
+	part := resp.StatusCode == http.StatusPartialContent
+	return !resp.Uncompressed &&
+		(version == b.validator || version == "" && part) &&
+		(coding(resp.Header) == b.coding || len(codings) == 0 && part)
 }
 
 // Close implements [io.Closer]. It ends a Read that is waiting.
 func (b *resumedBody) Close() error {
 	b.cancel()
+	defer b.settle()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true

@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/retryafter"
@@ -14,7 +15,7 @@ import (
 //
 // Malformed values are ignored, numbers beyond the range of a duration
 // saturate, and a date in the past is 0. Dates are compared with the local
-// clock. RetryAfter reads the header only: it does not look at the status, and
+// clock: see [Transport.ServerClock]. RetryAfter reads the header only: it does not look at the status, and
 // knows no limit, unlike [backoff.Policy.MaxRetryAfter].
 //
 // x-amz-retry-after counts up to 4.5 s. The policy's own wait comes on top, and
@@ -28,6 +29,18 @@ import (
 // Source: RFC 9110, 10.2.3.
 func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	return retryafter.From(resp.Header, time.Now())
+}
+
+// clock returns the time with which the dates of a header are compared.
+func (t *Transport) clock(h http.Header) time.Time {
+	date, err := time.Parse(http.TimeFormat, h.Get("Date"))
+	if !t.ServerClock || err != nil {
+		return time.Now()
+	}
+	if age, err := strconv.ParseUint(h.Get("Age"), 10, 31); err == nil {
+		date = date.Add(time.Duration(age) * time.Second)
+	}
+	return date
 }
 
 // ParseRetryAfter reads the value of a Retry-After header (RFC 9110, 10.2.3):

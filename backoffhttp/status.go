@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/evidence"
@@ -80,7 +81,7 @@ func Check(resp *http.Response) error {
 		return err
 	}
 	e := newStatusError(resp)
-	return e.advised(e, nil)
+	return e.advised(e, nil, time.Now())
 }
 
 func newStatusError(resp *http.Response) *StatusError {

@@ -95,14 +95,17 @@ type Transport struct {
 	// ReadAhead is how many bytes of the body of a successful answer are
 	// read within the attempt. If the body breaks off within these bytes,
 	// the attempt has failed, and if it stalls, AttemptTimeout ends the
-	// attempt. 0 means none, a negative number the whole body.
+	// attempt. 0 means none, a negative number the whole body. The
+	// connection of a 101, or of a CONNECT, is never read ahead.
 	ReadAhead int64
 	// Resume continues the body of a successful GET if it breaks off while
 	// it is read: the Transport asks for the rest (Range) of the same
 	// version (If-Range). The answer must have a strong ETag, or a
 	// Last-Modified that is old enough. Requests are sent with
 	// Accept-Encoding: identity. After each piece that arrives the policy
-	// has all its attempts again. See [ErrChanged].
+	// has all its attempts again. If the first answer does not tell its
+	// length, the body ends where the server says that nothing is left. See
+	// [ErrChanged].
 	Resume bool
 
 	// KeyForm is how the Transport writes a key. A key in the header of the
@@ -121,6 +124,12 @@ type Transport struct {
 	// to the host, including the first attempts of other calls. Then
 	// successful answers count too. A wait beyond MaxRetryAfter is ignored.
 	ShareRetryAfter bool
+	// ServerClock compares the dates of Retry-After and RateLimits with the
+	// Date of the answer, for programs whose own clock may be wrong. The Age
+	// of an answer from a cache is added. A wrong Date asks for no longer
+	// wait than MaxRetryAfter. false means the local clock, and so does an
+	// answer without a valid Date.
+	ServerClock bool
 
 	// Budgets and Breakers hold the budget and the breaker of each host,
 	// under keys such as "https://example.com". Set them to share them, to

@@ -2,6 +2,7 @@ package presets
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -197,20 +198,43 @@ func (on *envoyGroups) class(err error) backoff.Class {
 	switch {
 	case class != backoff.ClassUnknown || on.reset:
 		return class
-	case on.connect && noConnection(err), on.refused && refusedStream(err):
+	case on.unsent(err):
 		return backoff.ClassNotSent
 	}
 	return backoff.ClassPermanent
 }
 
-// noConnection reports whether err is an error of dialing that may be retried.
-// It recognizes a net.OpError by its text, since importing package net would
-// make this package heavy.
+// unsent reports whether nothing was sent, for a reason that the groups retry.
+// If errors are joined, each must have such a reason.
+func (on *envoyGroups) unsent(err error) bool {
+	if gave, ok := err.(*backoff.Error); ok && gave.Last != nil {
+		return on.unsent(gave.Last)
+	}
+	switch {
+	case err == nil:
+		return false
+	case on.connect && noConnection(err), on.refused && refusedStream(err):
+		return true
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return on.unsent(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		sent := func(err error) bool { return !on.unsent(err) }
+		return len(e.Unwrap()) > 0 && !slices.ContainsFunc(e.Unwrap(), sent)
+	}
+	return false
+}
+
+// noConnection reports whether err is an error of dialing, or of looking up a
+// name, that may be retried. It goes by the names of the types, since importing
+// package net would make this package heavy.
 func noConnection(err error) bool {
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if strings.HasPrefix(e.Error(), "dial ") {
-			return backoff.DefaultClassifier(e).Retryable()
-		}
+	switch reflect.TypeOf(err).String() {
+	case "*net.OpError":
+		return strings.HasPrefix(err.Error(), "dial ") && backoff.DefaultClassifier(err).Retryable()
+	case "*net.DNSError":
+		return backoff.DefaultClassifier(err).Retryable()
 	}
 	return false
 }
@@ -226,9 +250,19 @@ type streamError struct {
 // Error implements error.
 func (streamError) Error() string { return "stream error" }
 
-// refusedStream reports whether HTTP/2 refused the stream.
+// refusedStream reports whether err itself says that HTTP/2 refused the stream.
+// The error is known by its fields or, in golang.org/x/net and where net/http
+// cannot repeat the request, by its text.
 func refusedStream(err error) bool {
 	const refused = 7 // RFC 9113, 7
-	e, ok := errors.AsType[streamError](err)
-	return ok && e.Code == refused
+	switch e := err.(type) {
+	case interface{ As(any) bool }:
+		var stream streamError
+		return e.As(&stream) && stream.Code == refused
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		return false // the text is not its own
+	}
+	text := strings.TrimPrefix(err.Error(), "http2: Transport: cannot retry err [")
+	_, code, _ := strings.Cut(text, "; ")
+	return strings.HasPrefix(text, "stream error: stream ID ") && strings.HasPrefix(code, "REFUSED_STREAM")
 }

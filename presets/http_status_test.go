@@ -137,23 +137,34 @@ func TestEnvoyTellsFailuresOfConnectionsApart(t *testing.T) {
 	slow := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	missing := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "a.test", IsNotFound: true}}
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	name := &net.DNSError{Name: "a.test", IsTemporary: true}
+	connects := []error{refused, slow, name, errors.Join(refused, slow), &backoff.Error{Attempts: 1, Last: refused}}
+
 	stream := refusing(7)
-	for _, c := range []struct {
-		groups string
-		want   []error // of these
-	}{
-		{"connect-failure", []error{refused, slow}},
-		{"refused-stream", []error{stream}},
-		{"connect-failure,refused-stream", []error{refused, slow, stream}},
-		{"retriable-4xx", nil},
+	text := errors.New("stream error: stream ID 1; REFUSED_STREAM; received from peer") // of golang.org/x/net
+	body := errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written; define Request.GetBody to avoid this error")
+	streams := []error{stream, text, body, fmt.Errorf("attempt: %w", body), errors.Join(stream, text)}
+
+	both := []error{errors.Join(stream, refused)}
+	wrapped := func(errs ...error) error { return fmt.Errorf("%w", errors.Join(errs...)) }
+	others := []error{
+		wrapped(refused, reset), wrapped(slow, reset), wrapped(stream, reset), wrapped(text, reset), wrapped(name, reset),
+		missing, reset, refusing(2), errors.New("?"), errors.New("stream error: stream ID 1; INTERNAL_ERROR; REFUSED_STREAM"),
+		errors.Join(refused, reset), errors.Join(reset, refused), errors.Join(stream, reset), errors.Join(text, refusing(2)), errors.Join(stream, errors.New("?")),
+	}
+	for groups, want := range map[string][]error{
+		"connect-failure":                connects,
+		"refused-stream":                 streams,
+		"connect-failure,refused-stream": slices.Concat(connects, streams, both),
+		"retriable-4xx":                  nil,
 	} {
-		classify := envoy(t, c.groups)
-		for _, err := range []error{refused, slow, missing, reset, stream, refusing(2), errors.New("?")} {
-			want := backoff.ClassPermanent
-			if slices.Contains(c.want, err) {
-				want = backoff.ClassNotSent
+		classify := envoy(t, groups)
+		for _, err := range slices.Concat(connects, streams, both, others) {
+			class := backoff.ClassPermanent
+			if slices.Contains(want, err) {
+				class = backoff.ClassNotSent
 			}
-			require.Equal(t, want, classify(err), "%s: %v", c.groups, err)
+			require.Equal(t, class, classify(err), "%s: %v", groups, err)
 		}
 	}
 }

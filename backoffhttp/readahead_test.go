@@ -1,0 +1,152 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// switchProtocols answers 101, and then says what it hears.
+func switchProtocols(w http.ResponseWriter, r *http.Request) {
+	conn, buffer, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	go func() {
+		defer conn.Close()
+		io.Copy(conn, buffer)
+	}()
+}
+
+// A connection has no beginning that could be read ahead: its other side waits
+// for the client.
+func TestAConnectionIsNotReadAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		request func() *http.Request
+	}{
+		"101 that was asked for": {switchProtocols, func() *http.Request {
+			req := newRequest(t, "GET", "http://a.test/", nil)
+			req.Header.Set("Connection", "Upgrade")
+			req.Header.Set("Upgrade", "echo")
+			return req
+		}},
+		"101 that was not asked for": {switchProtocols, func() *http.Request { return newRequest(t, "GET", "http://a.test/", nil) }},
+	} {
+		for _, ahead := range []int64{1, 1000, -1} {
+			t.Run(fmt.Sprintf("%s, %d", name, ahead), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					base, _ := serveInMemory(t, c.handler)
+					tr := over(base)
+					tr.ReadAhead, tr.Resume, tr.Policy.AttemptTimeout = ahead, true, time.Second
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					began := time.Now()
+					resp, err := tr.RoundTrip(c.request().WithContext(ctx))
+					require.NoError(t, err)
+					require.Equal(t, 101, resp.StatusCode)
+					require.Zero(t, time.Since(began))
+					time.Sleep(2 * time.Second) // the attempt's time does not cut the connection
+					conn := resp.Body.(io.ReadWriteCloser)
+					_, err = conn.Write([]byte("hello"))
+					require.NoError(t, err)
+					got := make([]byte, 5)
+					_, err = io.ReadFull(conn, got)
+					require.NoError(t, err)
+					require.Equal(t, "hello", string(got))
+					require.NoError(t, conn.Close())
+				})
+			})
+		}
+	}
+}
+
+// What CONNECT opens is a tunnel.
+func TestATunnelIsNotReadAhead(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			io.Copy(conn, conn)
+			conn.Close()
+		}
+	}()
+	proxy := serve(t, tunnel)
+	up, in := io.Pipe()
+	req := newRequest(t, "CONNECT", proxy.URL, up)
+	req.Host = l.Addr().String()
+	tr := &backoffhttp.Transport{Base: &http.Transport{}, Policy: atOnce(), Unguarded: true, ReadAhead: -1}
+	answered := make(chan *http.Response)
+	go func() {
+		resp, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- resp
+	}()
+	resp := <-answered
+	require.Equal(t, 200, resp.StatusCode)
+	_, err = in.Write([]byte("hello"))
+	require.NoError(t, err)
+	got := make([]byte, 5)
+	_, err = io.ReadFull(resp.Body, got)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(got))
+	in.Close()
+	resp.Body.Close()
+}
+
+// Nor is there anything to read where there is no content. Other 1xx answers
+// never are the answer.
+func TestReadingAheadEndsWhereThereIsNoContent(t *testing.T) {
+	for name, setup := range protocols {
+		for _, c := range []struct {
+			method string
+			code   int
+		}{{"HEAD", 200}, {"GET", 204}, {"GET", 304}, {"GET", 205}} {
+			t.Run(fmt.Sprintf("%s %s %d", name, c.method, c.code), func(t *testing.T) {
+				s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(103)
+					if c.method == "HEAD" {
+						w.Header().Set("Content-Length", "1000")
+					}
+					w.WriteHeader(c.code)
+				}, setup)
+				tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true, ReadAhead: -1}
+				tr.Policy.AttemptTimeout = time.Minute
+				resp := roundTrip(t, tr, newRequest(t, c.method, s.URL, nil))
+				require.Equal(t, c.code, resp.StatusCode)
+				require.Empty(t, text(t, resp))
+				require.EqualValues(t, 1, s.requests.Load())
+			})
+		}
+	}
+}
+
+// A body that stalls is an attempt that failed, in every protocol.
+func TestReadingAheadEndsWithTheAttemptsTime(t *testing.T) {
+	for name, setup := range protocols {
+		t.Run(name, func(t *testing.T) {
+			stall := func(w http.ResponseWriter, r *http.Request) {
+				http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+			s := serve(t, inTurn(stall, status(200)), setup)
+			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true, ReadAhead: -1}
+			tr.Policy.AttemptTimeout = 100 * time.Millisecond
+			require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
+		})
+	}
+}
