@@ -111,10 +111,13 @@ type Options struct {
 // the response. It ends with the lease, and with a deadline that was set around
 // Middleware.
 //
-// A response is kept before it is sent. Kept are its status and its header,
-// cookies included, but neither trailers, nor informational responses (1xx),
-// nor the header fields that were set around Middleware. A response that is
-// sent a second time has Idempotent-Replayed: true. A handler that flushes
+// A response is kept before it is sent. Kept are its status and the header
+// values that the handler set, cookies included, but neither trailers, nor
+// informational responses (1xx), nor values that were set around Middleware: a
+// response that is sent a second time adds its cookies to those of that
+// request; see [Record.Send]. A field that the handler removed is not removed
+// again. A response that is sent a second time has Idempotent-Replayed: true.
+// If the handler panics, its header is not sent either. A handler that flushes
 // streams its response, and so does a handler from the point on where its
 // response is longer than MaxResponse. Hijacking is refused with
 // http.ErrNotSupported. By default 5xx, 408, 425 and 429 are not kept, because
@@ -282,7 +285,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, c Claim, body []by
 	} else {
 		h.release(r.Context(), c)
 	}
-	response.send()
+	response.end()
 }
 
 // leased returns the context of a run. It has the values and the deadline of
@@ -328,8 +331,9 @@ func (h *handler) report(ctx context.Context, op func(context.Context) error) {
 
 // replay sends the response to an earlier request.
 func (h *handler) replay(w http.ResponseWriter, r *http.Request, record Record) {
+	w.Header().Del("Content-Length") // it was that of another body
 	if record.Omitted {
-		copyHeader(w.Header(), record.Header)
+		addFields(w.Header(), record.Header)
 		h.refuse(w, r, ErrNotKept)
 		return
 	}
