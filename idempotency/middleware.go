@@ -40,7 +40,10 @@ func SingleTenant(*http.Request) (caller string, err error) { return "\x00all", 
 // Options are the settings of [Middleware]. The zero value is ready to use.
 type Options struct {
 	// Store holds the keys and the responses. Handlers that share a Store
-	// share their keys. nil means a MemoryStore for this Middleware alone.
+	// share their keys. A store that does not answer holds a request for 5
+	// seconds before its handler, or for the Lease if that is shorter, and
+	// for 5 seconds after it. nil means a MemoryStore for this Middleware
+	// alone.
 	Store Store
 	// Optional passes requests without a key to the handler, unprotected.
 	// By default they are refused.
@@ -246,7 +249,9 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, key string, body []byte) {
 	began := time.Now()
 	fingerprint := digest(string(h.Fingerprint(r, body)))
-	entry, err := h.Store.Begin(r.Context(), key, fingerprint, h.Lease)
+	ctx, cancel := context.WithDeadline(r.Context(), began.Add(min(storingTime, h.Lease)))
+	entry, err := h.Store.Begin(ctx, key, fingerprint, h.Lease)
+	cancel()
 	if err != nil {
 		h.refuse(w, r, fmt.Errorf("%w: %w", ErrStore, err))
 		return
@@ -306,7 +311,8 @@ var storing = backoff.Policy{
 	Classify: backoff.RetryIf(func(err error) bool { return !errors.Is(err, ErrLeaseLost) }),
 }
 
-// storingTime limits a report to the store, with all its attempts.
+// storingTime limits a call of Begin, and a report to the store, with all its
+// attempts.
 const storingTime = 5 * time.Second
 
 // keep makes the response of a run the outcome of its key.
