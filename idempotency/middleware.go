@@ -73,7 +73,8 @@ type Options struct {
 	// out again. nil means all statuses below 500 except 408, 425 and 429.
 	Keep func(status int) bool
 	// Fingerprint returns what all requests under one key must have in
-	// common. nil means method, path, query and body.
+	// common. nil means method, host, path, query and body, as the client
+	// sent them, and the path and query that Middleware sees.
 	Fingerprint func(r *http.Request, body []byte) []byte
 	// RetryAfter is how long a client is told to wait while its request is
 	// being carried out, rounded up to seconds. 0 means 1 second.
@@ -105,9 +106,12 @@ type Options struct {
 // service that has nothing to tell apart passes [SingleTenant]. A client may
 // send its key in quotes, as the draft wants, or bare, as most clients do.
 //
-// Two requests are the same if method, path, query and body are the same. So
-// Middleware belongs inside the authentication, and outside of everything that
-// reads the body. The handler reads the body from memory. An
+// Two requests are the same if method, host, path, query and body are the same.
+// Path and query are those that the client sent, before http.StripPrefix and the
+// like. If a retry may come by another host name, or by another proxy that sets
+// the name, set Options.Fingerprint. Middleware belongs inside the
+// authentication, and outside of everything that reads the body. The handler
+// reads the body from memory. An
 // http.TimeoutHandler belongs around Middleware: inside, it would answer and
 // free the key while its handler is still running. The handler's context does
 // not end when the client disconnects, because the client will come back for
@@ -230,7 +234,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, fmt.Errorf("%w: %w", ErrBody, err))
 		return
 	}
-	h.serve(w, r, digest(caller, key), body)
+	h.serve(w, r, storeKey(caller, key), body)
 }
 
 // readBody reads the body of a request into memory.

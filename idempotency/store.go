@@ -16,7 +16,8 @@ import (
 // A key is unknown, in flight (claimed, under a lease that ends) or done (with
 // a [Record]). Keys and fingerprints are 64 hexadecimal digits each. They are
 // hashes: neither the key that a caller sent nor its credentials can be read
-// from them.
+// from them. All keys of a caller begin with the same 32 digits, so that a store
+// can bound what one caller takes.
 //
 // All methods must be safe for concurrent use by all processes that share the
 // store, and must return early if ctx ends. Neither side changes a record after

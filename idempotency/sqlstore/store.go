@@ -51,7 +51,9 @@ type Options struct {
 // SQLite has one writer at a time: give its driver a busy timeout.
 //
 // The table holds hashes of the keys, and the responses as they were sent: keep
-// it from those who must not see the responses.
+// it from those who must not see the responses. It has no bounds but TTL: limit
+// the rate of each caller around the middleware. All ids of a caller begin with
+// the same 32 digits.
 type Store struct {
 	db      *sql.DB
 	table   string
