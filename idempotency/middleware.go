@@ -34,7 +34,8 @@ type Scope func(r *http.Request) (caller string, err error)
 
 // SingleTenant is the [Scope] of a service whose callers may all see each
 // other's responses. A caller that knows or guesses a key gets the response
-// that is kept under it.
+// that is kept under it, with the cookies of the handler. All callers have one
+// share of a [MemoryStore].
 func SingleTenant(*http.Request) (caller string, err error) { return "\x00all", nil }
 
 // Options are the settings of [Middleware]. The zero value is ready to use.

@@ -119,7 +119,9 @@ func TestLargeResponsesOfACallerTakeNoRoomFromOthers(t *testing.T) {
 }
 
 func TestRefusalsAreKeptForKeepOnly(t *testing.T) {
-	for keep, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Minute: time.Minute, -1: 24 * time.Hour, 48 * time.Hour: 24 * time.Hour} {
+	for keep, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Minute, time.Minute: time.Minute, -1: 24 * time.Hour, 48 * time.Hour: 24 * time.Hour,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &idempotency.MemoryStore{Keep: keep}
 			ask := tenants(store)
