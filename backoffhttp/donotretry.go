@@ -77,11 +77,12 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 
 // statusFor returns the status for err, and whether the caller must not retry.
 func statusFor(r *http.Request, err error) (status int, final bool) {
-	gave, ok := errors.AsType[*backoff.Error](err)
-	switch {
-	case ok:
+	refused, ok := errors.AsType[refusal](err)
+	if gave, ok := refused.(*backoff.Error); ok {
 		return statusForGivenUp(gave), !yielded(r.Context(), gave)
-	case errors.Is(err, backoff.ErrOpen), errors.Is(err, backoff.ErrBudget):
+	}
+	switch {
+	case ok, errors.Is(err, backoff.ErrOpen), errors.Is(err, backoff.ErrBudget):
 		return http.StatusServiceUnavailable, true
 	case r.Context().Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, false
@@ -97,6 +98,16 @@ func statusFor(r *http.Request, err error) (status int, final bool) {
 		return http.StatusServiceUnavailable, false
 	}
 	return http.StatusInternalServerError, false
+}
+
+// refusal is what *backoff.Error and *backoff.OpenError have in common. The
+// outermost one of a tree tells of the call. What is below an open circuit
+// happened to another call.
+type refusal interface {
+	error
+	NonRetriable()
+	RetryableError() bool
+	RetryAfter() time.Duration
 }
 
 // statusForGivenUp returns the status for a call that a policy gave up on.
@@ -117,8 +128,8 @@ func yielded(ctx context.Context, e *backoff.Error) bool {
 
 // waitOf returns how long err asks to wait, or 0.
 func waitOf(err error) time.Duration {
-	if gave, ok := errors.AsType[*backoff.Error](err); ok && gave.RetryAfter() > 0 {
-		return gave.RetryAfter()
+	if refused, ok := errors.AsType[refusal](err); ok {
+		return refused.RetryAfter()
 	}
 	var asks interface{ RetryAfter() time.Duration }
 	if errors.As(err, &asks) {

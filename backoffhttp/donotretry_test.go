@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -89,6 +92,60 @@ type wait time.Duration
 
 func (d wait) Error() string             { return "busy" }
 func (d wait) RetryAfter() time.Duration { return time.Duration(d) }
+
+// What opened a circuit came to another call, a while ago. It says nothing about
+// the status, the wait and the retries of the call that was refused.
+func TestWriteErrorIs503ForAnOpenCircuitWhateverOpenedIt(t *testing.T) {
+	expired, cancel := context.WithTimeout(t.Context(), -1)
+	defer cancel()
+	over := (&backoff.Policy{}).Do(expired, func(context.Context) error { return nil })
+	for name, last := range map[string]error{
+		"deadline":           context.DeadlineExceeded,
+		"a call out of time": over,
+		"throttled":          statusError(429),
+		"a call throttled":   do(backoff.Policy{}, backoff.RetryAfter(statusError(429), time.Hour)),
+		"a single attempt":   do(backoff.Policy{MaxAttempts: 1}, io.ErrUnexpectedEOF),
+		"permanent":          backoff.Permanent(io.ErrUnexpectedEOF),
+	} {
+		open := &backoff.OpenError{Name: "x", State: backoff.StateOpen, Last: last}
+		for how, err := range map[string]error{
+			"bare":              open,
+			"wrapped":           fmt.Errorf("charge: %w", open),
+			"joined":            errors.Join(errors.New("unknown"), open),
+			"through a policy":  do(backoff.Policy{}, open),
+			"through one of 1":  do(backoff.Policy{MaxAttempts: 1}, open),
+			"joined, in policy": do(backoff.Policy{}, errors.Join(errors.New("unknown"), open)),
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				w := httptest.NewRecorder()
+				backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), err)
+				require.Equal(t, http.StatusServiceUnavailable, w.Code)
+				require.Equal(t, "60", w.Header().Get("Retry-After"))
+				require.Equal(t, "false", w.Header().Get("X-Should-Retry"))
+			})
+		}
+	}
+}
+
+func TestWriteErrorTellsWhenACircuitAdmitsCallsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		breaker := &backoff.Breaker{Name: "x"}
+		breaker.Trip()
+		fn := func(context.Context) error { return nil }
+		for name, err := range map[string]error{
+			"breaker":           breaker.Do(t.Context(), fn),
+			"policy in breaker": breaker.Do(t.Context(), func(ctx context.Context) error { return (&backoff.Policy{}).Do(ctx, fn) }),
+			"breaker in policy": (&backoff.Policy{}).Do(t.Context(), func(ctx context.Context) error { return breaker.Do(ctx, fn) }),
+		} {
+			w := httptest.NewRecorder()
+			backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), err)
+			require.Equal(t, http.StatusServiceUnavailable, w.Code, name)
+			open, ok := errors.AsType[*backoff.OpenError](err)
+			require.True(t, ok, name)
+			require.Equal(t, strconv.Itoa(int(math.Ceil(open.RetryAfter().Seconds()))), w.Header().Get("Retry-After"), name)
+		}
+	})
+}
 
 func TestWriteErrorWritesNothingForNil(t *testing.T) {
 	w := httptest.NewRecorder()

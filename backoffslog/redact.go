@@ -6,38 +6,50 @@ import (
 )
 
 const (
-	mask    = "xxxxx" // as net/url writes it
-	maxText = 2048    // bytes of a result
-	maxRead = 4096    // bytes of a text that are read
+	mask      = "xxxxx" // as net/url writes it
+	maxText   = 2048    // bytes of a result
+	maxRead   = 4096    // bytes of a text that are read
+	maxPasses = 8       // over a text
 )
 
 // Redact returns a text in which everything that looks like a secret is
 // replaced by "xxxxx", cut to at most 2048 bytes. This package applies it to
 // the texts of errors. It is exported for programs that log errors elsewhere.
-// In doubt it replaces too much:
+// In doubt it replaces too much. A text that went through Redact does not change
+// when it goes through Redact again. The time that Redact takes is bounded,
+// whatever the text:
 //
 //   - in URLs: the user info before the host, the values of the query, and the
 //     fragment; also user:password@host without a scheme
 //   - after Authorization and Cookie in a name, before ":" or "=": the rest of
 //     the line
 //   - after other names that contain password, secret, token, apikey,
-//     signature, session, credential or the like, or that are key, sig or auth:
-//     the word or the quoted string after ":" or "="; hyphens, underscores and
-//     case do not count
+//     signature, session, credential or the like, that end in key or pass, or
+//     that are sig or auth: the word or the quoted string after ":" or "=";
+//     hyphens, underscores, case and digits at the end do not count
 //   - after Bearer, Basic and other schemes of Authorization: the next word
 //   - words that begin like the tokens of well-known services, such as ghp_ or
 //     eyJ
+//   - private keys in the form of PEM (-----BEGIN PRIVATE KEY-----)
 //
 // Redact does not know a secret in the path of a URL, or in running text ("the
 // password is ..."). It does not make the text fit for a terminal: control
 // characters are left to the handler. The handlers of slog escape them.
 func Redact(text string) string {
-	text = cut(text)
-	r := redactor{text: text, secret: make([]bool, len(text)), query: make([]bool, len(text))}
-	r.hideURLs()
-	r.hideLogins()
-	r.hidePairs()
-	r.hideTokens()
+	for range maxPasses {
+		redacted := redactOnce(text)
+		if redacted == text {
+			return text
+		}
+		text = redacted // whose parts may look like a secret now that others are gone
+	}
+	return mask
+}
+
+// redactOnce hides what it finds in one pass.
+func redactOnce(text string) string {
+	r := newRedactor(cut(text))
+	r.hideAll()
 	return clip(r.result(), maxText)
 }
 
@@ -64,28 +76,46 @@ func clip(text string, limit int) string {
 }
 
 // redactor marks the bytes of secrets. All its methods read the original text,
-// so that none of them hides from another what that one would have found.
+// so that none of them hides from another what that one would have found. Each
+// walks through the text once, from left to right, and asks ends how far a word
+// goes, because the words that it looks at may overlap.
 type redactor struct {
-	text   string
-	secret []bool
-	query  []bool // the queries of URLs, whose values are hidden already
+	edges []int32 // how many secrets begin before a byte, less those that end
+	query []bool  // the queries of URLs, whose values are hidden already
+	ends
+}
+
+func newRedactor(text string) *redactor {
+	return &redactor{edges: make([]int32, len(text)+1), query: make([]bool, len(text)), ends: newEnds(text)}
+}
+
+// hideAll hides everything that looks like a secret.
+func (r *redactor) hideAll() {
+	r.hideURLs()
+	r.hideLogins()
+	r.hidePairs()
+	r.hideTokens()
+	r.hidePrivateKeys()
 }
 
 // hide marks a part of the text as secret.
 func (r *redactor) hide(from, to int) {
-	for i := max(0, from); i < min(to, len(r.secret)); i++ {
-		r.secret[i] = true
+	if from < to {
+		r.edges[from]++
+		r.edges[to]--
 	}
 }
 
 // result returns the text with each secret replaced.
 func (r *redactor) result() string {
 	var out strings.Builder
+	depth, before := int32(0), int32(0)
 	for i := range len(r.text) {
+		before, depth = depth, depth+r.edges[i]
 		switch {
-		case !r.secret[i]:
+		case depth == 0:
 			out.WriteByte(r.text[i])
-		case i == 0 || !r.secret[i-1]:
+		case before == 0:
 			out.WriteString(mask)
 		}
 	}
@@ -102,6 +132,7 @@ func in(set string, c byte) bool { return strings.IndexByte(set, c) >= 0 }
 
 // hideURLs hides the secrets of all URLs.
 func (r *redactor) hideURLs() {
+	hidden := 0 // all queries up to here
 	for i := 0; ; {
 		at := strings.Index(r.text[i:], "://")
 		if at < 0 {
@@ -112,56 +143,38 @@ func (r *redactor) hideURLs() {
 		for begin > 0 && isName(r.text[begin-1]) {
 			begin--
 		}
-		r.hideURL(i, r.wordEnd(begin, i))
+		to := r.urlEnd(begin, i)
+		r.hideUserInfo(i, to)
+		if query := max(r.find(aQuery, i)+1, hidden); query < to {
+			r.hideQuery(query, to)
+			hidden = to
+		}
 	}
 }
 
-// wordEnd returns where the word ends that began at begin: at its closing quote
-// if it has an opening one, else at a space. It looks from from on.
-func (r *redactor) wordEnd(begin, from int) int {
+// urlEnd returns where the URL ends that began at begin: at its closing quote if
+// it has an opening one, else at a space. It looks from from on.
+func (r *redactor) urlEnd(begin, from int) int {
 	if begin > 0 && in(quotes, r.text[begin-1]) {
 		return r.quoteEnd(r.text[begin-1], from)
 	}
-	for i := from; i < len(r.text); i++ {
-		if in(spaces, r.text[i]) || r.text[i] == '"' && r.text[i-1] != '\\' {
-			return i
-		}
-	}
-	return len(r.text)
+	return r.find(urlStop, from)
 }
 
-// quoteEnd returns where a quotation ends, or the end of the text.
-func (r *redactor) quoteEnd(quote byte, from int) int {
-	for i := from; i < len(r.text); i++ {
-		switch r.text[i] {
-		case '\\':
-			i++
-		case quote:
-			return i
-		}
+// hideUserInfo hides the user info of the URL whose authority begins at from.
+func (r *redactor) hideUserInfo(from, to int) {
+	authority := r.text[from:to]
+	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+		authority = authority[:end]
 	}
-	return len(r.text)
-}
-
-// hideURL hides the secrets of the URL whose authority begins at from.
-func (r *redactor) hideURL(from, to int) {
-	rest := r.text[from:to]
-	host := strings.IndexAny(rest, "/?#")
-	if host < 0 {
-		host = len(rest)
-	}
-	r.hide(from, from+strings.LastIndexByte(rest[:host], '@'))
-	if query := strings.IndexAny(rest, "?#"); query >= 0 {
-		from += query + 1
-		r.hideQuery(from, to)
-		for i := from; i < to; i++ {
-			r.query[i] = true
-		}
-	}
+	r.hide(from, from+strings.LastIndexByte(authority, '@'))
 }
 
 // hideQuery hides everything in a query except the names.
 func (r *redactor) hideQuery(from, to int) {
+	for i := from; i < to; i++ {
+		r.query[i] = true
+	}
 	for from < to {
 		end := from
 		for end < to && !in("&;#", r.text[end]) {
@@ -207,7 +220,7 @@ func (r *redactor) hidePairs() {
 		switch {
 		case name == "":
 		case isWholeLineSecret(name):
-			r.hide(i+1, r.lineEnd(i))
+			r.hide(i+1, r.find(lineStop, i))
 		case isSecret(name):
 			from, to := r.value(i + 1)
 			r.hide(from, to)
@@ -236,14 +249,6 @@ func isName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || in("_-.+%", c)
 }
 
-// lineEnd returns where the line ends.
-func (r *redactor) lineEnd(from int) int {
-	if end := strings.IndexAny(r.text[from:], "\r\n"); end >= 0 {
-		return from + end
-	}
-	return len(r.text)
-}
-
 // value returns the word or the quoted string that begins at i, or after the
 // separators that may stand there.
 func (r *redactor) value(i int) (from, to int) {
@@ -253,11 +258,7 @@ func (r *redactor) value(i int) (from, to int) {
 	if i < len(r.text) && in(quotes, r.text[i]) {
 		return i + 1, r.quoteEnd(r.text[i], i+1)
 	}
-	to = i
-	for to < len(r.text) && !in(spaces, r.text[to]) {
-		to++
-	}
-	return i, to
+	return i, r.find(wordStop, i)
 }
 
 // hidePorts hides the part of a password that net/url reports as an invalid
@@ -294,6 +295,27 @@ func (r *redactor) hideTokens() {
 			r.hide(from, to)
 		}
 		i = end
+	}
+}
+
+// hidePrivateKeys hides what stands between the two lines that frame a private
+// key, or after the first one if the second is missing.
+func (r *redactor) hidePrivateKeys() {
+	const begin, dashes, end = "-----BEGIN ", "-----", "-----END"
+	for i := 0; ; {
+		at := strings.Index(r.text[i:], begin)
+		if at < 0 {
+			return
+		}
+		i += at + len(begin)
+		label, _, ok := strings.Cut(r.text[i:min(i+maxKey, len(r.text))], dashes)
+		if !ok || !strings.Contains(label, "PRIVATE KEY") {
+			continue
+		}
+		i += len(label) + len(dashes)
+		body, _, _ := strings.Cut(r.text[i:], end)
+		r.hide(i, i+len(body))
+		i += len(body)
 	}
 }
 
@@ -349,9 +371,12 @@ func isWholeLineSecret(name string) bool {
 
 // isSecret reports whether a name is that of a secret.
 func isSecret(name string) bool {
-	name = plainName(name)
+	name = strings.TrimRight(plainName(name), "0123456789")
 	switch name {
-	case "key", "sig", "auth", "pass", "pw", "pin", "otp", "sid", "jwt":
+	case "sig", "auth", "pw", "pin", "otp", "sid", "jwt":
+		return true
+	}
+	if strings.HasSuffix(name, "key") || strings.HasSuffix(name, "pass") {
 		return true
 	}
 	for _, part := range [...]string{"authorization", "cookie", "password", "passwd", "passphrase", "pwd", "secret", "token",

@@ -5,7 +5,7 @@ import "context"
 // A Claim is the right to carry out an operation until the lease of the claim
 // ends. A handler inside [Middleware] gets its claim from [ClaimFrom].
 type Claim struct {
-	// Key is the key in the store: a hash of the caller's name and its key.
+	// Key is the key in the store: hashes of the caller's name and its key.
 	Key string
 	// Token belongs to this claim only.
 	Token string

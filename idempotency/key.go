@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -67,6 +68,9 @@ func unquote(value string) (string, bool) {
 	return "", false
 }
 
+// digestLength is the length of a digest.
+const digestLength = 2 * sha256.Size
+
 // digest hashes a list of parts. Two different lists have different hashes.
 func digest(parts ...string) string {
 	hash := sha256.New()
@@ -79,7 +83,14 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// fingerprint returns what two requests under one key must have in common.
+// fingerprint returns what two requests under one key must have in common. The
+// target is the one that the client sent: http.StripPrefix and the like change
+// the URL that handlers see, and several of them may lead to one Middleware.
 func fingerprint(r *http.Request, body []byte) []byte {
-	return []byte(digest(r.Method, r.URL.EscapedPath(), r.URL.RawQuery, string(body)))
+	sent := r.URL
+	if target, err := url.ParseRequestURI(r.RequestURI); err == nil {
+		sent = target
+	}
+	return []byte(digest(r.Method, strings.ToLower(r.Host), sent.EscapedPath(), sent.RawQuery,
+		r.URL.EscapedPath(), r.URL.RawQuery, string(body)))
 }

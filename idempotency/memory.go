@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"container/heap"
 	"container/list"
 	"context"
 	"crypto/rand"
@@ -21,11 +22,18 @@ const (
 // when the process restarts, and two processes share nothing: a retry that
 // reaches either is carried out again. If that matters, use a database.
 //
-// A MemoryStore is bounded. If it is full, it removes the oldest records, but
-// none younger than Keep, so that it does not forget what clients are still
-// retrying. If that makes no room, it claims no further key and returns
-// [ErrStoreFull], and [Middleware] answers 503. A response that finds no room
-// is kept as Omitted.
+// A MemoryStore is bounded. If it is full, it forgets refusals first, which are
+// responses with a status of 400 to 499: to carry out such a request again does
+// no harm. Then it forgets the oldest records, those of the caller with the most
+// keys before those of others, but none younger than Keep, so that it does not
+// forget what clients are still retrying.
+//
+// If that makes no room, a caller takes it from the caller with the most, down
+// to equal shares: the oldest key that is not in flight is forgotten, or the
+// oldest response becomes Omitted. So a caller that floods the store harms
+// itself, and not others. The caller with the most gets [ErrStoreFull] for a
+// further key, and [Middleware] answers 503; a further response of its own is
+// kept as Omitted. The first 32 digits of a key stand for its caller.
 //
 // The zero value is ready to use. A MemoryStore must not be copied, and its
 // fields must not be changed, after first use. It is safe for concurrent use
@@ -42,14 +50,18 @@ type MemoryStore struct {
 	// MaxBytes is the largest size of all responses, in bytes of header and
 	// body. 0 means 64 MiB, a negative number no limit.
 	MaxBytes int64
-	// Keep is how long a record is kept even if the store is full. 0 means
-	// 10 minutes, a negative number as long as TTL.
+	// Keep is how long a record is kept even if the store is full, unless
+	// another caller has less. Refusals are kept for no longer than Keep. 0
+	// means 10 minutes, a negative number as long as TTL.
 	Keep time.Duration
 
-	mu    sync.Mutex
-	keys  map[string]*memory
-	order list.List // of *memory, the longest untouched first
-	bytes int64     // of all records
+	mu       sync.Mutex
+	keys     map[string]*memory
+	shares   map[string]*share // by caller
+	ranks    [2]ranking        // byKeys and byBytes
+	order    list.List         // of *memory, the longest untouched first
+	refusals list.List         // those that are refusals, which are not in order
+	bytes    int64             // of all records
 }
 
 // memory is what a MemoryStore knows of a key.
@@ -60,11 +72,19 @@ type memory struct {
 	leaseEnd    time.Time
 	touched     time.Time
 	record      Record
-	place       *list.Element
+
+	owner *share
+	line  *list.List    // order or refusals
+	place *list.Element // in line
+	own   *list.Element // in owner.keys
+	body  *list.Element // in owner.bodies, or nil
 }
 
 // idle reports whether no run is at work on the key.
 func (m *memory) idle(now time.Time) bool { return m.done || !now.Before(m.leaseEnd) }
+
+// refused reports whether the record is a refusal.
+func (m *memory) refused() bool { return m.done && m.record.Status >= 400 && m.record.Status < 500 }
 
 // Begin implements [Store].
 func (s *MemoryStore) Begin(_ context.Context, key, fingerprint string, lease time.Duration) (Entry, error) {
@@ -75,7 +95,7 @@ func (s *MemoryStore) Begin(_ context.Context, key, fingerprint string, lease ti
 	m := s.keys[key]
 	switch {
 	case m == nil:
-		if !s.makeRoom(now) {
+		if !s.makeRoom(s.shares[callerOf(key)], now) {
 			return Entry{}, ErrStoreFull
 		}
 		m = s.insert(key, fingerprint)
@@ -102,12 +122,13 @@ func (s *MemoryStore) Finish(_ context.Context, c Claim, r Record) error {
 	if m == nil || m.claim != c {
 		return ErrLeaseLost
 	}
-	s.bytes -= m.record.size()
-	if !s.makeRoomFor(r.size(), now) {
+	s.setRecord(m, Record{})
+	s.touch(m, now) // or m, whose lease may have ended, could make room for itself
+	if !s.makeRoomFor(r.size(), m.owner, now) {
 		r = r.omit()
 	}
-	s.bytes += r.size()
-	m.record, m.done = r, true
+	m.done = true
+	s.setRecord(m, r)
 	s.touch(m, now)
 	return nil
 }
@@ -135,63 +156,143 @@ func (s *MemoryStore) Len() int {
 // insert adds a key. The caller claims it.
 func (s *MemoryStore) insert(key, fingerprint string) *memory {
 	if s.keys == nil {
-		s.keys = make(map[string]*memory)
+		s.keys, s.shares = make(map[string]*memory), make(map[string]*share)
+		s.ranks[byBytes].measure = byBytes
 	}
-	m := &memory{claim: Claim{Key: key}, fingerprint: fingerprint}
+	owner := s.shares[callerOf(key)]
+	if owner == nil {
+		owner = &share{caller: callerOf(key)}
+		s.shares[owner.caller] = owner
+		for i := range s.ranks {
+			heap.Push(&s.ranks[i], owner)
+		}
+	}
+	m := &memory{claim: Claim{Key: key}, fingerprint: fingerprint, owner: owner, line: &s.order}
 	m.place = s.order.PushBack(m)
+	m.own = owner.keys.PushBack(m)
 	s.keys[key] = m
+	s.ranks[byKeys].update(owner)
 	return m
 }
 
 // touch makes a key the youngest.
 func (s *MemoryStore) touch(m *memory, now time.Time) {
 	m.touched = now
-	s.order.MoveToBack(m.place)
+	m.line.Remove(m.place)
+	m.line = &s.order
+	if m.refused() {
+		m.line = &s.refusals
+	}
+	m.place = m.line.PushBack(m)
+	m.owner.keys.MoveToBack(m.own)
+}
+
+// setRecord replaces the record of a key.
+func (s *MemoryStore) setRecord(m *memory, r Record) {
+	change := r.size() - m.record.size()
+	s.bytes += change
+	m.owner.bytes += change
+	s.ranks[byBytes].update(m.owner)
+	m.record = r
+	if m.body != nil {
+		m.owner.bodies.Remove(m.body)
+		m.body = nil
+	}
+	if !r.Omitted && r.size() > 0 {
+		m.body = m.owner.bodies.PushBack(m)
+	}
 }
 
 // remove forgets a key.
 func (s *MemoryStore) remove(m *memory) {
-	s.bytes -= m.record.size()
-	s.order.Remove(m.place)
+	s.setRecord(m, Record{})
+	m.line.Remove(m.place)
+	m.owner.keys.Remove(m.own)
+	s.ranks[byKeys].update(m.owner)
 	delete(s.keys, m.claim.Key)
+	if m.owner.keys.Len() == 0 {
+		delete(s.shares, m.owner.caller)
+		for i := range s.ranks {
+			heap.Remove(&s.ranks[i], m.owner.places[i])
+		}
+	}
 }
 
-// expire removes the keys that are older than TTL, except those in flight.
+// expire removes the keys that are older than TTL, and the refusals that are
+// older than Keep, except those in flight.
 func (s *MemoryStore) expire(now time.Time) {
-	s.removeIdle(now, limits.Or(s.TTL, defaultTTL), func() bool { return false })
+	never := func() bool { return false }
+	ttl, keep := limits.Or(s.TTL, defaultTTL), limits.Or(s.Keep, defaultKeep)
+	s.removeIdle(&s.order, now, ttl, never)
+	if keep < 0 || ttl >= 0 && ttl < keep {
+		keep = ttl
+	}
+	s.removeIdle(&s.refusals, now, keep, never)
 }
 
-// makeRoom makes room for one more key. It reports whether there is room.
-func (s *MemoryStore) makeRoom(now time.Time) bool {
-	maxRecords := limits.Or(s.MaxRecords, defaultMaxRecords)
-	return maxRecords < 0 || s.evict(now, func() bool { return len(s.keys) < maxRecords })
+// makeRoom makes room for one more key of a share, which is nil if it has none
+// yet. It reports whether there is room.
+func (s *MemoryStore) makeRoom(own *share, now time.Time) bool {
+	most := limits.Or(s.MaxRecords, defaultMaxRecords)
+	enough := func() bool { return most < 0 || len(s.keys) < most }
+	s.removeIdle(&s.refusals, now, 0, enough)
+	s.evict(byKeys, now, enough)
+	for !enough() {
+		largest := s.ranks[byKeys].largest()
+		if own.size(byKeys)+1 >= largest.size(byKeys) || !s.removeOldest(largest, now) {
+			return false
+		}
+	}
+	return true
 }
 
-// makeRoomFor makes room for n more bytes. It reports whether there is room.
-func (s *MemoryStore) makeRoomFor(n int64, now time.Time) bool {
-	maxBytes := limits.Or(s.MaxBytes, defaultMaxBytes)
-	if maxBytes >= 0 && n > maxBytes {
+// makeRoomFor makes room for n more bytes of a share. It reports whether there
+// is room.
+func (s *MemoryStore) makeRoomFor(n int64, own *share, now time.Time) bool {
+	most := limits.Or(s.MaxBytes, defaultMaxBytes)
+	enough := func() bool { return most < 0 || s.bytes+n <= most }
+	if most >= 0 && n > most {
 		return false
 	}
-	return maxBytes < 0 || s.evict(now, func() bool { return s.bytes+n <= maxBytes })
-}
-
-// evict removes keys until enough reports true, and none younger than Keep. It
-// reports whether enough are removed.
-func (s *MemoryStore) evict(now time.Time, enough func() bool) bool {
-	if !enough() {
-		s.removeIdle(now, limits.Or(s.Keep, defaultKeep), enough)
+	s.evict(byBytes, now, enough)
+	for !enough() {
+		largest := s.ranks[byBytes].largest()
+		if own.bytes+n >= largest.bytes || largest.bodies.Len() == 0 {
+			return false
+		}
+		victim := largest.bodies.Front().Value.(*memory)
+		s.setRecord(victim, victim.record.omit())
 	}
-	return enough()
+	return true
 }
 
-// removeIdle removes keys that were not touched for age and are not in flight,
-// the oldest first, until enough reports true. A negative age removes none.
-func (s *MemoryStore) removeIdle(now time.Time, age time.Duration, enough func() bool) {
+// evict removes keys until enough reports true, and none younger than Keep: the
+// oldest ones of the largest share, and then the oldest ones of all.
+func (s *MemoryStore) evict(measure int, now time.Time, enough func() bool) {
+	if enough() {
+		return
+	}
+	keep := limits.Or(s.Keep, defaultKeep)
+	s.removeIdle(&s.ranks[measure].largest().keys, now, keep, enough)
+	s.removeIdle(&s.order, now, keep, enough)
+}
+
+// removeOldest removes the oldest key of a share that is not in flight. It
+// reports whether there is one.
+func (s *MemoryStore) removeOldest(owner *share, now time.Time) bool {
+	before := len(s.keys)
+	s.removeIdle(&owner.keys, now, 0, func() bool { return len(s.keys) < before })
+	return len(s.keys) < before
+}
+
+// removeIdle removes keys in line that were not touched for age and are not in
+// flight, the oldest first, until enough reports true. A negative age removes
+// none.
+func (s *MemoryStore) removeIdle(line *list.List, now time.Time, age time.Duration, enough func() bool) {
 	if age < 0 {
 		return
 	}
-	for e := s.order.Front(); e != nil && !enough(); {
+	for e := line.Front(); e != nil && !enough(); {
 		m := e.Value.(*memory)
 		e = e.Next()
 		if now.Sub(m.touched) < age {

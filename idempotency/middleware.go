@@ -34,13 +34,17 @@ type Scope func(r *http.Request) (caller string, err error)
 
 // SingleTenant is the [Scope] of a service whose callers may all see each
 // other's responses. A caller that knows or guesses a key gets the response
-// that is kept under it.
+// that is kept under it, with the cookies of the handler. All callers have one
+// share of a [MemoryStore].
 func SingleTenant(*http.Request) (caller string, err error) { return "\x00all", nil }
 
 // Options are the settings of [Middleware]. The zero value is ready to use.
 type Options struct {
 	// Store holds the keys and the responses. Handlers that share a Store
-	// share their keys. nil means a MemoryStore for this Middleware alone.
+	// share their keys. A store that does not answer holds a request for 5
+	// seconds before its handler, or for the Lease if that is shorter, and
+	// for 5 seconds after it. nil means a MemoryStore for this Middleware
+	// alone.
 	Store Store
 	// Optional passes requests without a key to the handler, unprotected.
 	// By default they are refused.
@@ -70,7 +74,8 @@ type Options struct {
 	// out again. nil means all statuses below 500 except 408, 425 and 429.
 	Keep func(status int) bool
 	// Fingerprint returns what all requests under one key must have in
-	// common. nil means method, path, query and body.
+	// common. nil means method, host, path, query and body, as the client
+	// sent them, and the path and query that Middleware sees.
 	Fingerprint func(r *http.Request, body []byte) []byte
 	// RetryAfter is how long a client is told to wait while its request is
 	// being carried out, rounded up to seconds. 0 means 1 second.
@@ -102,19 +107,25 @@ type Options struct {
 // service that has nothing to tell apart passes [SingleTenant]. A client may
 // send its key in quotes, as the draft wants, or bare, as most clients do.
 //
-// Two requests are the same if method, path, query and body are the same. So
-// Middleware belongs inside the authentication, and outside of everything that
-// reads the body. The handler reads the body from memory. An
+// Two requests are the same if method, host, path, query and body are the same.
+// Path and query are those that the client sent, before http.StripPrefix and the
+// like. If a retry may come by another host name, or by another proxy that sets
+// the name, set Options.Fingerprint. Middleware belongs inside the
+// authentication, and outside of everything that reads the body. The handler
+// reads the body from memory. An
 // http.TimeoutHandler belongs around Middleware: inside, it would answer and
 // free the key while its handler is still running. The handler's context does
 // not end when the client disconnects, because the client will come back for
 // the response. It ends with the lease, and with a deadline that was set around
 // Middleware.
 //
-// A response is kept before it is sent. Kept are its status and its header,
-// cookies included, but neither trailers, nor informational responses (1xx),
-// nor the header fields that were set around Middleware. A response that is
-// sent a second time has Idempotent-Replayed: true. A handler that flushes
+// A response is kept before it is sent. Kept are its status and the header
+// values that the handler set, cookies included, but neither trailers, nor
+// informational responses (1xx), nor values that were set around Middleware: a
+// response that is sent a second time adds its cookies to those of that
+// request; see [Record.Send]. A field that the handler removed is not removed
+// again. A response that is sent a second time has Idempotent-Replayed: true.
+// If the handler panics, its header is not sent either. A handler that flushes
 // streams its response, and so does a handler from the point on where its
 // response is longer than MaxResponse. Hijacking is refused with
 // http.ErrNotSupported. By default 5xx, 408, 425 and 429 are not kept, because
@@ -224,7 +235,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, fmt.Errorf("%w: %w", ErrBody, err))
 		return
 	}
-	h.serve(w, r, digest(caller, key), body)
+	h.serve(w, r, storeKey(caller, key), body)
 }
 
 // readBody reads the body of a request into memory.
@@ -243,7 +254,9 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, key string, body []byte) {
 	began := time.Now()
 	fingerprint := digest(string(h.Fingerprint(r, body)))
-	entry, err := h.Store.Begin(r.Context(), key, fingerprint, h.Lease)
+	ctx, cancel := context.WithDeadline(r.Context(), began.Add(min(storingTime, h.Lease)))
+	entry, err := h.Store.Begin(ctx, key, fingerprint, h.Lease)
+	cancel()
 	if err != nil {
 		h.refuse(w, r, fmt.Errorf("%w: %w", ErrStore, err))
 		return
@@ -282,7 +295,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, c Claim, body []by
 	} else {
 		h.release(r.Context(), c)
 	}
-	response.send()
+	response.end()
 }
 
 // leased returns the context of a run. It has the values and the deadline of
@@ -303,7 +316,8 @@ var storing = backoff.Policy{
 	Classify: backoff.RetryIf(func(err error) bool { return !errors.Is(err, ErrLeaseLost) }),
 }
 
-// storingTime limits a report to the store, with all its attempts.
+// storingTime limits a call of Begin, and a report to the store, with all its
+// attempts.
 const storingTime = 5 * time.Second
 
 // keep makes the response of a run the outcome of its key.
@@ -328,8 +342,9 @@ func (h *handler) report(ctx context.Context, op func(context.Context) error) {
 
 // replay sends the response to an earlier request.
 func (h *handler) replay(w http.ResponseWriter, r *http.Request, record Record) {
+	w.Header().Del("Content-Length") // it was that of another body
 	if record.Omitted {
-		copyHeader(w.Header(), record.Header)
+		addFields(w.Header(), record.Header)
 		h.refuse(w, r, ErrNotKept)
 		return
 	}

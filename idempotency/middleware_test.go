@@ -539,6 +539,66 @@ func TestWhereTheStoreFailsFirstNothingIsCarriedOut(t *testing.T) {
 	require.Equal(t, http.StatusCreated, request{key: "k"}.to(h).Code)
 }
 
+// hanging is a store that answers no sooner than it must.
+type hanging struct {
+	idempotency.Store
+	begin bool
+}
+
+func (s *hanging) Begin(ctx context.Context, key, print string, lease time.Duration) (idempotency.Entry, error) {
+	if s.begin {
+		<-ctx.Done()
+		return idempotency.Entry{}, ctx.Err()
+	}
+	return s.Store.Begin(ctx, key, print, lease)
+}
+
+func (s *hanging) Finish(ctx context.Context, c idempotency.Claim, r idempotency.Record) error {
+	return s.hang(ctx)
+}
+
+func (s *hanging) Release(ctx context.Context, c idempotency.Claim) error { return s.hang(ctx) }
+
+func (s *hanging) hang(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAStoreThatHangsHoldsARequestForSecondsOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		lease, held time.Duration
+	}{
+		"as a rule":       {0, 5 * time.Second},
+		"a short lease":   {2 * time.Second, 2 * time.Second},
+		"a lease for all": {-1, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := new(charging)
+				began := time.Now()
+				w := request{key: "k"}.to(once(c, idempotency.Options{Store: &hanging{begin: true}, Lease: test.lease}))
+				require.Equal(t, test.held, time.Since(began))
+				require.Equal(t, http.StatusServiceUnavailable, w.Code)
+				require.Equal(t, "1", w.Header().Get("Retry-After"))
+				require.Zero(t, c.charges.Load())
+			})
+		})
+	}
+	for _, status := range []int{http.StatusOK, http.StatusBadGateway} { // Finish and Release
+		synctest.Test(t, func(t *testing.T) {
+			var failed error
+			began := time.Now()
+			w := request{key: "k"}.to(once(handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }), idempotency.Options{
+				Store:  &hanging{Store: new(idempotency.MemoryStore)},
+				Failed: func(_ context.Context, err error) { failed = err },
+			}))
+			require.Equal(t, 5*time.Second, time.Since(began))
+			require.Equal(t, status, w.Code)
+			require.ErrorIs(t, failed, context.DeadlineExceeded)
+		})
+	}
+}
+
 func TestARecordIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(charging)

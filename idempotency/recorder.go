@@ -13,8 +13,10 @@ import (
 // keeps what fits.
 type recorder struct {
 	w      http.ResponseWriter
-	outer  http.Header // the fields that were set around the handler
+	outer  http.Header // w's header when the handler began
 	header http.Header // the handler's header
+	passed http.Header // the handler's header as w has it
+	final  http.Header // the handler's header at the end of WriteHeader
 	left   int64       // bytes that may still be kept; negative: no limit
 
 	record    Record
@@ -23,8 +25,10 @@ type recorder struct {
 
 // newRecorder returns a recorder that keeps up to maxSize bytes.
 func newRecorder(w http.ResponseWriter, maxSize int64) *recorder {
-	r := &recorder{w: w, outer: w.Header().Clone(), header: make(http.Header), left: maxSize}
-	copyHeader(r.header, r.outer)
+	r := &recorder{w: w, outer: make(http.Header), header: make(http.Header), left: maxSize}
+	copyHeader(r.outer, w.Header())
+	copyHeader(r.header, w.Header())
+	r.passed = r.outer
 	return r
 }
 
@@ -46,32 +50,74 @@ func (r *recorder) WriteHeader(status int) {
 	case r.record.Status != 0:
 		return
 	case status < 200 && status != http.StatusSwitchingProtocols:
-		r.passHeader()
+		r.passHeader(r.header)
 		r.w.WriteHeader(status)
 		return
 	}
 	markFinal(r.header, status)
-	r.passHeader()
+	// As in net/http, changes that the handler makes to its header after
+	// WriteHeader have no effect.
+	r.final = r.header.Clone()
 	r.record = Record{Status: status, Header: r.ownFields()}
 	r.account(r.record.size())
 }
 
-// passHeader copies the handler's header to w. As in net/http, changes that the
-// handler makes to its header after WriteHeader have no effect.
-func (r *recorder) passHeader() {
-	clear(r.w.Header())
-	copyHeader(r.w.Header(), r.header)
+// passHeader makes the changes to w's header that the handler made to its own.
+// What was set around the handler meanwhile stays.
+func (r *recorder) passHeader(header http.Header) {
+	w := r.w.Header()
+	for name := range r.passed {
+		if _, ok := header[name]; !ok {
+			setField(w, name, without(w[name], r.passed[name]))
+		}
+	}
+	for name, values := range header {
+		if !slices.Equal(values, r.passed[name]) {
+			setField(w, name, slices.Concat(values, without(w[name], r.passed[name])))
+		}
+	}
+	r.passed = header.Clone()
 }
 
-// ownFields returns the fields that the handler set.
+// setField sets a field to values, and removes it if there are none.
+func setField(header http.Header, name string, values []string) {
+	if len(values) == 0 {
+		delete(header, name)
+		return
+	}
+	header[name] = values
+}
+
+// ownFields returns the values that the handler set, without those that were
+// set around it.
 func (r *recorder) ownFields() http.Header {
 	own := make(http.Header)
 	for name, values := range r.header {
-		if !slices.Equal(values, r.outer[name]) && !hopByHop[name] && !strings.HasPrefix(name, http.TrailerPrefix) {
-			own[name] = slices.Clone(values)
+		if !isOfConnection(name) && !slices.ContainsFunc(r.header["Trailer"], listing(name)) {
+			setField(own, name, without(values, r.outer[name]))
 		}
 	}
 	return own
+}
+
+// without returns the values that are not among others. A value that is there
+// twice is taken out as often as others has it.
+func without(values, others []string) []string {
+	rest, out := slices.Clone(others), make([]string, 0, len(values))
+	for _, v := range values {
+		if i := slices.Index(rest, v); i >= 0 {
+			rest = slices.Delete(rest, i, i+1)
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// isOfConnection reports whether a field belongs to a connection, or is a
+// trailer.
+func isOfConnection(name string) bool {
+	return hopByHop[http.CanonicalHeaderKey(name)] || strings.HasPrefix(name, http.TrailerPrefix)
 }
 
 // hopByHop are the fields that belong to a connection. Source: RFC 9110, 7.6.1.
@@ -136,16 +182,32 @@ func (r *recorder) SetWriteDeadline(t time.Time) error {
 	return http.NewResponseController(r.w).SetWriteDeadline(t)
 }
 
-// finish passes the trailers on, and returns the record of the whole response.
+// finish returns the record of the whole response.
 func (r *recorder) finish() Record {
 	r.ensureStatus()
+	return r.record
+}
+
+// end sends what is left: all that was held back, and the trailers. net/http
+// wants to know trailers that were not declared before it sends the header.
+func (r *recorder) end() {
+	if r.streaming {
+		r.passTrailers()
+		return
+	}
+	r.passHeader(r.final)
+	r.passTrailers()
+	r.begin()
+}
+
+// passTrailers copies the handler's trailers to w.
+func (r *recorder) passTrailers() {
 	declared := r.w.Header()["Trailer"]
 	for name, values := range r.header {
 		if strings.HasPrefix(name, http.TrailerPrefix) || slices.ContainsFunc(declared, listing(name)) {
 			r.w.Header()[name] = slices.Clone(values)
 		}
 	}
-	return r.record
 }
 
 // listing returns a function that reports whether a value of the Trailer header
@@ -161,11 +223,16 @@ func listing(name string) func(string) bool {
 	}
 }
 
-// send sends what was held back.
+// send sends what was held back, and the rest as it comes.
 func (r *recorder) send() {
-	if r.streaming {
-		return
+	if !r.streaming {
+		r.passHeader(r.final)
+		r.begin()
 	}
+}
+
+// begin sends the status, and the part of the body that was held back.
+func (r *recorder) begin() {
 	r.streaming = true
 	r.w.WriteHeader(r.record.Status)
 	if len(r.record.Body) > 0 {

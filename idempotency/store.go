@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,8 @@ import (
 // A key is unknown, in flight (claimed, under a lease that ends) or done (with
 // a [Record]). Keys and fingerprints are 64 hexadecimal digits each. They are
 // hashes: neither the key that a caller sent nor its credentials can be read
-// from them.
+// from them. All keys of a caller begin with the same 32 digits, so that a store
+// can bound what one caller takes.
 //
 // All methods must be safe for concurrent use by all processes that share the
 // store, and must return early if ctx ends. Neither side changes a record after
@@ -86,7 +88,8 @@ type Record struct {
 	// Status is the status code. It is 0 if only the effect is known; then
 	// Omitted is true.
 	Status int
-	// Header holds the fields that the handler set.
+	// Header holds the values that the handler set, and none that were set
+	// around it.
 	Header http.Header
 	// Body is the whole body.
 	Body []byte
@@ -95,14 +98,32 @@ type Record struct {
 	Omitted bool
 }
 
-// Send writes the response to w. It writes nothing if r is Omitted.
+// Send writes the response to w. It adds the values of Header to those that w
+// has in fields which everybody adds to, such as Set-Cookie, Vary and Link. In
+// other fields it replaces them. It writes nothing if r is Omitted.
 func (r Record) Send(w http.ResponseWriter) {
 	if r.Omitted {
 		return
 	}
-	copyHeader(w.Header(), r.Header)
+	addFields(w.Header(), r.Header)
 	w.WriteHeader(r.Status)
 	w.Write(r.Body)
+}
+
+// shared are the fields that a handler and the middleware around it add to.
+var shared = map[string]bool{
+	"Access-Control-Expose-Headers": true, "Content-Security-Policy": true, "Link": true, "Server-Timing": true,
+	"Set-Cookie": true, "Vary": true, "Via": true, "Warning": true, "Www-Authenticate": true,
+}
+
+// addFields sets the fields of own in header, and adds to those that are shared.
+func addFields(header, own http.Header) {
+	for name, values := range own {
+		if shared[http.CanonicalHeaderKey(name)] {
+			values = slices.Concat(header[name], without(values, header[name]))
+		}
+		header[name] = slices.Clone(values)
+	}
 }
 
 // size returns how many bytes the record takes in a store.

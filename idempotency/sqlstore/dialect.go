@@ -35,6 +35,7 @@ type terms struct {
 	now    string // milliseconds since 1970, by the clock of the database
 	insert string // the beginning of an INSERT that does nothing if the key exists
 	ignore string // the end of that INSERT
+	skip   string // the end of a SELECT that locks what it finds, except what is locked
 	bytes  string // the type of a body
 	table  string // the end of a CREATE TABLE
 }
@@ -47,6 +48,7 @@ func (d Dialect) terms() terms {
 			now:    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 			insert: "INSERT",
 			ignore: " ON CONFLICT DO NOTHING",
+			skip:   " FOR UPDATE SKIP LOCKED",
 			bytes:  "BYTEA",
 		},
 		MariaDB: {
@@ -70,8 +72,8 @@ func (d Dialect) terms() terms {
 // for a term, and ? for a placeholder.
 func (d Dialect) bind(table, statement string) string {
 	t := d.terms()
-	statement = strings.NewReplacer("{now}", t.now, "{insert}", t.insert, "{ignore}", t.ignore, "{bytes}", t.bytes,
-		"{end}", t.table, "{table}", table).Replace(statement)
+	statement = strings.NewReplacer("{now}", t.now, "{insert}", t.insert, "{ignore}", t.ignore, "{skip}", t.skip,
+		"{bytes}", t.bytes, "{end}", t.table, "{table}", table).Replace(statement)
 	if d != PostgreSQL {
 		return statement
 	}

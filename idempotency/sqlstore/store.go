@@ -25,6 +25,7 @@ const (
 	defaultTable = "idempotency_keys"
 	defaultTTL   = 24 * time.Hour
 	defaultSweep = 1000
+	sweepBatch   = 100
 	forever      = 100 * 365 * 24 * time.Hour
 	hashLength   = 64
 )
@@ -47,13 +48,16 @@ type Options struct {
 //
 // Each method executes one to three statements, outside of a transaction. They
 // are correct at every isolation level. All times are those of the database, so
-// the clocks of the processes need not agree. A Store neither retries nor logs.
-// SQLite has one writer at a time: give its driver a busy timeout.
+// the clocks of the processes need not agree. A statement that the database
+// ended as a deadlock is executed up to 10 times, within some hundred
+// milliseconds. A Store retries nothing else, and does not log. SQLite has one writer at a time: give its driver a busy timeout.
 //
 // The table holds hashes of the keys, and the responses as they were sent: keep
-// it from those who must not see the responses.
+// it from those who must not see the responses. It has no bounds but TTL: limit
+// the rate of each caller around the middleware. All ids of a caller begin with
+// the same 32 digits.
 type Store struct {
-	db      *sql.DB
+	db      retrying
 	table   string
 	dialect Dialect
 	ttl     time.Duration
@@ -76,7 +80,7 @@ func New(db *sql.DB, d Dialect, o Options) (*Store, error) {
 	if err := check(d, o.Table); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, table: o.Table, dialect: d, ttl: o.TTL}
+	s := &Store{db: retrying{db}, table: o.Table, dialect: d, ttl: o.TTL}
 	s.prepare()
 	return s, nil
 }
@@ -97,7 +101,7 @@ func (s *Store) prepare() {
 	s.release = bind(`UPDATE {table} SET lease = {now}, version = version + 1, expires = {now} + ?
 		WHERE id = ? AND token = ? AND done = 0`)
 	s.sweep = bind(`DELETE FROM {table} WHERE expires <= {now} AND (done = 1 OR lease <= {now}) AND id IN (
-		SELECT id FROM (SELECT id FROM {table} WHERE expires <= {now} AND (done = 1 OR lease <= {now}) LIMIT ?) AS stale)`)
+		SELECT id FROM (SELECT id FROM {table} WHERE expires <= {now} AND (done = 1 OR lease <= {now}) LIMIT ?{skip}) AS stale)`)
 }
 
 // Create creates the table, unless there is a table of that name.
@@ -117,13 +121,21 @@ func (s *Store) Create(ctx context.Context) error {
 // Sweep removes up to n expired keys, and returns how many it removed. If n is
 // 0 or less, it is 1000. A Store does not call Sweep by itself: call it from
 // time to time, until it removes fewer than n. Several processes may call it at
-// once.
+// once; on PostgreSQL each leaves out what others are removing. A statement
+// removes at most 100 keys, so that none locks many for long.
 func (s *Store) Sweep(ctx context.Context, n int) (removed int64, err error) {
 	if n <= 0 {
 		n = defaultSweep
 	}
-	removed, err = s.exec(ctx, s.db, s.sweep, n)
-	return removed, wrap("sweep", err)
+	for left := int64(n); left > 0; left = int64(n) - removed {
+		batch := min(left, sweepBatch)
+		some, err := s.exec(ctx, s.db, s.sweep, batch)
+		removed += some
+		if err != nil || some < batch {
+			return removed, wrap("sweep", err)
+		}
+	}
+	return removed, nil
 }
 
 // Begin implements [idempotency.Store].
@@ -204,8 +216,10 @@ func (s *Store) find(ctx context.Context, key string) (row, error) {
 	var done, omitted int
 	var left, remaining int64
 	var header []byte
-	err := s.db.QueryRowContext(ctx, s.read, key).Scan(&r.fingerprint, &r.run, &r.version, &done,
-		&left, &remaining, &r.record.Status, &omitted, &header, &r.record.Body)
+	err := deadlocks.Do(ctx, func(ctx context.Context) error {
+		return s.db.QueryRowContext(ctx, s.read, key).Scan(&r.fingerprint, &r.run, &r.version, &done,
+			&left, &remaining, &r.record.Status, &omitted, &header, &r.record.Body)
+	})
 	if err != nil {
 		return row{}, err
 	}

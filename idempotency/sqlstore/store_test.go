@@ -6,10 +6,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/gobackoff/backoff/idempotency"
 	"github.com/stretchr/testify/require"
 )
 
@@ -193,6 +196,58 @@ func TestBeginDoesNotTryForEver(t *testing.T) {
 	hash := strings.Repeat("0", 64)
 	_, err = s.Begin(t.Context(), hash, hash, time.Minute)
 	require.ErrorContains(t, err, "keep changing the key")
+}
+
+// state is an error of a driver that tells SQLSTATEs.
+type state string
+
+func (s state) Error() string    { return "failed" }
+func (s state) SQLState() string { return string(s) }
+
+func TestAStatementIsExecutedAgainAfterADeadlock(t *testing.T) {
+	for deadlock, again := range map[error]bool{
+		state("40P01"): true,
+		state("40001"): true,
+		errors.New("Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction"): true,
+		errors.New("Error 1213: Deadlock found when trying to get lock; try restarting transaction"):         true,
+		errors.New("Error 1020 (HY000): Record has changed since last read in table 'keys'"):                 true,
+		errors.New("Error 1205 (HY000): Lock wait timeout exceeded; try restarting transaction"):             false,
+		errors.New("connection lost, not Error 1213"):                                                        false,
+		state("57014"): false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &broken{errs: slices.Repeat([]error{deadlock}, 9)}
+			b.errs = append(b.errs, nil)
+			s, err := New(sql.OpenDB(b), MariaDB, Options{})
+			require.NoError(t, err)
+			defer s.db.Close()
+			began := time.Now()
+			err = s.Release(t.Context(), idempotency.Claim{})
+			if !again {
+				require.ErrorIs(t, err, deadlock)
+				require.Len(t, b.asked, 1)
+				return
+			}
+			require.NoError(t, err, deadlock)
+			require.Len(t, b.asked, 10)
+			require.Less(t, time.Since(began), 300*time.Millisecond)
+		})
+	}
+}
+
+func TestDeadlocksWithoutEndAreAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &broken{errs: slices.Repeat([]error{state("40P01")}, 100)}
+		s, err := New(sql.OpenDB(b), PostgreSQL, Options{})
+		require.NoError(t, err)
+		defer s.db.Close()
+		_, err = s.Sweep(t.Context(), 0)
+		require.ErrorIs(t, err, state("40P01"))
+		require.Len(t, b.asked, 10)
+		_, err = s.find(t.Context(), "key")
+		require.ErrorIs(t, err, state("40P01"))
+		require.Len(t, b.asked, 20)
+	})
 }
 
 func TestCreateReportsWhatFails(t *testing.T) {

@@ -58,6 +58,7 @@ func contract(t *testing.T, db database) {
 	})
 	t.Run("keys expire", db.keysExpire)
 	t.Run("sweep removes what expired", db.sweep)
+	t.Run("processes sweep while others work", db.sweepBesideWork)
 	t.Run("a cancelled context ends Begin", db.cancelled)
 	t.Run("keys are hashes", db.hashes)
 	t.Run("without a table there is no claim", db.missing)
@@ -105,6 +106,59 @@ func (d database) sweep(t *testing.T) {
 	n, err = s.Sweep(t.Context(), 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, n, "what is in flight stays")
+}
+
+// Several processes sweep a table in which keys expire, come again and are
+// finished all the time. No call fails, although the database ends some of them
+// as deadlocks.
+func (d database) sweepBesideWork(t *testing.T) {
+	s := d.store(t, sqlstore.Options{TTL: 5 * time.Millisecond})
+	d.SetMaxOpenConns(32)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	keys := make([]string, 200)
+	for i := range keys {
+		keys[i] = hash()
+	}
+	fingerprint := hash()
+	var all sync.WaitGroup
+	var swept, finished, failed atomic.Int64
+	check := func(err error) {
+		if err != nil && ctx.Err() == nil && failed.Add(1) <= 5 {
+			t.Error(err)
+		}
+	}
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				n, err := s.Sweep(ctx, 100)
+				check(err)
+				swept.Add(n)
+			}
+		})
+	}
+	for worker := range 16 {
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				entry, err := s.Begin(ctx, keys[(worker*13+i)%len(keys)], fingerprint, time.Minute)
+				check(err)
+				if err != nil || entry.State != idempotency.EntryClaimed {
+					continue
+				}
+				if i%4 == 0 {
+					check(s.Release(ctx, entry.Claim))
+					continue
+				}
+				check(s.Finish(ctx, entry.Claim, idempotency.Record{Status: 200}))
+				finished.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d keys swept, %d finished, %d calls failed", swept.Load(), finished.Load(), failed.Load())
+	require.Zero(t, failed.Load())
+	require.Positive(t, swept.Load())
+	require.Positive(t, finished.Load())
 }
 
 func (d database) cancelled(t *testing.T) {

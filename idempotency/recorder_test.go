@@ -1,0 +1,215 @@
+package idempotency_test
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gobackoff/backoff/idempotency"
+	"github.com/stretchr/testify/require"
+)
+
+// around is middleware that sets fields before its handler runs, other ones for
+// each request.
+func around(set func(header http.Header, request string), inner http.Handler) http.Handler {
+	n := 0
+	return handle(func(w http.ResponseWriter, r *http.Request) {
+		n++
+		set(w.Header(), strconv.Itoa(n))
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// The middleware around sets a session, and the handler adds cookies of its own.
+// Whoever comes with the key later gets the handler's cookies and his own
+// session.
+func TestWhatOthersAddedToAFieldIsNotKept(t *testing.T) {
+	h := around(func(header http.Header, n string) {
+		header.Add("Set-Cookie", "session=user"+n)
+		header.Add("Set-Cookie", "csrf="+n)
+		header.Add("Vary", "Origin")
+		header.Add("Link", "</"+n+">")
+		header.Set("Cache-Control", "no-store")
+		header.Set("X-Request-Id", n)
+	}, once(handle(func(w http.ResponseWriter, r *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "cart", Value: "7"})
+		w.Header().Add("Vary", "Accept")
+		w.Header()["Link"] = append([]string{"</first>"}, w.Header()["Link"]...)
+		w.Header().Set("Cache-Control", "private")
+	}), idempotency.Options{}))
+	first := request{key: "k"}.to(h).Result().Header
+	require.Equal(t, http.Header{
+		"Set-Cookie":    {"session=user1", "csrf=1", "cart=7"},
+		"Vary":          {"Origin", "Accept"},
+		"Link":          {"</first>", "</1>"},
+		"Cache-Control": {"private"},
+		"X-Request-Id":  {"1"},
+	}, first)
+	again := request{key: "k"}.to(h).Result().Header
+	require.Equal(t, http.Header{
+		"Set-Cookie":          {"session=user2", "csrf=2", "cart=7"},
+		"Vary":                {"Origin", "Accept"},
+		"Link":                {"</2>", "</first>"},
+		"Cache-Control":       {"private"},
+		"X-Request-Id":        {"2"},
+		"Idempotent-Replayed": {"true"},
+	}, again)
+}
+
+// However the handler treats the session of the middleware around it, no one
+// else gets that session.
+func TestNoHandlerPassesOnTheSessionAroundIt(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"sets it anew": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Set-Cookie", w.Header().Get("Set-Cookie"))
+		},
+		"removes it": func(w http.ResponseWriter, r *http.Request) { w.Header().Del("Set-Cookie") },
+		"replaces it": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Set-Cookie", "own=1")
+		},
+		"repeats it": func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Set-Cookie"] = []string{"own=1", w.Header().Get("Set-Cookie"), "own=2"}
+		},
+		"hints first": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Add("Set-Cookie", "own=1")
+		},
+		"flushes": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Add("Set-Cookie", "own=1")
+			w.(http.Flusher).Flush()
+			io.WriteString(w, "x")
+		},
+		"copies": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Add("Set-Cookie", "own=1")
+			io.Copy(w, strings.NewReader("x"))
+		},
+		"sends a record": func(w http.ResponseWriter, r *http.Request) {
+			idempotency.Record{Status: 200, Header: http.Header{"Set-Cookie": {"own=1"}}}.Send(w)
+		},
+		"is too long": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Add("Set-Cookie", "own=1")
+			io.WriteString(w, strings.Repeat("x", 2<<20))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := around(func(header http.Header, n string) { header.Set("Set-Cookie", "session="+n) },
+				once(handler, idempotency.Options{}))
+			request{key: "k"}.to(h)
+			again := request{key: "k"}.to(h).Result().Header["Set-Cookie"]
+			require.Contains(t, again, "session=2")
+			require.NotContains(t, again, "session=1")
+		})
+	}
+}
+
+// Middleware may set fields later than its handler begins, by a callback.
+func TestWhatIsSetAroundARunningHandlerReachesTheClientAndIsNotKept(t *testing.T) {
+	var outer http.ResponseWriter
+	inner := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		outer.Header().Add("Set-Cookie", "refreshed=1")
+		outer.Header().Set("X-Late", "1")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Add("Set-Cookie", "own=1")
+	}), idempotency.Options{})
+	s := service(t, handle(func(w http.ResponseWriter, r *http.Request) {
+		outer = w
+		inner.ServeHTTP(w, r)
+	}))
+	header := func() http.Header {
+		resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.Header
+	}
+	first := header()
+	require.ElementsMatch(t, []string{"refreshed=1", "own=1"}, first["Set-Cookie"])
+	require.Equal(t, "1", first.Get("X-Late"))
+	again := header()
+	require.Equal(t, []string{"own=1"}, again["Set-Cookie"])
+	require.Empty(t, again["X-Late"])
+}
+
+// What a handler set before it panicked belongs to no answer: the middleware
+// around that recovers sends another one.
+func TestAPanicLeavesNothingInTheHeader(t *testing.T) {
+	inner := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		w.Header().Set("Set-Cookie", "own=1")
+		w.Header().Set("Trailer", "X-Sum")
+		io.WriteString(w, "half")
+		panic("broken")
+	}), idempotency.Options{})
+	h := handle(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			recover()
+			http.Error(w, "sorry", http.StatusInternalServerError)
+		}()
+		w.Header().Set("X-Request-Id", "1")
+		inner.ServeHTTP(w, r)
+	})
+	w := request{key: "k"}.to(h)
+	require.Equal(t, http.StatusInternalServerError, w.Code)
+	require.Equal(t, "sorry\n", w.Body.String())
+	require.Equal(t, "1", w.Header().Get("X-Request-Id"))
+	require.Empty(t, w.Header()["Set-Cookie"])
+	require.Empty(t, w.Header()["Content-Length"])
+	require.Empty(t, w.Header()["Trailer"])
+}
+
+func TestAHandlersOwnCookieGoesToItsCallerOnly(t *testing.T) {
+	runs := 0
+	h := idempotency.Middleware(func(r *http.Request) (string, error) { return r.Header.Get("Account"), nil },
+		idempotency.Options{})(handle(func(w http.ResponseWriter, r *http.Request) {
+		runs++
+		http.SetCookie(w, &http.Cookie{Name: "own", Value: r.Header.Get("Account")})
+	}))
+	as := func(account string) []string {
+		return request{key: "k", header: http.Header{"Account": {account}}}.to(h).Result().Header["Set-Cookie"]
+	}
+	for range 2 {
+		require.Equal(t, []string{"own=ann"}, as("ann"))
+		require.Equal(t, []string{"own=ben"}, as("ben"))
+	}
+	require.Equal(t, 2, runs)
+}
+
+// Fields of the connection and trailers are not kept, however they are written.
+func TestTheFieldsOfAConnectionAreNotKept(t *testing.T) {
+	s := service(t, once(handle(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["connection"] = []string{"X-Hop"}
+		w.Header()["keep-alive"] = []string{"timeout=5"}
+		w.Header().Set("Trailer", "X-Sum")
+		w.Header().Set("X-Sum", "early")
+		io.WriteString(w, "body")
+		w.Header().Set("X-Sum", "42")
+	}), idempotency.Options{}))
+	for _, want := range []http.Header{{"X-Sum": {"42"}}, nil} {
+		resp, err := s.Client().Do(request{key: "k"}.on(t.Context(), s.URL))
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, "body", string(body))
+		require.Equal(t, want, resp.Trailer)
+		if want == nil {
+			require.Empty(t, resp.Header["Connection"])
+			require.Empty(t, resp.Header["Keep-Alive"])
+			require.Empty(t, resp.Header["X-Sum"])
+		}
+	}
+}
+
+// The length of a response is that of its body, also of one that is sent again
+// through middleware that has set a length itself.
+func TestAReplayHasTheLengthOfItsBody(t *testing.T) {
+	s := service(t, around(func(header http.Header, n string) { header.Set("Content-Length", strings.Repeat("5", len(n))) },
+		once(handle(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "5")
+			io.WriteString(w, "whole")
+		}), idempotency.Options{})))
+	for range 11 { // from the tenth on it is 55
+		require.Equal(t, "whole", ask(t, s, request{key: "k"}))
+	}
+}
