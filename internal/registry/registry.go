@@ -67,23 +67,18 @@ const Rest = "(other)"
 type entry[V any] struct {
 	key   string
 	value V
-	born  Claim         // from the beginning
-	use   atomic.Uint32 // see uses and sweeps
+	born  Claim // from the beginning
+	use   atomic.Uint32
 }
 
-// An entry counts its lookups in the lower byte of use, and the sweeps since
-// the last of them above that. A note may get lost among many at the same time.
-// The count stops at maxUses, so that a key in constant use is only read.
+// An entry counts its lookups, except the first, in the lower byte of use, and
+// the sweeps since the last of them above that. Of many lookups at the same
+// time, some may not be counted. The count stops at maxUses, so that an entry
+// in constant use is only read.
 const (
 	maxUses  = 15
 	oneSweep = 1 << 8
 )
-
-// uses is the number of lookups, except the first. It is halved now and then.
-func (e *entry[V]) uses() uint32 { return e.use.Load() % oneSweep }
-
-// sweeps is the number of sweeps since the last lookup.
-func (e *entry[V]) sweeps() uint32 { return e.use.Load() / oneSweep }
 
 // The defaults of SetLimits.
 const (
@@ -112,8 +107,8 @@ func (r *Registry[V]) Get(key string) V {
 
 // get returns the value and notes that it was asked for.
 func (e *entry[V]) get() V {
-	if e.use.Load() != maxUses {
-		e.use.Store(min(e.uses()+1, maxUses))
+	if use := e.use.Load(); use != maxUses {
+		e.use.Store(min(use%oneSweep+1, maxUses))
 	}
 	return e.value
 }
@@ -167,7 +162,7 @@ func (r *Registry[V]) stays(e *entry[V]) bool {
 	case None, e.born:
 		return false
 	case InUse:
-		return e.sweeps() < 2
+		return e.use.Load()/oneSweep < 2
 	}
 	return true
 }
@@ -182,14 +177,15 @@ func (r *Registry[V]) full() bool { return len(r.fresh)+len(r.known) >= max(1, r
 // forgotten.
 func (r *Registry[V]) makeRoom() bool {
 	r.release()
-	patience := 8 * (len(r.fresh) + len(r.known)) // lest lookups at this moment hold it up for ever
+	patience := 8 * (len(r.fresh) + len(r.known)) // lest lookups meanwhile go on for ever
 	for ; r.full(); patience-- {
 		from := &r.fresh
 		if len(r.fresh) <= r.Max/8 && len(r.known) > 0 {
 			from = &r.known
 		}
 		e := from.pop()
-		stays, uses := r.stays(e), e.uses()
+		stays, use := r.stays(e), e.use.Load()
+		uses := use % oneSweep
 		switch {
 		case stays && len(r.kept) >= r.Max:
 			from.push(e)
@@ -197,7 +193,7 @@ func (r *Registry[V]) makeRoom() bool {
 		case stays:
 			r.kept.push(e)
 		case uses > 0 && patience > 0:
-			e.use.Add(-(uses - uses/2))
+			e.use.CompareAndSwap(use, use-(uses+1)/2)
 			r.known.push(e)
 		case from == &r.known:
 			r.fresh.push(e)
@@ -241,7 +237,6 @@ func (r *Registry[V]) sweep(now time.Time) {
 		r.swept = now
 	case now.Sub(r.swept) >= r.Idle:
 		r.swept = now
-		clear(r.lost)
 		for _, q := range []*queue[V]{&r.fresh, &r.known, &r.kept} {
 			*q = slices.DeleteFunc(*q, r.forgetsIdle)
 		}

@@ -309,6 +309,35 @@ func TestAKeyThatIsNoLongerUsedGivesItsPlaceToThoseThatAre(t *testing.T) {
 	})
 }
 
+func TestAKeyThatComesBackSoonCountsAsAskedForAgain(t *testing.T) {
+	for absent, known := range map[int]bool{30: true, 300: false} {
+		bubble(t, func(t *testing.T) {
+			r := open(100)
+			flood(r, 0, 100)
+			r.Get("a")
+			flood(r, 100, 100+absent)
+			back := r.Get("a")
+			flood(r, 1000, 200)
+			require.Equal(t, known, r.Get("a") == back, "after %d other keys", absent)
+		})
+	}
+}
+
+func TestLookupsThatNeverEndDoNotHoldUpANewKey(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := open(10)
+		flood(r, 0, 10)
+		r.Claim = func(v *value) registry.Claim {
+			if v.key != "new" {
+				r.Get(v.key) // whenever an entry is looked at
+			}
+			return registry.None
+		}
+		require.Equal(t, "new", r.Get("new").key)
+		require.Len(t, held(t, r), 10)
+	})
+}
+
 func TestANewKeyIsLateOnlyWhereAllPlacesAreTaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := open(10)
