@@ -934,7 +934,7 @@ func TestBudgetsBoundTheKeysThatStrangersChoose(t *testing.T) {
 func TestAnOutageOfManyKeysIsNotAmplified(t *testing.T) {
 	for _, keys := range []int{900, 3000} {
 		synctest.Test(t, func(t *testing.T) {
-			const rounds = 100
+			const rounds = 20
 			var shards backoff.Budgets
 			attempts := 0
 			for range rounds {

@@ -527,7 +527,7 @@ func TestAPanicOfNewLeavesTheRegistryUsable(t *testing.T) {
 // A model of what a registry promises, asked for keys at random: mine and those
 // of a stranger, with and without claims, and now and then much later.
 func TestTheRegistryKeepsWhatItPromises(t *testing.T) {
-	for seed := range uint64(nightly.Size(200, 20_000)) {
+	for seed := range uint64(nightly.Size(50, 5000)) {
 		bubble(t, func(t *testing.T) { promises(t, rand.New(rand.NewPCG(seed, 1))) })
 	}
 }
@@ -605,14 +605,14 @@ func TestTenThousandKeysAtOnce(t *testing.T) {
 		New:   func(key string, _ bool) *state { return &state{key: key} },
 		Claim: func(s *state) registry.Claim { return registry.Claim(s.claim.Load()) },
 		Max:   1000,
-		Idle:  time.Millisecond,
+		Idle:  100 * time.Millisecond,
 	}
 	var group sync.WaitGroup
 	for caller := range 8 {
 		group.Go(func() {
 			for i := range 10_000 {
 				key := strconv.Itoa((i*7919 + caller) % 10_000)
-				if i%100 == 0 {
+				if i%1000 == 0 {
 					r.Range(func(key string, s *state) bool { return key == s.key && s.key[0] != '9' })
 				}
 				s := r.Get(key)
