@@ -92,10 +92,12 @@ type Breakers struct {
 	New func(key string) *Breaker
 	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is
 	// never forgotten. Beyond, a new key takes the place of another: of one
-	// that was asked for only once, if there is one. Breakers that must stay
-	// give their places to others, and up to MaxKeys of them are kept besides.
-	// If there are more, all new keys share one breaker, which New makes for
-	// the key "(other)". 0 means 1024, a negative number no limit.
+	// that was asked for only once, if there is one. Its circuit is closed: if
+	// more keys than MaxKeys are in use, some circuits may never see enough
+	// failures to open. Breakers that must stay give their places to others,
+	// and up to MaxKeys of them are kept besides. If there are more, all new
+	// keys share one breaker, which New makes for the key "(other)". 0 means
+	// 1024, a negative number no limit.
 	MaxKeys int
 	// Idle is how long a key is kept at least after it was last asked for. 0
 	// means 10 minutes, a negative number for ever, as far as MaxKeys allows.
