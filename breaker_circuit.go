@@ -50,10 +50,13 @@ func (b *Breaker) first() *phase {
 
 // lock takes the lock and returns the phase.
 func (b *Breaker) lock() *phase {
+	var err error
+	if b.phase.Load() == nil {
+		err = b.Validate() // without the lock, since Shared and OpenFor may panic
+	}
 	b.mu.Lock()
 	p := b.phase.Load()
 	if p == nil {
-		err := b.Validate()
 		mode := circuit.Enforce
 		if err != nil {
 			mode = circuit.Invalid

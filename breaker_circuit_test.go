@@ -907,3 +907,32 @@ func TestAFleetNeedsAName(t *testing.T) {
 	require.ErrorIs(t, b.Validate(), errElsewhere)
 	require.ErrorIs(t, b.Do(t.Context(), func(context.Context) error { return nil }), errElsewhere)
 }
+
+// faulty is a fleet whose Validate panics at first.
+type faulty struct {
+	rumour
+	fixed bool
+}
+
+func (f *faulty) Validate() error {
+	if !f.fixed {
+		panic("no store")
+	}
+	return nil
+}
+
+func TestAPanicOfValidateLeavesTheBreakerUsable(t *testing.T) {
+	for name, use := range map[string]func(*backoff.Breaker){
+		"Do":    func(b *backoff.Breaker) { feed(b, 1, nil) },
+		"Allow": func(b *backoff.Breaker) { _, _ = b.Allow() },
+		"Stats": func(b *backoff.Breaker) { b.Stats() },
+		"Trip":  (*backoff.Breaker).Trip,
+	} {
+		f := new(faulty)
+		b := &backoff.Breaker{Name: "db", Shared: f}
+		require.PanicsWithValue(t, "no store", func() { use(b) }, name)
+		f.fixed = true
+		require.Equal(t, 1, feed(b, 1, nil), name)
+		require.EqualValues(t, 1, b.Stats().Successes, name)
+	}
+}

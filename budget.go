@@ -164,6 +164,12 @@ func (s joined) Confirm(t Ticket) bool {
 	return true
 }
 
+func (s joined) earnFirst() {
+	for _, b := range s {
+		earnFirst(b)
+	}
+}
+
 func (s joined) Validate() error {
 	if len(s) > maxBudgets {
 		return invalid("JoinBudgets", "joins "+strconv.Itoa(len(s))+" budgets, want at most "+strconv.Itoa(maxBudgets))
@@ -191,6 +197,13 @@ func grantsFirst(b Budget) bool {
 	return ok && free.grantsFirst()
 }
 
+// earnFirst tells a budget that its key came when there was no place for it.
+func earnFirst(b Budget) {
+	if late, ok := b.(interface{ earnFirst() }); ok {
+		late.earnFirst()
+	}
+}
+
 // validate asks a budget that can tell whether it is valid.
 func validate(b Budget) error {
 	if v, ok := b.(interface{ Validate() error }); ok {
@@ -214,7 +227,8 @@ const (
 // A client that has had no success within the Window still has a spare retry:
 // one after each success, and not within two Windows of the last time it asked
 // for a retry. A client that has just started, with fewer than three successes
-// in its life, has two, at any time.
+// in its life, has two, at any time; but it has none if a [Budgets] made its
+// budget when MaxKeys others were there.
 //
 // In any interval of length T there are at most
 //
@@ -262,6 +276,7 @@ type RetryBudget struct {
 	lookedUntil int64  // the number of the bucket after the one in which a retry last looked; 0 before the first
 	spareAt     uint64 // the number of successes when a spare retry was last asked for
 	spares      int    // spare retries taken since
+	late        bool   // there are no spare retries before the third success
 }
 
 // grantsFirst reports whether the budget is valid. First attempts are never
@@ -321,13 +336,22 @@ func (b *RetryBudget) spare(calm bool, earned uint64) bool {
 	}
 	most := 1
 	if earned < 3 { // a client that has just started
-		most, calm = 2, true
+		most, calm = 2, !b.late
 	}
 	if !calm || b.spares >= most {
 		return false
 	}
 	b.spares++
 	return true
+}
+
+// earnFirst takes the spare retries of a client that has just started away.
+func (b *RetryBudget) earnFirst() {
+	if b != nil {
+		b.mu.Lock()
+		b.late = true
+		b.mu.Unlock()
+	}
 }
 
 // allowed is how many retries so many successes allow. It counts in millionths,

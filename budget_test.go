@@ -917,6 +917,7 @@ func TestBudgetsBoundTheKeysThatStrangersChoose(t *testing.T) {
 		require.Same(t, kept, hosts.For("kept"), "what is used is kept")
 	}
 	require.Equal(t, 10_001, made)
+	require.EqualValues(t, 10_001-100, hosts.Evictions())
 	for i := range 100 {
 		hosts.For("key " + strconv.Itoa(9_999-i))
 	}
@@ -926,6 +927,55 @@ func TestBudgetsBoundTheKeysThatStrangersChoose(t *testing.T) {
 	for _, key := range []string{"", "\x00", "\xff\xfe", "a\nb", string(make([]byte, 1<<16))} {
 		require.Same(t, hosts.For(key), hosts.For(key), "%q", key[:min(len(key), 9)])
 	}
+}
+
+// Each new budget used to bring two spare retries: 2.5 times the calls for 900
+// keys, 3 times for 3000.
+func TestAnOutageOfManyKeysIsNotAmplified(t *testing.T) {
+	for _, keys := range []int{900, 3000} {
+		synctest.Test(t, func(t *testing.T) {
+			const rounds = 20
+			var shards backoff.Budgets
+			attempts := 0
+			for range rounds {
+				for key := range keys {
+					p := backoff.Policy{Schedule: backoff.Constant(0), MaxAttempts: 3, Budget: shards.For(strconv.Itoa(key))}
+					_ = p.Do(t.Context(), func(context.Context) error { attempts++; return errOutage })
+				}
+				time.Sleep(time.Second)
+			}
+			require.LessOrEqual(t, attempts, rounds*keys+2*1024, "two for each of the first keys, and none after that")
+			require.Equal(t, keys > 1024, shards.Evictions() > 0)
+		})
+	}
+}
+
+func TestBudgetsGiveALateKeyNoSpareRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last *backoff.RetryBudget
+		for _, made := range []func() backoff.Budget{
+			func() backoff.Budget { return last },
+			func() backoff.Budget { return backoff.JoinBudgets(new(limit.Throttle), last) },
+		} {
+			hosts := backoff.Budgets{MaxKeys: 1, New: func(string) backoff.Budget {
+				last = &backoff.RetryBudget{Floor: 1, Ratio: 0.001}
+				return made()
+			}}
+			require.Len(t, budgetDrain(hosts.For("early"), 10), 2)
+			late := hosts.For("late")
+			for range 3 {
+				require.Empty(t, budgetDrain(late, 10))
+				budgetPay(late, 1)
+			}
+			require.Len(t, budgetDrain(late, 10), 1, "the floor, by three successes")
+			time.Sleep(time.Hour)
+			require.Len(t, budgetDrain(late, 10), 1, "a spare one, like any other")
+		}
+		var absent backoff.Budgets
+		absent.MaxKeys, absent.New = 1, func(string) backoff.Budget { return (*backoff.RetryBudget)(nil) }
+		absent.For("early")
+		require.Error(t, (&backoff.Policy{Budget: absent.For("late")}).Validate())
+	})
 }
 
 func TestBudgetsForgetKeysOutOfUse(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
@@ -20,10 +21,14 @@ import (
 // changed, after first use. It is safe for concurrent use; looking up a known
 // key takes no lock.
 type Budgets struct {
-	// New makes the budget of a key that is new or was forgotten. nil means a
-	// RetryBudget with its defaults.
+	// New makes the budget of a key that is new or was forgotten. It must not
+	// call For. nil means a RetryBudget with its defaults.
 	New func(key string) Budget
-	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no
+	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is
+	// never forgotten. Beyond, a new key takes the place of another: of one
+	// that was asked for only once, if there is one. It must earn its retries:
+	// its RetryBudget has no spare ones before its third success. Other
+	// budgets start as New makes them. 0 means 1024, a negative number no
 	// limit.
 	MaxKeys int
 	// Idle is how long a key is kept at least after it was last asked for. 0
@@ -40,13 +45,27 @@ func (b *Budgets) For(key string) Budget {
 	return b.keys.Get(key)
 }
 
+// Evictions returns how many keys were forgotten for others, so far. If it
+// grows, MaxKeys is less than the keys in use, or a stranger sends many keys.
+func (b *Budgets) Evictions() uint64 { return b.keys.Evictions() }
+
 // setUp prepares the registry, at the first use.
 func (b *Budgets) setUp() {
-	b.keys.New = b.New
-	if b.New == nil {
-		b.keys.New = func(string) Budget { return new(RetryBudget) }
-	}
+	b.keys.New = b.newBudget
 	b.keys.SetLimits(b.MaxKeys, b.Idle)
+}
+
+// newBudget makes the budget of a key, which may be too late for spare retries.
+func (b *Budgets) newBudget(key string, late bool) (made Budget) {
+	if b.New == nil {
+		made = new(RetryBudget)
+	} else {
+		made = b.New(key)
+	}
+	if late {
+		earnFirst(made)
+	}
+	return made
 }
 
 // Breakers keeps one [Breaker] per key, such as a host, a shard or a tenant, so
@@ -56,9 +75,13 @@ func (b *Budgets) setUp() {
 //
 // The zero value makes a Breaker named after the key. Strangers may choose the
 // keys: the number of keys is bounded, and a key that is not used is forgotten
-// with its breaker, unless the circuit is open. The number of open circuits is
-// bounded, too: up to twice MaxKeys of them are kept besides. A breaker of a
-// forgotten key keeps working for those who hold it, but For returns a new one.
+// with its breaker. A breaker of a forgotten key keeps working for those who
+// hold it, but For returns a new one.
+//
+// A breaker that refuses calls, or was told to behave differently, is not
+// forgotten: it stays while it is open, while it is half-open and was asked for
+// within Idle, and in any mode but [ModeEnforce]. What New did itself does not
+// count.
 //
 // A Breakers must not be copied, nor its fields changed, after first use. It is
 // safe for concurrent use; looking up a known key takes no lock and reads no
@@ -67,8 +90,14 @@ type Breakers struct {
 	// New makes the breaker of a key that is new or was forgotten. It must
 	// return a new one and not call For. nil means &Breaker{Name: key}.
 	New func(key string) *Breaker
-	// MaxKeys bounds the keys that are kept. 0 means 1024, a negative number no
-	// limit.
+	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is
+	// never forgotten. Beyond, a new key takes the place of another: of one
+	// that was asked for only once, if there is one. Its circuit is closed: if
+	// more keys than MaxKeys are in use, some circuits may never see enough
+	// failures to open. Breakers that must stay give their places to others,
+	// and up to MaxKeys of them are kept besides. If there are more, all new
+	// keys share one breaker, which New makes for the key "(other)". 0 means
+	// 1024, a negative number no limit.
 	MaxKeys int
 	// Idle is how long a key is kept at least after it was last asked for. 0
 	// means 10 minutes, a negative number for ever, as far as MaxKeys allows.
@@ -90,12 +119,34 @@ func (b *Breakers) All() iter.Seq2[string, *Breaker] {
 	return func(yield func(string, *Breaker) bool) { b.keys.Range(yield) }
 }
 
+// Evictions returns how many keys were forgotten for others, so far, and how
+// often one was asked for that had to share a breaker. If it grows, MaxKeys is
+// less than the keys in use, or a stranger sends many keys.
+func (b *Breakers) Evictions() uint64 { return b.keys.Evictions() }
+
 // setUp prepares the registry, at the first use.
 func (b *Breakers) setUp() {
-	b.keys.New = b.New
-	if b.New == nil {
-		b.keys.New = func(key string) *Breaker { return &Breaker{Name: key} }
+	b.keys.New = func(key string, _ bool) *Breaker {
+		if b.New == nil {
+			return &Breaker{Name: key}
+		}
+		return b.New(key)
 	}
-	b.keys.Keep = func(kept *Breaker) bool { return kept.State() == StateOpen }
+	b.keys.Claim = (*Breaker).claim
 	b.keys.SetLimits(b.MaxKeys, b.Idle)
+}
+
+// claim says why the breaker must not be forgotten, if it must not.
+func (b *Breaker) claim() registry.Claim {
+	if b == nil {
+		return registry.None
+	}
+	p := b.phase.Load()
+	switch {
+	case p == nil || p.Mode == circuit.Invalid:
+		return registry.None
+	case p.Mode != circuit.Enforce:
+		return registry.Always + registry.Claim(p.Mode)
+	}
+	return [...]registry.Claim{registry.None, registry.Always, registry.InUse}[b.State()]
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,13 +77,113 @@ func TestBreakersDoNotForgetAnOpenCircuit(t *testing.T) {
 	})
 }
 
+// A breaker that half-open probes, an operator or a trial holds in its state.
+func TestBreakersKeepWhatAClosedCircuitWouldLose(t *testing.T) {
+	bubble(t, "under a flood", func(t *testing.T) {
+		hosts := backoff.Breakers{MaxKeys: 10}
+		halfOpen := hosts.For("half-open")
+		halfOpen.Trip()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, feed(halfOpen, 1, nil))
+		require.Equal(t, backoff.StateHalfOpen, halfOpen.State())
+		due := hosts.For("due")
+		due.Trip()
+		time.Sleep(6 * time.Second)
+		forced := map[backoff.Mode]*backoff.Breaker{}
+		for _, mode := range []backoff.Mode{backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed} {
+			forced[mode] = hosts.For(mode.String())
+			forced[mode].Force(mode)
+		}
+		strangers(&hosts, 1000)
+		require.Same(t, halfOpen, hosts.For("half-open"))
+		require.Same(t, due, hosts.For("due"))
+		for range 5 {
+			time.Sleep(10 * time.Minute)
+			strangers(&hosts, 100)
+		}
+		for mode, b := range forced {
+			require.Same(t, b, hosts.For(mode.String()))
+		}
+		require.NotSame(t, halfOpen, hosts.For("half-open"), "nobody asked for it")
+	})
+}
+
+// What New does itself, it does again.
+func TestBreakersForgetWhatNewForced(t *testing.T) {
+	hosts := backoff.Breakers{MaxKeys: 10, New: func(string) *backoff.Breaker {
+		b := new(backoff.Breaker)
+		b.Force(backoff.ModeObserve)
+		return b
+	}}
+	observing, forced := hosts.For("observing"), hosts.For("forced")
+	forced.Force(backoff.ModeForcedOpen)
+	strangers(&hosts, 1000)
+	require.NotSame(t, observing, hosts.For("observing"))
+	require.Same(t, forced, hosts.For("forced"))
+}
+
+// An invalid breaker refuses everything, and so would the next one. A function
+// New may return nil, for a key without a breaker.
+func TestBreakersForgetTheInvalidAndTheAbsent(t *testing.T) {
+	hosts := backoff.Breakers{MaxKeys: 10, New: func(key string) *backoff.Breaker {
+		if key == "absent" {
+			return nil
+		}
+		return &backoff.Breaker{MinCalls: 1, FailureRate: 2}
+	}}
+	require.Nil(t, hosts.For("absent"))
+	invalid := hosts.For("invalid")
+	require.Zero(t, feed(invalid, 1, nil))
+	strangers(&hosts, 1000)
+	require.NotSame(t, invalid, hosts.For("invalid"))
+	require.Len(t, maps.Collect(hosts.All()), 10)
+}
+
+// strangers asks for n keys, once each.
+func strangers(hosts *backoff.Breakers, n int) {
+	for range n {
+		hosts.For(fmt.Sprint("stranger ", rand.Uint64()))
+	}
+}
+
+// 600 keys in rotation used to make 2,536 breakers.
+func TestBreakersKeepAllKeysInUseUpToMaxKeys(t *testing.T) {
+	made := 0
+	hosts := backoff.Breakers{New: func(string) *backoff.Breaker { made++; return new(backoff.Breaker) }}
+	for n := range 6000 {
+		hosts.For(fmt.Sprint(n % 600))
+	}
+	require.Equal(t, 600, made)
+	require.Zero(t, hosts.Evictions())
+}
+
+// Of 900 shards, the one that was dead used to be called every time.
+func TestBreakersLeaveTheDeadOneOfManyShardsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shards backoff.Breakers
+		dead := 0
+		for range 200 {
+			for shard := range 900 {
+				b := shards.For(strconv.Itoa(shard))
+				if shard == 17 {
+					dead += feed(b, 1, errOutage)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		require.LessOrEqual(t, dead, 12, "5 failures, and a probe after some 5, 10, 20, 40 and 60 seconds")
+		shards.For("17").Reset() // ends its timer
+	})
+}
+
 // Contract row 62, seen from a stranger who chooses the host names.
 func TestBreakersDoNotGrowByAStrangersKeys(t *testing.T) {
 	for _, trip := range []bool{false, true} {
 		bubble(t, fmt.Sprint(trip), func(t *testing.T) {
 			hosts := backoff.Breakers{MaxKeys: 100}
-			victim := hosts.For("victim")
+			victim, healthy := hosts.For("victim"), hosts.For("healthy")
 			victim.Trip()
+			require.Same(t, healthy, hosts.For("healthy"))
 			for n := range 10_000 {
 				b := hosts.For(fmt.Sprint(n))
 				if trip {
@@ -91,9 +193,31 @@ func TestBreakersDoNotGrowByAStrangersKeys(t *testing.T) {
 					require.Same(t, victim, hosts.For("victim"), "it is in use")
 				}
 			}
-			require.LessOrEqual(t, len(maps.Collect(hosts.All())), 300)
+			require.Same(t, healthy, hosts.For("healthy"), "it was asked for twice, and they once")
+			require.LessOrEqual(t, len(maps.Collect(hosts.All())), 201)
+			require.GreaterOrEqual(t, hosts.Evictions(), uint64(10_000-200))
 		})
 	}
+}
+
+func TestBreakersWithoutAPlaceAreOne(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		hosts := backoff.Breakers{MaxKeys: 10}
+		for n := range 20 {
+			hosts.For(fmt.Sprint(n)).Trip()
+		}
+		require.Zero(t, hosts.Evictions())
+		other := hosts.For("20")
+		require.Equal(t, "(other)", other.Name)
+		require.Same(t, other, hosts.For("21"))
+		require.Same(t, other, maps.Collect(hosts.All())["(other)"])
+		require.EqualValues(t, 2, hosts.Evictions())
+		require.Equal(t, backoff.StateOpen, hosts.For("0").State())
+		time.Sleep(time.Hour)
+		hosts.For("21")
+		time.Sleep(time.Hour)
+		require.Equal(t, "20", hosts.For("20").Name, "their time is over, and nobody asked")
+	})
 }
 
 func TestBreakersOutliveTheirKey(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 // guards is what all calls to one host share.
 type guards struct {
 	scheme, host string
+	key          string      // of budget, breaker and gate
+	again        atomic.Bool // a second call came, without a look for the key
 
 	budget  backoff.Budget
 	breaker *backoff.Breaker
@@ -60,12 +62,30 @@ type hosts struct {
 
 // guard returns the guards for a URL.
 func (t *Transport) guard(u *url.URL) *guards {
-	if g := t.hosts.last.Load(); g != nil && g.host == u.Host && g.scheme == u.Scheme {
-		return g
+	last := t.hosts.last.Load()
+	if last != nil && last.host == u.Host && last.scheme == u.Scheme {
+		if !last.again.Load() {
+			last.again.Store(true)
+		}
+		return last
+	}
+	if last != nil && last.again.Load() {
+		t.lookUp(last.key) // so that its key counts as used
 	}
 	g := t.newGuards(u)
 	t.hosts.last.Store(g)
 	return g
+}
+
+// lookUp returns what calls to the host of a key share.
+func (t *Transport) lookUp(key string) (budget backoff.Budget, breaker *backoff.Breaker, gate *gate) {
+	if !t.Unguarded {
+		budget, breaker = t.budgets().For(key), t.breakers().For(key)
+	}
+	if t.ShareRetryAfter {
+		gate = t.hosts.gates.Get(key)
+	}
+	return budget, breaker, gate
 }
 
 // newGuards returns new guards for a URL, with the budget, the breaker and the
@@ -73,13 +93,8 @@ func (t *Transport) guard(u *url.URL) *guards {
 // and budget.
 func (t *Transport) newGuards(u *url.URL) *guards {
 	key := strings.ToLower(u.Scheme + "://" + u.Host)
-	g := &guards{scheme: u.Scheme, host: u.Host}
-	if !t.Unguarded {
-		g.budget, g.breaker = t.budgets().For(key), t.breakers().For(key)
-	}
-	if t.ShareRetryAfter {
-		g.gate = t.hosts.gates.Get(key)
-	}
+	g := &guards{scheme: u.Scheme, host: u.Host, key: key}
+	g.budget, g.breaker, g.gate = t.lookUp(key)
 	g.timeouts = timeouts.Of(&t.Policy)
 	g.policy = *g.carrier(t.Policy, t.classify)
 	g.nonIdempotent = g.policy

@@ -143,6 +143,32 @@ func TestGuardsAreBounded(t *testing.T) {
 	})
 }
 
+// A host whose requests find its guards without a look at its key is in use all
+// the same.
+func TestAHostInUseOutlivesAFloodOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := make(map[string]int)
+		tr := &backoffhttp.Transport{
+			Base:     newWire(answer(200)),
+			Breakers: &backoff.Breakers{MaxKeys: 10, New: func(key string) *backoff.Breaker { made["breaker of "+key]++; return new(backoff.Breaker) }},
+			Budgets:  &backoff.Budgets{MaxKeys: 10, New: func(key string) backoff.Budget { made["budget of "+key]++; return new(backoff.RetryBudget) }},
+		}
+		get := func(host string) { roundTrip(t, tr, newRequest(t, "GET", "http://"+host+".test/", nil)) }
+		get("once")
+		for range 3 {
+			get("mine")
+		}
+		for i := range 1000 {
+			get("host" + strconv.Itoa(i))
+		}
+		get("once")
+		get("mine")
+		for what, times := range map[string]int{"breaker of http://mine.test": 1, "budget of http://mine.test": 1, "breaker of http://once.test": 2, "budget of http://once.test": 2} {
+			require.Equal(t, times, made[what], what)
+		}
+	})
+}
+
 func TestAPolicysBudgetStandsInForThatOfTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(answer(503))

@@ -199,7 +199,7 @@ func (t *Transport) CloseIdleConnections() {
 // open prepares the Transport at first use.
 func (t *Transport) open() {
 	t.classify = after(t.Policy.Classify)
-	t.hosts.gates.New = func(string) *gate { return new(gate) }
+	t.hosts.gates.New = func(string, bool) *gate { return new(gate) }
 	t.hosts.gates.Max, t.hosts.gates.Idle = maxGates, idleGate
 }
 

@@ -4,6 +4,7 @@ package registry
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,27 +13,72 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// A Registry makes a value for each key when the key is first used.
+// A Registry makes a value for each key when the key is first asked for. It
+// forgets nothing as long as it has fewer than Max keys, and all of them are
+// asked for within Idle.
 //
-// Values live in two generations. A key that is used moves to the young
-// generation. When the young generation is full, or Idle old, the old
-// generation is dropped and the young one takes its place. So a lookup takes
-// neither a lock nor the time, and the number of keys is bounded. A key that
-// was not used for Idle may be forgotten; after twice Idle it is, when the next
-// new key comes.
+// A key that was not asked for within Idle is forgotten when the next new keys
+// come: after twice Idle at the latest. If Max keys are there, a new key takes
+// the place of another. A key that was asked for only once goes first, the
+// oldest before the others: so a flood of new keys, which a stranger may send,
+// drives out the flood itself. A key that was asked for again goes only if many
+// others were asked for again, too, and more often since.
+//
+// A value with a [Claim] stays. It gives its place to others, and up to Max of
+// such values are kept besides. If there are more, keys that are new share one
+// value.
+//
+// A lookup of a known key takes neither a lock nor the time.
 type Registry[V any] struct {
-	New  func(key string) V
-	Keep func(V) bool // reports whether a value must stay; nil: none must
-	Max  int          // keys held; up to twice as many more for Keep
-	Idle time.Duration
+	New   func(key string, late bool) V // makes a value, under the lock; late: when Max keys were there
+	Claim func(V) Claim                 // nil: no value has one
+	Max   int                           // less than 1 means 1
+	Idle  time.Duration
 
-	young atomic.Pointer[sync.Map]
+	entries   sync.Map // of *entry[V], by key
+	evictions atomic.Uint64
 
-	mu      sync.Mutex // guards the fields below
-	old     *sync.Map
-	count   int       // keys that were added to the young generation
-	started time.Time // the young generation
+	mu    sync.Mutex      // guards the fields below
+	fresh queue[V]        // entries that are new, or were not asked for lately
+	known queue[V]        // entries that were asked for again and again
+	kept  queue[V]        // entries that had a claim, beyond Max
+	lost  map[string]bool // keys that were forgotten for others lately
+	rest  *entry[V]       // that keys without a place share; nil if there was none
+	swept time.Time       // when idle keys were last forgotten
 }
+
+// A Claim is why a value must not be forgotten. The claim that a value has from
+// the beginning does not count: New would make it with that again.
+type Claim uint8
+
+const (
+	// None: the value may be forgotten.
+	None Claim = iota
+	// InUse: the value stays as long as it is asked for within Idle.
+	InUse
+	// Always is the first of the claims by which a value stays in any case.
+	Always
+)
+
+// Rest is the key for which the value is made that keys without a place share.
+const Rest = "(other)"
+
+// An entry is a value and what is known of its use.
+type entry[V any] struct {
+	key   string
+	value V
+	born  Claim // from the beginning
+	use   atomic.Uint32
+}
+
+// An entry counts its lookups, except the first, in the lower byte of use, and
+// the sweeps since the last of them above that. Of many lookups at the same
+// time, some may not be counted. The count stops at maxUses, so that an entry
+// in constant use is only read.
+const (
+	maxUses  = 15
+	oneSweep = 1 << 8
+)
 
 // The defaults of SetLimits.
 const (
@@ -53,81 +99,183 @@ func (r *Registry[V]) SetLimits(maxKeys int, idle time.Duration) {
 
 // Get returns the value of key.
 func (r *Registry[V]) Get(key string) V {
-	if young := r.young.Load(); young != nil {
-		if v, ok := young.Load(key); ok {
-			return v.(V)
-		}
+	if e, ok := r.entries.Load(key); ok {
+		return e.(*entry[V]).get()
 	}
-	return r.getSlow(key)
+	return r.add(key)
 }
 
-// getSlow returns the value of a key that the young generation does not have.
-func (r *Registry[V]) getSlow(key string) V {
+// get returns the value and notes that it was asked for.
+func (e *entry[V]) get() V {
+	if use := e.use.Load(); use != maxUses {
+		e.use.Store(min(use%oneSweep+1, maxUses))
+	}
+	return e.value
+}
+
+// Evictions returns how often Max was too small: a key was forgotten for
+// another one, or one that found no place was asked for.
+func (r *Registry[V]) Evictions() uint64 { return r.evictions.Load() }
+
+// add makes the value of a new key.
+func (r *Registry[V]) add(key string) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	young := r.current()
-	if v, ok := young.Load(key); ok {
-		return v.(V)
+	if e, ok := r.entries.Load(key); ok {
+		return e.(*entry[V]).get()
 	}
-	var value V
-	if v, ok := r.old.Load(key); ok {
-		value = v.(V)
-		r.old.Delete(key)
-	} else {
-		value = r.New(key)
+	r.sweep(clock.Now())
+	late := r.full()
+	if late && !r.makeRoom() {
+		r.evictions.Add(1)
+		if r.rest == nil {
+			r.rest = r.newEntry(Rest, true)
+		}
+		return r.rest.value
 	}
-	young.Store(key, value)
-	r.count++
-	return value
+	e := r.newEntry(key, late)
+	if r.lost[key] { // it is asked for again
+		e.use.Store(1)
+	}
+	r.fresh.push(e)
+	r.entries.Store(key, e)
+	return e.value
 }
 
-// current returns the young generation. It starts a new one if the young
-// generation is full or too old.
-func (r *Registry[V]) current() *sync.Map {
-	young, now := r.young.Load(), clock.Now()
-	if young != nil && r.count < max(1, r.Max/2) && now.Sub(r.started) < r.Idle {
-		return young
-	}
-	if young == nil {
-		young = new(sync.Map)
-	}
-	next := new(sync.Map)
-	r.count, r.started = 0, now
-	if r.Keep != nil && r.old != nil {
-		r.carryOver(next)
-	}
-	r.old = young
-	r.young.Store(next)
-	return next
+func (r *Registry[V]) newEntry(key string, late bool) *entry[V] {
+	e := &entry[V]{key: key, value: r.New(key, late)}
+	e.born = r.claim(e)
+	return e
 }
 
-// carryOver copies the values that Keep wants from the old generation, which is
-// about to be dropped, to the next one. It copies at most Max of them, since a
-// stranger may have made them, too. They do not count as used: otherwise many
-// of them would fill the next generation at once.
-func (r *Registry[V]) carryOver(next *sync.Map) {
-	copied := 0
-	for key, v := range r.old.Range {
-		if copied < r.Max && r.Keep(v.(V)) {
-			next.Store(key, v)
-			copied++
+// claim returns the claim of an entry.
+func (r *Registry[V]) claim(e *entry[V]) Claim {
+	if r.Claim == nil {
+		return None
+	}
+	return r.Claim(e.value)
+}
+
+// stays reports whether an entry must not be forgotten.
+func (r *Registry[V]) stays(e *entry[V]) bool {
+	switch c := r.claim(e); c {
+	case None, e.born:
+		return false
+	case InUse:
+		return e.use.Load()/oneSweep < 2
+	}
+	return true
+}
+
+// full reports whether there is no place for one more key.
+func (r *Registry[V]) full() bool { return len(r.fresh)+len(r.known) >= max(1, r.Max) }
+
+// makeRoom makes a place for a key and reports whether it could. It looks at the
+// entries in turn: at the fresh ones, unless there are few of them. An entry
+// that was asked for becomes a known one, or stays one, with half of its
+// lookups. Of the others, a known one becomes a fresh one, and a fresh one is
+// forgotten.
+func (r *Registry[V]) makeRoom() bool {
+	r.release()
+	patience := 8 * (len(r.fresh) + len(r.known)) // lest lookups meanwhile go on for ever
+	for ; r.full(); patience-- {
+		from := &r.fresh
+		if len(r.fresh) <= r.Max/8 && len(r.known) > 0 {
+			from = &r.known
+		}
+		e := from.pop()
+		stays, use := r.stays(e), e.use.Load()
+		uses := use % oneSweep
+		switch {
+		case stays && len(r.kept) >= r.Max:
+			from.push(e)
+			return false
+		case stays:
+			r.kept.push(e)
+		case uses > 0 && patience > 0:
+			e.use.CompareAndSwap(use, use-(uses+1)/2)
+			r.known.push(e)
+		case from == &r.known:
+			r.fresh.push(e)
+		default:
+			r.lose(e.key)
 		}
 	}
+	return true
+}
+
+// lose forgets a key for another one, but not that it was there: if it soon
+// comes back, it counts as asked for again.
+func (r *Registry[V]) lose(key string) {
+	r.entries.Delete(key)
+	r.evictions.Add(1)
+	if len(r.lost) >= r.Max {
+		clear(r.lost)
+	}
+	if r.lost == nil {
+		r.lost = make(map[string]bool)
+	}
+	r.lost[key] = true
+}
+
+// release looks at two of the entries that are kept beyond Max, and takes those
+// back that need not stay.
+func (r *Registry[V]) release() {
+	for range min(2, len(r.kept)) {
+		if e := r.kept.pop(); r.stays(e) {
+			r.kept.push(e)
+		} else {
+			r.fresh.push(e)
+		}
+	}
+}
+
+// sweep forgets the keys that were not asked for within Idle, once per Idle.
+func (r *Registry[V]) sweep(now time.Time) {
+	switch {
+	case r.swept.IsZero():
+		r.swept = now
+	case now.Sub(r.swept) >= r.Idle:
+		r.swept = now
+		for _, q := range []*queue[V]{&r.fresh, &r.known, &r.kept} {
+			*q = slices.DeleteFunc(*q, r.forgetsIdle)
+		}
+	}
+}
+
+// forgetsIdle makes an entry older and forgets it if it was not asked for
+// between two sweeps.
+func (r *Registry[V]) forgetsIdle(e *entry[V]) bool {
+	if e.use.Add(oneSweep)/oneSweep < 2 || r.stays(e) {
+		return false
+	}
+	r.entries.Delete(e.key)
+	return true
 }
 
 // Range calls f for each key and value until it returns false.
 func (r *Registry[V]) Range(f func(key string, v V) bool) {
-	r.mu.Lock()
-	generations := []*sync.Map{r.young.Load(), r.old}
-	r.mu.Unlock()
-	for _, generation := range generations {
-		if generation == nil {
-			continue
-		}
-		for key, v := range generation.Range {
-			if !f(key.(string), v.(V)) {
-				return
-			}
+	for _, v := range r.entries.Range {
+		if e := v.(*entry[V]); !f(e.key, e.value) {
+			return
 		}
 	}
+	r.mu.Lock()
+	rest := r.rest
+	r.mu.Unlock()
+	if rest != nil {
+		f(rest.key, rest.value)
+	}
+}
+
+// A queue holds entries in the order in which they are looked at.
+type queue[V any] []*entry[V]
+
+func (q *queue[V]) push(e *entry[V]) { *q = append(*q, e) }
+
+func (q *queue[V]) pop() *entry[V] {
+	e := (*q)[0]
+	(*q)[0] = nil
+	*q = (*q)[1:]
+	return e
 }
