@@ -198,15 +198,16 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 
 // Contract row 34: a small set of probes.
 func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
-	for _, probes := range []int{0, 1, 3, -1} {
+	for _, probes := range []int{0, 1, 3, -1, 5000} {
 		bubble(t, fmt.Sprint(probes), func(t *testing.T) {
 			b := halfOpenBreaker(t)
 			b.MaxProbes = probes
-			want := map[int]int{0: 1, 1: 1, 3: 3, -1: 200}[probes]
+			want := map[int]int{0: 1, 1: 1, 3: 3, -1: 1000, 5000: 1000}[probes]
+			calls := max(200, want+200)
 			var admitted, refused atomic.Int32
 			release := make(chan struct{})
 			var group sync.WaitGroup
-			for range 200 {
+			for range calls {
 				group.Go(func() {
 					err := b.Do(t.Context(), func(context.Context) error {
 						admitted.Add(1)
@@ -220,7 +221,7 @@ func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
 			}
 			synctest.Wait()
 			require.EqualValues(t, want, admitted.Load())
-			require.EqualValues(t, 200-want, refused.Load())
+			require.EqualValues(t, calls-want, refused.Load())
 			require.EqualValues(t, want, b.Stats().Probes)
 			close(release)
 			group.Wait()

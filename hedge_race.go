@@ -2,12 +2,12 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/lazyctx"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/steer"
@@ -355,7 +355,7 @@ func (r *race) next(err error, v verdict, now time.Time) {
 	case v.open != nil:
 		r.stop(ReasonOpen)
 		r.refused, r.why = v.open, ReasonOpen // also if this was the last attempt
-	case v.class == ClassPermanent && r.running > 0 && errors.Is(err, ErrBudget):
+	case v.class == ClassPermanent && r.running > 0 && errtree.Is(err, ErrBudget):
 		r.stop(ReasonBudget)
 	case v.class == ClassPermanent:
 		if !v.marked {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // The classifiers in this file are the tables by which well-known systems
@@ -57,7 +58,7 @@ func AzureStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 502, 50
 func AWSStatus() backoff.Classifier {
 	byCode := byStatus(func(code int) bool { return code == 500 || code >= 502 && code <= 504 })
 	return func(err error) backoff.Class {
-		if e, ok := errors.AsType[errorCode](err); ok && e.ErrorCode() != "" {
+		if e, ok := errtree.As[errorCode](err); ok && e.ErrorCode() != "" {
 			if class := backoff.DefaultClassifier(onlyCode(e.ErrorCode())); class != backoff.ClassUnknown {
 				return class
 			}
@@ -108,7 +109,7 @@ func (c onlyCode) ErrorCode() string { return string(c) }
 
 // asksToWait reports whether the response has a Retry-After.
 func asksToWait(err error) bool {
-	e, ok := errors.AsType[responseHeader](err)
+	e, ok := errtree.As[responseHeader](err)
 	return ok && len(e.ResponseHeader()["Retry-After"]) > 0
 }
 
@@ -120,7 +121,7 @@ func is5xx(code int) bool { return code >= 500 && code < 600 }
 // ClassUnknown.
 func byStatus(accept func(code int) bool) backoff.Classifier {
 	return func(err error) backoff.Class {
-		e, ok := errors.AsType[statusCode](err)
+		e, ok := errtree.As[statusCode](err)
 		switch {
 		case !ok || e.HTTPStatusCode() == 0:
 			return backoff.ClassUnknown
@@ -207,7 +208,7 @@ func (on *envoyGroups) class(err error) backoff.Class {
 // It recognizes a net.OpError by its text, since importing package net would
 // make this package heavy.
 func noConnection(err error) bool {
-	for e := err; e != nil; e = errors.Unwrap(e) {
+	for e, left := err, errtree.Most; e != nil && left > 0; e, left = errors.Unwrap(e), left-1 {
 		if strings.HasPrefix(e.Error(), "dial ") {
 			return backoff.DefaultClassifier(e).Retryable()
 		}
@@ -229,6 +230,6 @@ func (streamError) Error() string { return "stream error" }
 // refusedStream reports whether HTTP/2 refused the stream.
 func refusedStream(err error) bool {
 	const refused = 7 // RFC 9113, 7
-	e, ok := errors.AsType[streamError](err)
+	e, ok := errtree.As[streamError](err)
 	return ok && e.Code == refused
 }
