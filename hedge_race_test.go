@@ -925,23 +925,22 @@ func TestAHedgedCallLeavesNothingOnItsContext(t *testing.T) {
 		asks := func(step hedgeStep) hedgeStep {
 			return func(ctx context.Context) (int, error) { _ = ctx.Done(); return step(ctx) }
 		}
-		call := func(ctx context.Context, h backoff.Hedge, discard func(int), steps ...hedgeStep) {
-			h.Delay, h.MaxExtraLoad = milli, -1
+		call := func(ctx context.Context, detach bool, discard func(int), steps ...hedgeStep) {
 			defer func() { _ = recover() }()
-			_, _ = backoff.HedgeValue(ctx, &h, script(steps...).op, discard)
+			_, _ = backoff.HedgeValue(ctx, &backoff.Hedge{Delay: milli, MaxExtraLoad: -1, Detach: detach}, script(steps...).op, discard)
 		}
 		discard := func(int) {}
 		for range 100 {
-			call(all, backoff.Hedge{}, nil, asks(inTime(second, 1, nil)), asks(inTime(0, 2, nil)))
-			call(all, backoff.Hedge{}, discard, deaf(0, 1, nil))
-			call(all, backoff.Hedge{}, discard, asks(deaf(0, 1, errHedgeUnknown)), asks(deaf(0, 1, errHedgeInvalid)))
-			call(all, backoff.Hedge{}, discard, asks(bang(second, "bang")), asks(inTime(0, 2, nil)))
-			call(all, backoff.Hedge{Detach: true}, discard, asks(bang(milli/2, "bang")))
+			call(all, false, nil, asks(inTime(second, 1, nil)), asks(inTime(0, 2, nil)))
+			call(all, false, discard, deaf(0, 1, nil))
+			call(all, false, discard, asks(deaf(0, 1, errHedgeUnknown)), asks(deaf(0, 1, errHedgeInvalid)))
+			call(all, false, discard, asks(bang(second, "bang")), asks(inTime(0, 2, nil)))
+			call(all, true, discard, asks(bang(milli/2, "bang")))
 			rest(time.Minute)
 			require.Zero(t, all.live.Load())
 
 			ctx, cancel := context.WithCancel(all)
-			call(ctx, backoff.Hedge{}, discard, asks(deaf(second, 1, nil)), asks(inTime(0, 2, nil)))
+			call(ctx, false, discard, asks(deaf(second, 1, nil)), asks(inTime(0, 2, nil)))
 			require.EqualValues(t, 1, all.live.Load(), "the value is in use")
 			cancel()
 			require.Zero(t, all.live.Load())

@@ -13,6 +13,5 @@
 // (adversity_test.go). After each phase no place, ticket, value or body of
 // theirs may be missing.
 //
-// At night it makes ten million calls, which take a quarter of an hour of
-// processor time.
+// At night it makes ten million calls.
 package soak
