@@ -93,6 +93,10 @@ func TestATreeWithoutAnEndIsSearchedUpToMost(t *testing.T) {
 		asked := 0
 		require.False(t, errtree.Is(build(&asked), context.Canceled), name)
 		require.Equal(t, errtree.Most, asked, name)
+		asked = 0
+		_, found := errtree.As[*fs.PathError](build(&asked))
+		require.False(t, found, name)
+		require.Equal(t, errtree.Most, asked, name)
 	}
 }
 
