@@ -122,7 +122,7 @@ type Breaker struct {
 	MaxRetryAfter time.Duration
 
 	// MaxProbes is how many probes a half-open circuit admits at the same time.
-	// 0 means 1, a negative number no limit.
+	// 0 means 1. More than 1,000 and negative numbers mean 1,000.
 	MaxProbes int
 	// ProbeSuccesses is how many probes must succeed in a row to close the
 	// circuit. 0 means 2, because a single call may get through to a service

@@ -198,15 +198,16 @@ func TestBreakerStaysOpenAsLongAsTheServerAsks(t *testing.T) {
 
 // Contract row 34: a small set of probes.
 func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
-	for _, probes := range []int{0, 1, 3, -1} {
+	for _, probes := range []int{0, 1, 3, -1, 5000} {
 		bubble(t, fmt.Sprint(probes), func(t *testing.T) {
 			b := halfOpenBreaker(t)
 			b.MaxProbes = probes
-			want := map[int]int{0: 1, 1: 1, 3: 3, -1: 200}[probes]
+			want := map[int]int{0: 1, 1: 1, 3: 3, -1: 1000, 5000: 1000}[probes]
+			calls := max(200, want+200)
 			var admitted, refused atomic.Int32
 			release := make(chan struct{})
 			var group sync.WaitGroup
-			for range 200 {
+			for range calls {
 				group.Go(func() {
 					err := b.Do(t.Context(), func(context.Context) error {
 						admitted.Add(1)
@@ -220,7 +221,7 @@ func TestBreakerAdmitsNoMoreProbesThanItSays(t *testing.T) {
 			}
 			synctest.Wait()
 			require.EqualValues(t, want, admitted.Load())
-			require.EqualValues(t, 200-want, refused.Load())
+			require.EqualValues(t, calls-want, refused.Load())
 			require.EqualValues(t, want, b.Stats().Probes)
 			close(release)
 			group.Wait()
@@ -387,39 +388,50 @@ func TestBreakerTimesACallFromItsOwnBeginning(t *testing.T) {
 	}
 }
 
-// A permit of every earlier phase, with every answer, and none has a
+// In each phase there are answers of calls that earlier phases admitted, while
+// calls of the phase with the same numbers are under way. None has a
 // consequence.
 func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 	for _, answer := range []error{nil, errOutage} {
 		bubble(t, fmt.Sprint(answer), func(t *testing.T) {
 			b := rateBreaker()
-			var late []func(error)
-			permit := func() {
-				done, err := b.Allow()
-				require.NoError(t, err)
-				late = append(late, done)
+			b.MinCalls, b.MaxProbes = 1, 4
+			var closed, probes []func(error)
+			permits := func(n int) (dones []func(error)) {
+				for range n {
+					done, err := b.Allow()
+					require.NoError(t, err)
+					dones = append(dones, done)
+				}
+				return dones
 			}
-			permit() // of the first closed phase
-			feed(b, 20, errOutage)
-			time.Sleep(5 * time.Second)
-			permit() // a probe
-			feed(b, 1, nil)
-			time.Sleep(5 * time.Second)
+			late := func(what string, state backoff.State) { // an answer of each earlier phase
+				before := b.Stats()
+				for _, dones := range []*[]func(error){&closed, &probes} {
+					if len(*dones) > 0 {
+						(*dones)[0](answer)
+						*dones = (*dones)[1:]
+					}
+				}
+				require.Equal(t, state, b.State(), what)
+				require.Equal(t, before, b.Stats(), what)
+			}
+			closed = permits(4)
 			feed(b, 1, errOutage)
-			require.Equal(t, backoff.StateOpen, b.State())
+			late("open", backoff.StateOpen)
+
+			time.Sleep(5 * time.Second)
+			probes = permits(3)
+			feed(b, 1, errOutage) // the fourth
+			late("open again", backoff.StateOpen)
+
 			time.Sleep(10 * time.Second)
-			feed(b, 1, nil)
-			for _, done := range late {
-				done(answer)
-			}
-			require.Equal(t, backoff.StateHalfOpen, b.State())
-			permit() // a probe of this phase, in time
-			late[len(late)-1](nil)
+			now := permits(3)
+			late("half-open", backoff.StateHalfOpen)
+			now[0](nil)
+			now[1](nil)
 			require.Equal(t, backoff.StateClosed, b.State())
-			for _, done := range late {
-				done(answer)
-			}
-			require.Zero(t, b.Stats().Successes+b.Stats().Failures)
+			late("closed", backoff.StateClosed)
 		})
 	}
 }

@@ -3,11 +3,11 @@ package backoff
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
 	"github.com/gobackoff/backoff/internal/draw"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -25,7 +25,7 @@ func (c call) weigh(err error) circuit.Input {
 		return in
 	case ended != nil && ended != context.DeadlineExceeded:
 		in.Score = circuit.None
-	case ended != nil && errors.Is(err, context.Canceled): // the operation's way to report the deadline
+	case ended != nil && errtree.Is(err, context.Canceled): // the operation's way to report the deadline
 		in.Score = circuit.Bad
 	default:
 		score, hint := c.breaker.scoreOfError(err)
@@ -68,63 +68,111 @@ func (b *Breaker) capRetryAfter(d time.Duration) time.Duration {
 // the breaker looks at the error below it; what the operation itself said
 // stands.
 func (b *Breaker) scoreOfError(err error) (circuit.Score, hint) {
-	if !layered(err) {
-		return b.scoreOfOperation(err)
+	s := scoring{b, errtree.Walk{Left: 4 * errtree.Most}} // an error is looked at up to four times
+	return s.of(err)
+}
+
+// scoring is the way through the tree of an error.
+type scoring struct {
+	breaker *Breaker
+	walk    errtree.Walk
+}
+
+func (s *scoring) of(err error) (circuit.Score, hint) {
+	if score, h, layered := s.layered(err); layered {
+		return score, h
+	}
+	return s.ofOperation(err)
+}
+
+// layered scores an error if it passed through a policy or a breaker, and
+// reports whether it did.
+func (s *scoring) layered(err error) (circuit.Score, hint, bool) {
+	if s.walk.Left--; s.walk.Left < 0 {
+		return 0, hint{}, false
 	}
 	switch e := err.(type) {
 	case *OpenError:
-		return circuit.None, hint{}
+		return circuit.None, hint{}, true
 	case *Error:
-		if e.Last == nil || e.Reason == ReasonCanceled {
-			return circuit.None, hint{}
+		if e == nil || e.Last == nil || e.Reason == ReasonCanceled {
+			return circuit.None, hint{}, true
 		}
-		return b.scoreOfError(e.Last)
+		score, h := s.of(e.Last)
+		return score, h, true
 	case *marked:
-		if e.class != ClassUnknown && !e.inferred {
-			return scoreOfClass(e.class), judge(nil, err).hint
-		}
-		s, h := b.scoreOfError(e.err)
-		return s, h.longer(e.hint)
-	case interface{ Unwrap() []error }:
-		return b.scoreOfAll(e.Unwrap())
+		return s.ofMarked(e)
 	}
-	return b.scoreOfError(errors.Unwrap(err))
+	inner, branches := errtree.Unwrap(err)
+	if inner != nil {
+		return s.layered(inner)
+	}
+	return s.ofBranches(branches)
 }
 
-// scoreOfAll returns the highest score of several errors, and the longest hint.
-func (b *Breaker) scoreOfAll(errs []error) (highest circuit.Score, longest hint) {
-	for _, err := range errs {
-		if err != nil {
-			s, h := b.scoreOfError(err)
-			highest, longest = max(highest, s), longest.longer(h)
-		}
+func (s *scoring) ofMarked(m *marked) (score circuit.Score, h hint, layered bool) {
+	switch {
+	case m.inferred:
+		score, h = s.of(m.err)
+		layered = true
+	case m.class == ClassUnknown:
+		score, h, layered = s.layered(m.err)
+	case s.walk.Find(m.err, isLayer) || s.walk.Left <= 0:
+		return scoreOfClass(m.class), judge(nil, m).hint, true
 	}
-	return highest, longest
+	return score, h.longer(m.hint), layered
 }
 
-// layered reports whether an error passed through a policy or a breaker.
-func layered(err error) bool {
+// isLayer reports whether a policy or a breaker made the error.
+func isLayer(err error) bool {
 	switch e := err.(type) {
 	case *Error, *OpenError:
 		return true
 	case *marked:
-		return e.inferred || layered(e.err)
-	case interface{ Unwrap() error }:
-		return layered(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), layered)
+		return e.inferred
 	}
 	return false
 }
 
-// scoreOfOperation scores an error that passed through no policy and no
-// breaker.
-func (b *Breaker) scoreOfOperation(err error) (circuit.Score, hint) {
-	if errors.Is(err, ErrOpen) || errors.Is(err, ErrBudget) {
+// ofBranches returns the highest score of several errors, and the longest hint,
+// if one of the errors is layered.
+func (s *scoring) ofBranches(errs []error) (highest circuit.Score, longest hint, layered bool) {
+	var plain []error
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		score, h, ok := s.layered(err)
+		if !ok {
+			plain = append(plain, err)
+		}
+		layered = layered || ok
+		highest, longest = max(highest, score), longest.longer(h)
+		if s.walk.Left <= 0 {
+			break
+		}
+	}
+	if !layered {
+		return 0, hint{}, false
+	}
+	for _, err := range plain {
+		score, h := s.ofOperation(err)
+		highest, longest = max(highest, score), longest.longer(h)
+	}
+	return highest, longest, true
+}
+
+// ofOperation scores an error that passed through no policy and no breaker. An
+// error that is too large to be read is a failure.
+func (s *scoring) ofOperation(err error) (circuit.Score, hint) {
+	if s.walk.Left <= 0 {
+		return circuit.Bad, hint{}
+	}
+	if s.walk.Is(err, ErrOpen) || s.walk.Is(err, ErrBudget) {
 		return circuit.None, hint{}
 	}
-	v := judge(b.Classify, err)
-	if v.class == ClassPermanent && errors.Is(err, context.Canceled) {
+	v := judge(s.breaker.Classify, err)
+	if v.class == ClassPermanent && errtree.Is(err, context.Canceled) {
 		return circuit.None, hint{}
 	}
 	return scoreOfClass(v.class), v.hint

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -324,4 +326,212 @@ func TestBreakerPolicyAndBudgetInOneOutage(t *testing.T) {
 		require.Greater(t, served, 600, "before and after")
 		require.Less(t, sent-served, 100, "during the outage, of 400 calls")
 	})
+}
+
+// A node of an error tree, which counts how often it is asked what it wraps.
+type (
+	node struct {
+		branches []error
+		asked    *int
+	}
+	link struct {
+		inner error
+		asked *int
+	}
+)
+
+func (n *node) Error() string   { return "node" }
+func (n *node) Unwrap() []error { *n.asked++; return n.branches }
+func (l *link) Error() string   { return "link" }
+func (l *link) Unwrap() error   { *l.asked++; return l.inner }
+
+// largeErrors are trees of some 8,000 errors, with end at their end.
+var largeErrors = map[string]func(asked *int, end error) error{
+	"wide": func(asked *int, end error) error {
+		n := &node{asked: asked}
+		for range 8000 {
+			n.branches = append(n.branches, &node{asked: asked})
+		}
+		n.branches = append(n.branches, end)
+		return n
+	},
+	"deep": func(asked *int, end error) error {
+		for range 8000 {
+			end = &link{end, asked}
+		}
+		return end
+	},
+	"joined one by one": func(asked *int, end error) error {
+		for range 4000 {
+			end = &node{[]error{end, &node{asked: asked}}, asked}
+		}
+		return end
+	},
+	"marked again and again": func(asked *int, end error) error {
+		for range 4000 {
+			end = backoff.WithClass(&link{end, asked}, backoff.ClassRetryable)
+		}
+		return end
+	},
+}
+
+// endlessErrors are trees that nobody can read to their end.
+var endlessErrors = map[string]func(asked *int) error{
+	"a cycle": func(asked *int) error {
+		l := &link{asked: asked}
+		l.inner = l
+		return l
+	},
+	"a cycle with branches": func(asked *int) error {
+		n := &node{asked: asked}
+		n.branches = []error{n, errOutage, n}
+		return n
+	},
+	"a cycle through an Error": func(asked *int) error {
+		e := &backoff.Error{Reason: backoff.ReasonAttempts}
+		e.Last = &node{[]error{e, errOutage, e}, asked}
+		return e
+	},
+	"an Error that is its own": func(*int) error {
+		e := &backoff.Error{Reason: backoff.ReasonAttempts}
+		e.Last = backoff.WithClass(e, backoff.ClassUnknown)
+		return e
+	},
+	"a cycle through marks": func(asked *int) error {
+		l := &link{asked: asked}
+		l.inner = backoff.WithClass(backoff.RetryAfter(l, 1), backoff.ClassUnknown)
+		return l
+	},
+	"branches that are the same": func(asked *int) error {
+		var err error = &backoff.Error{Last: errOutage}
+		for range 100 {
+			err = &node{[]error{err, err, errOutage}, asked}
+		}
+		return err
+	},
+}
+
+// What it costs to judge an error grows with the error, and no faster, and ends
+// where the error has no end.
+func TestALargeErrorIsReadAFewTimesOnly(t *testing.T) {
+	judges := map[string]func(context.Context, error){
+		"Breaker":           func(_ context.Context, err error) { feed(rateBreaker(), 1, err) },
+		"DefaultClassifier": func(_ context.Context, err error) { backoff.DefaultClassifier(err) },
+		"RetryAfterOf":      func(_ context.Context, err error) { backoff.RetryAfterOf(err) },
+		"Cause":             func(_ context.Context, err error) { backoff.Cause(err) },
+		"Policy": func(ctx context.Context, err error) {
+			policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0), AttemptTimeout: 1, Budget: new(backoff.RetryBudget)}
+			_ = policy.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return err })
+		},
+		"Hedge": func(ctx context.Context, err error) {
+			_, _ = backoff.HedgeValue(ctx, new(backoff.Hedge), func(context.Context) (int, error) { return 0, err }, nil)
+		},
+		"Breaker past the deadline": func(ctx context.Context, err error) {
+			ctx, cancel := context.WithTimeout(ctx, 1)
+			defer cancel()
+			_ = new(backoff.Breaker).Do(ctx, func(context.Context) error { <-ctx.Done(); return err })
+		},
+		"Observer": func(ctx context.Context, err error) {
+			policy := backoff.Policy{MaxAttempts: 1, Observer: func(context.Context, backoff.Event) {}}
+			_ = policy.Do(ctx, func(context.Context) error { return err })
+		},
+	}
+	ends := map[string]error{"failure": errOutage, "policy": &backoff.Error{Last: errOutage}, "refusal": backoff.ErrOpen}
+	for name, judge := range judges {
+		for tree, build := range largeErrors {
+			for end, err := range ends {
+				synctest.Test(t, func(t *testing.T) {
+					asked := 0
+					judge(t.Context(), build(&asked, err))
+					require.LessOrEqual(t, asked, 20*8000, "%s, %s, %s", name, tree, end)
+				})
+			}
+		}
+		for tree, build := range endlessErrors {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				judge(t.Context(), build(&asked))
+				require.LessOrEqual(t, asked, 20*10_000, "%s, %s", name, tree)
+			})
+		}
+	}
+}
+
+func TestALargeErrorIsReadToItsEnd(t *testing.T) {
+	for name, build := range largeErrors {
+		synctest.Test(t, func(t *testing.T) {
+			b := rateBreaker()
+			feed(b, 1, build(new(int), &backoff.Error{Last: errOutage}))
+			require.EqualValues(t, 1, b.Stats().Failures, name)
+			feed(b, 1, build(new(int), context.DeadlineExceeded))
+			require.EqualValues(t, 2, b.Stats().Failures, name)
+			require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(build(new(int), context.DeadlineExceeded)), name)
+			after, ok := backoff.RetryAfterOf(build(new(int), backoff.RetryAfter(errOutage, time.Second)))
+			require.True(t, ok, name)
+			require.Equal(t, time.Second, after, name)
+		})
+	}
+}
+
+func TestAnErrorWithoutAnEndIsAFailureUnlessItIsMarked(t *testing.T) {
+	for name, build := range endlessErrors {
+		synctest.Test(t, func(t *testing.T) {
+			b := rateBreaker()
+			feed(b, 1, build(new(int)))
+			require.EqualValues(t, 1, b.Stats().Failures, name)
+			feed(b, 1, backoff.Permanent(build(new(int))))
+			require.EqualValues(t, 1, b.Stats().Successes, name)
+		})
+	}
+}
+
+// What was not read may have been sent.
+func TestATreeTooLargeToReadIsNoProofThatNothingWasSent(t *testing.T) {
+	var sent int
+	policy := backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.NonIdempotent}
+	for _, branch := range []error{syscall.ECONNREFUSED, backoff.WithClass(errOutage, backoff.ClassNotSent)} {
+		small, large := &node{[]error{branch, branch}, new(int)}, &node{asked: new(int)}
+		for range 10_001 {
+			large.branches = append(large.branches, branch)
+		}
+		for err, want := range map[error]int{small: 4, large: 1} {
+			sent = 0
+			_ = policy.Do(t.Context(), func(context.Context) error { sent++; return err })
+			require.Equal(t, want, sent, "%T", branch)
+		}
+	}
+}
+
+// A function that should return an error, and returns a nil pointer to one, is a
+// common mistake.
+func TestANilPointerToAnErrorOfThisPackageIsAnError(t *testing.T) {
+	for _, err := range []error{(*backoff.Error)(nil), (*backoff.OpenError)(nil)} {
+		v := reflect.ValueOf(err)
+		for i := range v.NumMethod() {
+			v.Method(i).Call(nil)
+		}
+		require.Equal(t, "<nil>", err.Error())
+		require.Equal(t, err, backoff.Cause(err))
+		require.False(t, backoff.DefaultClassifier(fmt.Errorf("x: %w", err)).Retryable())
+		after, _ := backoff.RetryAfterOf(err)
+		require.Zero(t, after)
+		feed(new(backoff.Breaker), 1, err)
+
+		told := 0
+		policy := backoff.Policy{Budget: new(backoff.RetryBudget), Observer: func(context.Context, backoff.Event) { told++ }}
+		require.Error(t, policy.Do(t.Context(), func(context.Context) error { return err }))
+		for range policy.Start(t.Context()).Attempts() {
+			break
+		}
+		run := policy.Start(t.Context())
+		for range run.Attempts() {
+			run.Fail(err)
+			break
+		}
+		require.Error(t, run.Err())
+		hedge := backoff.Hedge{Observer: policy.Observer}
+		_, got := backoff.HedgeValue(t.Context(), &hedge, func(context.Context) (int, error) { return 0, err }, nil)
+		require.Error(t, got)
+		require.Equal(t, 4, told)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
 )
 
@@ -99,12 +100,14 @@ func WithClass(err error, c Class) error {
 // never called gives its context's error, or itself if the context has not
 // ended. Any other error comes back as it is, and nil as nil.
 func Cause(err error) error {
-	for {
+	for range errtree.Most {
 		switch e := err.(type) {
 		case *marked:
 			err = e.err
 		case *Error:
 			switch {
+			case e == nil:
+				return err
 			case e.Last != nil:
 				err = e.Last
 			case e.ctx != nil && e.ctx.Err() != nil:
@@ -116,6 +119,7 @@ func Cause(err error) error {
 			return err
 		}
 	}
+	return err // an Error whose last error is itself
 }
 
 // marked is an error with what its operation says of it.
@@ -157,7 +161,7 @@ func (m *marked) Unwrap() error { return m.err }
 //
 // In a tree of errors, as errors.Join makes, the more specific evidence counts,
 // and among equals the greater [Class]. The tree is "not sent" only if every
-// branch is.
+// branch is. Of a tree of more than 10,000 errors the rest is not read.
 func DefaultClassifier(err error) Class {
 	return judge(nil, err).class
 }
@@ -172,6 +176,7 @@ type verdict struct {
 	ended     error      // of the caller's context, when the attempt had failed
 	open      *OpenError // a breaker refused
 	hint      hint       // what the server asked for
+	seen      int        // errors of the tree that were read
 }
 
 func judge(classify Classifier, err error) (v verdict) {
@@ -190,6 +195,9 @@ func (v *verdict) judge(classify Classifier, err error) {
 	plain := isPlain(err)
 	if !plain {
 		v.read(err, false)
+		if v.seen > errtree.Most && v.class == ClassNotSent {
+			v.class = ClassRetryable // the rest may have been sent
+		}
 		if v.marked {
 			return
 		}
@@ -206,7 +214,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 // its methods is for the loops of other libraries.
 func lastOf(err error) (error, bool) {
 	e, ok := err.(*Error)
-	if !ok || e.Last == nil {
+	if !ok || e == nil || e.Last == nil {
 		return nil, false
 	}
 	return e.Last, true
@@ -255,6 +263,9 @@ func (v *verdict) outcome() Outcome {
 // read collects the marks in err's tree, and what servers asked for. Below a
 // mark, other marks are overruled; what a server asked for still counts.
 func (v *verdict) read(err error, overruled bool) {
+	if v.seen++; v.seen > errtree.Most {
+		return
+	}
 	switch e := err.(type) {
 	case *marked:
 		if e.class != ClassUnknown && !overruled {
@@ -264,11 +275,13 @@ func (v *verdict) read(err error, overruled bool) {
 		v.hint = v.hint.longer(e.hint)
 		v.read(e.err, overruled)
 	case *Error:
-		if e.final() && !overruled {
+		switch {
+		case e == nil: // a mistake of whoever returned it
+		case e.final() && !overruled:
 			v.mark(ClassPermanent)
 			v.gaveUp = true
 			v.outOfTime = e.Reason == ReasonDeadline
-		} else if e.Last != nil {
+		case e.Last != nil:
 			v.read(e.Last, overruled)
 		}
 	case *OpenError: // its last error is of another call
@@ -293,38 +306,13 @@ func (v *verdict) mark(c Class) {
 
 // descend reads what err wraps.
 func (v *verdict) descend(err error, overruled bool) {
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
+	inner, branches := errtree.Unwrap(err)
+	if inner != nil {
+		v.read(inner, overruled)
+	}
+	for _, inner := range branches {
+		if inner != nil {
 			v.read(inner, overruled)
 		}
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if inner != nil {
-				v.read(inner, overruled)
-			}
-		}
 	}
-}
-
-// find reports whether is accepts err or an error in its tree, in the order of
-// errors.As.
-func find(err error, is func(error) bool) bool {
-	switch {
-	case err == nil:
-		return false
-	case is(err):
-		return true
-	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		return find(e.Unwrap(), is)
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if find(inner, is) {
-				return true
-			}
-		}
-	}
-	return false
 }

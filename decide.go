@@ -2,10 +2,10 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // fail decides what follows an attempt that failed with err: another one after
@@ -40,7 +40,7 @@ func (r *Run) assess(v *verdict, err error) {
 	v.ended = r.ctx.Err()
 	v.judge(r.policy.Classify, err)
 	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
-	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
+	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errtree.Is(err, ErrAttemptTimeout)
 	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
@@ -65,7 +65,7 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 		return !bounded || own.Before(outer)
 	}
 	return context.Cause(r.attempt) == ErrAttemptTimeout &&
-		(errors.Is(err, context.Canceled) || errors.Is(err, ErrAttemptTimeout) || find(err, func(err error) bool {
+		(errtree.Is(err, context.Canceled) || errtree.Is(err, ErrAttemptTimeout) || errtree.Find(err, func(err error) bool {
 			t, ok := err.(interface{ Timeout() bool })
 			return ok && t.Timeout()
 		}))
@@ -239,7 +239,7 @@ func (r *Run) notifyRetry(c Class, delay, wait time.Duration) {
 func (r *Run) notifyGiveUp(why Reason, c Class, err error) {
 	e := &Event{Kind: EventGiveUp, Reason: why, Err: r.last, Class: c, Waiting: r.number > 0 && r.phase == waiting}
 	if gave, ok := err.(*Error); ok {
-		e.RetryAfter = gave.retryAfter
+		e.RetryAfter = gave.RetryAfter()
 	} else if why == ReasonInvalid {
 		e.Err = err
 	}

@@ -133,6 +133,9 @@ func (e *ending) newError(name string, attempts, maxAttempts int, why Reason) *E
 // Error returns one line: what was tried, how often, how long, why it ended,
 // and the last error.
 func (e *Error) Error() string {
+	if e == nil {
+		return nilError
+	}
 	text := "backoff: "
 	if e.Name != "" {
 		text += e.Name + ": "
@@ -221,6 +224,9 @@ func round(d time.Duration) string {
 
 // Unwrap returns the errors of the reason, and the operation's last error.
 func (e *Error) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
 	reason, cause := e.reasonErrors()
 	var timeout error
 	if e.timedOut {
@@ -272,10 +278,15 @@ func (e *Error) contextErrors() (err, cause error) {
 
 // RetryAfter returns how long the server asked to wait when it failed the last
 // attempt, or 0 if it did not say.
-func (e *Error) RetryAfter() time.Duration { return e.retryAfter }
+func (e *Error) RetryAfter() time.Duration {
+	if e == nil {
+		return 0
+	}
+	return e.retryAfter
+}
 
 // final reports whether the loops around this one must not retry.
-func (e *Error) final() bool { return !e.single || e.Reason != ReasonAttempts }
+func (e *Error) final() bool { return e == nil || !e.single || e.Reason != ReasonAttempts }
 
 // RetryableError reports whether a loop of another library may retry; the AWS
 // SDK asks for it. It is true only if the policy was limited to one attempt.
@@ -304,6 +315,9 @@ type OpenError struct {
 
 // Error returns one line: which circuit is open, for how long, and why.
 func (e *OpenError) Error() string {
+	if e == nil {
+		return nilError
+	}
 	text := "backoff: "
 	if e.Name != "" {
 		text += e.Name + ": "
@@ -321,7 +335,7 @@ func (e *OpenError) Error() string {
 // Unwrap returns ErrOpen and the failure that opened the circuit.
 func (e *OpenError) Unwrap() []error {
 	all := append(make([]error, 0, 2), ErrOpen)
-	if e.Last != nil {
+	if e != nil && e.Last != nil {
 		all = append(all, e.Last)
 	}
 	return all
@@ -332,7 +346,7 @@ func (e *OpenError) Unwrap() []error {
 // time is past or not known, as in ModeForcedOpen and while probes are under
 // way.
 func (e *OpenError) RetryAfter() time.Duration {
-	if e.until.IsZero() {
+	if e == nil || e.until.IsZero() {
 		return 0
 	}
 	return max(0, e.until.Sub(clock.Now()))
@@ -343,6 +357,10 @@ func (e *OpenError) RetryableError() bool { return false }
 
 // NonRetriable marks the error as final for the loops of the Azure SDK.
 func (e *OpenError) NonRetriable() {}
+
+// nilError is the text of an error that is a nil pointer, as package fmt prints
+// one.
+const nilError = "<nil>"
 
 // invalid is the error for a field that has a value it must not have.
 func invalid(field, problem string) error { return Permanent(badfield.New(field, problem)) }

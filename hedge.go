@@ -155,11 +155,16 @@ func (h *Hedge) Validate() error {
 // context of op is derived from ctx, and ends when the attempt fails or loses.
 // The context of the winner ends when HedgeValue returns. With a discard it
 // ends when ctx does, because a value that must be closed may need it until
-// then; there, ctx should end when the value is no longer used.
+// then, and nobody else knows for how long. Until then an attempt that asked
+// for the end of its context keeps some 200 bytes on ctx. So if ctx outlives
+// the value, derive a context for the call with context.WithCancel, and cancel
+// it where the value is closed.
 //
 // discard gets the value of every attempt that succeeds too late, once, on the
 // goroutine of that attempt, and possibly long after HedgeValue has returned.
-// It may be nil if values need no closing. For an *http.Response it is
+// It also gets the value of a call that was won, if a panic or a runtime.Goexit
+// reaches the caller in its place. It may be nil if values need no closing. For
+// an *http.Response it is
 //
 //	func(r *http.Response) { r.Body.Close() }
 //
@@ -183,7 +188,9 @@ func (h *Hedge) Validate() error {
 func HedgeValue[T any](ctx context.Context, h *Hedge, op func(context.Context) (T, error), discard func(T)) (T, error) {
 	c := &contest[T]{op: op, discard: discard}
 	c.runner, c.keep = c, discard != nil
+	defer c.drop()
 	c.call(ctx, h)
+	c.passed = true
 	return c.value, c.err
 }
 

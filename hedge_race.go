@@ -2,12 +2,12 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/lazyctx"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/steer"
@@ -18,14 +18,29 @@ type contest[T any] struct {
 	race
 	op      func(context.Context) (T, error)
 	discard func(T)
-	value   T // of the attempt that ended the call
+	value   T    // of the attempt that ended the call
+	passed  bool // to the caller
 }
 
 func (c *contest[T]) run(a *hedgeAttempt) {
 	value, err := c.op(a)
-	if !c.finish(a, err, func() { c.value = value }) && err == nil && c.discard != nil {
-		c.discard(value)
+	kept := false
+	defer func() { // also where the classifier or the budget panics
+		if !kept && err == nil && c.discard != nil {
+			c.discard(value)
+		}
+	}()
+	kept = c.finish(a, err, func() { c.value = value })
+}
+
+// drop discards the value of a call that was won, where something panicked or
+// left the caller's goroutine before the caller had the value.
+func (c *contest[T]) drop() {
+	if c.passed || c.winner == nil || c.discard == nil {
+		return
 	}
+	defer c.winner.Cancel(nil)
+	c.discard(c.value)
 }
 
 // race is one hedged call: its attempts, and when the next one starts. mu
@@ -41,6 +56,7 @@ type race struct {
 
 	mu       sync.Mutex
 	first    hedgeAttempt
+	winner   *hedgeAttempt // that ended the call with success
 	attempts [mostHedgeAttempts]*hedgeAttempt
 	number   int           // of attempts sent
 	running  int           // attempts that have no result yet
@@ -73,7 +89,6 @@ type hedgeAttempt struct {
 	number int
 	ticket Ticket
 	over   bool // it has returned; guarded by the race
-	won    bool // it ended the call with success; guarded by the race
 }
 
 // hedgeKey is the key by which a context finds its attempt.
@@ -118,10 +133,7 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 		return false
 	}
 	r.delay = h.delay(r.left(r.sent))
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.count(&r.first)
-	r.scheduleNext(r.sent)
 	return true
 }
 
@@ -178,12 +190,24 @@ func (r *race) begin(al *clock.Alarm, a *hedgeAttempt) {
 			r.crash(a, recover())
 		}
 	}()
+	if a == &r.first {
+		r.open()
+	}
 	if a != nil {
 		r.runner.run(a)
 	} else {
 		r.wake(al)
 	}
 	returned = true
+}
+
+// open arranges for the second attempt.
+func (r *race) open() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.scheduleNext(r.sent)
+	}
 }
 
 // crash ends the call for an attempt that panicked with value, or left its
@@ -280,7 +304,8 @@ func (r *race) win(a *hedgeAttempt, now time.Time) {
 		r.hedge.wins.Add(1)
 	}
 	r.uncount(a, Result{})
-	a.won = true
+	r.stop(ReasonAttempts) // the budget may panic, and there is no winner then
+	r.winner = a
 	r.end(nil)
 }
 
@@ -330,7 +355,7 @@ func (r *race) next(err error, v verdict, now time.Time) {
 	case v.open != nil:
 		r.stop(ReasonOpen)
 		r.refused, r.why = v.open, ReasonOpen // also if this was the last attempt
-	case v.class == ClassPermanent && r.running > 0 && errors.Is(err, ErrBudget):
+	case v.class == ClassPermanent && r.running > 0 && errtree.Is(err, ErrBudget):
 		r.stop(ReasonBudget)
 	case v.class == ClassPermanent:
 		if !v.marked {
@@ -485,7 +510,7 @@ func (r *race) end(err error) {
 		switch {
 		case !a.over:
 			a.Cancel(errHedgeLost)
-		case !a.won || !r.keep:
+		case a != r.winner || !r.keep:
 			a.Cancel(nil)
 		}
 	}
@@ -516,7 +541,7 @@ func (r *race) notify() {
 	}
 	for n := 1; n < r.number; n++ {
 		e := Event{Kind: EventHedgeLost, Attempt: n + 1, Delay: r.delay}
-		if r.attempts[n].won {
+		if r.attempts[n] == r.winner {
 			e.Kind = EventHedgeWon
 		}
 		r.observe(e)
@@ -598,6 +623,7 @@ func (h *Hedge) Steer(ctx context.Context, d steer.Driver) {
 	s := &steered{driver: d}
 	s.runner = s
 	if s.start(ctx, h) {
+		s.open()
 		s.run(&s.first)
 	}
 	s.tellOver()

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -895,6 +896,54 @@ func TestHedgeContextsOfWinnersWhoseValueMayBeDiscardedEndWithTheirCallers(t *te
 			cancel(errHedgeUnknown)
 			<-seen.Done()
 			require.Equal(t, errHedgeUnknown, context.Cause(seen))
+		}
+	})
+}
+
+// registry is a context that counts the contexts which wait for its end.
+type registry struct {
+	context.Context
+	done chan struct{}
+	live atomic.Int64
+}
+
+func (r *registry) Done() <-chan struct{} { return r.done }
+
+func (r *registry) Value(any) any { return nil } // package context must ask for AfterFunc
+
+func (r *registry) AfterFunc(f func()) func() bool {
+	r.live.Add(1)
+	stop := context.AfterFunc(r.Context, f)
+	return func() bool { r.live.Add(-1); return stop() }
+}
+
+// Only a value that may be in use still hears of the end of its context, and
+// holds something for that: the caller lets go of it by a context of its own.
+func TestAHedgedCallLeavesNothingOnItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := &registry{Context: t.Context(), done: make(chan struct{})}
+		asks := func(step hedgeStep) hedgeStep {
+			return func(ctx context.Context) (int, error) { _ = ctx.Done(); return step(ctx) }
+		}
+		call := func(ctx context.Context, detach bool, discard func(int), steps ...hedgeStep) {
+			defer func() { _ = recover() }()
+			_, _ = backoff.HedgeValue(ctx, &backoff.Hedge{Delay: milli, MaxExtraLoad: -1, Detach: detach}, script(steps...).op, discard)
+		}
+		discard := func(int) {}
+		for range 100 {
+			call(all, false, nil, asks(inTime(second, 1, nil)), asks(inTime(0, 2, nil)))
+			call(all, false, discard, deaf(0, 1, nil))
+			call(all, false, discard, asks(deaf(0, 1, errHedgeUnknown)), asks(deaf(0, 1, errHedgeInvalid)))
+			call(all, false, discard, asks(bang(second, "bang")), asks(inTime(0, 2, nil)))
+			call(all, true, discard, asks(bang(milli/2, "bang")))
+			rest(time.Minute)
+			require.Zero(t, all.live.Load())
+
+			ctx, cancel := context.WithCancel(all)
+			call(ctx, false, discard, asks(deaf(second, 1, nil)), asks(inTime(0, 2, nil)))
+			require.EqualValues(t, 1, all.live.Load(), "the value is in use")
+			cancel()
+			require.Zero(t, all.live.Load())
 		}
 	})
 }

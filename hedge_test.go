@@ -121,6 +121,7 @@ func (s *hedgeScript) run(ctx context.Context, h *backoff.Hedge) (v int, took ti
 type hedgeBudget struct {
 	grant  func(backoff.Attempt) (time.Duration, bool)
 	depart func(number int) bool
+	settle func(number uint64, o backoff.Outcome)
 
 	mu       sync.Mutex
 	asked    []backoff.Attempt
@@ -145,6 +146,9 @@ func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
 		b.outcomes = map[uint64][]backoff.Outcome{}
 	}
 	b.outcomes[t[0]] = append(b.outcomes[t[0]], r.Outcome)
+	if b.settle != nil {
+		b.settle(t[0], r.Outcome)
+	}
 }
 
 func (b *hedgeBudget) Confirm(t backoff.Ticket) bool { return b.depart == nil || b.depart(int(t[0])) }
@@ -630,6 +634,123 @@ func TestHedgeLosesAndDoublesNothing(t *testing.T) {
 			require.Len(t, s.starts, len(budget.asked)-notSent)
 		})
 	}
+}
+
+// Whatever of the user's panics or leaves its goroutine, the caller gets to know
+// it, and every value made is discarded, once.
+func TestAHedgedCallThatPanicsLosesNoValue(t *testing.T) {
+	ends := map[string]func(){"panic": func() { panic("bang") }, "Goexit": runtime.Goexit}
+	type row struct {
+		steps  []hedgeStep
+		adjust func(h *backoff.Hedge, end func())
+		fails  bool // the discard ends so
+	}
+	for name, row := range map[string]func(end func()) row{
+		"the first attempt, after a hedge has won": func(end func()) row {
+			return row{steps: []hedgeStep{func(context.Context) (int, error) { time.Sleep(second); end(); return 0, nil }, inTime(milli, 2, nil)}}
+		},
+		"the discard of the first attempt": func(func()) row {
+			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, fails: true}
+		},
+		"the classifier of the first attempt's late error": func(end func()) row {
+			return row{steps: []hedgeStep{deaf(second, 1, errHedgeUnknown), inTime(milli, 2, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+				h.Classify = func(error) backoff.Class { end(); return 0 }
+			}}
+		},
+		"the budget, when it hears of the success": func(end func()) row {
+			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+				h.Budget = &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
+					if o == backoff.OutcomeSuccess {
+						end()
+					}
+				}}
+			}}
+		},
+		"the budget, when it hears of the loser": func(end func()) row {
+			return row{steps: []hedgeStep{deaf(second, 1, nil), inTime(milli, 2, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+				h.Budget = &hedgeBudget{settle: func(_ uint64, o backoff.Outcome) {
+					if o == backoff.OutcomeCanceled {
+						end()
+					}
+				}}
+			}}
+		},
+		"the budget, when it gets back what was not used": func(end func()) row {
+			return row{steps: []hedgeStep{deaf(milli, 1, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+				h.Delay = -1
+				h.Budget = &hedgeBudget{grant: hedgeWait(second), settle: func(_ uint64, o backoff.Outcome) {
+					if o == backoff.OutcomeNotSent {
+						end()
+					}
+				}}
+			}}
+		},
+		"the budget, asked for the third of three attempts at once": func(end func()) row {
+			return row{steps: []hedgeStep{deaf(0, 1, nil), deaf(milli, 2, nil), deaf(milli, 3, nil)}, adjust: func(h *backoff.Hedge, end func()) {
+				h.Delay, h.MaxAttempts = -1, 3
+				h.Budget = &hedgeBudget{grant: func(a backoff.Attempt) (time.Duration, bool) {
+					if a.Number == 3 {
+						end()
+					}
+					return 0, true
+				}}
+			}}
+		},
+	} {
+		for how, end := range ends {
+			for _, detach := range []bool{false, true} {
+				hedgeTest(t, fmt.Sprintf("%s, %s, detach %v", name, how, detach), func(t *testing.T) {
+					row := row(end)
+					s := script(row.steps...)
+					h := &backoff.Hedge{Delay: 100 * milli, MaxExtraLoad: -1, Detach: detach}
+					if row.adjust != nil {
+						row.adjust(h, end)
+					}
+					discard := s.discard
+					if row.fails {
+						discard = func(v int) { s.discard(v); end() }
+					}
+					returned := false
+					var value int
+					var seen any
+					var group sync.WaitGroup
+					group.Go(func() {
+						defer func() { seen = recover() }()
+						value, _ = backoff.HedgeValue(t.Context(), h, s.op, discard)
+						returned = true
+					})
+					group.Wait()
+					rest(time.Minute)
+					got := s.lost()
+					if returned { // the panic was of an attempt that had lost
+						require.True(t, detach)
+						got = append(got, value)
+					} else if how == "panic" {
+						require.Equal(t, "bang", seen)
+					}
+					var made []int
+					for n, err := range s.results {
+						if err == nil {
+							made = append(made, n+1)
+						}
+					}
+					require.NotEmpty(t, made)
+					require.ElementsMatch(t, made, got)
+				})
+			}
+		}
+	}
+}
+
+func TestAnObserverThatLeavesTheGoroutineLosesNoValueOfAHedgedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(inTime(milli, 1, nil))
+		h := &backoff.Hedge{Observer: func(context.Context, backoff.Event) { runtime.Goexit() }}
+		var group sync.WaitGroup
+		group.Go(func() { _, _, _ = s.run(t.Context(), h) })
+		group.Wait()
+		require.Equal(t, []int{1}, s.lost())
+	})
 }
 
 // bang panics with v after d, without regard to the context.

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // An EventKind says what happened.
@@ -123,7 +125,7 @@ func contain() {
 
 // headerOf returns the header of the response that an error stands for.
 func headerOf(err error) (header map[string][]string) {
-	find(err, func(err error) bool {
+	errtree.Find(err, func(err error) bool {
 		answer, ok := err.(interface{ ResponseHeader() map[string][]string })
 		if ok {
 			header = answer.ResponseHeader()

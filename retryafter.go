@@ -1,8 +1,9 @@
 package backoff
 
 import (
-	"errors"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // hint is how long a server asked to wait.
@@ -58,7 +59,7 @@ func Pushback(err error, d time.Duration) error {
 // RetryAfter() time.Duration, and an [Error]. It returns false if err carries
 // nothing of the kind.
 func RetryAfterOf(err error) (time.Duration, bool) {
-	if gave, ok := errors.AsType[*Error](err); ok && gave.retryAfter > 0 {
+	if gave, ok := errtree.As[*Error](err); ok && gave.RetryAfter() > 0 {
 		return gave.retryAfter, true
 	}
 	h := judge(nil, err).hint

@@ -20,14 +20,19 @@ func TestARetryAfterIsNeverUndercutAndAlwaysSpread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	policy := backoff.Policy{Rand: rng.Float64}
 	seen := map[time.Duration]bool{}
+	var tenths [10]int
 	for range 1000 {
 		wait, ok := policy.Decide(1, backoff.RetryAfter(errBoom, 2*time.Minute))
 		require.True(t, ok)
 		require.GreaterOrEqual(t, wait, 2*time.Minute)
 		require.LessOrEqual(t, wait, 132*time.Second)
 		seen[wait] = true
+		tenths[min(9, (wait-2*time.Minute)*10/(12*time.Second))]++
 	}
 	require.Greater(t, len(seen), 990)
+	for _, n := range tenths {
+		require.InDelta(t, 100, n, 40, "%v: evenly over the tenth that may be added", tenths)
+	}
 }
 
 // Decisions 30, 32 and 37: the hint, and on it the longer of the own wait and a

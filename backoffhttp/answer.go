@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
@@ -76,7 +77,7 @@ func (c *call) inspect(resp *http.Response) error {
 		return c.advise(e, e)
 	}
 	err := c.t.Inspect(resp)
-	if e, ok := errors.AsType[*StatusError](err); ok {
+	if e, ok := errtree.As[*StatusError](err); ok && e != nil {
 		return c.advise(err, e)
 	}
 	return err

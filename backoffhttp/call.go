@@ -2,10 +2,10 @@ package backoffhttp
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // call is one RoundTrip, with all its attempts.
@@ -123,7 +123,7 @@ func (c *call) end(err error) (*http.Response, error) {
 // asTimeout returns err so that a timeout in its tree is a timeout to
 // [url.Error], which looks no deeper than one level.
 func asTimeout(err error) error {
-	t, ok := errors.AsType[interface {
+	t, ok := errtree.As[interface {
 		error
 		Timeout() bool
 	}](err)

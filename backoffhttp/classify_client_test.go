@@ -386,3 +386,14 @@ func TestAWSErrorCodesCountAboveTheStatus(t *testing.T) {
 		require.Equal(t, want, backoffhttp.Classify(backoffhttp.Check(respond(t, 400, "X-Amzn-ErrorType", value))), value)
 	}
 }
+
+// An Inspect that returns a nil pointer for "nothing is wrong" is a common
+// mistake.
+func TestANilStatusErrorIsAnError(t *testing.T) {
+	var none *backoffhttp.StatusError
+	require.EqualError(t, none, "<nil>")
+	require.Zero(t, none.HTTPStatusCode())
+	require.Zero(t, none.ErrorCode())
+	require.Nil(t, none.ResponseHeader())
+	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(none))
+}

@@ -2,13 +2,13 @@ package backoffhttp
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
 )
 
@@ -29,6 +29,9 @@ type StatusError struct {
 
 // Error returns the status line.
 func (e *StatusError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	if e.Status != "" {
 		return "status " + e.Status
 	}
@@ -37,13 +40,21 @@ func (e *StatusError) Error() string {
 
 // HTTPStatusCode returns the status code. [backoff.DefaultClassifier] and the
 // classifiers of package presets read it.
-func (e *StatusError) HTTPStatusCode() int { return e.Code }
+func (e *StatusError) HTTPStatusCode() int {
+	if e == nil {
+		return 0
+	}
+	return e.Code
+}
 
 // ErrorCode returns the error code that AWS sends in the header
 // X-Amzn-Errortype, without its namespace, or "". Classifiers read it to tell a
 // 400 that is a ThrottlingException from other 400s. If a service sends the
 // code in the body only, set [Transport.Inspect].
 func (e *StatusError) ErrorCode() string {
+	if e == nil {
+		return ""
+	}
 	code, _, _ := strings.Cut(e.Header.Get("X-Amzn-Errortype"), ":")
 	return code[strings.LastIndexByte(code, '#')+1:]
 }
@@ -51,6 +62,9 @@ func (e *StatusError) ErrorCode() string {
 // ResponseHeader returns a copy of the header, for code that must not import
 // net/http. A request ID is http.Header(h).Get("X-Amzn-Requestid").
 func (e *StatusError) ResponseHeader() map[string][]string {
+	if e == nil {
+		return nil
+	}
 	return maps.Clone(e.Header)
 }
 
@@ -106,8 +120,8 @@ func markGivenUp(resp *http.Response, err error) {
 	if resp.Request == nil {
 		return
 	}
-	var gave *backoff.Error
-	if !errors.As(err, &gave) {
+	gave, ok := errtree.As[*backoff.Error](err)
+	if !ok {
 		return // the answer is final: its status says so
 	}
 	resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), gaveUpKey{}, gave))

@@ -195,6 +195,21 @@ func (s scenario) run(t *testing.T, o operation, instructions []string) {
 	}
 }
 
+// A generation that is deleted twice is gone all the same. For other operations
+// it names what they change, and is no precondition.
+func TestStorageDeletesAGenerationAgainAndChangesNoneAgain(t *testing.T) {
+	for _, o := range conditionallyIdempotent {
+		o.query, o.tag, o.body = "generation=7", "", ""
+		s := scenario{[][]string{{"503"}}, nil, true, false, 1}
+		if o.name == "objects.delete" {
+			s = scenario{transientTwice, nil, true, true, 3}
+		}
+		for _, c := range s.cases {
+			synctest.Test(t, func(t *testing.T) { s.run(t, o, c) })
+		}
+	}
+}
+
 // The method alone is wrong for 13 of the 47 operations.
 func TestStorageIsNotWhatItsMethodsSay(t *testing.T) {
 	wrong := 0

@@ -1,12 +1,12 @@
 package backoffslog
 
 import (
-	"errors"
 	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // ErrorType returns a short name for the kind of err. There are few such names,
@@ -34,7 +34,7 @@ func ErrorType(err error) string {
 
 // codeOf returns the code that err reports by a method, or "".
 func codeOf(err error) string {
-	if e, ok := errors.AsType[interface {
+	if e, ok := errtree.As[interface {
 		error
 		HTTPStatusCode() int
 	}](err); ok {
@@ -42,7 +42,7 @@ func codeOf(err error) string {
 			return strconv.Itoa(code)
 		}
 	}
-	if e, ok := errors.AsType[interface {
+	if e, ok := errtree.As[interface {
 		error
 		SQLState() string
 	}](err); ok && isSQLState(e.SQLState()) {
@@ -59,26 +59,12 @@ func isSQLState(s string) bool {
 
 // grpcCode returns the code of the first error in the tree that has the method
 // that gRPC's package status looks for. That package is not imported for it.
-func grpcCode(err error) string {
-	if code := statusCode(err); code != "" {
-		return code
-	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return grpcCode(inner)
-		}
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if inner == nil {
-				continue
-			}
-			if code := grpcCode(inner); code != "" {
-				return code
-			}
-		}
-	}
-	return ""
+func grpcCode(err error) (code string) {
+	errtree.Find(err, func(err error) bool {
+		code = statusCode(err)
+		return code != ""
+	})
+	return code
 }
 
 // statusCode returns the name of err.GRPCStatus().Code(), or "".
@@ -98,17 +84,13 @@ func statusCode(err error) (code string) {
 // unwrapped returns the first error that is not just a wrapper. Of errors that
 // are joined, the first one stands for all.
 func unwrapped(err error) error {
-	for isWrapper(reflect.TypeOf(err)) {
-		var inner error
-		switch e := err.(type) {
-		case *backoff.Error:
-			inner = e.Last
-		case interface{ Unwrap() error }:
-			inner = e.Unwrap()
-		case interface{ Unwrap() []error }:
-			if all := e.Unwrap(); len(all) > 0 {
-				inner = all[0]
-			}
+	for left := errtree.Most; left > 0 && isWrapper(reflect.TypeOf(err)); left-- {
+		inner, branches := errtree.Unwrap(err)
+		if e, ok := err.(*backoff.Error); ok && e != nil {
+			inner, branches = e.Last, nil
+		}
+		if len(branches) > 0 {
+			inner = branches[0]
 		}
 		if inner == nil {
 			return err

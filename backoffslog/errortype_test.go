@@ -72,3 +72,17 @@ func ExampleErrorType() {
 	// *net.DNSError
 	// 503
 }
+
+// cycle is an error that wraps itself, twice.
+type cycle struct{}
+
+func (cycle) Error() string   { return "cycle" }
+func (cycle) Unwrap() []error { return []error{cycle{}, cycle{}} }
+
+func TestAnErrorWithoutAnEndHasAType(t *testing.T) {
+	require.Equal(t, "backoffslog_test.cycle", backoffslog.ErrorType(cycle{}))
+	e := &backoff.Error{}
+	e.Last = e
+	require.Equal(t, "*backoff.Error", backoffslog.ErrorType(e))
+	require.Equal(t, "*backoff.Error", backoffslog.ErrorType((*backoff.Error)(nil)))
+}

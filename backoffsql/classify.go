@@ -2,9 +2,9 @@ package backoffsql
 
 import (
 	"database/sql/driver"
-	"errors"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // Classify sorts the errors of databases. It asks [backoff.DefaultClassifier],
@@ -30,7 +30,7 @@ func Classify(err error) backoff.Class {
 	switch {
 	case class != backoff.ClassUnknown:
 		return class
-	case errors.Is(err, driver.ErrBadConn):
+	case errtree.Is(err, driver.ErrBadConn):
 		return backoff.ClassRetryable
 	}
 	return backoff.ClassPermanent
@@ -112,7 +112,7 @@ func (c *call) provesRollback(err error) bool {
 	if c.custom != nil && c.custom(err) == backoff.ClassNotSent {
 		return true
 	}
-	e, ok := errors.AsType[interface {
+	e, ok := errtree.As[interface {
 		error
 		SQLState() string
 	}](err)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // A Beginner begins transactions. It is a *sql.DB, or a *sql.Conn if the
@@ -152,7 +153,7 @@ func (c *call) attempt(ctx context.Context) error {
 func (c *call) rollback(ctx context.Context, tx *sql.Tx, err error) error {
 	gone := tx.Rollback()
 	switch {
-	case ctx.Err() != nil && (err == nil || errors.Is(err, sql.ErrTxDone)):
+	case ctx.Err() != nil && (err == nil || errtree.Is(err, sql.ErrTxDone)):
 		return contextError(ctx)
 	case gone == sql.ErrTxDone && ctx.Err() == nil && c.classify(err).Retryable() && !c.provesRollback(err):
 		// fn has ended the transaction, perhaps by a COMMIT that failed.
@@ -173,9 +174,9 @@ func (c *call) commit(ctx context.Context, tx *sql.Tx) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil:
+	case errtree.Is(err, sql.ErrTxDone) && ctx.Err() != nil:
 		return contextError(ctx)
-	case errors.Is(err, sql.ErrTxDone):
+	case errtree.Is(err, sql.ErrTxDone):
 		return backoff.Permanent(fmt.Errorf("%w: %w", errEnded, err))
 	case c.provesRollback(err):
 		return err
@@ -195,7 +196,7 @@ func (c *call) result(ctx context.Context, err error) error {
 	if err == nil || !c.anyUnknown {
 		return err
 	}
-	if !errors.Is(err, ErrCommitUnknown) {
+	if !errtree.Is(err, ErrCommitUnknown) {
 		err = &commitUnknown{err: err, earlier: true}
 	}
 	if c.declared == nil || !c.declared.Repeatable(ctx, backoff.ClassRetryable) {

@@ -349,3 +349,13 @@ func TestTxDoesNotTouchThePolicy(t *testing.T) {
 	require.Nil(t, p.Classify)
 	require.Nil(t, p.Idempotency)
 }
+
+// cycle is an error that wraps itself, twice.
+type cycle struct{}
+
+func (cycle) Error() string   { return "cycle" }
+func (cycle) Unwrap() []error { return []error{cycle{}, cycle{}} }
+
+func TestAnErrorWithoutAnEndIsPermanent(t *testing.T) {
+	require.Equal(t, backoff.ClassPermanent, backoffsql.Classify(cycle{}))
+}

@@ -68,13 +68,14 @@ func TestFirstAttemptsAreFree(t *testing.T) {
 func TestAFleetSpendsItsAllowance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(fleet.Memory)
-		const processes = 10
+		const processes, allowance = 10, 200 // far more than a block for each
 		var mu sync.Mutex
 		var made []time.Time
 		var group sync.WaitGroup
 		for range processes {
 			group.Go(func() {
 				b := budget(store)
+				b.Allowance = allowance
 				for range 3000 {
 					if spend(b, 1) == 1 {
 						mu.Lock()
@@ -93,8 +94,8 @@ func TestAFleetSpendsItsAllowance(t *testing.T) {
 			}
 			most = max(most, j-i+1)
 		}
-		require.LessOrEqual(t, most, 20+processes*5)
-		require.GreaterOrEqual(t, len(made), 3*20, "in half a minute it is spent three times")
+		require.LessOrEqual(t, most, allowance+processes*5)
+		require.GreaterOrEqual(t, len(made), 3*allowance, "in half a minute it is spent three times")
 	})
 }
 
@@ -309,7 +310,35 @@ func TestTheDefaultsOfABudget(t *testing.T) {
 		group.Wait()
 		require.LessOrEqual(t, made.Load(), int64(100+20*10))
 		require.GreaterOrEqual(t, made.Load(), int64(100))
+
+		asked := new(claims)
+		spend(&fleet.Budget{Client: &fleet.Client{Store: asked}, Name: "db"}, 1)
+		synctest.Wait()
+		claim := <-asked.seen()
+		require.Equal(t, 10, claim.Tokens)
+		require.Equal(t, 100, claim.Allowance)
+		require.Equal(t, 10*time.Second, claim.Window)
+		cut := &backofftest.Faulty{Store: new(fleet.Memory)}
+		cut.Cut()
+		require.Equal(t, 10, spend(&fleet.Budget{Client: &fleet.Client{Store: cut}, Name: "db"}, 100), "on credit: a block")
 	})
+}
+
+// claims is a store that keeps what it was asked for.
+type claims struct {
+	fleet.Memory
+	once sync.Once
+	all  chan fleet.Claim
+}
+
+func (c *claims) seen() chan fleet.Claim {
+	c.once.Do(func() { c.all = make(chan fleet.Claim, 1) })
+	return c.all
+}
+
+func (c *claims) Take(ctx context.Context, key string, claim fleet.Claim) (int, error) {
+	c.seen() <- claim
+	return c.Memory.Take(ctx, key, claim)
 }
 
 // frozen never answers the second claim, and ignores its context.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // The classifiers in this file are the tables by which well-known systems
@@ -58,7 +59,7 @@ func AzureStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 502, 50
 func AWSStatus() backoff.Classifier {
 	byCode := byStatus(func(code int) bool { return code == 500 || code >= 502 && code <= 504 })
 	return func(err error) backoff.Class {
-		if e, ok := errors.AsType[errorCode](err); ok && e.ErrorCode() != "" {
+		if e, ok := errtree.As[errorCode](err); ok && e.ErrorCode() != "" {
 			if class := backoff.DefaultClassifier(onlyCode(e.ErrorCode())); class != backoff.ClassUnknown {
 				return class
 			}
@@ -109,7 +110,7 @@ func (c onlyCode) ErrorCode() string { return string(c) }
 
 // asksToWait reports whether the response has a Retry-After.
 func asksToWait(err error) bool {
-	e, ok := errors.AsType[responseHeader](err)
+	e, ok := errtree.As[responseHeader](err)
 	return ok && len(e.ResponseHeader()["Retry-After"]) > 0
 }
 
@@ -121,7 +122,7 @@ func is5xx(code int) bool { return code >= 500 && code < 600 }
 // ClassUnknown.
 func byStatus(accept func(code int) bool) backoff.Classifier {
 	return func(err error) backoff.Class {
-		e, ok := errors.AsType[statusCode](err)
+		e, ok := errtree.As[statusCode](err)
 		switch {
 		case !ok || e.HTTPStatusCode() == 0:
 			return backoff.ClassUnknown
@@ -198,7 +199,7 @@ func (on *envoyGroups) class(err error) backoff.Class {
 	switch {
 	case class != backoff.ClassUnknown || on.reset:
 		return class
-	case on.unsent(err):
+	case on.unsent(&errtree.Walk{Left: errtree.Most}, err):
 		return backoff.ClassNotSent
 	}
 	return backoff.ClassPermanent
@@ -206,24 +207,25 @@ func (on *envoyGroups) class(err error) backoff.Class {
 
 // unsent reports whether nothing was sent, for a reason that the groups retry.
 // If errors are joined, each must have such a reason.
-func (on *envoyGroups) unsent(err error) bool {
-	if gave, ok := err.(*backoff.Error); ok && gave.Last != nil {
-		return on.unsent(gave.Last)
+func (on *envoyGroups) unsent(w *errtree.Walk, err error) bool {
+	if err == nil || w.Left <= 0 {
+		return false
+	}
+	w.Left--
+	if gave, ok := err.(*backoff.Error); ok && gave != nil && gave.Last != nil {
+		return on.unsent(w, gave.Last)
 	}
 	switch {
-	case err == nil:
-		return false
 	case on.connect && noConnection(err), on.refused && refusedStream(err):
 		return true
 	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		return on.unsent(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		sent := func(err error) bool { return !on.unsent(err) }
-		return len(e.Unwrap()) > 0 && !slices.ContainsFunc(e.Unwrap(), sent)
+	inner, branches := errtree.Unwrap(err)
+	for _, branch := range branches {
+		if !on.unsent(w, branch) {
+			return false
+		}
 	}
-	return false
+	return len(branches) > 0 || on.unsent(w, inner)
 }
 
 // noConnection reports whether err is an error of dialing, or of looking up a

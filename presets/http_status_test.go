@@ -190,3 +190,17 @@ func TestEnvoyGroupsThatAreNotKnownAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, "unknown group", groups)
 	}
 }
+
+// cycle is an error that wraps itself, twice.
+type cycle struct{}
+
+func (cycle) Error() string   { return "cycle" }
+func (cycle) Unwrap() []error { return []error{cycle{}, cycle{}} }
+
+func TestTablesReadAnErrorWithoutAnEnd(t *testing.T) {
+	envoy, err := presets.EnvoyRetryOn("5xx,connect-failure,refused-stream")
+	require.NoError(t, err)
+	for _, classify := range []backoff.Classifier{presets.AWSStatus(), presets.Urllib3Status(429), presets.HTTPStatus(503), envoy} {
+		require.NotEqual(t, backoff.ClassNotSent, classify(cycle{}))
+	}
+}

@@ -40,13 +40,15 @@ type Wait struct {
 // The defaults that Policy documents.
 const (
 	defaultMaxAttempts = 4
-	unlimitedRetries   = 10 // are shown where MaxAttempts sets no limit
+	unlimitedRetries   = 10   // are shown where MaxAttempts sets no limit
+	mostRetries        = 1000 // are shown, however many are asked for
 )
 
 // Of returns the waits before the given number of retries, whether or not the
 // policy's limits let all of them happen. For a number of 0 or less it returns
 // those before all retries that MaxAttempts allows, or 10 where it sets no
-// limit.
+// limit. It returns no more than the first 1,000, and Mean and Worst are of
+// these.
 //
 // Of computes the waits on a grid of draws, without the policy's Rand. Means
 // are exact to about 0.1 %, or 1 % for a jitter that looks at the previous
@@ -55,6 +57,7 @@ func Of(p backoff.Policy, retries int) Preview {
 	if retries <= 0 {
 		retries = allowed(p)
 	}
+	retries = min(retries, mostRetries)
 	view := Preview{Waits: make([]Wait, retries)}
 	s := sample{policy: p}
 	for i := range view.Waits {

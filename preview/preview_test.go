@@ -31,9 +31,10 @@ func TestPreviewOfTheZeroPolicy(t *testing.T) {
 	require.InDelta(t, 700*time.Millisecond, view.Worst, 3)
 }
 
-func TestPreviewShowsAsManyRetriesAsAsked(t *testing.T) {
+func TestPreviewShowsAsManyRetriesAsAskedUpToAThousand(t *testing.T) {
 	for _, row := range []struct{ n, limit, want int }{
 		{0, 0, 3}, {-5, 0, 3}, {1, 0, 1}, {50, 0, 50}, {0, 1, 0}, {0, -1, 10}, {0, 12, 11},
+		{math.MaxInt, 0, 1000}, {0, math.MaxInt, 1000},
 	} {
 		policy := backoff.Policy{MaxAttempts: row.limit}
 		require.Len(t, preview.Of(policy, row.n).Waits, row.want, "%+v", row)

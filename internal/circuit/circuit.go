@@ -90,6 +90,9 @@ const (
 	Forever time.Duration = math.MaxInt64
 	// MaxOpenings is where the count of openings in a row stops.
 	MaxOpenings = math.MaxUint16
+	// MostProbes is the most that MaxProbes may be, because each probe that
+	// begins or ends copies the leases of all others under the lock.
+	MostProbes = 1000
 )
 
 // A Config holds the settings of a circuit. [Config.WithDefaults] fills in what
@@ -102,7 +105,7 @@ type Config struct {
 	WindowCalls         int           // length of the window in calls; 0 or negative: use Window
 	ConsecutiveFailures int           // failures in a row that open the circuit; negative: any number is fine
 	ConsecutiveSpan     time.Duration // least time between the first and the last of them
-	MaxProbes           int           // probes at the same time; negative: any number
+	MaxProbes           int           // probes at the same time; negative: MostProbes
 	ProbeSuccesses      int           // successful probes that close the circuit
 	RampUp              time.Duration // after which all calls are admitted again; 0 or negative: at once
 }
@@ -116,7 +119,10 @@ func (c Config) WithDefaults() Config {
 	c.Window = limits.Or(c.Window, 10*time.Second)
 	c.ConsecutiveFailures = limits.Or(c.ConsecutiveFailures, 5)
 	c.ConsecutiveSpan = limits.Or(c.ConsecutiveSpan, time.Second)
-	c.MaxProbes = limits.Or(c.MaxProbes, 1)
+	if c.MaxProbes = limits.Or(c.MaxProbes, 1); c.MaxProbes < 0 {
+		c.MaxProbes = MostProbes
+	}
+	c.MaxProbes = min(c.MaxProbes, MostProbes)
 	c.ProbeSuccesses = limits.Or(c.ProbeSuccesses, 2)
 	if c.Window < 0 {
 		c.Window = Forever

@@ -219,7 +219,7 @@ func (e *explorer) admission(before world, in Input, after world, effects Effect
 		return "there are probes of a circuit that is not half-open"
 	case after.state.Kind == HalfOpen && after.given < len(after.out) && out != held:
 		return "the circuit counts other probes than there are"
-	case e.config.MaxProbes >= 0 && max(out, held) > e.config.MaxProbes:
+	case max(out, held) > e.config.MaxProbes:
 		return "too many probes are under way"
 	}
 	return ""
@@ -363,7 +363,7 @@ func TestEverySequenceOfInputsKeepsThePromises(t *testing.T) {
 	several := base
 	several.MaxProbes, several.ProbeSuccesses, several.RampUp = 2, 1, 2
 	any := base
-	any.MaxProbes, any.FailureRate, any.SlowRate = -1, -1, -1
+	any.MaxProbes, any.FailureRate, any.SlowRate = MostProbes, -1, -1
 	never := base
 	never.ConsecutiveFailures, never.FailureRate, never.SlowRate = -1, -1, -1
 	for name, c := range map[string]Config{"one probe": base, "two probes": several, "any number of probes": any, "no rule": never} {

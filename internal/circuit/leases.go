@@ -2,6 +2,7 @@ package circuit
 
 import (
 	"encoding/binary"
+	"sort"
 	"time"
 )
 
@@ -46,10 +47,9 @@ func (l Leases) with(number uint32, end time.Duration) Leases {
 
 // without returns the leases but for that of one probe, if it is among them.
 func (l Leases) without(number uint32) (Leases, bool) {
-	for i := range l.len() {
-		if l.number(i) == number {
-			return l[:i*leaseBytes] + l[(i+1)*leaseBytes:], true
-		}
+	i := sort.Search(l.len(), func(i int) bool { return l.number(i) >= number })
+	if i == l.len() || l.number(i) != number {
+		return l, false
 	}
-	return l, false
+	return l[:i*leaseBytes] + l[(i+1)*leaseBytes:], true
 }

@@ -90,7 +90,7 @@ func (m *machine) ask(c *Config, in *Input) {
 func (m *machine) grant(c *Config, in *Input) bool {
 	p := &m.Probes
 	p.Leases = p.Leases.after(in.Age)
-	if most := c.MaxProbes; most >= 0 && p.Leases.len() >= most {
+	if p.Leases.len() >= c.MaxProbes {
 		return false
 	}
 	p.Granted++

@@ -1,6 +1,7 @@
 package circuit
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -34,9 +35,10 @@ func TestDefaultsStandForZeroAndNegativeMeansNoLimit(t *testing.T) {
 		RampUp:              -1,
 	}
 	want := none
-	want.MinCalls, want.Window = 1, Forever
+	want.MinCalls, want.Window, want.MaxProbes = 1, Forever, MostProbes
 	require.Equal(t, want, none.WithDefaults())
 	require.Equal(t, 7, Config{WindowCalls: 7}.WithDefaults().MinCalls)
+	require.Equal(t, MostProbes, Config{MaxProbes: math.MaxInt}.WithDefaults().MaxProbes)
 }
 
 // closedFor is a state that was closed for so long after some openings.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"reflect"
 	"syscall"
+
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // finding is a class, below how much it proves, so that the greater of two
@@ -34,18 +36,26 @@ func (s strength) says(c Class) finding {
 
 // Of returns what err, with all the errors that it wraps, means for a retry.
 // The strongest evidence wins, and among equals the greater class. An error
-// tree means NotSent only if each of its branches does.
+// tree means NotSent only if each of its branches does. What is beyond
+// errtree.Most errors means nothing.
 //
 // look, for errors of a type that is known to the caller only, returns the
 // error to read in place of another one, and whether there is such a one.
 func Of(err error, look func(error) (error, bool)) Class {
-	return walker{look}.find(err).class()
+	w := walker{look, errtree.Most}
+	return w.find(err).class()
 }
 
 // walker walks the tree of an error.
-type walker struct{ look func(error) (error, bool) }
+type walker struct {
+	look func(error) (error, bool)
+	left int // errors that may still be read
+}
 
-func (w walker) find(err error) finding {
+func (w *walker) find(err error) finding {
+	if w.left--; w.left < 0 {
+		return 0
+	}
 	if inner, ok := w.look(err); ok {
 		return w.find(inner)
 	}
@@ -59,7 +69,7 @@ func (w walker) find(err error) finding {
 }
 
 // findBelow returns the finding of err, which wraps inner.
-func (w walker) findBelow(err, inner error) finding {
+func (w *walker) findBelow(err, inner error) finding {
 	found := ofOne(err)
 	if inner == nil {
 		return found
@@ -76,7 +86,7 @@ func (w walker) findBelow(err, inner error) finding {
 
 // findAll adds what the branches of a tree say to found. Only where every
 // branch says that nothing was sent, nothing was.
-func (w walker) findAll(found finding, branches []error) finding {
+func (w *walker) findAll(found finding, branches []error) finding {
 	notSent := true
 	for _, inner := range branches {
 		if inner != nil {

@@ -10,6 +10,7 @@ import (
 // account compares the counts of the caller, the service and the network.
 func (r *rig) account(t *testing.T) {
 	r.report(t)
+	r.adverse.report(t)
 	r.everyCallEndedAsItMay(t)
 	r.theObserverWasToldOfAll(t)
 	r.theServiceAgrees(t)

@@ -85,8 +85,9 @@ func repeatable(req *http.Request) backoff.Idempotency {
 	return backoffhttp.Idempotency(req)
 }
 
-// run makes the calls from first up to but not including beyond.
-func (c *client) run(first, beyond int) {
+// run makes the calls from first up to but not including beyond, and calls
+// beside for each of them.
+func (c *client) run(first, beyond int, beside func(call int)) {
 	var all sync.WaitGroup
 	var next atomic.Int64
 	next.Store(int64(first))
@@ -94,6 +95,7 @@ func (c *client) run(first, beyond int) {
 		all.Go(func() {
 			for n := int(next.Add(1)) - 1; n < beyond; n = int(next.Add(1)) - 1 {
 				c.tally.ended(n, c.make(n))
+				beside(n)
 			}
 		})
 	}

@@ -8,6 +8,10 @@
 // policy, a retry budget, a breaker and an observer. Some calls have an
 // Idempotency-Key, and some are hedged. Time is real.
 //
-// At night it makes ten million calls, which take a quarter of an hour of
-// processor time.
+// Beside every fourth call there is one that goes wrong in another way: by
+// panics, hostile errors and hints, the keys of strangers, clients that go away
+// (adversity_test.go). After each phase no place, ticket, value or body of
+// theirs may be missing.
+//
+// At night it makes ten million calls.
 package soak

@@ -45,6 +45,7 @@ type rig struct {
 	network *network
 	client  *client
 	tally   *tally
+	adverse *adversity
 }
 
 func newRig(t *testing.T, calls int) *rig {
@@ -53,11 +54,12 @@ func newRig(t *testing.T, calls int) *rig {
 	n, err := newNetwork(s.addr, 1)
 	require.NoError(t, err)
 	tally := newTally(calls)
-	return &rig{calls, s, n, newClient(n.URL(), tally), tally}
+	return &rig{calls, s, n, newClient(n.URL(), tally), tally, newAdversity()}
 }
 
 func (r *rig) close() {
 	r.client.close()
+	r.adverse.close()
 	r.network.Close()
 	r.service.close()
 }
@@ -67,8 +69,9 @@ func (r *rig) soak(t *testing.T) {
 	idle, begun := read(), time.Now()
 	var warm reading
 	for phase := range phases {
-		r.client.run(phase*r.calls/phases, (phase+1)*r.calls/phases)
+		r.client.run(phase*r.calls/phases, (phase+1)*r.calls/phases, r.adverse.beside)
 		r.client.close()
+		r.adverse.isBalanced(t)
 		now := settled(t, idle)
 		t.Logf("%d calls in %v: %v", (phase+1)*r.calls/phases, time.Since(begun).Round(time.Second), now)
 		if phase == 0 {

@@ -1,0 +1,78 @@
+// Package errtree searches the trees of errors that others make. The functions
+// of package errors go on for ever in a tree that is a cycle, and end the
+// program where it has branches. These here stop at [Most].
+package errtree
+
+// Most is how many errors of a tree are read. What is beyond says nothing.
+const Most = 10_000
+
+// A Walk reads trees. Left is how many errors it may still read.
+type Walk struct{ Left int }
+
+// Find reports whether accept accepts err or an error in its tree, in the order
+// of errors.As.
+func (w *Walk) Find(err error, accept func(error) bool) bool {
+	for err != nil && w.Left > 0 {
+		w.Left--
+		if accept(err) {
+			return true
+		}
+		inner, branches := Unwrap(err)
+		for _, branch := range branches {
+			if w.Find(branch, accept) {
+				return true
+			}
+		}
+		err = inner
+	}
+	return false
+}
+
+// Unwrap returns what err wraps: one error, or several of which any may be nil.
+func Unwrap(err error) (inner error, branches []error) {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return e.Unwrap(), nil
+	case interface{ Unwrap() []error }:
+		return nil, e.Unwrap()
+	}
+	return nil, nil
+}
+
+// Is is errors.Is, for a target that may be compared.
+func (w *Walk) Is(err, target error) bool {
+	return w.Find(err, func(err error) bool { return is(err, target) })
+}
+
+// Find is the Find of a Walk of its own.
+func Find(err error, accept func(error) bool) bool {
+	w := Walk{Most}
+	return w.Find(err, accept)
+}
+
+// Is is the Is of a Walk of its own.
+func Is(err, target error) bool {
+	w := Walk{Most}
+	return w.Is(err, target)
+}
+
+func is(err, target error) bool {
+	if err == target {
+		return true
+	}
+	e, ok := err.(interface{ Is(error) bool })
+	return ok && e.Is(target)
+}
+
+// As is errors.AsType.
+func As[T any](err error) (found T, ok bool) {
+	ok = Find(err, func(err error) bool {
+		if e, ok := err.(T); ok {
+			found = e
+			return true
+		}
+		e, ok := err.(interface{ As(any) bool })
+		return ok && e.As(&found)
+	})
+	return found, ok
+}
