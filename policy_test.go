@@ -360,6 +360,38 @@ func watch(p *backoff.Policy) *[]backoff.Event {
 	return &events
 }
 
+// Decision 20, contract row 119: as Node's client does.
+func TestShortenLastWaitEndsTheLastWaitWithMaxElapsed(t *testing.T) {
+	asIs := func(*backoff.Policy) {}
+	for name, row := range map[string]struct {
+		change func(*backoff.Policy)
+		err    error
+		at     []time.Duration
+		why    backoff.Reason
+	}{
+		"a wait that would pass it":     {asIs, errBoom, msec(0, 4000, 8000, 10_000), backoff.ReasonElapsed},
+		"a wait that ends with it":      {func(p *backoff.Policy) { p.MaxElapsed = 8 * time.Second }, errBoom, msec(0, 4000, 8000), backoff.ReasonElapsed},
+		"the last attempt before it":    {func(p *backoff.Policy) { p.MaxAttempts = 3 }, errBoom, msec(0, 4000, 8000), backoff.ReasonAttempts},
+		"switched off":                  {func(p *backoff.Policy) { p.ShortenLastWait = false }, errBoom, msec(0, 4000, 8000), backoff.ReasonElapsed},
+		"no MaxElapsed":                 {func(p *backoff.Policy) { p.MaxElapsed, p.MaxAttempts = 0, 4 }, errBoom, msec(0, 4000, 8000, 12_000), backoff.ReasonAttempts},
+		"an attempt timeout":            {func(p *backoff.Policy) { p.AttemptTimeout = time.Second }, errBoom, msec(0, 4000, 8000), backoff.ReasonElapsed},
+		"a server that asks for less":   {asIs, backoff.RetryAfter(errBoom, time.Second), msec(0, 4000, 8000, 9500), backoff.ReasonElapsed},
+		"a server that asks for more":   {asIs, backoff.RetryAfter(errBoom, 6*time.Second), msec(0, 6300), backoff.ReasonElapsed},
+		"a server that says when":       {asIs, backoff.Pushback(errBoom, 6*time.Second), msec(0, 6000), backoff.ReasonElapsed},
+		"a wait of no time, at the end": {func(p *backoff.Policy) { p.Schedule, p.MaxAttempts = backoff.Sequence(10*time.Second, 0), 5 }, errBoom, msec(0, 10_000, 10_000, 10_000, 10_000), backoff.ReasonAttempts},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(4 * time.Second)
+			policy.MaxAttempts, policy.MaxElapsed, policy.ShortenLastWait, policy.Rand = -1, 10*time.Second, true, fixed(0.5)
+			row.change(policy)
+			op := returning(row.err)
+			err := policy.Do(t.Context(), op.do)
+			require.Equal(t, row.why, gaveUp(t, err).Reason, name)
+			require.Equal(t, row.at, op.at, name)
+		})
+	}
+}
+
 // Contract row 116: attempts of 1, 2, 4, 4 s.
 func TestAnAttemptsTimeMayGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -985,6 +1017,24 @@ func TestAttemptTimeoutScheduleLimitsTheNthAttempt(t *testing.T) {
 		})
 		require.Equal(t, []time.Duration{time.Second, 0, 3 * time.Second, 3 * time.Second}, limits)
 	})
+}
+
+// Row 51: the deadline of an attempt is the option, unless the caller's own is
+// earlier.
+func TestRow51TheDeadlineOfAnAttemptIsItsTimeoutOrTheCallersIfThatIsShorter(t *testing.T) {
+	for caller, want := range map[time.Duration]time.Duration{time.Hour: time.Second, time.Millisecond: time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), caller)
+			defer cancel()
+			policy := backoff.Policy{AttemptTimeout: time.Second}
+			require.NoError(t, policy.Do(ctx, func(ctx context.Context) error {
+				deadline, ok := ctx.Deadline()
+				require.True(t, ok)
+				require.Equal(t, want, time.Until(deadline))
+				return nil
+			}))
+		})
+	}
 }
 
 // Row 51: the plain case is a duration.
