@@ -97,7 +97,7 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	}
 	delay, wait := r.wait(v)
 	why := ReasonSuccess
-	if wait > 0 || p.MaxElapsed > 0 {
+	if wait > 0 || p.MaxElapsed > 0 || r.timedOut {
 		why = r.fits(wait)
 	}
 	if why == ReasonSuccess && p.Budget != nil {
@@ -160,7 +160,7 @@ func (r *Run) fits(wait time.Duration) Reason {
 			return ReasonElapsed
 		}
 	}
-	if wait > 0 && wait >= r.untilDeadline() {
+	if (wait > 0 || r.timedOut) && wait >= r.untilDeadline() { // a timeout may have come with the deadline
 		return ReasonDeadline
 	}
 	return ReasonSuccess

@@ -37,7 +37,8 @@ const (
 	ReasonPermanent
 	// ReasonAttempts: MaxAttempts were made.
 	ReasonAttempts
-	// ReasonElapsed: the next wait would have passed MaxElapsed.
+	// ReasonElapsed: the next wait would have passed MaxElapsed, or left the
+	// next attempt no time.
 	ReasonElapsed
 	// ReasonRetryAfter: the server asked for a wait beyond MaxRetryAfter.
 	ReasonRetryAfter
@@ -166,6 +167,9 @@ func (e *Error) tried() string {
 func (e *Error) why() string {
 	switch e.Reason {
 	case ReasonElapsed:
+		if e.wait == 0 {
+			return "no time was left of MaxElapsed " + e.limit.String() + ": "
+		}
 		return "the next wait of " + round(e.wait) + " would pass MaxElapsed " + e.limit.String() + ": "
 	case ReasonRetryAfter:
 		return "the server asks to wait " + e.retryAfter.String() + ", more than MaxRetryAfter " + e.limit.String() + ": "
@@ -260,7 +264,7 @@ func (e *Error) contextErrors() (err, cause error) {
 	switch {
 	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
 		return context.Canceled, nil
-	case e.ctx == nil, e.wait > 0: // given up before the deadline, whatever became of ctx since
+	case e.ctx == nil, e.wait > 0, e.ctx.Err() == nil: // given up before the deadline, whatever became of ctx since
 		return context.DeadlineExceeded, nil
 	}
 	err, cause = e.ctx.Err(), context.Cause(e.ctx)

@@ -460,6 +460,57 @@ func TestAnAttemptThatWouldHaveNoTimeIsNotBegun(t *testing.T) {
 	})
 }
 
+// A wait may end later than it should, and a budget may confirm late. An
+// attempt that then would have no time is not made, and the service's last word
+// stays.
+func TestAnAttemptWhoseTimeIsOverIsNotBegun(t *testing.T) {
+	for way := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Second)
+			policy.MaxElapsed, policy.AttemptTimeout = 1500*time.Millisecond, time.Second
+			late := &turnstile{shut: func(ticket uint64) bool {
+				if ticket == 2 {
+					time.Sleep(time.Second)
+				}
+				return false
+			}}
+			policy.Budget = late
+			op := returning(errBoom)
+			err := ways[way](t.Context(), policy, op.do)
+			require.Equal(t, msec(0), op.at, way)
+			require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason, way)
+			require.Equal(t, 1, gaveUp(t, err).Attempts, way)
+			require.Equal(t, errBoom, gaveUp(t, err).Last, way)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, way)
+			require.EqualError(t, err, "backoff: gave up after 1 attempt in 2s: no time was left of MaxElapsed 1.5s: boom", way)
+			require.Equal(t, "done 2: not sent", late.lines[len(late.lines)-1], way)
+		})
+	}
+}
+
+// The deadline of the caller is as good as over when the attempt times out with
+// it.
+func TestAnAttemptTimeoutAtTheDeadlineIsTheLast(t *testing.T) {
+	for way := range ways {
+		for _, schedule := range []backoff.Schedule{backoff.Constant(0), backoff.Constant(time.Second)} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				calls := 0
+				policy := backoff.Policy{AttemptTimeout: time.Second, Schedule: schedule, Jitter: backoff.NoJitter}
+				err := ways[way](ctx, &policy, func(ctx context.Context) error {
+					calls++
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				require.Equal(t, 1, calls, way)
+				require.ErrorIs(t, err, context.DeadlineExceeded, way)
+				require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason, way)
+			})
+		}
+	}
+}
+
 // Whether or not a budget is told, who else keeps an attempt's time does not
 // decide what is retried.
 func TestABudgetIsToldOfATimeoutThatTheOperationKept(t *testing.T) {

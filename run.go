@@ -217,10 +217,15 @@ func (r *Run) Begin(pause time.Duration) (begun bool) {
 	return ok && r.sleep(max(pause, first)) && r.begin()
 }
 
-// begin begins the next attempt, if the budget confirms it.
+// begin begins the next attempt, if the budget confirms it and there is time
+// for it.
 func (r *Run) begin() bool {
 	if r.granted && !confirm(r.policy.Budget, r.ticket) {
 		r.withdraw(ReasonBudget)
+		return false
+	}
+	if p := &r.policy; p.MaxElapsed > 0 && p.limitsTime() && r.age() >= p.MaxElapsed { // the wait ended late
+		r.withdraw(ReasonElapsed)
 		return false
 	}
 	r.phase, r.err = running, nil
