@@ -341,30 +341,30 @@ func TestADeadlineOfAClientCountsIfItLeftTimeEnough(t *testing.T) {
 	quick := &backoff.Policy{AttemptTimeout: 100 * time.Millisecond, Schedule: backoff.Constant(time.Hour), MaxAttempts: 2}
 	for name, c := range map[string]struct {
 		left    time.Duration
-		breaker backoff.Breaker
+		breaker *backoff.Breaker
 		inner   *backoff.Policy
 		outer   *backoff.Policy
 		op      func(context.Context) error
 		counts  bool
 	}{
-		"too little":                   {time.Second - 1, backoff.Breaker{}, nil, nil, hang, false},
-		"a moment":                     {1, backoff.Breaker{}, nil, nil, hang, false},
-		"before the context knows":     {time.Millisecond, backoff.Breaker{}, nil, nil, early, false},
-		"enough":                       {time.Second, backoff.Breaker{}, nil, nil, hang, true},
-		"the service failed by itself": {time.Millisecond, backoff.Breaker{}, nil, nil, fail, true},
-		"slow calls are measured":      {time.Second - 1, backoff.Breaker{SlowCall: time.Hour}, nil, nil, hang, false},
-		"a time of the user's":         {50 * time.Millisecond, backoff.Breaker{MinAttemptTime: 50 * time.Millisecond}, nil, nil, hang, true},
-		"less than that":               {49 * time.Millisecond, backoff.Breaker{MinAttemptTime: 50 * time.Millisecond}, nil, nil, hang, false},
-		"every deadline counts":        {1, backoff.Breaker{MinAttemptTime: -1}, nil, nil, hang, true},
-		"under a policy":               {50 * time.Millisecond, backoff.Breaker{}, nil, quick, hang, false},
-		"under one that timed out":     {150 * time.Millisecond, backoff.Breaker{}, nil, quick, hang, true},
-		"around a policy":              {50 * time.Millisecond, backoff.Breaker{}, quick, nil, hang, false},
-		"around one that timed out":    {150 * time.Millisecond, backoff.Breaker{}, quick, nil, hang, true},
+		"too little":                   {time.Second - 1, &backoff.Breaker{}, nil, nil, hang, false},
+		"a moment":                     {1, &backoff.Breaker{}, nil, nil, hang, false},
+		"before the context knows":     {time.Millisecond, &backoff.Breaker{}, nil, nil, early, false},
+		"enough":                       {time.Second, &backoff.Breaker{}, nil, nil, hang, true},
+		"the service failed by itself": {time.Millisecond, &backoff.Breaker{}, nil, nil, fail, true},
+		"slow calls are measured":      {time.Second - 1, &backoff.Breaker{SlowCall: time.Hour}, nil, nil, hang, false},
+		"a time of the user's":         {50 * time.Millisecond, &backoff.Breaker{MinAttemptTime: 50 * time.Millisecond}, nil, nil, hang, true},
+		"less than that":               {49 * time.Millisecond, &backoff.Breaker{MinAttemptTime: 50 * time.Millisecond}, nil, nil, hang, false},
+		"every deadline counts":        {1, &backoff.Breaker{MinAttemptTime: -1}, nil, nil, hang, true},
+		"under a policy":               {50 * time.Millisecond, &backoff.Breaker{}, nil, quick, hang, false},
+		"under one that timed out":     {150 * time.Millisecond, &backoff.Breaker{}, nil, quick, hang, true},
+		"around a policy":              {50 * time.Millisecond, &backoff.Breaker{}, quick, nil, hang, false},
+		"around one that timed out":    {150 * time.Millisecond, &backoff.Breaker{}, quick, nil, hang, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := inbound.WithDeadline(t.Context(), time.Now().Add(c.left))
 			defer cancel()
-			doers := []backoff.Doer{&c.breaker}
+			doers := []backoff.Doer{c.breaker}
 			if c.inner != nil {
 				doers = append(doers, c.inner)
 			}

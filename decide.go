@@ -39,6 +39,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 func (r *Run) assess(v *verdict, err error) {
 	v.ended = r.ctx.Err()
 	v.judge(r.policy.Classify, err)
+	v.readText(r.attempt, err)
 	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
 	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errors.Is(err, ErrAttemptTimeout)
 	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
@@ -240,6 +241,7 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	case ReasonDeadline:
 		e.limit = r.untilDeadline()
 	}
+	e.tell()
 	r.end(why, c, e)
 }
 

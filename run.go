@@ -182,7 +182,9 @@ func (r *Run) Context() context.Context {
 // ownContext returns the context of an attempt that has one of its own.
 func (r *Run) ownContext() context.Context {
 	if r.attempt == nil {
-		r.attempt = WithIdempotencyKey(r.ctx, r.key)
+		if r.attempt = within(r.ctx); r.key != "" {
+			r.attempt = WithIdempotencyKey(r.attempt, r.key)
+		}
 	}
 	return r.attempt
 }
@@ -345,7 +347,7 @@ func (r *Run) limitTime() {
 	if r.policy.MaxElapsed > 0 {
 		d = min(d, r.policy.MaxElapsed-r.age())
 	}
-	r.attempt, r.cancel = context.WithTimeoutCause(r.Context(), d, ErrAttemptTimeout)
+	r.attempt, r.cancel = context.WithTimeoutCause(r.ownContext(), d, ErrAttemptTimeout)
 }
 
 // age returns how long ago the call began, or 0 if nobody has asked for the
