@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 )
 
 // enclosingKey is the key by which a context finds the attempt that it is for.
@@ -18,13 +19,13 @@ type enclosing struct {
 
 // enclosingOf returns the innermost attempt that ctx is for, or nil.
 func enclosingOf(ctx context.Context) *enclosing {
-	e, _ := ctx.Value(enclosingKey{}).(*enclosing)
-	return e
+	e, _ := ctx.Value(enclosingKey{}).(unsafe.Pointer) // a bare pointer, as in runs
+	return (*enclosing)(e)
 }
 
 // within returns a context for an attempt of a call under ctx.
 func within(ctx context.Context) context.Context {
-	return context.WithValue(ctx, enclosingKey{}, &enclosing{outer: enclosingOf(ctx)})
+	return context.WithValue(ctx, enclosingKey{}, unsafe.Pointer(&enclosing{outer: enclosingOf(ctx)}))
 }
 
 // tell tells the attempts around a call that it gave up.
