@@ -23,7 +23,8 @@
 //
 // Policies nest without multiplying. What an inner policy gave up on is
 // permanent to the policies around it, so three layers of four attempts cost
-// four calls at the bottom, not 64. [Stack] puts one [Doer] around another.
+// four calls at the bottom, not 64, if the layers between wrap the error rather
+// than its text (see [Error]). [Stack] puts one [Doer] around another.
 //
 // A [Budget], such as [RetryBudget], bounds the retries of many calls, and a
 // [Breaker] the calls themselves, so that an outage stays cheap. A policy has

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
+	"github.com/gobackoff/backoff/internal/inbound"
 	"github.com/gobackoff/backoff/internal/inorder"
 )
 
@@ -48,10 +49,11 @@ import (
 // The zero value is ready to use. A Breaker must not be copied, nor its fields
 // changed, after first use. It is safe for concurrent use. While calls succeed
 // it takes no lock, allocates nothing and reads no clock, unless SlowCall,
-// MinAttemptTime or RampUp is set. A refusal costs two loads. It has no
-// goroutine; while it is open it has a timer, which does not keep a forgotten
-// breaker alive. The functions in Jitter, OpenFor and Rand must not call the
-// breaker. A panic in Classify or TripIf passes through.
+// MinAttemptTime or RampUp is set, or a client has chosen the deadline. A
+// refusal costs two loads. It has no goroutine; while it is open it has a
+// timer, which does not keep a forgotten breaker alive. The functions in
+// Jitter, OpenFor and Rand must not call the breaker. A panic in Classify or
+// TripIf passes through.
 //
 // A Breaker limits neither time nor concurrency, does not retry and does not
 // wait: it refuses a call at once.
@@ -140,8 +142,12 @@ type Breaker struct {
 
 	// MinAttemptTime is how long a call must have run for its caller's deadline
 	// to count as a failure; after less time the deadline does not count at
-	// all. It costs a reading of the clock per call. 0 and negative mean that
-	// every deadline counts, except one that passed before the call.
+	// all. It costs a reading of the clock per call. 0 means 1 second for the
+	// deadlines that clients of this process have chosen, as Inbound of
+	// backoffhttp reads them, unless an attempt timed out before; every other
+	// deadline counts, except one that passed before the call. A negative time
+	// means that all of them count. The contexts of gRPC servers do not say
+	// whose deadline they have: if clients are strangers, set MinAttemptTime.
 	MinAttemptTime time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier
@@ -297,6 +303,9 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) error 
 		if c, err = b.admit(ctx, p); err != nil {
 			return err
 		}
+	}
+	if c.began == 0 && c.phase != nil && inbound.Limits(ctx) {
+		c.began = c.phase.Age()
 	}
 	defer c.leave()
 	err := op(ctx)

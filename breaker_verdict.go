@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
+	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/draw"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/inbound"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
@@ -31,18 +33,25 @@ func (c call) weigh(err error) circuit.Input {
 		score, hint := c.breaker.scoreOfError(err)
 		in.Score, in.Rest = score, c.breaker.restFor(hint)
 	}
-	if c.phase.Paths.Time {
-		c.weighTime(&in, ended != nil)
+	least := c.breaker.MinAttemptTime
+	if in.Score == circuit.Bad && inbound.Limits(c.ctx) && !errors.Is(err, ErrAttemptTimeout) {
+		deadline, _ := c.ctx.Deadline()
+		if least = limits.Or(least, time.Second); !clock.Now().Before(deadline) {
+			ended = context.DeadlineExceeded // though the context may not know yet
+		}
+	}
+	if c.phase.Paths.Time || least > 0 {
+		c.weighTime(&in, ended != nil, least)
 	}
 	return in
 }
 
 // weighTime adds what the duration of the call says. A deadline of the caller
-// that left the call too little time says nothing about the service.
-func (c call) weighTime(in *circuit.Input, ended bool) {
-	b, took := c.breaker, c.phase.Age()-c.began
-	in.Slow = b.SlowCall > 0 && took >= b.SlowCall
-	if ended && in.Score == circuit.Bad && took < b.MinAttemptTime {
+// that left the call less time than least says nothing about the service.
+func (c call) weighTime(in *circuit.Input, ended bool, least time.Duration) {
+	took := c.phase.Age() - c.began
+	in.Slow = c.breaker.SlowCall > 0 && took >= c.breaker.SlowCall
+	if ended && in.Score == circuit.Bad && took < least {
 		in.Score = circuit.None
 	}
 }

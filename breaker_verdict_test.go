@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"os"
 	"runtime"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/inbound"
 )
 
 func TestBreakerVerdicts(t *testing.T) {
@@ -533,5 +535,53 @@ func TestANilPointerToAnErrorOfThisPackageIsAnError(t *testing.T) {
 		_, got := backoff.HedgeValue(t.Context(), &hedge, func(context.Context) (int, error) { return 0, err }, nil)
 		require.Error(t, got)
 		require.Equal(t, 4, told)
+	}
+}
+// A deadline that a client has chosen counts if it left a second, or if an
+// attempt timed out before. What the service itself says always counts.
+func TestADeadlineOfAClientCountsIfItLeftTimeEnough(t *testing.T) {
+	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	fail := func(context.Context) error { return errBoom }
+	early := func(ctx context.Context) error { // as a connection that has the deadline, before the context knows
+		deadline, _ := ctx.Deadline()
+		time.Sleep(time.Until(deadline))
+		return os.ErrDeadlineExceeded
+	}
+	quick := &backoff.Policy{AttemptTimeout: 100 * time.Millisecond, Schedule: backoff.Constant(time.Hour), MaxAttempts: 2}
+	for name, c := range map[string]struct {
+		left    time.Duration
+		breaker *backoff.Breaker
+		inner   *backoff.Policy
+		outer   *backoff.Policy
+		op      func(context.Context) error
+		counts  bool
+	}{
+		"too little":                   {time.Second - 1, &backoff.Breaker{}, nil, nil, hang, false},
+		"a moment":                     {1, &backoff.Breaker{}, nil, nil, hang, false},
+		"before the context knows":     {time.Millisecond, &backoff.Breaker{}, nil, nil, early, false},
+		"enough":                       {time.Second, &backoff.Breaker{}, nil, nil, hang, true},
+		"the service failed by itself": {time.Millisecond, &backoff.Breaker{}, nil, nil, fail, true},
+		"slow calls are measured":      {time.Second - 1, &backoff.Breaker{SlowCall: time.Hour}, nil, nil, hang, false},
+		"a time of the user's":         {50 * time.Millisecond, &backoff.Breaker{MinAttemptTime: 50 * time.Millisecond}, nil, nil, hang, true},
+		"less than that":               {49 * time.Millisecond, &backoff.Breaker{MinAttemptTime: 50 * time.Millisecond}, nil, nil, hang, false},
+		"every deadline counts":        {1, &backoff.Breaker{MinAttemptTime: -1}, nil, nil, hang, true},
+		"under a policy":               {50 * time.Millisecond, &backoff.Breaker{}, nil, quick, hang, false},
+		"under one that timed out":     {150 * time.Millisecond, &backoff.Breaker{}, nil, quick, hang, true},
+		"around a policy":              {50 * time.Millisecond, &backoff.Breaker{}, quick, nil, hang, false},
+		"around one that timed out":    {150 * time.Millisecond, &backoff.Breaker{}, quick, nil, hang, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := inbound.WithDeadline(t.Context(), time.Now().Add(c.left))
+			defer cancel()
+			doers := []backoff.Doer{c.breaker}
+			if c.inner != nil {
+				doers = append(doers, c.inner)
+			}
+			if c.outer != nil {
+				doers = append([]backoff.Doer{c.outer}, doers...)
+			}
+			require.Error(t, backoff.Stack(doers...).Do(ctx, c.op))
+			require.Equal(t, c.counts, c.breaker.Stats().Failures > 0, name)
+		})
 	}
 }

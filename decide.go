@@ -39,6 +39,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 func (r *Run) assess(v *verdict, err error) {
 	v.ended = r.ctx.Err()
 	v.judge(r.policy.Classify, err)
+	v.readText(r.attempt, err)
 	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
 	v.timedOut = r.timedOut || r.policy.Budget != nil && r.attempt == nil && errtree.Is(err, ErrAttemptTimeout)
 	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
@@ -97,7 +98,7 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	}
 	delay, wait := r.wait(v)
 	why := ReasonSuccess
-	if wait > 0 || p.MaxElapsed > 0 {
+	if wait > 0 || p.MaxElapsed > 0 || r.timedOut {
 		why = r.fits(wait)
 	}
 	if why == ReasonSuccess && p.Budget != nil {
@@ -130,7 +131,24 @@ func (r *Run) wait(v *verdict) (delay, wait time.Duration) {
 	if v.hint.exact {
 		r.retries, r.prev = 0, 0
 	}
-	return delay, p.hinted(wait, v.hint)
+	left := maxDuration
+	if v.hint.given {
+		left = r.left()
+	}
+	wait = p.hinted(wait, v.hint, left)
+	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() {
+		wait = shortened(wait, v.hint, p.MaxElapsed-r.age())
+	}
+	return delay, wait
+}
+
+// shortened cuts a wait to the time left, if there is any, but not below what a
+// server asked for.
+func shortened(wait time.Duration, h hint, left time.Duration) time.Duration {
+	if left > 0 && h.after <= left {
+		return min(wait, left)
+	}
+	return wait
 }
 
 // fits reports whether an attempt after wait would start within the call's
@@ -143,14 +161,24 @@ func (r *Run) fits(wait time.Duration) Reason {
 			return ReasonElapsed
 		}
 	}
-	if wait > 0 && wait >= r.left() {
+	if (wait > 0 || r.timedOut) && wait >= r.untilDeadline() { // a timeout may have come with the deadline
 		return ReasonDeadline
 	}
 	return ReasonSuccess
 }
 
-// left returns how much time is left before the deadline of the call's context.
+// left returns how much time is left for the call.
 func (r *Run) left() time.Duration {
+	left := r.untilDeadline()
+	if r.policy.MaxElapsed > 0 {
+		left = min(left, r.policy.MaxElapsed-r.age())
+	}
+	return left
+}
+
+// untilDeadline returns how much time is left before the deadline of the call's
+// context.
+func (r *Run) untilDeadline() time.Duration {
 	if deadline, ok := r.ctx.Deadline(); ok {
 		return deadline.Sub(clock.Now())
 	}
@@ -211,8 +239,9 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	case ReasonRetryAfter:
 		e.limit = r.policy.maxRetryAfter()
 	case ReasonDeadline:
-		e.limit = r.left()
+		e.limit = r.untilDeadline()
 	}
+	e.tell()
 	r.end(why, c, e)
 }
 

@@ -37,7 +37,8 @@ const (
 	ReasonPermanent
 	// ReasonAttempts: MaxAttempts were made.
 	ReasonAttempts
-	// ReasonElapsed: the next wait would have passed MaxElapsed.
+	// ReasonElapsed: the next wait would have passed MaxElapsed, or left the
+	// next attempt no time.
 	ReasonElapsed
 	// ReasonRetryAfter: the server asked for a wait beyond MaxRetryAfter.
 	ReasonRetryAfter
@@ -81,6 +82,12 @@ func (r Reason) String() string {
 // loops do not multiply. It says so to the loops of other libraries by its
 // methods. If the policy was limited to one attempt, the Error is not
 // permanent: such a policy leaves retrying to others.
+//
+// All this holds if the layers between keep the Error in the tree of theirs, as
+// %w does. If one keeps its text only, a policy knows it where the attempt has
+// a context of its own, because of an attempt timeout or a key that the policy
+// made, and the calls inside were made under that context. If nothing of the
+// Error is left, or no attempt has such a context, the loops multiply.
 //
 // Elapsed counts from the start of the call if the policy has a MaxElapsed, an
 // attempt timeout, an Idempotency, or a Budget other than [RetryBudget].
@@ -169,6 +176,9 @@ func (e *Error) tried() string {
 func (e *Error) why() string {
 	switch e.Reason {
 	case ReasonElapsed:
+		if e.wait == 0 {
+			return "no time was left of MaxElapsed " + e.limit.String() + ": "
+		}
 		return "the next wait of " + round(e.wait) + " would pass MaxElapsed " + e.limit.String() + ": "
 	case ReasonRetryAfter:
 		return "the server asks to wait " + e.retryAfter.String() + ", more than MaxRetryAfter " + e.limit.String() + ": "
@@ -266,7 +276,7 @@ func (e *Error) contextErrors() (err, cause error) {
 	switch {
 	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
 		return context.Canceled, nil
-	case e.ctx == nil, e.wait > 0: // given up before the deadline, whatever became of ctx since
+	case e.ctx == nil, e.wait > 0, e.ctx.Err() == nil: // given up before the deadline, whatever became of ctx since
 		return context.DeadlineExceeded, nil
 	}
 	err, cause = e.ctx.Err(), context.Cause(e.ctx)

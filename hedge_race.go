@@ -499,6 +499,7 @@ func (r *race) giveUp(why Reason) {
 	case why == ReasonDeadline && r.ctx.Err() == nil:
 		e.wait, e.limit = r.wait, r.left(now)
 	}
+	e.tell()
 	r.end(e)
 }
 

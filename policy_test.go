@@ -360,6 +360,38 @@ func watch(p *backoff.Policy) *[]backoff.Event {
 	return &events
 }
 
+// Decision 20, contract row 119: as Node's client does.
+func TestShortenLastWaitEndsTheLastWaitWithMaxElapsed(t *testing.T) {
+	asIs := func(*backoff.Policy) {}
+	for name, row := range map[string]struct {
+		change func(*backoff.Policy)
+		err    error
+		at     []time.Duration
+		why    backoff.Reason
+	}{
+		"a wait that would pass it":     {asIs, errBoom, msec(0, 4000, 8000, 10_000), backoff.ReasonElapsed},
+		"a wait that ends with it":      {func(p *backoff.Policy) { p.MaxElapsed = 8 * time.Second }, errBoom, msec(0, 4000, 8000), backoff.ReasonElapsed},
+		"the last attempt before it":    {func(p *backoff.Policy) { p.MaxAttempts = 3 }, errBoom, msec(0, 4000, 8000), backoff.ReasonAttempts},
+		"switched off":                  {func(p *backoff.Policy) { p.ShortenLastWait = false }, errBoom, msec(0, 4000, 8000), backoff.ReasonElapsed},
+		"no MaxElapsed":                 {func(p *backoff.Policy) { p.MaxElapsed, p.MaxAttempts = 0, 4 }, errBoom, msec(0, 4000, 8000, 12_000), backoff.ReasonAttempts},
+		"an attempt timeout":            {func(p *backoff.Policy) { p.AttemptTimeout = time.Second }, errBoom, msec(0, 4000, 8000), backoff.ReasonElapsed},
+		"a server that asks for less":   {asIs, backoff.RetryAfter(errBoom, time.Second), msec(0, 4000, 8000, 9500), backoff.ReasonElapsed},
+		"a server that asks for more":   {asIs, backoff.RetryAfter(errBoom, 6*time.Second), msec(0, 6300), backoff.ReasonElapsed},
+		"a server that says when":       {asIs, backoff.Pushback(errBoom, 6*time.Second), msec(0, 6000), backoff.ReasonElapsed},
+		"a wait of no time, at the end": {func(p *backoff.Policy) { p.Schedule, p.MaxAttempts = backoff.Sequence(10*time.Second, 0), 5 }, errBoom, msec(0, 10_000, 10_000, 10_000, 10_000), backoff.ReasonAttempts},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(4 * time.Second)
+			policy.MaxAttempts, policy.MaxElapsed, policy.ShortenLastWait, policy.Rand = -1, 10*time.Second, true, fixed(0.5)
+			row.change(policy)
+			op := returning(row.err)
+			err := policy.Do(t.Context(), op.do)
+			require.Equal(t, row.why, gaveUp(t, err).Reason, name)
+			require.Equal(t, row.at, op.at, name)
+		})
+	}
+}
+
 // Contract row 116: attempts of 1, 2, 4, 4 s.
 func TestAnAttemptsTimeMayGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -426,6 +458,57 @@ func TestAnAttemptThatWouldHaveNoTimeIsNotBegun(t *testing.T) {
 		require.Equal(t, msec(0, 1000), op.at)
 		require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason)
 	})
+}
+
+// A wait may end later than it should, and a budget may confirm late. An
+// attempt that then would have no time is not made, and the service's last word
+// stays.
+func TestAnAttemptWhoseTimeIsOverIsNotBegun(t *testing.T) {
+	for way := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(time.Second)
+			policy.MaxElapsed, policy.AttemptTimeout = 1500*time.Millisecond, time.Second
+			late := &turnstile{shut: func(ticket uint64) bool {
+				if ticket == 2 {
+					time.Sleep(time.Second)
+				}
+				return false
+			}}
+			policy.Budget = late
+			op := returning(errBoom)
+			err := ways[way](t.Context(), policy, op.do)
+			require.Equal(t, msec(0), op.at, way)
+			require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason, way)
+			require.Equal(t, 1, gaveUp(t, err).Attempts, way)
+			require.Equal(t, errBoom, gaveUp(t, err).Last, way)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, way)
+			require.EqualError(t, err, "backoff: gave up after 1 attempt in 2s: no time was left of MaxElapsed 1.5s: boom", way)
+			require.Equal(t, "done 2: not sent", late.lines[len(late.lines)-1], way)
+		})
+	}
+}
+
+// The deadline of the caller is as good as over when the attempt times out with
+// it.
+func TestAnAttemptTimeoutAtTheDeadlineIsTheLast(t *testing.T) {
+	for way := range ways {
+		for _, schedule := range []backoff.Schedule{backoff.Constant(0), backoff.Constant(time.Second)} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				calls := 0
+				policy := backoff.Policy{AttemptTimeout: time.Second, Schedule: schedule, Jitter: backoff.NoJitter}
+				err := ways[way](ctx, &policy, func(ctx context.Context) error {
+					calls++
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				require.Equal(t, 1, calls, way)
+				require.ErrorIs(t, err, context.DeadlineExceeded, way)
+				require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason, way)
+			})
+		}
+	}
 }
 
 // Whether or not a budget is told, who else keeps an attempt's time does not
@@ -985,6 +1068,24 @@ func TestAttemptTimeoutScheduleLimitsTheNthAttempt(t *testing.T) {
 		})
 		require.Equal(t, []time.Duration{time.Second, 0, 3 * time.Second, 3 * time.Second}, limits)
 	})
+}
+
+// Row 51: the deadline of an attempt is the option, unless the caller's own is
+// earlier.
+func TestRow51TheDeadlineOfAnAttemptIsItsTimeoutOrTheCallersIfThatIsShorter(t *testing.T) {
+	for caller, want := range map[time.Duration]time.Duration{time.Hour: time.Second, time.Millisecond: time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), caller)
+			defer cancel()
+			policy := backoff.Policy{AttemptTimeout: time.Second}
+			require.NoError(t, policy.Do(ctx, func(ctx context.Context) error {
+				deadline, ok := ctx.Deadline()
+				require.True(t, ok)
+				require.Equal(t, want, time.Until(deadline))
+				return nil
+			}))
+		})
+	}
 }
 
 // Row 51: the plain case is a duration.

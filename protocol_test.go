@@ -430,6 +430,7 @@ func TestEveryWayOfRunningIsTheSame(t *testing.T) {
 			{Name: "cancelled"},
 			{MaxAttempts: 1},
 			{MaxElapsed: 2500 * time.Millisecond},
+			{MaxElapsed: 2500 * time.Millisecond, ShortenLastWait: true},
 			{AttemptTimeout: 5 * time.Second, Idempotency: backoff.Keyed},
 			{Idempotency: backoff.NonIdempotent},
 			{AttemptTimeoutSchedule: backoff.Constant(time.Second), MaxElapsed: 4 * time.Second},

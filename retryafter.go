@@ -22,11 +22,12 @@ func (h hint) longer(other hint) hint {
 }
 
 // RetryAfter marks err with the wait that a server asked for: no attempt before
-// d has passed. The loop waits d and, on top of it, the longer of its own
-// jittered delay and a random part of up to 10 % of d, so that clients which
-// all heard "120" do not come back together. If d is beyond
-// [Policy.MaxRetryAfter], or beyond the time that the call has left, the call
-// ends at once, and the [Error] carries d. A negative d counts as 0.
+// d has passed. The loop adds a random part of up to 10 % of d, or up to 100 ms
+// if that is more, so that clients which all heard "120" do not come back
+// together. It waits for its own jittered delay instead if that is longer. If
+// only d fits into the time that the call has left, the wait ends between d and
+// the end of that time. If d does not fit, or is beyond [Policy.MaxRetryAfter],
+// the call ends at once, and the [Error] carries d. A negative d counts as 0.
 //
 // An error says the same by a method RetryAfter() time.Duration. The mark says
 // when to retry, and not whether: a permanent error stays permanent.

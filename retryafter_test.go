@@ -35,20 +35,22 @@ func TestARetryAfterIsNeverUndercutAndAlwaysSpread(t *testing.T) {
 	}
 }
 
-// Decisions 30, 32 and 37: the hint, and on it the longer of the own wait and a
-// tenth of the hint at random.
-func TestTheOwnWaitComesOnTopOfARetryAfter(t *testing.T) {
+// Decisions 30, 32 and 37, as amended: the longer of the own wait, and the hint
+// with a tenth of it at random, or with 100 ms if that is more.
+func TestTheWaitIsTheLongerOfTheOwnAndTheSpreadRetryAfter(t *testing.T) {
 	for _, row := range []struct {
 		hint, own, want time.Duration
 	}{
 		{0, 10 * time.Second, 10 * time.Second}, // a date in the past
-		{time.Second, 10 * time.Second, 11 * time.Second},
+		{time.Second, 10 * time.Second, 10 * time.Second},
 		{40 * time.Second, time.Second, 42 * time.Second},
-		{40 * time.Second, 2 * time.Second, 42 * time.Second},
-		{40 * time.Second, 3 * time.Second, 43 * time.Second},
+		{40 * time.Second, 41 * time.Second, 42 * time.Second},
+		{40 * time.Second, 43 * time.Second, 43 * time.Second},
 		{40 * time.Second, 0, 42 * time.Second},
-		{0, 0, 0},
-		{-time.Hour, 0, 0},
+		{time.Second, 0, 1050 * time.Millisecond},
+		{200 * time.Millisecond, 0, 250 * time.Millisecond},
+		{0, 0, 50 * time.Millisecond},
+		{-time.Hour, 0, 50 * time.Millisecond},
 	} {
 		policy := backoff.Policy{Schedule: backoff.Constant(row.own), Jitter: backoff.NoJitter, Rand: fixed(0.5)}
 		wait, ok := policy.Decide(1, backoff.RetryAfter(errBoom, row.hint))
@@ -59,6 +61,62 @@ func TestTheOwnWaitComesOnTopOfARetryAfter(t *testing.T) {
 	wait, ok := unlimited.Decide(1, backoff.RetryAfter(errBoom, forever))
 	require.True(t, ok)
 	require.Equal(t, forever, wait, "the sum saturates")
+}
+
+// The server says when, and there is time until then: no random part, and no
+// delay of the schedule, is a reason to give up.
+func TestARetryAfterThatFitsIsObeyedWhateverItsSpread(t *testing.T) {
+	otlp := backoff.Exponential{Initial: 5 * time.Second, Multiplier: 1.5}
+	for name, row := range map[string]struct {
+		hint     time.Duration
+		elapsed  time.Duration // MaxElapsed
+		deadline time.Duration // of the context
+		schedule backoff.Schedule
+	}{
+		"a deadline":           {9500 * time.Millisecond, 0, 10 * time.Second, nil},
+		"MaxElapsed":           {9500 * time.Millisecond, 10 * time.Second, 0, nil},
+		"OTLP, 58 s":           {58 * time.Second, time.Minute, 0, otlp},
+		"OTLP, 55 s":           {55 * time.Second, time.Minute, 0, otlp},
+		"a longer delay":       {time.Second, 0, 10 * time.Second, backoff.Constant(time.Hour)},
+		"both":                 {9 * time.Second, 10 * time.Second, 9500 * time.Millisecond, nil},
+		"exactly MaxElapsed":   {10 * time.Second, 10 * time.Second, 0, nil},
+		"no time but a moment": {10*time.Second - 1, 0, 10 * time.Second, nil},
+	} {
+		rng := rand.New(rand.NewPCG(9, 10))
+		waits := map[time.Duration]bool{}
+		for range 100 {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if row.deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, row.deadline)
+					defer cancel()
+				}
+				policy := backoff.Policy{Schedule: row.schedule, MaxElapsed: row.elapsed, Rand: rng.Float64}
+				op := returning(backoff.RetryAfter(errBoom, row.hint), nil)
+				require.NoError(t, policy.Do(ctx, op.do), name)
+				require.GreaterOrEqual(t, op.at[1], row.hint, name)
+				waits[op.at[1]] = true
+			})
+		}
+		if max(row.elapsed, row.deadline)-row.hint > time.Microsecond {
+			require.Greater(t, len(waits), 90, "%s: the rest of the time spreads the calls", name)
+		}
+	}
+}
+
+func TestARetryAfterThatDoesNotFitEndsTheCall(t *testing.T) {
+	for _, mark := range []func(error, time.Duration) error{backoff.RetryAfter, backoff.Pushback} {
+		for _, hint := range []time.Duration{10 * time.Second, 11 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				err := backoff.Policy{}.Do(ctx, returning(mark(errBoom, hint)).do)
+				require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason)
+				require.Equal(t, hint, gaveUp(t, err).RetryAfter())
+			})
+		}
+	}
 }
 
 // gRFC A6: exactly so long, and then the schedule from its beginning.
@@ -96,7 +154,7 @@ func TestARetryAfterLetsTheScheduleGoOn(t *testing.T) {
 		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, Rand: fixed(0)}
 		op := returning(errBoom, backoff.RetryAfter(errBoom, 10*time.Second), errBoom)
 		require.Error(t, policy.Do(t.Context(), op.do))
-		require.Equal(t, msec(0, 1000, 13_000, 17_000), op.at)
+		require.Equal(t, msec(0, 1000, 11_000, 15_000), op.at)
 	})
 }
 

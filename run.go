@@ -182,7 +182,9 @@ func (r *Run) Context() context.Context {
 // ownContext returns the context of an attempt that has one of its own.
 func (r *Run) ownContext() context.Context {
 	if r.attempt == nil {
-		r.attempt = WithIdempotencyKey(r.ctx, r.key)
+		if r.attempt = within(r.ctx); r.key != "" {
+			r.attempt = WithIdempotencyKey(r.attempt, r.key)
+		}
 	}
 	return r.attempt
 }
@@ -217,10 +219,15 @@ func (r *Run) Begin(pause time.Duration) (begun bool) {
 	return ok && r.sleep(max(pause, first)) && r.begin()
 }
 
-// begin begins the next attempt, if the budget confirms it.
+// begin begins the next attempt, if the budget confirms it and there is time
+// for it.
 func (r *Run) begin() bool {
 	if r.granted && !confirm(r.policy.Budget, r.ticket) {
 		r.withdraw(ReasonBudget)
+		return false
+	}
+	if p := &r.policy; p.MaxElapsed > 0 && p.limitsTime() && r.age() >= p.MaxElapsed { // the wait ended late
+		r.withdraw(ReasonElapsed)
 		return false
 	}
 	r.phase, r.err = running, nil
@@ -340,7 +347,7 @@ func (r *Run) limitTime() {
 	if r.policy.MaxElapsed > 0 {
 		d = min(d, r.policy.MaxElapsed-r.age())
 	}
-	r.attempt, r.cancel = context.WithTimeoutCause(r.Context(), d, ErrAttemptTimeout)
+	r.attempt, r.cancel = context.WithTimeoutCause(r.ownContext(), d, ErrAttemptTimeout)
 }
 
 // age returns how long ago the call began, or 0 if nobody has asked for the

@@ -35,12 +35,12 @@ func (e *StatusError) advised(err error, limits []RateLimit, now time.Time) erro
 // when. They go before any classifier. With a "no" a server sheds load. A "yes"
 // comes from servers that know more than their status says, such as Stripe's.
 func (e *StatusError) signalled(err error) error {
-	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok {
+	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok && pushback >= 0 {
 		return backoff.Pushback(err, pushback)
 	}
 	switch retryAdvice(e.Header) {
 	case adviseNo:
-		if Classify(e) == backoff.ClassPermanent { // such as a declined card: the server is well
+		if e.definitive() {
 			return backoff.Permanent(err)
 		}
 		return backoff.WithClass(err, backoff.ClassOverloaded)
@@ -54,6 +54,13 @@ func (e *StatusError) signalled(err error) error {
 	return err
 }
 
+// definitive reports whether the answer is one that a healthy server gives,
+// such as to a declined card, if it must not be repeated.
+func (e *StatusError) definitive() bool {
+	class := Classify(e)
+	return class == backoff.ClassPermanent || e.Code < 500 && class != backoff.ClassThrottled
+}
+
 // advice is what a server says about a retry.
 type advice uint8
 
@@ -64,9 +71,13 @@ const (
 )
 
 // retryAdvice reads the headers of proxies and vendors that allow or forbid a
-// retry. A "no" goes before a "yes". Envoy's headers mean "no" with any value.
+// retry. A "no" goes before a "yes". Envoy's headers mean "no" with any value, a
+// pushback if it is negative or malformed.
 func retryAdvice(h http.Header) advice {
 	if h.Get(headerEnvoyLoad) != "" || h.Get(headerEnvoyLimit) != "" {
+		return adviseNo
+	}
+	if pushback, ok := retryafter.ParsePushback(h[headerPushback]...); ok && pushback < 0 {
 		return adviseNo
 	}
 	said := adviseNothing

@@ -44,11 +44,14 @@ func (c *call) receive(resp *http.Response, err error) error {
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
 // closeGate closes the gate of the host if an answer, successful or not, asks
-// for a wait that the policy accepts.
+// for a wait that the policy accepts. A definitive answer with a "do not retry"
+// means its own request only.
 func (c *call) closeGate(resp *http.Response) {
 	wait, ok := c.t.requestedWait(resp.Header)
 	longest := limits.Or(c.policy.MaxRetryAfter, defaultMaxRetryAfter)
-	if ok && (longest < 0 || wait <= longest) {
+	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
+	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.definitive()
+	if ok && !own && (longest < 0 || wait <= longest) {
 		c.guards.gate.close(wait)
 	}
 }

@@ -73,8 +73,8 @@ func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 			left, limited = d, true
 		}
 	}
-	if limited {
-		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(0, left.Milliseconds()), 10))
+	if limited { // rounded up: a server that gives up first would seem to fail
+		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(0, left+time.Millisecond-1).Milliseconds(), 10))
 	}
 }
 

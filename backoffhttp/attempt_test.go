@@ -77,6 +77,44 @@ func TestAnAttemptsTimeIsCutToMaxElapsed(t *testing.T) {
 	})
 }
 
+// late is a budget that confirms a retry a second late, as a wait may end late.
+type late struct{}
+
+func (late) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{uint64(a.Number)}, 0, true
+}
+
+func (late) Confirm(ticket backoff.Ticket) bool {
+	if ticket[0] > 1 {
+		time.Sleep(time.Second)
+	}
+	return true
+}
+
+func (late) Done(backoff.Ticket, backoff.Result) {}
+
+func TestAnAttemptWhoseTimeIsOverIsNotSent(t *testing.T) {
+	for _, wait := range []time.Duration{time.Second, 1500 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(answer(503))
+			tr := over(w)
+			tr.Policy.AttemptTimeout = time.Second
+			tr.Policy.MaxElapsed = 1500 * time.Millisecond
+			tr.Policy.Schedule = backoff.Constant(wait)
+			tr.Policy.Budget = late{}
+			resp, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+			require.Equal(t, 1, w.requests())
+			if err == nil { // the wait was not begun
+				require.Equal(t, 503, resp.StatusCode)
+				return
+			}
+			require.ErrorIs(t, err, backoff.ErrExhausted)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "503")
+		})
+	}
+}
+
 func TestAScheduleOfZeroLeavesAnAttemptUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := over(newWire(func(req *http.Request) (*http.Response, error) {

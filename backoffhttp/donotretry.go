@@ -20,7 +20,8 @@ const doNotRetryAfter = time.Minute
 // (gRPC, Linkerd), X-Envoy-Overloaded and X-Envoy-Ratelimited (Envoy, Istio),
 // X-Should-Retry: false (SDKs of OpenAI and Stainless), Stripe-Should-Retry:
 // false, and Retry-After: 60 if the answer has no Retry-After. A [Transport]
-// does not retry such an answer.
+// does not retry such an answer. If the status is 429 or 5xx, it takes the
+// server for overloaded; otherwise, as for a declined card, for healthy.
 //
 // Use DoNotRetry in a server that is overloaded, or that has retried without
 // success itself; see [WriteError]. If three layers make four attempts each,

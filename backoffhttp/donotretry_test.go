@@ -41,6 +41,47 @@ func TestRow39DoNotRetrySaysSoInAllWords(t *testing.T) {
 	require.Equal(t, "7", w.Header().Get("Retry-After"))
 }
 
+// outcomes is a budget that remembers how attempts ended.
+type outcomes []backoff.Outcome
+
+func (*outcomes) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+func (o *outcomes) Done(_ backoff.Ticket, r backoff.Result) { *o = append(*o, r.Outcome) }
+
+// A card is declined, and the server says not to try again: the server is well.
+func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
+	for status, want := range map[int]backoff.Outcome{
+		402: backoff.OutcomeDefinitive, 429: backoff.OutcomeThrottled, 503: backoff.OutcomeThrottled,
+	} {
+		shop := service(t, handle(func(w http.ResponseWriter, r *http.Request) {
+			backoffhttp.DoNotRetry(w)
+			w.WriteHeader(status)
+		}))
+		ended := new(outcomes)
+		tr := &backoffhttp.Transport{
+			Base: new(http.Transport), Policy: backoff.Policy{Budget: ended, MaxRetryAfter: -1}, ShareRetryAfter: status == 402,
+			Breakers: &backoff.Breakers{},
+		}
+		t.Cleanup(tr.CloseIdleConnections)
+		refused := 0
+		for range 40 {
+			resp, err := tr.RoundTrip(request{method: "GET"}.on(t.Context(), shop.URL))
+			if errors.Is(err, backoff.ErrOpen) {
+				refused++
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, status, resp.StatusCode)
+			resp.Body.Close()
+		}
+		require.Equal(t, status != 402, refused > 0, "status %d: %d refused", status, refused)
+		require.Len(t, *ended, 40-refused)
+		require.NotContains(t, *ended, backoff.OutcomeTransient)
+		require.Contains(t, *ended, want)
+	}
+}
+
 // do returns what a policy makes of err.
 func do(p backoff.Policy, err error) error {
 	p.Schedule = backoff.Constant(0)

@@ -11,8 +11,8 @@ const (
 	// "2" is the first retry.
 	HeaderAttempt = "Backoff-Attempt"
 	// HeaderDeadline is the header with the time that is left for the
-	// answer, in whole milliseconds. It is not a date, because the clocks
-	// of two hosts differ.
+	// answer, in whole milliseconds, rounded up. It is not a date, because
+	// the clocks of two hosts differ.
 	HeaderDeadline = "Backoff-Deadline-Ms"
 
 	headerEnvoyAttempt = "X-Envoy-Attempt-Count"      // from 1

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/inbound"
 )
 
 // Upstream is what a request says about the retries of its client.
@@ -34,8 +35,10 @@ type Upstream struct {
 // and Grpc-Timeout. A field is ignored if it is malformed, if there are two of
 // it, or if it is implausible: 0 or more than 1000 attempts, 0 or more than 24
 // hours. A client that lies harms only its own request, because it can only
-// make attempts fewer and the deadline earlier. The absolute ttl of the AWS
-// SDKs is not read, because clocks differ.
+// make attempts fewer and the deadline earlier, and because a deadline that
+// leaves a call less than a second is no failure to a breaker (see
+// [backoff.Breaker]'s MinAttemptTime). The absolute ttl of the AWS SDKs is not
+// read, because clocks differ.
 //
 // The time that the request was under way is not known, and not subtracted. A
 // handler can have all its attempts back with [WithRetry].
@@ -46,7 +49,7 @@ func Inbound(next http.Handler) http.Handler {
 		if left, ok := timeLeft(r.Header); ok {
 			up.Deadline = time.Now().Add(left)
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, up.Deadline)
+			ctx, cancel = inbound.WithDeadline(ctx, up.Deadline)
 			defer cancel()
 		}
 		if up.Attempt > 1 {

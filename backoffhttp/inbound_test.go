@@ -2,8 +2,10 @@ package backoffhttp_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -114,6 +116,71 @@ func TestADeadlineEndsTheHandlersContextAndNotLater(t *testing.T) {
 		q.with(ctx, h)
 		require.Equal(t, time.Second, time.Since(began), "the server's own is shorter")
 	})
+}
+
+// A front service reads the deadlines of its clients, and calls a service that
+// takes a while.
+func TestAStrangersDeadlineOpensNoCircuit(t *testing.T) {
+	const takes = 20 * time.Millisecond
+	for name, header := range map[string]http.Header{
+		"own":   {"Backoff-Deadline-Ms": {"1"}},
+		"Envoy": {"X-Envoy-Expected-Rq-Timeout-Ms": {"1"}},
+		"gRPC":  {"Grpc-Timeout": {"1000u"}},
+		"late":  {"Backoff-Deadline-Ms": {"1019"}}, // of which the handler uses a second
+		"part":  {"Grpc-Timeout": {"1900u"}},       // the service must not be told of less, and answer before
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			base, _ := serveInMemory(t, backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-time.After(takes):
+				case <-r.Context().Done():
+					backoffhttp.WriteError(w, r, r.Context().Err())
+				}
+			})))
+			tr := &backoffhttp.Transport{Base: base, Propagate: func(*url.URL) bool { return true }}
+			front := backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
+				if name == "late" {
+					time.Sleep(time.Second)
+				}
+				resp, err := get(&http.Client{Transport: tr}, r, "http://quiet.example")
+				if err != nil {
+					backoffhttp.WriteError(w, r, err)
+					return
+				}
+				resp.Body.Close()
+			}))
+			for range 40 {
+				w := request{header: header}.to(front)
+				require.Equal(t, http.StatusGatewayTimeout, w.Code, name)
+				time.Sleep(250 * time.Millisecond)
+			}
+			for range 20 {
+				require.Equal(t, http.StatusOK, request{}.to(front).Code, name)
+			}
+		})
+	}
+}
+
+// A service that hangs is found out, also where all calls have deadlines of
+// their clients: from a second on, or from the attempt timeout on.
+func TestADeadlineThatLeftTimeEnoughOpensTheCircuit(t *testing.T) {
+	for deadline, timeout := range map[string]time.Duration{"1000": 0, "999": 300 * time.Millisecond, "5000": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			base, _ := serveInMemory(t, handle(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+			tr := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{AttemptTimeout: timeout}}
+			open := 0
+			front := backoffhttp.Inbound(handle(func(w http.ResponseWriter, r *http.Request) {
+				_, err := get(&http.Client{Transport: tr}, r, "http://stuck.example")
+				if errors.Is(err, backoff.ErrOpen) {
+					open++
+				}
+			}))
+			for range 10 {
+				request{header: http.Header{"Backoff-Deadline-Ms": {deadline}}}.to(front)
+			}
+			require.Positive(t, open, "%s ms", deadline)
+		})
+	}
 }
 
 // Whatever is sent, the attempt and the deadline stay within their bounds.

@@ -18,9 +18,9 @@ import (
 // clock: see [Transport.ServerClock]. RetryAfter reads the header only: it does not look at the status, and
 // knows no limit, unlike [backoff.Policy.MaxRetryAfter].
 //
-// x-amz-retry-after counts up to 4.5 s. The policy's own wait comes on top, and
-// up to a tenth, so that the whole wait is at most 5 s longer than the policy's
-// own, as in the AWS SDK.
+// x-amz-retry-after counts up to 4.5 s. A policy adds up to a tenth, so that
+// the wait is at most 5 s, or the policy's own if that is longer, within the
+// bounds of the AWS SDK.
 //
 // The rate-limit headers of vendors are not read, because one name means
 // seconds, milliseconds or a date, depending on the vendor. See

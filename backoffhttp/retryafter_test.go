@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,8 +286,18 @@ func TestRetryAfterIsNotSharedByDefault(t *testing.T) {
 // A "no" on a definitive answer adds nothing to it: a breaker must not take
 // declined cards for an overloaded server.
 func TestANoOnADefinitiveAnswerLeavesItDefinitive(t *testing.T) {
-	for status, want := range map[int]backoff.Class{402: backoff.ClassPermanent, 409: backoff.ClassPermanent, 429: backoff.ClassOverloaded, 503: backoff.ClassOverloaded} {
-		err := backoffhttp.Check(&http.Response{StatusCode: status, Header: http.Header{"Stripe-Should-Retry": {"false"}}})
-		require.Equal(t, want, backoff.DefaultClassifier(err), "status %d", status)
+	all := httptest.NewRecorder()
+	backoffhttp.DoNotRetry(all)
+	for status, want := range map[int]backoff.Class{
+		400: backoff.ClassPermanent, 402: backoff.ClassPermanent, 408: backoff.ClassPermanent, 409: backoff.ClassPermanent,
+		413: backoff.ClassPermanent, 425: backoff.ClassPermanent,
+		429: backoff.ClassOverloaded, 500: backoff.ClassOverloaded, 502: backoff.ClassOverloaded, 503: backoff.ClassOverloaded, 504: backoff.ClassOverloaded,
+	} {
+		for _, header := range []http.Header{
+			{"Stripe-Should-Retry": {"false"}}, {"X-Envoy-Overloaded": {"true"}}, {"Grpc-Retry-Pushback-Ms": {"-1"}}, all.Header(),
+		} {
+			err := backoffhttp.Check(&http.Response{StatusCode: status, Header: header})
+			require.Equal(t, want, backoff.DefaultClassifier(err), "status %d, %v", status, header)
+		}
 	}
 }

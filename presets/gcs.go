@@ -125,9 +125,12 @@ func GCSJavaDefault() backoff.Policy {
 
 // GCSJavaCustom is the document's example for Java: [GCSJavaDefault] with 10
 // attempts, which the document explains as the initial one and 9 retries, a
-// multiplier of 3, and 5 min.
+// multiplier of 3, 5 min, and getUniformStorageRetryStrategy, which retries
+// operations that are not idempotent too.
 func GCSJavaCustom() backoff.Policy {
-	return gcsJava(10, 3, 5*time.Minute)
+	p := gcsJava(10, 3, 5*time.Minute)
+	p.Idempotency = backoff.AlwaysRetry
+	return p
 }
 
 // gcsJava returns the policy of RetrySettings.
@@ -165,9 +168,8 @@ func GCSNodeDocs() backoff.Policy {
 // [backoff.RetryIf].
 //
 // The original shortens its last wait to what is left of totalTimeout, and
-// tries once more at its end. MaxElapsed cannot express that: this policy gives
-// up at once, before the wait that would pass it. Nor does it count failures
-// without a response separately.
+// tries once more at its end, which is ShortenLastWait. It counts failures
+// without a response separately, which this policy does not.
 //
 // Source: retry-request. The document says that the first wait is 1 s
 // ([GCSNodeDocs]). The code has no such parameter: its first wait is one
@@ -183,9 +185,18 @@ func GCSNode(maxRetries int, retryDelayMultiplier float64, maxRetryDelay, totalT
 			Max:        most,
 			Multiplier: multiplier,
 		},
-		Jitter:   added(999*time.Millisecond, time.Millisecond),
-		MaxDelay: most,
+		Jitter:          added(999*time.Millisecond, time.Millisecond),
+		MaxDelay:        most,
+		ShortenLastWait: true,
 	}
+}
+
+// gcsNodeCustom is the document's example for Node.js: a multiplier of 3, 60 s,
+// 500 s, 5 retries, and IdempotencyStrategy.RetryAlways.
+func gcsNodeCustom() backoff.Policy {
+	p := GCSNode(5, 3, 60*time.Second, 500*time.Second)
+	p.Idempotency = backoff.AlwaysRetry
+	return p
 }
 
 // GCSPythonDefault is google.api_core.retry.Retry: U[0, min(60 s, 1 s * 2^n)],
@@ -202,9 +213,12 @@ func GCSPythonDefault() backoff.Policy {
 }
 
 // GCSPythonCustom is the document's example for Python: [GCSPythonDefault] with
-// 1.5 s, a multiplier of 1.2, 45 s, and a deadline of 500 s.
+// 1.5 s, a multiplier of 1.2, 45 s, and a deadline of 500 s. The example passes
+// it to a call that would otherwise be retried under preconditions only.
 func GCSPythonCustom() backoff.Policy {
-	return gcsPython(1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
+	p := gcsPython(1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
+	p.Idempotency = backoff.AlwaysRetry
+	return p
 }
 
 // gcsPython returns the policy of Retry.

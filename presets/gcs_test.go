@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,15 +299,28 @@ func TestGCSJavaCustomIsTheInitialAttemptAndNineRetries(t *testing.T) {
 }
 
 // Contract row 119.
-func TestGCSNodeGivesUpAtOnceWhereTheOriginalShortensItsLastWait(t *testing.T) {
+// Contract row 119.
+func TestGCSNodeShortensItsLastWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := presets.GCSNode(0, 0, 0, 10*time.Second)
-		p.Rand = always(0) // waits 2 s, 4 s, and the 8 s for which 4 s are left
+		p := presets.GCSNode(-1, 0, 0, 10*time.Second)
+		p.Rand = always(0) // waits 2 s, 4 s, and of the next 8 s the 4 s that are left
 		made, err := exhaust(t, &p)
-		require.Equal(t, 3, made)
-		require.Equal(t, backoff.ReasonElapsed, err.Reason)
-		require.Equal(t, 6*time.Second, err.Elapsed)
+		require.Equal(t, 4, made)
+		require.Equal(t, backoff.ReasonElapsed, err.Reason, "nothing is left to wait")
+		require.Equal(t, 10*time.Second, err.Elapsed)
 	})
+}
+
+// Contract rows 118 and 120: getUniformStorageRetryStrategy of Java,
+// IdempotencyStrategy.RetryAlways of Node, RetryAlways of Go, and a DEFAULT_RETRY
+// that replaces the conditional one of Python.
+func TestTheExamplesThatRetryAlwaysSaySo(t *testing.T) {
+	always := map[string]bool{"gcs-go-custom": true, "gcs-java-custom": true, "gcs-node-custom": true, "gcs-python-custom": true}
+	for name, p := range presets.All() {
+		if strings.HasPrefix(name, "gcs-") {
+			require.Equal(t, always[name], p.Idempotency == backoff.AlwaysRetry, name)
+		}
+	}
 }
 
 func TestGCSNodeIsSwitchedOffByOneAttempt(t *testing.T) {

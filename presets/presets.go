@@ -88,7 +88,7 @@ var catalogue = []struct {
 	{"gcs-java-custom", GCSJavaCustom},
 	{"gcs-node-seed", GCSNodeDocs},
 	{"gcs-node-primary", func() backoff.Policy { return GCSNode(0, 0, 0, 0) }},
-	{"gcs-node-custom", func() backoff.Policy { return GCSNode(5, 3, 60*time.Second, 500*time.Second) }},
+	{"gcs-node-custom", gcsNodeCustom},
 	{"gcs-python-default", GCSPythonDefault},
 	{"gcs-python-custom", GCSPythonCustom},
 	{"gcs-ruby-default", GCSRubyDefault},

@@ -26,8 +26,8 @@ type Preview struct {
 	// Worst is the longest time that a call can take until its last attempt
 	// ends in failure: the longest waits and, where AttemptTimeout limits them,
 	// the attempts, within MaxElapsed. Without AttemptTimeout the attempts
-	// themselves come on top. Each wait can grow to MaxRetryAfter if a server
-	// asks for that.
+	// themselves come on top. Each wait can grow to MaxRetryAfter, and by a tenth
+	// of that, if a server asks for it.
 	Worst time.Duration
 }
 

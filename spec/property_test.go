@@ -80,18 +80,19 @@ func (r maker) number() int {
 
 func (r maker) form() form {
 	f := form{
-		Name:          maybe(r, string([]rune{rune('a' + r.IntN(26)), '"', '\n', 'é', '<'})),
-		MaxAttempts:   r.number(),
-		MaxElapsed:    r.unlimited(),
-		Schedule:      maybe(r, r.schedule(0)),
-		Jitter:        maybe(r, r.jitter()),
-		MaxDelay:      r.unlimited(),
-		MaxRetryAfter: r.unlimited(),
-		Idempotency:   maybe(r, idempotencies[r.IntN(len(idempotencies))].name),
-		Budget:        maybe(r, r.budget(0)),
-		WaitOpen:      r.IntN(2) == 0,
-		ResetAfter:    r.unlimited(),
-		Breaker:       maybe(r, r.breaker()),
+		Name:            maybe(r, string([]rune{rune('a' + r.IntN(26)), '"', '\n', 'é', '<'})),
+		MaxAttempts:     r.number(),
+		MaxElapsed:      r.unlimited(),
+		Schedule:        maybe(r, r.schedule(0)),
+		Jitter:          maybe(r, r.jitter()),
+		MaxDelay:        r.unlimited(),
+		MaxRetryAfter:   r.unlimited(),
+		Idempotency:     maybe(r, idempotencies[r.IntN(len(idempotencies))].name),
+		Budget:          maybe(r, r.budget(0)),
+		WaitOpen:        r.IntN(2) == 0,
+		ShortenLastWait: r.IntN(2) == 0,
+		ResetAfter:      r.unlimited(),
+		Breaker:         maybe(r, r.breaker()),
 	}
 	if r.IntN(2) == 0 {
 		f.AttemptTimeout = timeout(r.unlimited())

@@ -45,8 +45,8 @@
 //     per second. The limit of a rate must be given. Its burst is by default
 //     what one attempt takes.
 //   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,
-//     maxDelay, maxRetryAfter, waitOpen and resetAfter. At most one of
-//     attemptTimeout and attemptTimeoutSchedule may be set.
+//     maxDelay, maxRetryAfter, waitOpen, shortenLastWait and resetAfter. At
+//     most one of attemptTimeout and attemptTimeoutSchedule may be set.
 //   - A breaker has failureRate, minCalls, window, windowCalls,
 //     consecutiveFailures, consecutiveSpan, slowCall, slowRate, openFor,
 //     jitter, maxRetryAfter, maxProbes, probeSuccesses, probeTimeout, rampUp
@@ -108,6 +108,7 @@ type form struct {
 	Idempotency            idempotency `json:"idempotency,omitzero"`
 	Budget                 *budget     `json:"budget,omitzero"`
 	WaitOpen               bool        `json:"waitOpen,omitzero"`
+	ShortenLastWait        bool        `json:"shortenLastWait,omitzero"`
 	ResetAfter             duration    `json:"resetAfter,omitzero"`
 	Breaker                *breaker    `json:"breaker,omitzero"`
 	Version                version     `json:"version,omitzero"`
@@ -156,6 +157,7 @@ func (s Spec) Policy() backoff.Policy {
 		Idempotency:            f.Idempotency.build(),
 		Budget:                 f.Budget.build(),
 		WaitOpen:               f.WaitOpen,
+		ShortenLastWait:        f.ShortenLastWait,
 		ResetAfter:             f.ResetAfter.value(),
 	}
 }

@@ -39,21 +39,22 @@ func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 	s := parse(t, `{
 		"name": "fetch", "maxAttempts": 7, "maxElapsed": "30s", "attemptTimeout": "2s",
 		"schedule": {"exponential": {"initial": "50ms", "max": "10s", "multiplier": 3}},
-		"maxDelay": "12s", "maxRetryAfter": -1, "idempotency": "nonIdempotent", "waitOpen": true,
+		"maxDelay": "12s", "maxRetryAfter": -1, "idempotency": "nonIdempotent", "waitOpen": true, "shortenLastWait": true,
 		"resetAfter": "1m30s", "budget": {"retry": {"ratio": 0.1}}
 	}`)
 	require.Equal(t, backoff.Policy{
-		Name:           "fetch",
-		MaxAttempts:    7,
-		MaxElapsed:     30 * time.Second,
-		AttemptTimeout: 2 * time.Second,
-		Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond, Max: 10 * time.Second, Multiplier: 3},
-		MaxDelay:       12 * time.Second,
-		MaxRetryAfter:  -1,
-		Idempotency:    backoff.NonIdempotent,
-		WaitOpen:       true,
-		ResetAfter:     90 * time.Second,
-		Budget:         &backoff.RetryBudget{Ratio: 0.1},
+		Name:            "fetch",
+		MaxAttempts:     7,
+		MaxElapsed:      30 * time.Second,
+		AttemptTimeout:  2 * time.Second,
+		Schedule:        backoff.Exponential{Initial: 50 * time.Millisecond, Max: 10 * time.Second, Multiplier: 3},
+		MaxDelay:        12 * time.Second,
+		MaxRetryAfter:   -1,
+		Idempotency:     backoff.NonIdempotent,
+		WaitOpen:        true,
+		ShortenLastWait: true,
+		ResetAfter:      90 * time.Second,
+		Budget:          &backoff.RetryBudget{Ratio: 0.1},
 	}, s.Policy())
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -178,7 +179,10 @@ func TestADeadlineCountsAttemptsThatBeginBefore(t *testing.T) {
 // loop.
 func TestAttemptsAreThoseOfTheLoop(t *testing.T) {
 	const deadline = 20 * time.Second
-	for name, policy := range presets.All() {
+	policies := maps.Collect(presets.All())
+	policies["a last wait that is shortened"] = presets.GCSNode(-1, 0, 0, 10*time.Second)
+	policies["beside an attempt timeout"] = backoff.Policy{MaxElapsed: time.Second, AttemptTimeout: time.Second, ShortenLastWait: true}
+	for name, policy := range policies {
 		f := policyFlags{deadline: deadline}
 		v := newView(candidate{name: name, policy: policy}, &f)
 		low, high := loop(t, policy, deadline, 0), loop(t, policy, deadline, 1-1e-12)

@@ -161,12 +161,21 @@ func (a *attemptCounter) begun(deadline time.Duration, wait func(step) seconds) 
 		if a.maxAttempts > 0 && n >= a.maxAttempts {
 			return n, false
 		}
-		now = sum(sum(now, seconds(a.attemptTime(n))), wait(a.retries[n-1]))
+		now = a.next(sum(now, seconds(a.attemptTime(n))), wait(a.retries[n-1]))
 		if deadline > 0 && now >= seconds(deadline) || a.elapsed(now) {
 			return n, false
 		}
 	}
 	return n, a.maxAttempts < 0 || n < a.maxAttempts
+}
+
+// next returns when the next attempt begins, given when the last one failed.
+func (a *attemptCounter) next(failed, wait seconds) seconds {
+	next, limit := sum(failed, wait), seconds(a.policy.MaxElapsed)
+	if a.policy.ShortenLastWait && failed < limit && timeouts.Of(a.policy) == nil {
+		return min(next, limit)
+	}
+	return next
 }
 
 // elapsed reports whether MaxElapsed allows no attempt at a time.

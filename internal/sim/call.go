@@ -128,9 +128,21 @@ func (c *call) attemptDeadline() time.Duration {
 		end = min(end, c.now+c.timeout)
 	}
 	if s := c.process.timeout; s != nil {
-		if d := s.Delay(c.attempts); d > 0 && d < end-c.now {
-			end = c.now + d
+		if d := s.Delay(c.attempts); d > 0 {
+			end = c.cut(end, d)
 		}
+	}
+	return end
+}
+
+// cut returns when an attempt of the given time limit ends that would end at
+// end.
+func (c *call) cut(end, limit time.Duration) time.Duration {
+	if most := c.process.policy.MaxElapsed; most > 0 {
+		limit = min(limit, c.began+most-c.now)
+	}
+	if limit < end-c.now {
+		return c.now + limit
 	}
 	return end
 }

@@ -78,6 +78,13 @@ func TestAnAttemptTimeoutGrowsWithItsSchedule(t *testing.T) {
 
 	s.Timeout = 20 * time.Millisecond
 	require.Zero(t, run(t, s, 1, exactly(p))[0].Success.Mean, "the shorter of the two counts")
+
+	s.Timeout = 0
+	p.MaxElapsed = 90 * time.Millisecond
+	r = run(t, s, 1, exactly(p))[0]
+	require.Zero(t, r.Success.Mean, "30 ms are left for the fourth attempt")
+	p.MaxElapsed = 60 * time.Millisecond
+	require.Equal(t, r.Attempts/4*3, run(t, s, 1, exactly(p))[0].Attempts, "and now none")
 }
 
 func TestLayersMultiplyOnlyWhereTheMarkIsLost(t *testing.T) {

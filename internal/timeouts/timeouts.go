@@ -13,5 +13,11 @@ func Of(p *backoff.Policy) backoff.Schedule {
 	return p.AttemptTimeoutSchedule
 }
 
-// Remove takes the time limits out of p.
-func Remove(p *backoff.Policy) { p.AttemptTimeout, p.AttemptTimeoutSchedule = 0, nil }
+// Remove takes the time limits out of p. What p still knows is that there were
+// any: it begins no attempt for which MaxElapsed leaves no time.
+func Remove(p *backoff.Policy) {
+	p.AttemptTimeoutSchedule = Of(p)
+	if p.AttemptTimeout = 0; p.AttemptTimeoutSchedule != nil {
+		p.AttemptTimeoutSchedule = backoff.Constant(0) // no limit
+	}
+}

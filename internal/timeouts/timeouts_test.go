@@ -23,6 +23,9 @@ func TestTheTimeoutsOfAPolicyAreASchedule(t *testing.T) {
 	} {
 		require.Equal(t, c.want, timeouts.Of(&c.policy))
 		timeouts.Remove(&c.policy)
-		require.Nil(t, timeouts.Of(&c.policy))
+		require.Equal(t, c.want != nil, timeouts.Of(&c.policy) != nil)
+		if c.want != nil {
+			require.Zero(t, timeouts.Of(&c.policy).Delay(1))
+		}
 	}
 }

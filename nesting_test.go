@@ -1,0 +1,115 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// flat keeps the text of an error and nothing else, as a layer that crosses a
+// process or a careless %v does.
+func flat(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("layer: %v", err)
+}
+
+func TestNestedPoliciesDoNotMultiplyThroughTextWhereAttemptsHaveContexts(t *testing.T) {
+	plain := backoff.Policy{Schedule: backoff.Constant(0)}
+	timed, keyed, single := plain, plain, plain
+	timed.AttemptTimeout, keyed.Idempotency, single.MaxAttempts = time.Hour, backoff.Keyed, 1
+	classified := timed
+	classified.Classify = func(error) backoff.Class { return backoff.ClassRetryable }
+	for name, c := range map[string]struct {
+		policies []backoff.Policy
+		want     int
+	}{
+		"none has one":          {[]backoff.Policy{plain, plain, plain}, 64},
+		"the outermost has one": {[]backoff.Policy{timed, plain, plain}, 16},
+		"the middle has one":    {[]backoff.Policy{plain, timed, plain}, 16},
+		"the innermost has one": {[]backoff.Policy{plain, plain, timed}, 64},
+		"two have one":          {[]backoff.Policy{timed, timed, plain}, 4},
+		"by a key":              {[]backoff.Policy{keyed, keyed}, 4},
+		"the outer one's key":   {[]backoff.Policy{keyed, keyed, keyed}, 16},
+		"whatever a classifier": {[]backoff.Policy{classified, classified, plain}, 4},
+		"a single attempt":      {[]backoff.Policy{timed, single}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			op := func(ctx context.Context) error {
+				_ = backoff.IdempotencyKey(ctx)
+				calls++
+				return errors.New("two\nlines")
+			}
+			for i := len(c.policies) - 1; i >= 0; i-- {
+				inner, policy := op, c.policies[i]
+				op = func(ctx context.Context) error { return flat(policy.Do(ctx, inner)) }
+			}
+			require.Error(t, op(t.Context()))
+			require.Equal(t, c.want, calls)
+		})
+	}
+}
+
+func TestOnlyTheTextOfTheCallThatGaveUpEndsTheOuterOne(t *testing.T) {
+	inner := backoff.Policy{Name: "inner", Schedule: backoff.Constant(0)}
+	outer := backoff.Policy{Name: "outer", Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
+	for name, c := range map[string]struct {
+		after func(error) error // what the operation makes of the inner error
+		want  int
+	}{
+		"its text":                    {flat, 1},
+		"another failure":             {func(error) error { return errBoom }, 4},
+		"a fixed text":                {func(error) error { return errors.New("internal error") }, 4},
+		"marked as worth another try": {func(err error) error { return backoff.WithClass(flat(err), backoff.ClassRetryable) }, 4},
+		"success":                     {func(error) error { return nil }, 1},
+	} {
+		calls := 0
+		err := outer.Do(t.Context(), func(ctx context.Context) error {
+			calls++
+			return c.after(inner.Do(ctx, returning(errBoom).do))
+		})
+		require.Equal(t, c.want, calls, name)
+		if name == "its text" {
+			require.EqualError(t, err, "layer: backoff: inner: gave up after 4 attempts: boom")
+			require.False(t, (&backoff.Policy{}).Retryable(err), "nor do policies around it retry")
+		}
+	}
+}
+
+// What ends for want of time in an attempt is retried, as without a text.
+func TestATextThatSaysTheAttemptsTimeWasOverIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
+		outer := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Minute}
+		calls := 0
+		err := outer.Do(t.Context(), func(ctx context.Context) error {
+			calls++
+			return flat(inner.Do(ctx, returning(errBoom).do))
+		})
+		require.Equal(t, 4, calls)
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+	})
+}
+
+func TestAHedgeThatGaveUpIsKnownByItsText(t *testing.T) {
+	outer := backoff.Policy{Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
+	calls := 0
+	err := outer.Do(t.Context(), func(ctx context.Context) error {
+		calls++
+		_, err := backoff.HedgeValue(ctx, &backoff.Hedge{}, func(context.Context) (int, error) {
+			return 0, backoff.WithClass(errBoom, backoff.ClassOverloaded)
+		}, nil)
+		return flat(err)
+	})
+	require.Error(t, err)
+	require.Equal(t, 1, calls)
+}
