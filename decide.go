@@ -180,6 +180,7 @@ func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
 // reserve asks the budget for an attempt after at least wait, which the budget
 // may lengthen.
 func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
+	a.Wait = wait
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
 		return wait, ReasonBudget

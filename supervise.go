@@ -111,6 +111,7 @@ type supervisor struct {
 // Reserve implements [Budget] for the supervisor's own Run.
 func (s *supervisor) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	s.pending = a
+	s.pending.Wait = 0 // the user's budget is asked when it is over
 	return Ticket{}, 0, true
 }
 
