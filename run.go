@@ -36,11 +36,13 @@ type Run struct {
 	timedOut bool // AttemptTimeout ended the last attempt
 	granted  bool // the budget waits for the ticket
 
-	number  int       // of attempts begun
-	base    int       // attempts that Progress no longer counts
-	retries int       // since the schedule began
-	began   time.Time // the call, its last Progress, or its first wait (see Error)
-	err     error     // Fail's, while an attempt runs; the error of the call, once it is over
+	number     int           // of attempts begun
+	base       int           // attempts that Progress no longer counts
+	retries    int           // since the schedule began
+	refusals   int           // of a breaker, one after the other, that did not say when to ask again
+	waitedOpen time.Duration // for a circuit, since the last attempt
+	began      time.Time     // the call, its last Progress, or its first wait (see Error)
+	err        error         // Fail's, while an attempt runs; the error of the call, once it is over
 
 	attempt context.Context    // of the attempt under way, if it is not that of the call
 	cancel  context.CancelFunc // ends it, if AttemptTimeout does
