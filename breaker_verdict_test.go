@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"os"
+	"reflect"
 	"runtime"
 	"syscall"
 	"testing"
@@ -537,6 +537,7 @@ func TestANilPointerToAnErrorOfThisPackageIsAnError(t *testing.T) {
 		require.Equal(t, 4, told)
 	}
 }
+
 // A deadline that a client has chosen counts if it left a second, or if an
 // attempt timed out before. What the service itself says always counts.
 func TestADeadlineOfAClientCountsIfItLeftTimeEnough(t *testing.T) {

@@ -35,6 +35,11 @@ type Attempt struct {
 	MaxAttempts int         // what the call may make in all; negative if there is no limit
 	Cost        int         // in the budget's own unit, for callers that know it; 0 counts as 1
 	Now         time.Time   // the caller's reading of the clock; zero if it has none
+
+	// Wait is how long the call waits before the attempt in any case: for its
+	// schedule, or because a server asked. It is 0 if Pace will not be called
+	// after the wait.
+	Wait time.Duration
 }
 
 // Time returns Now, or reads the clock if the caller has not.
@@ -94,8 +99,12 @@ type Ticket [maxBudgets]uint64
 // right if Done never comes, because an operation may hang for ever, and if
 // Done comes twice.
 //
-// Two methods are optional. If a budget has a method Confirm(Ticket) bool, the
-// loop calls it when an attempt that was granted is about to be made: for a
+// Three methods are optional. If a budget has a method Pace(Ticket) (Ticket,
+// time.Duration, bool), the loop calls it when a Wait is over. It answers as
+// Reserve does, and its ticket takes the place of the other one. If it asks for
+// a wait, the loop calls it again after that. By Pace a budget spaces calls that
+// were all told to come back at the same time. If a budget has a method
+// Confirm(Ticket) bool, the loop calls it when an attempt that was granted is about to be made: for a
 // retry, after the sleep. By Confirm a budget tells calls that are asleep from
 // attempts that are under way. If Confirm returns false, the call ends as if
 // Reserve had refused, and Done gets OutcomeNotSent. Confirm must not block. If
@@ -103,6 +112,11 @@ type Ticket [maxBudgets]uint64
 type Budget interface {
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 	Done(t Ticket, r Result)
+}
+
+// pacer is a Budget with the optional method Pace.
+type pacer interface {
+	Pace(t Ticket) (Ticket, time.Duration, bool)
 }
 
 // confirmer is a Budget with the optional method Confirm.
@@ -153,6 +167,21 @@ func (s joined) Done(t Ticket, r Result) {
 	for i := len(s) - 1; i >= 0; i-- {
 		s[i].Done(Ticket{t[i]}, r)
 	}
+}
+
+func (s joined) Pace(t Ticket) (Ticket, time.Duration, bool) {
+	var longest time.Duration
+	for i, b := range s {
+		if b, ok := b.(pacer); ok {
+			own, wait, ok := b.Pace(Ticket{t[i]})
+			if !ok {
+				return t, 0, false
+			}
+			t[i] = own[0]
+			longest = max(longest, wait)
+		}
+	}
+	return t, longest, true
 }
 
 func (s joined) Confirm(t Ticket) bool {

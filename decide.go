@@ -49,7 +49,9 @@ func (r *Run) assess(v *verdict, err error) {
 	if r.refused = v.open; v.open == nil || r.last == nil {
 		r.last = err // after a refusal, the service's last answer stays
 	}
-	if v.open != nil { // it was no attempt
+	if v.open == nil {
+		r.refusals, r.waitedOpen = 0, 0
+	} else { // it was no attempt
 		r.number--
 		r.phase = waiting
 	}
@@ -97,6 +99,9 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		return 0, ReasonRetryAfter
 	}
 	delay, wait := r.wait(v)
+	if v.open != nil && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen) {
+		return 0, ReasonOpen
+	}
 	why := ReasonSuccess
 	if wait > 0 || p.MaxElapsed > 0 || r.timedOut {
 		why = r.fits(wait)
@@ -104,26 +109,22 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	if why == ReasonSuccess && p.Budget != nil {
 		wait, why = r.reserve(r.ask(AttemptRetry, v), wait)
 	}
-	if why == ReasonSuccess && p.Observer != nil && v.open == nil {
-		r.notifyRetry(v.class, delay, wait)
+	if why == ReasonSuccess && p.Observer != nil {
+		r.notifyWait(v, delay, wait)
 	}
 	return wait, why
 }
 
 // wait returns the schedule's delay before the next attempt, and the wait that
 // follows from it: the delay under the jitter, scaled by the call's priority,
-// and at least what the server asked for. A refusal of a breaker does not move
-// the schedule on.
+// and at least what the server asked for.
 func (r *Run) wait(v *verdict) (delay, wait time.Duration) {
 	p := &r.policy
+	if v.open != nil {
+		return r.waitOpen(v.hint.after)
+	}
 	delay = delayOf(p.Schedule, r.retries+1)
 	wait = p.jittered(delay, r.prev)
-	switch {
-	case v.open != nil && v.hint.after > 0:
-		return delay, v.hint.after
-	case v.open != nil: // half-open, and all probes are out: to ask without a pause would be a busy loop
-		return delay, max(wait, 10*time.Millisecond)
-	}
 	r.retries, r.prev = r.retries+1, wait
 	if wait > 0 {
 		wait = p.prioritized(r.ctx, wait)
@@ -149,6 +150,24 @@ func shortened(wait time.Duration, h hint, left time.Duration) time.Duration {
 		return min(wait, left)
 	}
 	return wait
+}
+
+// waitOpen is wait after a breaker has refused, which says when to ask again if
+// it knows. It does not know while all probes are out, or while it is forced
+// open. Then the waits grow with each refusal, and are never so short as to make
+// a busy loop. Refusals do not move the schedule on.
+func (r *Run) waitOpen(after time.Duration) (delay, wait time.Duration) {
+	const least = 10 * time.Millisecond
+	r.refusals++
+	delay = delayOf(r.policy.Schedule, r.retries+r.refusals)
+	if wait = after; wait > 0 {
+		r.refusals = 0
+	} else {
+		delay = max(delay, Exponential{Initial: least}.Delay(r.refusals))
+		wait = max(least, r.policy.jittered(delay, max(r.prev, r.waitedOpen)))
+	}
+	r.waitedOpen += wait
+	return delay, wait
 }
 
 // fits reports whether an attempt after wait would start within the call's
@@ -208,6 +227,7 @@ func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
 // reserve asks the budget for an attempt after at least wait, which the budget
 // may lengthen.
 func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
+	a.Wait = wait
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
 		return wait, ReasonBudget
@@ -253,13 +273,18 @@ func (r *Run) end(why Reason, c Class, err error) {
 	r.phase, r.err = over, err
 }
 
-// notifyRetry tells the observer of a failure and the retry to come. It is not
-// inlined, nor is notifyGiveUp, because an Event is large, and the stack of a
-// call that waits or is cancelled has no room for one.
+// notifyWait tells the observer of a failure and the retry to come, or of a
+// refusal that the call waits for. It is not inlined, nor is notifyGiveUp,
+// because an Event is large, and the stack of a call that waits or is cancelled
+// has no room for one.
 //
 //go:noinline
-func (r *Run) notifyRetry(c Class, delay, wait time.Duration) {
-	r.notify(&Event{Kind: EventRetry, Err: r.last, Class: c, Delay: delay, Wait: wait, RetryAfter: r.retryAfter})
+func (r *Run) notifyWait(v *verdict, delay, wait time.Duration) {
+	e := Event{Kind: EventRetry, Err: r.last, Class: v.class, Delay: delay, Wait: wait, RetryAfter: r.retryAfter}
+	if v.open != nil {
+		e.Kind, e.Reason, e.Err, e.Class = EventRefused, ReasonOpen, v.open, ClassUnknown
+	}
+	r.notify(&e)
 }
 
 // notifyGiveUp tells the observer that the call failed.

@@ -27,7 +27,8 @@ const (
 	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget]
 	// refused something that the call goes on without (ReasonBudget): a hedge,
 	// or for now a run under [Policy.Supervise]. A budget's refusal that ends
-	// the call is an EventGiveUp instead.
+	// the call is an EventGiveUp instead. A call under WaitOpen tells of each
+	// refusal once more, with the Wait until it asks again.
 	EventRefused
 	// EventHedgeWon: a hedge had the result of the call.
 	EventHedgeWon

@@ -73,10 +73,13 @@ type Policy struct {
 	// does. nil means none.
 	Budget Budget
 	// WaitOpen makes a call that an open [Breaker] inside the policy refuses
-	// wait until the circuit may be tried again, if that is within
-	// MaxRetryAfter, MaxElapsed and the context's deadline. Otherwise, and by
-	// default, the refusal ends the call. A refusal is not an attempt, and
-	// costs the budget nothing.
+	// wait until the circuit may be tried again. If the breaker cannot say when
+	// that is, the call asks again and again, after waits that grow. The
+	// Observer hears of each by EventRefused. The call waits for the circuit,
+	// from one attempt to the next, no longer than MaxElapsed, or, if that is
+	// not set, MaxRetryAfter. It does not begin a wait beyond MaxRetryAfter or
+	// the context's deadline. Then, and by default, the refusal ends the call.
+	// A refusal is not an attempt, and costs the budget nothing.
 	WaitOpen bool
 	// ShortenLastWait makes a wait that would pass MaxElapsed end with it, for
 	// one more attempt at the end. By default the call ends at once instead. No
@@ -244,11 +247,13 @@ func (p *Policy) limitsTime() bool { return p.AttemptTimeout > 0 || p.AttemptTim
 
 // tooLong reports whether a server asked for more than MaxRetryAfter.
 func (p *Policy) tooLong(h hint) bool {
-	if !h.given {
-		return false
-	}
+	return h.given && p.exceedsRetryAfter(h.after)
+}
+
+// exceedsRetryAfter reports whether a wait is longer than MaxRetryAfter.
+func (p *Policy) exceedsRetryAfter(wait time.Duration) bool {
 	limit := p.maxRetryAfter()
-	return limit > 0 && h.after > limit
+	return limit > 0 && wait > limit
 }
 
 func (p *Policy) maxRetryAfter() time.Duration {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"slices"
@@ -814,6 +815,109 @@ func TestWaitOpenWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrOpen)
 		require.Equal(t, backoff.ReasonRetryAfter, gaveUp(t, err).Reason)
 		require.Zero(t, time.Since(op.began))
+	})
+}
+
+// A breaker that an operator forced open cannot say when it will be tried again.
+func TestWaitOpenWaitsForACircuitOnlySoLong(t *testing.T) {
+	const min, day = time.Minute, 24 * time.Hour
+	for name, row := range map[string]struct {
+		policy backoff.Policy
+		least  time.Duration
+		most   time.Duration
+		why    backoff.Reason
+		polls  int
+	}{
+		"by default":            {backoff.Policy{}, 4 * min, 5 * min, backoff.ReasonOpen, 60},
+		"MaxRetryAfter":         {backoff.Policy{MaxRetryAfter: min}, min / 3, min, backoff.ReasonOpen, 40},
+		"MaxElapsed":            {backoff.Policy{MaxElapsed: 20 * min, MaxRetryAfter: min}, 19 * min, 20 * min, backoff.ReasonElapsed, 150},
+		"no limit":              {backoff.Policy{MaxRetryAfter: -1}, day - min, day, backoff.ReasonDeadline, 10_000},
+		"no wait in a schedule": {backoff.Policy{Schedule: backoff.Constant(0)}, 4 * min, 5 * min, backoff.ReasonOpen, 60},
+		"a constant one":        {backoff.Policy{Schedule: backoff.Constant(time.Millisecond)}, 4 * min, 5 * min, backoff.ReasonOpen, 60},
+		"MaxDelay":              {backoff.Policy{MaxDelay: time.Second}, 4 * min, 5 * min, backoff.ReasonOpen, 1000},
+		"a decorrelated one":    {backoff.Policy{Jitter: backoff.DecorrelatedJitter(100*time.Millisecond, 30*time.Second)}, 4 * min, 5 * min, backoff.ReasonOpen, 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), day)
+				defer cancel()
+				breaker := &backoff.Breaker{Name: "db"}
+				breaker.Force(backoff.ModeForcedOpen)
+				policy := row.policy
+				policy.WaitOpen = true
+				policy.Rand = rand.New(rand.NewPCG(1, 2)).Float64
+				events := watch(&policy)
+				began, asked, tries := time.Now(), 0, 0
+				err := policy.Do(ctx, func(ctx context.Context) error {
+					if tries++; tries == 1 {
+						return errBoom
+					}
+					asked++
+					return breaker.Do(ctx, returning(nil).do)
+				})
+				took := time.Since(began)
+				require.GreaterOrEqual(t, took, row.least)
+				require.LessOrEqual(t, took, row.most)
+				require.LessOrEqual(t, asked, row.polls)
+				require.Equal(t, row.why, gaveUp(t, err).Reason)
+				require.ErrorIs(t, err, errBoom)
+				require.Equal(t, row.why == backoff.ReasonOpen, errors.Is(err, backoff.ErrOpen))
+
+				require.Len(t, *events, 1+asked, "a retry, and a refusal each but the last, which is the end")
+				var waited time.Duration
+				for _, e := range (*events)[1:asked] {
+					require.Equal(t, backoff.EventRefused, e.Kind)
+					require.Equal(t, backoff.ReasonOpen, e.Reason)
+					require.ErrorIs(t, e.Err, backoff.ErrOpen)
+					require.Equal(t, 1, e.Attempt)
+					waited += e.Wait
+				}
+				require.Equal(t, took, (*events)[0].Wait+waited)
+			})
+		})
+	}
+}
+
+// waitsOpen returns how long a call under WaitOpen waits after each error.
+func waitsOpen(t *testing.T, policy backoff.Policy, errs ...error) (waits []time.Duration) {
+	policy.WaitOpen, policy.Jitter, policy.MaxAttempts = true, backoff.NoJitter, -1
+	policy.Observer = func(_ context.Context, e backoff.Event) {
+		if e.Kind == backoff.EventRetry || e.Kind == backoff.EventRefused {
+			waits = append(waits, e.Wait)
+		}
+	}
+	require.NoError(t, policy.Do(t.Context(), returning(append(errs, nil)...).do))
+	return waits
+}
+
+func TestWaitOpenAsksMoreAndMoreSeldom(t *testing.T) {
+	open := &backoff.OpenError{}
+	told := backoff.RetryAfter(open, time.Minute)
+	for _, row := range []struct {
+		schedule backoff.Schedule
+		errs     []error
+		want     []time.Duration
+	}{
+		{backoff.Constant(0), []error{open, open, open, open}, msec(10, 20, 40, 80)},
+		{backoff.Linear{Initial: time.Second}, []error{open, open, open}, msec(1000, 2000, 3000)},
+		{backoff.Linear{Initial: time.Second}, []error{open, open, told, open, open}, msec(1000, 2000, 60_000, 1000, 2000)},
+		{backoff.Linear{Initial: time.Second}, []error{errBoom, open, open, errBoom, open}, msec(1000, 2000, 3000, 2000, 3000)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			require.Equal(t, row.want, waitsOpen(t, backoff.Policy{Schedule: row.schedule}, row.errs...))
+		})
+	}
+}
+
+func TestWaitOpenCountsItsTimeFromOneAttemptToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := backoff.RetryAfter(&backoff.OpenError{}, 100*time.Second)
+		waitsOpen(t, backoff.Policy{}, told, told, told, errBoom, told, told, told) // twice five minutes
+
+		policy := backoff.Policy{WaitOpen: true}
+		op := returning(told, told, told, told)
+		require.ErrorIs(t, policy.Do(t.Context(), op.do), backoff.ErrOpen)
+		require.Equal(t, msec(0, 100_000, 200_000, 300_000), op.at)
 	})
 }
 

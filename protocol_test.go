@@ -227,6 +227,84 @@ func (s *turnstile) Confirm(ticket backoff.Ticket) bool {
 	return !shut
 }
 
+// pacemaker is a ledger that is also asked when a wait is over. It answers with
+// waits, and with tickets a hundred beyond the old ones.
+type pacemaker struct {
+	ledger
+	waits []time.Duration // negative: no
+}
+
+func (p *pacemaker) Pace(old backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait := p.waits[0]
+	p.waits = p.waits[1:]
+	p.lines = append(p.lines, fmt.Sprintf("%v: pace %d: %v", time.Since(p.began), old[0], wait))
+	if wait < 0 {
+		return old, 0, false
+	}
+	delete(p.out, old)
+	ticket := backoff.Ticket{old[0] + 100}
+	p.out[ticket] = true
+	return ticket, wait, true
+}
+
+func TestABudgetIsAskedForThePaceWhenAWaitIsOver(t *testing.T) {
+	const s = time.Second
+	for _, row := range []struct {
+		waits []time.Duration
+		at    []time.Duration
+		want  []string
+		why   backoff.Reason
+	}{
+		{[]time.Duration{0}, msec(0, 1000), []string{"1s: pace 2: 0s", "done 102: success"}, backoff.ReasonSuccess},
+		{
+			[]time.Duration{2 * s, s, 0}, msec(0, 4000),
+			[]string{"1s: pace 2: 2s", "3s: pace 102: 1s", "4s: pace 202: 0s", "done 302: success"}, backoff.ReasonSuccess,
+		},
+		{[]time.Duration{-1}, msec(0), []string{"1s: pace 2: -1ns", "done 2: not sent"}, backoff.ReasonBudget},
+		{[]time.Duration{9*s + 1}, msec(0), []string{"1s: pace 2: 9.000000001s", "done 102: not sent"}, backoff.ReasonElapsed},
+		{[]time.Duration{s, 8*s + 1}, msec(0), []string{"1s: pace 2: 1s", "2s: pace 102: 8.000000001s", "done 202: not sent"}, backoff.ReasonElapsed},
+	} {
+		for _, joins := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				books := &pacemaker{waits: row.waits}
+				policy := steady(s)
+				policy.MaxElapsed = 10 * s
+				if policy.Budget = books; joins {
+					policy.Budget = backoff.JoinBudgets(books, &backoff.RetryBudget{})
+				}
+				events := watch(policy)
+				op := returning(errBoom, nil)
+				err := policy.Do(t.Context(), op.do)
+				require.Equal(t, row.at, op.at)
+				require.Equal(t, append([]string{"0s: reserve first 1 after unknown", "done 1: transient", "0s: reserve retry 2 after unknown"}, row.want...), books.lines)
+				last := (*events)[len(*events)-1]
+				require.Equal(t, row.why, last.Reason)
+				if err == nil {
+					require.Equal(t, op.at[1], last.Slept, "all of the waits")
+					return
+				}
+				require.Equal(t, row.why, gaveUp(t, err).Reason)
+				require.ErrorIs(t, err, errBoom)
+				require.True(t, last.Waiting)
+			})
+		}
+	}
+}
+
+func TestABudgetIsToldHowLongTheCallWaitsAnyway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits []time.Duration
+		policy := steady(time.Second)
+		policy.WaitOpen = true
+		policy.Budget = &ledger{wait: func(a backoff.Attempt) time.Duration { waits = append(waits, a.Wait); return 0 }}
+		op := returning(backoff.RetryAfter(&backoff.OpenError{}, time.Hour/60), backoff.Pushback(errBoom, 3*time.Second), errBoom, nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 60_000, 3000, 1000), waits)
+	})
+}
+
 func TestABudgetIsAskedAgainToConfirmTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := &turnstile{shut: func(ticket uint64) bool { return ticket == 3 }}

@@ -36,11 +36,13 @@ type Run struct {
 	timedOut bool // AttemptTimeout ended the last attempt
 	granted  bool // the budget waits for the ticket
 
-	number  int       // of attempts begun
-	base    int       // attempts that Progress no longer counts
-	retries int       // since the schedule began
-	began   time.Time // the call, its last Progress, or its first wait (see Error)
-	err     error     // Fail's, while an attempt runs; the error of the call, once it is over
+	number     int           // of attempts begun
+	base       int           // attempts that Progress no longer counts
+	retries    int           // since the schedule began
+	refusals   int           // of a breaker, one after the other, that did not say when to ask again
+	waitedOpen time.Duration // for a circuit, since the last attempt
+	began      time.Time     // the call, its last Progress, or its first wait (see Error)
+	err        error         // Fail's, while an attempt runs; the error of the call, once it is over
 
 	attempt context.Context    // of the attempt under way, if it is not that of the call
 	cancel  context.CancelFunc // ends it, if AttemptTimeout does
@@ -371,23 +373,46 @@ func (r *Run) sleep(wait time.Duration) bool { return wait <= 0 || r.sleepFor(wa
 // Some 20 bytes more, and that stack would double. So the timer is in the Run.
 // The benchmark of 100,000 waiting calls guards it.
 func (r *Run) sleepFor(wait time.Duration) bool {
-	r.timer = clock.NewTimer(wait, clock.Monotonic(&r.began))
-	r.measureSleep()
-	select {
-	case <-r.timer.C:
-		if clock.Monotonic(&r.began) {
-			clock.PutTimer(r.timer)
+	for wait > 0 {
+		r.timer = clock.NewTimer(wait, clock.Monotonic(&r.began))
+		r.measureSleep()
+		select {
+		case <-r.timer.C:
+			if clock.Monotonic(&r.began) {
+				clock.PutTimer(r.timer)
+			}
+		case <-r.ctx.Done():
+			r.timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
 		}
-	case <-r.ctx.Done():
-		r.timer.Stop() // not kept: after a mass cancellation the pool would hold all of them
+		r.timer = nil
+		r.measureSleep()
+		if r.ctx.Err() != nil {
+			r.withdraw(endOf(r.ctx.Err()))
+			return false
+		}
+		wait = r.pace()
 	}
-	r.timer = nil
-	r.measureSleep()
-	if r.ctx.Err() != nil {
-		r.withdraw(endOf(r.ctx.Err()))
-		return false
+	return r.phase != over
+}
+
+// pace returns how much longer the budget makes a call wait whose wait is over.
+//
+//go:noinline
+func (r *Run) pace() (wait time.Duration) {
+	b, ok := r.policy.Budget.(pacer)
+	if !r.granted || !ok {
+		return 0
 	}
-	return true
+	why := ReasonBudget
+	if r.ticket, wait, ok = b.Pace(r.ticket); ok {
+		why = r.fits(wait)
+	}
+	if why == ReasonSuccess {
+		return wait
+	}
+	r.settle(Result{Outcome: OutcomeNotSent})
+	r.giveUp(why, ClassUnknown, wait)
+	return 0
 }
 
 // measureSleep is called before and after a sleep.

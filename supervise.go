@@ -42,7 +42,8 @@ var errEnded = errors.New("run ended")
 // says not to retry, or a limit is reached, with the error that Do would
 // return. What another policy in op gave up on is permanent to this loop as to
 // any other. To go on after it, mark its error: WithClass(err, ClassRetryable).
-// For a [Breaker] in op there is WaitOpen. A panic in op passes through.
+// For a [Breaker] in op there is WaitOpen; here MaxRetryAfter bounds a single
+// wait for the circuit, not all of them. A panic in op passes through.
 func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
 	s := supervisor{budget: p.Budget, observer: p.Observer, grant: new(runGrant)}
 	if p.MaxAttempts == 0 {
@@ -57,7 +58,9 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	s.Run = Run{policy: p, ending: ending{ctx: ctx}}
 	defer s.abandon()
 	for s.admit() {
-		wait, ok := s.fail(s.runOnce(op))
+		err := s.runOnce(op)
+		s.waitedOpen = 0
+		wait, ok := s.fail(err)
 		if !ok || !s.sleep(wait) {
 			break
 		}
@@ -111,6 +114,7 @@ type supervisor struct {
 // Reserve implements [Budget] for the supervisor's own Run.
 func (s *supervisor) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	s.pending = a
+	s.pending.Wait = 0 // the user's budget is asked when it is over
 	return Ticket{}, 0, true
 }
 

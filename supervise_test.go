@@ -342,6 +342,20 @@ func TestSuperviseEndsWithABreakerInsideUnlessItWaitsForIt(t *testing.T) {
 	}
 }
 
+func TestAReconnectLoopWaitsForACircuitAsLongAsItLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var breaker backoff.Breaker
+		breaker.Force(backoff.ModeForcedOpen)
+		p := backoff.Policy{WaitOpen: true}
+		l := lineman{}
+		err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, l.runs)
+	})
+}
+
 // Contract row 24.
 func TestOneImmediateRetryIsConstantZeroAndTwoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -61,9 +61,12 @@ func (m *Metrics) operation(name string) *operation {
 
 // observeRest counts all other events.
 func (m *Metrics) observeRest(e *backoff.Event) {
-	if e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget {
+	switch {
+	case e.Kind == backoff.EventRefused && e.Reason == backoff.ReasonOpen && e.Wait > 0:
+		return // of a policy that waits: the breaker itself has told of the refusal
+	case e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget:
 		m.breakers.get(e.Name, m.MaxNames).value.count(e)
-	} else {
+	default:
 		m.operation(e.Name).count(e)
 	}
 	m.history.record(m)

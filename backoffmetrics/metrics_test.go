@@ -469,6 +469,13 @@ func TestNothingIsLostWhenManyCount(t *testing.T) {
 	})
 }
 
+func TestARefusalThatACallWaitsForIsCountedByTheBreakerAlone(t *testing.T) {
+	var m backoffmetrics.Metrics
+	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRefused, Name: "db", Reason: backoff.ReasonOpen})
+	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRefused, Name: "db", Reason: backoff.ReasonOpen, Attempt: 1, Wait: 1})
+	requireSeries(t, &m, map[string]float64{`backoff_breaker_refusals_total{breaker="db"}`: 1})
+}
+
 func TestStrangersNamesAreCountedTogether(t *testing.T) {
 	m := backoffmetrics.Metrics{MaxNames: 2}
 	for n := range 1000 {

@@ -83,9 +83,9 @@ func DefaultHeaders() []string {
 //
 //   - Debug: success at the first attempt, and hedges, won or lost.
 //   - Info: retries, reconnects, success after retries, the refusal of a budget
-//     that the call goes on without, a breaker that closes or probes, and calls
-//     given up for a reason that lies with the response or the caller:
-//     permanent, canceled, abandoned.
+//     that the call goes on without, or of a breaker that the call waits for, a
+//     breaker that closes or probes, and calls given up for a reason that lies
+//     with the response or the caller: permanent, canceled, abandoned.
 //   - Warn: all other calls given up, calls that a breaker refused, a breaker
 //     that opens.
 //   - Error: a policy that cannot be obeyed (backoff.ReasonInvalid).
@@ -103,7 +103,7 @@ func levelOf(e *backoff.Event) slog.Level {
 	case backoff.EventGiveUp:
 		return levelOfReason(e.Reason)
 	case backoff.EventRefused:
-		if e.Reason != backoff.ReasonBudget {
+		if e.Reason != backoff.ReasonBudget && e.Wait == 0 {
 			return levelOfReason(e.Reason)
 		}
 	case backoff.EventTransition:

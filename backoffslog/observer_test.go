@@ -229,6 +229,7 @@ func TestTheLevelsAreThoseOfTheDocumentation(t *testing.T) {
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRetry}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventReconnect}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonBudget}},
+		{slog.LevelInfo, backoff.Event{Kind: backoff.EventRefused, Reason: backoff.ReasonOpen, Attempt: 1, Wait: time.Second}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.Transition{To: backoff.StateHalfOpen}}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventTransition}},
 		{slog.LevelInfo, backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonPermanent}},

@@ -2,6 +2,8 @@ package backoffsql
 
 import (
 	"database/sql/driver"
+	"slices"
+	"strings"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
@@ -119,11 +121,22 @@ func (c *call) provesRollback(err error) bool {
 	return ok && stateProvesRollback(e.SQLState()) || isCommitRollback(err)
 }
 
-// isCommitRollback reports whether err is pgx.ErrTxCommitRollback, which is
-// known by its text only. PostgreSQL answers a COMMIT by ROLLBACK if a
-// statement failed and fn dropped its error.
+// commitRollbacks are the texts of errors by which drivers say that a COMMIT
+// rolled back, as PostgreSQL does if a statement failed and fn dropped its
+// error. These errors are known by their texts only.
+var commitRollbacks = []string{
+	"commit unexpectedly resulted in rollback",                 // pgx.ErrTxCommitRollback
+	"pq: could not complete operation in a failed transaction", // lib/pq; "Could" in old versions
+	"unexpected command tag ROLLBACK",                          // lib/pq, if it did not notice the failure
+}
+
+// isCommitRollback reports whether err, or an error that it wraps, has one of
+// these texts.
 func isCommitRollback(err error) bool {
-	return err.Error() == "commit unexpectedly resulted in rollback"
+	return errtree.Find(err, func(err error) bool {
+		text := err.Error()
+		return slices.ContainsFunc(commitRollbacks, func(known string) bool { return strings.EqualFold(known, text) })
+	})
 }
 
 // stateProvesRollback reports whether a SQLSTATE is the server's word that it

@@ -61,8 +61,9 @@ var (
 // fn gets the context of the attempt and must use it. It may be called several
 // times, so its effects outside the transaction must allow for that. It must
 // neither commit nor roll back. It must return the errors of its statements,
-// which it may wrap: an error that it drops cannot be recognized as a deadlock,
-// and the transaction commits nothing (pgx reports that at the COMMIT).
+// which it may wrap. An error that it drops cannot be recognized as a deadlock.
+// In PostgreSQL the transaction then commits nothing, which pgx and lib/pq
+// report at the COMMIT; that error is final.
 // Savepoints are left to fn: Tx makes none. A Tx within fn is another
 // transaction, on another connection. If fn panics or ends its goroutine, the
 // transaction is rolled back, and the panic goes on.

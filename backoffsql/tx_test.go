@@ -144,13 +144,29 @@ func TestTxRepeatsACommitThatWasRefused(t *testing.T) {
 	require.EqualError(t, err, "SQLSTATE 23505")
 }
 
-// This is what pgx says. There is no doubt, and repeating would not help.
+// Drivers notice that a statement failed whose error fn dropped, and roll back.
+// There is no doubt, and repeating would not help.
 func TestASwallowedErrorRollsBackAndIsNoDoubtfulCommit(t *testing.T) {
-	f := &fake{commit: times(9, errors.New("commit unexpectedly resulted in rollback"))}
-	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)
-	require.EqualError(t, err, "commit unexpectedly resulted in rollback")
-	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
-	require.Equal(t, "begin work commit", strings.Join(f.log, " "))
+	for _, text := range []string{
+		"commit unexpectedly resulted in rollback",                 // pgx
+		"pq: could not complete operation in a failed transaction", // lib/pq
+		"pq: Could not complete operation in a failed transaction", // lib/pq before 1.11
+		"unexpected command tag ROLLBACK",                          // lib/pq
+		"in a wrapper: commit unexpectedly resulted in rollback",   // a driver around pgx
+	} {
+		var said error = errors.New(text)
+		if inner, wrapped := strings.CutPrefix(text, "in a wrapper: "); wrapped {
+			said = fmt.Errorf("in a wrapper: %w", errors.New(inner))
+		}
+		f := &fake{commit: times(9, said)}
+		err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.Idempotent), nil, exec)
+		require.EqualError(t, err, text)
+		require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown)
+		require.Equal(t, "begin work commit", strings.Join(f.log, " "), text)
+	}
+	f := &fake{commit: times(9, errors.New("could not tell: commit unexpectedly resulted in rollback"))}
+	err := backoffsql.Tx(t.Context(), f.open(t), with(backoff.NonIdempotent), nil, exec)
+	require.ErrorIs(t, err, backoffsql.ErrCommitUnknown, "only the whole text is known")
 }
 
 func TestTxGivesAllAttemptsOneKey(t *testing.T) {

@@ -37,7 +37,8 @@ import (
 // asked while the rate stays or falls. When the rate rises, an attempt that was
 // told to wait at the lower rate keeps its time, and attempts that ask later
 // may be made before it. Else all would wait for the last one that asked at the
-// lower rate.
+// lower rate. A retry whose backoff is longer takes its token after the backoff,
+// as under Rate.
 //
 // Falls in a row are those with no full recovery between them. Recovery gets
 // their number, so the recovery may back off as well.
@@ -61,11 +62,11 @@ import (
 // algorithms for congestion avoidance", 1989; RFC 7661, on not growing while
 // unused.
 type AdaptiveRate struct {
-	// Max is the rate when nothing is wrong, in attempts per second. 0 means no
-	// limit; negative ones are invalid.
+	// Max is the rate when nothing is wrong, in attempts per second. 0 and
+	// rate.Inf mean no limit; negative ones are invalid.
 	Max rate.Limit
 	// Min is the lowest rate. 0 means 0.5, an attempt every 2 s; negative ones,
-	// and those beyond Max, are invalid.
+	// rate.Inf, and those beyond Max, are invalid.
 	Min rate.Limit
 	// Burst is how many attempts may be made at once after a pause. 0 means 1;
 	// negative ones are invalid.
@@ -91,10 +92,14 @@ type AdaptiveRate struct {
 	goal       int           // the level at which the falls in a row are made good
 	falls      int           // in a row
 	idleSteps  int           // steps in a row that were not taken, as the rate was not used
-	epoch      uint32        // counts falls
+	epoch      uint16        // counts falls
 	lastFall   time.Duration // when the newest fall was
 	lastChange time.Duration // when the newest fall or step was
 }
+
+// epochBits is how many bits of a ticket are the epoch. It is not kept in the
+// queue, which forgets attempts when very many are under way.
+const epochBits = 16
 
 const (
 	defaultMinRate  = 0.5
@@ -104,23 +109,57 @@ const (
 
 // Reserve implements [backoff.Budget].
 func (l *AdaptiveRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	read := a.Time()
+	return l.reserve(a.Time(), a.Wait)
+}
+
+// Pace is the optional method of a [backoff.Budget]. A retry that waited for a
+// reason of its own takes its token now, at the present rate.
+func (l *AdaptiveRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	read := clock.Now()
+	if t[0]&planned != 0 {
+		return l.reserve(read, 0)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return t, l.queue.left(t[0]>>epochBits, l.advance(read)), true
+}
+
+// reserve takes a token, or plans to take it where own is longer than the wait
+// for it. The ticket has the number of the reservation and the epoch.
+func (l *AdaptiveRate) reserve(read time.Time, own time.Duration) (backoff.Ticket, time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.advance(read)
-	l.sent.add(now)
-	number, wait, ok := l.queue.reserve(l.limiter, 1, now, l.epoch)
-	return backoff.Ticket{number}, wait, ok
+	number, wait, ok := l.queue.reserve(l.limiter, 1, now, own)
+	ticket := number<<epochBits | uint64(l.epoch)
+	switch {
+	case ok && number == 0:
+		ticket |= planned
+	case ok:
+		l.sent.add(now)
+	}
+	return backoff.Ticket{ticket}, wait, ok
 }
 
 // Done implements [backoff.Budget].
 func (l *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
+	unused := r.Outcome == backoff.OutcomeNotSent
+	if t[0]>>epochBits == 0 || unused && t[0]&planned != 0 {
+		return
+	}
 	read := clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.advance(read)
-	taken, ok := l.queue.finish(l.limiter, now, t[0], r.Outcome == backoff.OutcomeNotSent)
-	if ok && r.Outcome == backoff.OutcomeThrottled && taken.epoch == l.epoch {
+	counts := true
+	if number := t[0] >> epochBits; t[0]&planned == 0 {
+		_, counts = l.queue.finish(l.limiter, now, number, unused)
+		counts = counts || number <= l.queue.forgotten
+	} else { // it was made without Pace
+		l.sent.add(now)
+		l.limiter.ReserveN(l.queue.watch.Time(now), 1)
+	}
+	if counts && r.Outcome == backoff.OutcomeThrottled && uint16(t[0]) == l.epoch {
 		l.fall(now)
 	}
 }
@@ -153,11 +192,11 @@ func (l *AdaptiveRate) Limit() rate.Limit {
 func (l *AdaptiveRate) advance(read time.Time) time.Duration {
 	now := l.queue.watch.Elapsed(read)
 	if l.limiter == nil {
-		l.base = l.Max
+		l.base = l.top()
 		l.limiter = rate.NewLimiter(l.limit(), l.burst())
 		l.queue.overtaking = true
 	}
-	for l.base > 0 && (l.Max == 0 || l.level > 0) {
+	for l.base > 0 && (l.top() == 0 || l.level > 0) {
 		due := limits.Add(l.lastChange, l.quietTime())
 		if due > now {
 			break
@@ -178,7 +217,7 @@ func (l *AdaptiveRate) quietTime() time.Duration {
 
 // stepUp raises the rate, if it is used or has fallen from a higher one.
 func (l *AdaptiveRate) stepUp(at time.Duration) {
-	if l.level > l.goal || l.Max > 0 || l.sent.rate(at) >= l.limit()/2 {
+	if l.level > l.goal || l.top() > 0 || l.sent.rate(at) >= l.limit()/2 {
 		l.level--
 		l.idleSteps = 0
 	} else if l.idleSteps++; l.idleSteps >= l.steps() {
@@ -217,10 +256,18 @@ func (l *AdaptiveRate) lowest() int {
 
 func (l *AdaptiveRate) minimum() rate.Limit {
 	least := limits.Or(l.Min, defaultMinRate)
-	if l.Max > 0 {
-		return min(least, l.Max)
+	if top := l.top(); top > 0 {
+		return min(least, top)
 	}
 	return least
+}
+
+// top is Max, or 0 if there is no limit.
+func (l *AdaptiveRate) top() rate.Limit {
+	if l.Max == rate.Inf {
+		return 0
+	}
+	return l.Max
 }
 
 func (l *AdaptiveRate) decrease() float64 { return limits.Or(l.Decrease, defaultDecrease) }
@@ -245,7 +292,7 @@ func (l *AdaptiveRate) check() error {
 		return badfield.New("limit.AdaptiveRate", "is nil")
 	case !(l.Max >= 0 && l.Max <= rate.Inf):
 		return badfield.Float("limit.AdaptiveRate.Max", float64(l.Max), "0 (for none) or more")
-	case !(l.Min >= 0 && l.Min <= rate.Inf) || l.Max > 0 && l.Min > l.Max:
+	case !(l.Min >= 0 && l.Min < rate.Inf) || l.Max > 0 && l.Min > l.Max:
 		return badfield.Float("limit.AdaptiveRate.Min", float64(l.Min), "0 (for 0.5) or more, up to Max")
 	case l.Burst < 0:
 		return badfield.Int("limit.AdaptiveRate.Burst", l.Burst, "0 (for 1) or more")

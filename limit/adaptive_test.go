@@ -194,6 +194,52 @@ func TestAdaptiveRateFallsOnceForWhatWasUnderWay(t *testing.T) {
 	})
 }
 
+// However many attempts are under way, a refusal of any of them is heard, and
+// one Done of each counts.
+func TestAdaptiveRateHearsARefusalOfAnyAttemptUnderWay(t *testing.T) {
+	const underWay = 12_000
+	for _, refused := range []int{0, underWay / 2, underWay - 1} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(limit.AdaptiveRate)
+			var tickets []backoff.Ticket
+			for range underWay {
+				_, all := reserve(t, b, 1)
+				tickets = append(tickets, all...)
+				time.Sleep(100 * time.Microsecond)
+			}
+			for i, ticket := range tickets {
+				if i != refused {
+					b.Done(ticket, backoff.Result{})
+				}
+			}
+			require.Equal(t, rate.Inf, b.Limit())
+			b.Done(tickets[refused], backoff.Result{Outcome: backoff.OutcomeThrottled})
+			require.InDelta(t, 5000, float64(b.Limit()), 10, "attempt %d", refused)
+			for _, ticket := range tickets {
+				b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+			}
+			require.InDelta(t, 5000, float64(b.Limit()), 10, "all were granted at the rate before the fall")
+		})
+	}
+}
+
+// rate.Inf is what a limiter of package rate calls no limit.
+func TestAdaptiveRateTakesAMaxOfInfForNoLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, b := range []*limit.AdaptiveRate{{}, {Max: rate.Inf}} {
+			require.NoError(t, b.Validate())
+			for range 100 {
+				reserve(t, b, 1)
+				time.Sleep(10 * time.Millisecond)
+			}
+			throttled(t, b, 1)
+			require.InDelta(t, 50, float64(b.Limit()), 1)
+			time.Sleep(time.Minute)
+			require.Equal(t, rate.Inf, b.Limit(), "when nothing needs a limit")
+		}
+	})
+}
+
 func TestAdaptiveRateFallsOnlyForThrottling(t *testing.T) {
 	b := &limit.AdaptiveRate{Max: 1000, Burst: 10}
 	for _, o := range []backoff.Outcome{backoff.OutcomeSuccess, backoff.OutcomeDefinitive, backoff.OutcomeTransient,
@@ -514,10 +560,11 @@ func TestAdaptiveRateValidate(t *testing.T) {
 	}
 	for want, b := range map[string]*limit.AdaptiveRate{
 		"limit.AdaptiveRate.Decrease is -0.5": {Decrease: -0.5}, "limit.AdaptiveRate.Min is 2": {Min: 2, Max: 1}, "limit.AdaptiveRate.Min is +Inf": {Min: inf},
+		"limit.AdaptiveRate.Min is 1.7976931348623157e+308": {Min: rate.Inf},
 	} {
 		require.ErrorContains(t, b.Validate(), want)
 	}
-	for _, b := range []*limit.AdaptiveRate{{}, {Min: 1}, {Min: 10, Max: 10}, {Min: rate.Inf, Max: rate.Inf}} {
+	for _, b := range []*limit.AdaptiveRate{{}, {Min: 1}, {Min: 10, Max: 10}, {Min: 10, Max: rate.Inf}} {
 		require.NoError(t, b.Validate())
 	}
 }

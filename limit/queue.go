@@ -36,6 +36,7 @@ type queue struct {
 	newest       uint64        // the number of the newest reservation
 	reservations []reservation // by number, and by due unless there is overtaking
 	head         int           // the first reservation that may matter still
+	forgotten    uint64        // the number of the newest reservation that was dropped while it was held
 
 	overtaking bool // a later reservation may be due before an earlier one
 }
@@ -45,7 +46,6 @@ type reservation struct {
 	number uint64
 	tokens int
 	due    time.Duration // when the attempt may be made
-	epoch  uint32        // a note of the owner
 	state  reservationState
 }
 
@@ -62,8 +62,14 @@ const (
 // that hangs must not keep all those behind it.
 const maxDue = 4096
 
-// reserve takes tokens. It returns the number of the reservation, and the wait.
-func (q *queue) reserve(lim *rate.Limiter, tokens int, now time.Duration, epoch uint32) (uint64, time.Duration, bool) {
+// planned marks the ticket of an attempt that waits longer, for a reason of its
+// own, than it would for its tokens. It has no reservation before Pace.
+const planned = 1 << 63
+
+// reserve takes tokens, unless an attempt that waits for own anyway would not
+// have to wait for them: then the number is 0, and nothing is taken. It returns
+// the number of the reservation, and the wait.
+func (q *queue) reserve(lim *rate.Limiter, tokens int, now, own time.Duration) (uint64, time.Duration, bool) {
 	q.trim(now)
 	r := lim.ReserveN(q.watch.Time(now), tokens)
 	wait := r.DelayFrom(q.watch.Time(now))
@@ -77,9 +83,27 @@ func (q *queue) reserve(lim *rate.Limiter, tokens int, now time.Duration, epoch 
 	if !q.overtaking {
 		due = max(due, q.lastDue(now))
 	}
+	if due-now < own {
+		lim.ReserveN(q.watch.Time(now), -tokens)
+		return 0, 0, true
+	}
 	q.newest++
-	q.push(reservation{number: q.newest, tokens: tokens, due: due, epoch: epoch})
+	q.push(reservation{number: q.newest, tokens: tokens, due: due})
 	return q.newest, due - now, true
+}
+
+// left returns how long it takes until a reservation is due.
+func (q *queue) left(number uint64, now time.Duration) time.Duration {
+	if i, ok := q.find(number); ok {
+		return max(0, q.reservations[i].due-now)
+	}
+	return 0
+}
+
+// find returns the index of a reservation.
+func (q *queue) find(number uint64) (int, bool) {
+	i, ok := slices.BinarySearchFunc(q.reservations[q.head:], number, func(r reservation, n uint64) int { return cmp.Compare(r.number, n) })
+	return q.head + i, ok
 }
 
 // lastDue returns when the last reservation is due, or now if that has passed.
@@ -107,6 +131,9 @@ func (q *queue) trim(now time.Duration) {
 		if r.state != finished && r.due >= now || r.state == held && len(q.reservations)-q.head <= maxDue {
 			return
 		}
+		if r.state == held {
+			q.forgotten = r.number
+		}
 		q.head++
 	}
 	q.head = 0
@@ -118,16 +145,15 @@ func (q *queue) trim(now time.Duration) {
 // finish ends a reservation, and gives its tokens back where they were not
 // used. It returns the reservation, and whether it was held until now.
 func (q *queue) finish(lim *rate.Limiter, now time.Duration, number uint64, unused bool) (reservation, bool) {
-	kept := q.reservations[q.head:]
-	i, found := slices.BinarySearchFunc(kept, number, func(r reservation, n uint64) int { return cmp.Compare(r.number, n) })
-	if !found || kept[i].state != held {
+	i, found := q.find(number)
+	if !found || q.reservations[i].state != held {
 		return reservation{}, false
 	}
-	r := kept[i]
-	kept[i].state = finished
+	r := q.reservations[i]
+	q.reservations[i].state = finished
 	if unused && lim.Limit() != rate.Inf {
-		kept[i].state = canceled
-		q.giveBack(lim, now, q.head+i)
+		q.reservations[i].state = canceled
+		q.giveBack(lim, now, i)
 	}
 	return r, true
 }

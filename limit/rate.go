@@ -23,9 +23,12 @@ import (
 // answer stands: it does not change because other calls leave, or because the
 // limit is set.
 //
-// A retry takes its token when it is decided on, before its backoff. Where the
-// backoff is longer than the wait for the token, the retry is made when the
-// backoff ends.
+// A retry whose backoff is longer than the wait for a token takes its token when
+// the backoff is over, in Pace. So calls that a server told to come back at the
+// same time come back at the rate. Any other retry takes its token when it is
+// decided on, and backs off in the line. A caller with a loop of its own that
+// does not call [backoff.Run.Begin] takes the token of such a retry when it
+// reports how the retry ended: then the rate holds on average only.
 //
 // Tokens given back. A call that ends while it waits, or whose attempt another
 // budget refuses, gives its token back to the limiter. The attempts that ask
@@ -46,14 +49,16 @@ import (
 // Cost. An attempt takes Tokens times its Cost, which callers with a loop of
 // their own may set; the loops of package backoff leave it at 0, which counts
 // as 1. If Done tells another cost, the difference is taken or given back then,
-// up to the limiter's burst.
+// up to the limiter's burst, unless 4096 attempts that were due later are under
+// way.
 //
 // Other code may share the limiter, and its limit may change at any time. A
 // limiter that has a limit of 0 and no tokens left refuses.
 //
 // A Rate must not be copied, nor its fields changed, after first use. It is
 // safe for concurrent use. A Done that never comes keeps a token that was due
-// anyway; a second Done changes nothing.
+// anyway. A second Done changes nothing, but for a retry that should have called
+// Pace and did not.
 //
 // To give tokens back, Rate relies on ReserveN accepting a negative number,
 // which is not documented (go.dev/issue/54082). Its tests fail where that ends.
@@ -76,26 +81,50 @@ func (l *Rate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 	if l.Limiter == nil || l.RetriesOnly && a.Kind == backoff.AttemptFirst {
 		return backoff.Ticket{}, 0, true
 	}
-	now := a.Time()
+	return l.reserve(l.tokens(a.Cost), a.Time(), a.Wait)
+}
+
+// Pace is the optional method of a [backoff.Budget]. A retry that waited for a
+// reason of its own takes its tokens now.
+func (l *Rate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	if t[0]&planned != 0 {
+		return l.reserve(int(t[0]&^planned), clock.Now(), 0)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	number, wait, ok := l.queue.reserve(l.Limiter, l.tokens(a.Cost), l.queue.watch.Elapsed(now), 0)
+	return t, l.queue.left(t[0], l.queue.watch.Elapsed(clock.Now())), true
+}
+
+// reserve takes tokens, or plans to take them where own is longer than the wait
+// for them.
+func (l *Rate) reserve(tokens int, read time.Time, own time.Duration) (backoff.Ticket, time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	number, wait, ok := l.queue.reserve(l.Limiter, tokens, l.queue.watch.Elapsed(read), own)
+	if ok && number == 0 {
+		number = planned | uint64(tokens)
+	}
 	return backoff.Ticket{number}, wait, ok
 }
 
 // Done implements [backoff.Budget].
 func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
-	if t[0] == 0 {
+	unused := r.Outcome == backoff.OutcomeNotSent
+	if t[0] == 0 || unused && t[0]&planned != 0 {
 		return
 	}
 	now := clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	elapsed := l.queue.watch.Elapsed(now)
-	taken, ok := l.queue.finish(l.Limiter, elapsed, t[0], r.Outcome == backoff.OutcomeNotSent)
-	if ok && r.Outcome != backoff.OutcomeNotSent && r.Cost > 0 {
-		more := min(l.tokens(r.Cost)-taken.tokens, l.Limiter.Burst())
-		l.Limiter.ReserveN(l.queue.watch.Time(elapsed), more)
+	more := 0
+	if t[0]&planned != 0 { // it was made without Pace
+		more = max(int(t[0]&^planned), l.tokens(r.Cost))
+	} else if taken, ok := l.queue.finish(l.Limiter, elapsed, t[0], unused); ok && !unused && r.Cost > 0 {
+		more = l.tokens(r.Cost) - taken.tokens
+	}
+	if more != 0 {
+		l.Limiter.ReserveN(l.queue.watch.Time(elapsed), min(more, l.Limiter.Burst()))
 	}
 }
 

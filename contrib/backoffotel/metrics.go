@@ -140,6 +140,9 @@ func (i *instruments) observe(ctx context.Context, e backoff.Event) {
 	case backoff.EventReconnect:
 		i.countRepeat(ctx, i.reconnects, e)
 	case backoff.EventRefused:
+		if e.Reason == backoff.ReasonOpen && e.Wait > 0 {
+			return // of a policy that waits: the breaker itself has told of the refusal
+		}
 		i.refusals.Add(ctx, 1, metric.WithAttributes(name, keyReason.String(e.Reason.String())))
 	case backoff.EventHedgeWon:
 		i.hedges.Add(ctx, 1, metric.WithAttributes(name, keyOutcome.String(outcomeWon)))

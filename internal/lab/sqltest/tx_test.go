@@ -183,17 +183,27 @@ func TestACommitWithoutAnAnswer(t *testing.T) {
 }
 
 // When fn ignores the failure of a statement, PostgreSQL accepts the COMMIT and
-// rolls back.
+// rolls back. Each driver says so in its own words.
 func TestASwallowedErrorIsNoSuccess(t *testing.T) {
-	f := setUp(t, postgres)
-	err := f.tx(t.Context(), backoff.Idempotent, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := f.insert(ctx, tx, false, 1, 2, 3, 4)
-		require.NoError(t, err)
-		_, err = f.insert(ctx, tx, false, 1, 2, 3, 4)
-		require.Error(t, err)
-		return nil
-	})
-	require.Error(t, err)
-	require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown, "the server said ROLLBACK")
-	require.Zero(t, f.inserted(t, 1))
+	for _, driver := range []string{"pgx", "postgres"} { // the latter is lib/pq
+		t.Run(driver, func(t *testing.T) {
+			s := postgres
+			s.driver = driver
+			s.dsn = func(addr string) string { return "postgres://postgres@" + addr + "/test?sslmode=disable" }
+			f := setUp(t, s)
+			attempts := 0
+			err := f.tx(t.Context(), backoff.Idempotent, func(ctx context.Context, tx *sql.Tx) error {
+				attempts++
+				_, err := f.insert(ctx, tx, false, 1, 2, 3, 4)
+				require.NoError(t, err)
+				_, err = f.insert(ctx, tx, false, 1, 2, 3, 4)
+				require.Error(t, err)
+				return nil
+			})
+			require.Error(t, err)
+			require.NotErrorIs(t, err, backoffsql.ErrCommitUnknown, "it was rolled back")
+			require.Equal(t, 1, attempts, "nobody knows why the statement failed")
+			require.Zero(t, f.inserted(t, 1))
+		})
+	}
 }

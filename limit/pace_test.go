@@ -1,0 +1,184 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
+)
+
+// paced are the limits that space attempts, at 10 a second.
+var paced = map[string]func() backoff.Budget{
+	"Rate":         func() backoff.Budget { return tenPerSecond() },
+	"AdaptiveRate": func() backoff.Budget { return &limit.AdaptiveRate{Max: 10} },
+	"joined": func() backoff.Budget {
+		return backoff.JoinBudgets(&limit.Sleeping{}, tenPerSecond(), &limit.Concurrency{})
+	},
+}
+
+func tenPerSecond() *limit.Rate { return &limit.Rate{Limiter: rate.NewLimiter(10, 1)} }
+
+// A service that is down tells everybody to come back at the same time. Their
+// retries have waited for that, and not for the rate.
+func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const calls = 100
+				back := time.Now().Add(time.Minute)
+				var arrived []time.Time // of the retries
+				p := backoff.Policy{Budget: open(), MaxAttempts: 2, Jitter: backoff.NoJitter}
+				done := make(chan error, calls)
+				for range calls {
+					go func() {
+						tries := 0
+						done <- p.Do(t.Context(), func(context.Context) error {
+							if tries++; tries == 1 {
+								return backoff.Pushback(errCut, time.Until(back))
+							}
+							arrived = append(arrived, time.Now())
+							return nil
+						})
+					}()
+					time.Sleep(200 * time.Millisecond)
+				}
+				for range calls {
+					require.NoError(t, <-done)
+				}
+				require.Len(t, arrived, calls)
+				require.Equal(t, back, arrived[0])
+				for i, at := range arrived[1:] {
+					require.InDelta(t, 100*time.Millisecond, at.Sub(arrived[i]), float64(time.Microsecond))
+				}
+			})
+		})
+	}
+}
+
+// Nobody else waits for the token of a retry that waits for its own reasons.
+func TestARetryTakesNoTokenBeforeItsBackoffIsOver(t *testing.T) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := open()
+				var waiting []backoff.Ticket
+				for range 100 {
+					ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: time.Minute})
+					require.True(t, ok)
+					require.Zero(t, wait)
+					waiting = append(waiting, ticket)
+				}
+				got, _ := reserve(t, b, 2)
+				require.Equal(t, seconds(0, 0.1), got)
+				giveBack(b, waiting...)
+
+				_, wait, _ := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: 200 * time.Millisecond})
+				require.Equal(t, 200*time.Millisecond, wait, "in the line, as the line is as long as the backoff")
+				got, _ = reserve(t, b, 1)
+				require.Equal(t, seconds(0.3), got)
+			})
+		})
+	}
+}
+
+func TestARetryThatThePaceWouldKeepTooLongEndsAtOnceAndGivesTheTokenBack(t *testing.T) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := open()
+				p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, MaxElapsed: 1500 * time.Millisecond}
+				time.AfterFunc(time.Second-time.Nanosecond, func() { reserve(t, b, 9) }) // 0.9 s of line
+				began := time.Now()
+				err := p.Do(t.Context(), failing)
+				gave, ok := errors.AsType[*backoff.Error](err)
+				require.True(t, ok)
+				require.Equal(t, backoff.ReasonElapsed, gave.Reason)
+				require.ErrorIs(t, err, errCut)
+				require.Equal(t, time.Second, time.Since(began))
+				got, _ := reserve(t, b, 1)
+				require.InDelta(t, 900*time.Millisecond, got[0], 10)
+			})
+		})
+	}
+}
+
+func TestARetryCancelledWhileItKeepsThePaceGivesTheTokenBack(t *testing.T) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := open()
+				ctx, cancel := context.WithCancel(t.Context())
+				p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+				time.AfterFunc(time.Second-time.Nanosecond, func() { reserve(t, b, 9) })
+				time.AfterFunc(1500*time.Millisecond, cancel)
+				require.ErrorIs(t, p.Do(ctx, failing), context.Canceled)
+				got, _ := reserve(t, b, 1)
+				require.InDelta(t, 400*time.Millisecond, got[0], 10)
+			})
+		})
+	}
+}
+
+func TestARetryEndsWhereTheLimiterWasShutDuringItsBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := tenPerSecond()
+		p := backoff.Policy{Budget: backoff.JoinBudgets(new(limit.Sleeping), b), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		time.AfterFunc(500*time.Millisecond, func() {
+			b.Limiter.SetLimit(0)
+			b.Limiter.Allow()
+		})
+		err := p.Do(t.Context(), failing)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.ErrorIs(t, err, errCut)
+		b.Limiter.SetLimit(10)
+		got, _ := reserve(t, b, 1)
+		require.Equal(t, seconds(0.1), got, "and owes nothing")
+	})
+}
+
+// A caller with a loop of its own may sleep itself, and never ask. Its retries
+// are paid for when they have been made.
+func TestARetryThatDidNotKeepThePaceIsPaidForAfterwards(t *testing.T) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := open()
+				p := backoff.Policy{Budget: b, MaxAttempts: -1, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+				for range 5 { // at the same time
+					r := p.Start(t.Context())
+					_, _ = r.Admit()
+					_, ok := r.Retry(errCut)
+					require.True(t, ok)
+					defer r.Retry(nil)
+					time.AfterFunc(time.Second, func() { r.Retry(errCut) })
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				got, _ := reserve(t, b, 1)
+				require.Equal(t, seconds(0.5), got)
+			})
+		})
+	}
+}
+
+func TestPaceAsksNothingOfWhatHasItsToken(t *testing.T) {
+	for name, open := range paced {
+		b := open()
+		_, tickets := reserve(t, b, 1)
+		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.Ticket{99}) {
+			same, wait, ok := b.(interface {
+				Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
+			}).Pace(ticket)
+			require.True(t, ok, name)
+			require.Zero(t, wait, name)
+			require.Equal(t, ticket, same, name)
+		}
+	}
+}
