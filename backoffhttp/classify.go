@@ -7,9 +7,9 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
 // Classify returns the class of an error of an HTTP call. It knows everything
@@ -90,7 +90,7 @@ func connecting(err error, class backoff.Class) backoff.Class {
 	}
 	if op.Op == "proxyconnect" {
 		class = backoff.DefaultClassifier(op.Err)
-		if class == backoff.ClassNotSent && !errors.Is(op, syscall.ECONNREFUSED) {
+		if class == backoff.ClassNotSent && !evidence.Refused(op) {
 			return backoff.ClassPermanent // the proxy does not exist: the setting is wrong
 		}
 	}

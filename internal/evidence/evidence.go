@@ -2,9 +2,9 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"io"
 	"reflect"
-	"syscall"
 )
 
 // finding is a class, below how much it proves, so that the greater of two
@@ -99,8 +99,8 @@ func ofOne(err error) finding {
 	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
 		return circumstantial.says(Retryable)
 	}
-	if number, ok := err.(syscall.Errno); ok {
-		return ofErrno(number)
+	if said, ok := err.(errno); ok {
+		return ofErrno(said)
 	}
 	if hasMethod(err) {
 		return max(ofMethods(err), ofCodes(err), ofNetwork(err))
@@ -111,11 +111,18 @@ func ofOne(err error) finding {
 	return 0
 }
 
+// Refused reports whether the tree of err holds the kernel's word that nobody
+// listens at the other end.
+func Refused(err error) bool {
+	said, ok := errors.AsType[errno](err)
+	return ok && refused(said)
+}
+
 // None reports whether err itself says nothing, and wraps nothing that might.
 // Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
 	switch err.(type) {
-	case syscall.Errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
+	case errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
 		return false
 	}
 	return !hasMethod(err) && err != context.Canceled && err != io.ErrUnexpectedEOF &&
