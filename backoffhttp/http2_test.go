@@ -293,12 +293,12 @@ func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 func echo(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }
 
+// The retries wait, because Go 1.27 reads the rest of a body meanwhile.
 func TestEveryProtocolKeepsItsConnection(t *testing.T) {
 	for name, setup := range protocols {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, inTurn(status(503), status(500), status(200)), setup)
-			tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
-			require.Equal(t, "body of 200", text(t, roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))))
+			require.Equal(t, "body of 200", text(t, roundTrip(t, over(s.Client().Transport), newRequest(t, "GET", s.URL, nil))))
 			require.EqualValues(t, 1, s.connections.Load())
 		})
 	}
