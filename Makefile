@@ -18,6 +18,10 @@ TAGS      ?= integration
 PKG       ?= .
 SAMPLE    ?= 0
 
+# Two releases of Go are supported: that of go.mod, which GO is where .ci/run runs, and this one,
+# which GO downloads. race runs on this one, and so does make nightly. NEWER_GO=local takes GO.
+NEWER_GO  ?= go1.27.3
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
@@ -66,8 +70,8 @@ help: ## Show this list
 # go test downloads the modules of one module after those of another, while nothing else is
 # done. What cannot be downloaded here fails where it is needed, and says why.
 .PHONY: fetch
-fetch: ## Download what all modules are built from, at once
-	@for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... && $(GO) mod tidy -diff) >/dev/null 2>&1 & done; wait
+fetch: ## Download what all modules are built from and the newer Go, at once
+	@GOTOOLCHAIN=$(NEWER_GO) $(GO) version & for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... && $(GO) mod tidy -diff) >/dev/null 2>&1 & done; wait
 
 # Two of the examples wait for ten seconds, and so four packages run at once.
 .PHONY: test
@@ -82,23 +86,30 @@ test-all: ## Run the tests that need no server, in every module
 	@echo "left out: what needs servers (make integration), and what takes long (make nightly)"
 
 # The tag nightly chooses long seeds, large models and ten million calls (see internal/nightly). It
-# also adds the tests that build Prometheus and the SDKs of the clouds.
+# also adds the tests that build Prometheus and the SDKs of the clouds. What .ci/run tests on one
+# release of Go only, this tests on the other.
 .PHONY: nightly
 nightly: TAGS := integration,nightly
+nightly: export GOTOOLCHAIN := $(NEWER_GO)
 nightly: lint ## Check, test and race what takes too long for every change; takes hours
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=6h -tags=nightly ./...)
 	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
 	$(call each,.,echo ./internal/sim | $(RACE))
 	$(call each,examples,echo ./... | $(RACE))
+	$(call each,.,$(BUT_SIM) | GOTOOLCHAIN=local $(RACE))
 	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) build ./...)
 	$(call each,.,GOOS=windows $(GO) vet ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./... && GOOS=js GOARCH=wasm $(GO) vet ./...)
-	$(call each,.,GOARCH=arm $(GO) test -vet=off -exec=qemu-arm ./limit ./internal/sim)
+	$(call each,. cmd/backoffsim,GOOS=plan9 GOARCH=386 $(GO) build ./... && GOOS=freebsd $(GO) build ./...)
+	$(call each,.,GOARCH=arm $(GO) test -vet=off -timeout=6h -exec=qemu-arm . ./backoffhttp ./limit ./internal/...)
+	@$(MAKE) integration
 
 # It reads the packages.
 RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
 
 .PHONY: race
-race: ## Run the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
+race: export GOTOOLCHAIN := $(NEWER_GO)
+race: ## Run, on the newer Go, the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
+	@$(GO) version
 	$(call each,$(filter-out $(SLOW),$(MODULES)),$(BUT_SIM) | $(RACE))
 	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),echo $(RACED_LAB) | $(RACE))
 
@@ -254,8 +265,8 @@ tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 	$(call each,$(MODULES),$(GO) mod tidy -diff)
 
 # arm tests the width of int and the alignment of 64-bit atomics, in qemu-arm, which .ci/setup
-# installs. The others must compile; make nightly also vets them, and 386. darwin stands for arm64
-# on Linux, too.
+# installs. The others must compile. make nightly also vets them, and 386, builds for Plan 9 and
+# FreeBSD, and tests more on arm. darwin stands for arm64 on Linux, too.
 ON_ARM := . ./internal/circuit ./internal/clock ./internal/hedging ./internal/histogram \
 	./internal/inorder ./internal/lazyctx ./internal/limits ./internal/registry ./internal/window
 

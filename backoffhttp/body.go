@@ -33,10 +33,12 @@ const (
 	maxDrainTime = 100 * time.Millisecond
 )
 
-// discard ends an answer that nobody will read.
+// discard ends an answer that nobody will read. A stream of HTTP/2 that is
+// closed early is reset, which servers count against the client, and so its
+// body is read to the end too, with every release of net/http.
 func discard(resp *http.Response) {
 	defer resp.Body.Close()
-	if resp.Body == http.NoBody || resp.ContentLength > maxDrain {
+	if resp.Body == http.NoBody || resp.ContentLength > maxDrain || closeReadsRest && resp.ProtoMajor == 1 {
 		return
 	}
 	// If the body stalls, closing it ends the read.

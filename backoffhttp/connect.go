@@ -1,13 +1,13 @@
 package backoffhttp
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"syscall"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/evidence"
 )
 
 // ofOperation returns the class of an error of package net. As long as there is
@@ -17,7 +17,7 @@ func ofOperation(e *net.OpError) backoff.Class {
 	case "dial":
 		return whileConnecting(e)
 	case "proxyconnect":
-		if backoff.DefaultClassifier(e.Err) == backoff.ClassNotSent && !errors.Is(e, syscall.ECONNREFUSED) {
+		if backoff.DefaultClassifier(e.Err) == backoff.ClassNotSent && !evidence.Refused(e) {
 			return backoff.ClassPermanent // the proxy does not exist: the setting is wrong
 		}
 		return whileConnecting(e.Err)
@@ -33,7 +33,7 @@ func ofOperation(e *net.OpError) backoff.Class {
 // whileConnecting returns the class of an error that came while connecting.
 func whileConnecting(err error) backoff.Class {
 	class := backoff.DefaultClassifier(err)
-	if class == backoff.ClassRetryable || class == backoff.ClassUnknown && errors.Is(err, io.EOF) {
+	if class == backoff.ClassRetryable || class == backoff.ClassUnknown && errtree.Is(err, io.EOF) {
 		return backoff.ClassNotSent
 	}
 	return class

@@ -26,9 +26,9 @@ import (
 // Every attempt sends the same request: the same header, and a new body from
 // GetBody. The caller's request is not changed. A body without GetBody is sent
 // once, unless MaxBuffer allows the Transport to keep it in memory. The
-// Transport closes the bodies of answers that it does not return. It reads
-// short ones to their end first, so that the connection can serve the next
-// attempt.
+// Transport closes the bodies of answers that it does not return. Short ones
+// are read to their end, here or by net/http, so that the connection can serve
+// the next attempt.
 //
 // For each host (scheme, name and port) there is a [backoff.RetryBudget] and a
 // [backoff.Breaker]. With them the retries to a host that is down are 2 % of

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,10 +72,36 @@ func readDocuments(text []byte) (documents [][]byte, err error) {
 		if err != nil {
 			return nil, errors.New(oneLine(err.Error()))
 		}
+		if key := keyOfNoText(value); key != nil { // Go 1.27 would make it one
+			return nil, fmt.Errorf("has the key %v, want a text", key)
+		}
 		document, err := json.Marshal(value)
-		if err != nil { // JSON cannot express all of YAML
-			return nil, fmt.Errorf("has a key that is no text, or a number that is none: %s", err)
+		if err != nil {
+			return nil, fmt.Errorf("has a number that is none: %s", err)
 		}
 		documents = append(documents, document)
 	}
+}
+
+// keyOfNoText returns a key in a value of YAML that is no text, and nil if
+// there is none.
+func keyOfNoText(value any) any {
+	var inner any
+	switch v := value.(type) {
+	case map[any]any:
+		for key := range v {
+			if _, ok := key.(string); !ok {
+				return key
+			}
+		}
+	case map[string]any:
+		for _, element := range v {
+			inner = cmp.Or(inner, keyOfNoText(element))
+		}
+	case []any:
+		for _, element := range v {
+			inner = cmp.Or(inner, keyOfNoText(element))
+		}
+	}
+	return inner
 }

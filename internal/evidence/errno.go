@@ -4,9 +4,12 @@ package evidence
 
 import "syscall"
 
+// errno is what the kernel says.
+type errno = syscall.Errno
+
 // ofErrno reads what the kernel says of a connection. Refused and unreachable
 // mean that nothing was sent. After the others the server may have acted.
-func ofErrno(e syscall.Errno) finding {
+func ofErrno(e errno) finding {
 	switch e {
 	case syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
 		return circumstantial.says(NotSent)
@@ -18,3 +21,5 @@ func ofErrno(e syscall.Errno) finding {
 	}
 	return 0
 }
+
+func refused(e errno) bool { return e == syscall.ECONNREFUSED }

@@ -2,20 +2,24 @@ package evidence
 
 import "syscall"
 
-// ofErrno reads what Winsock says of a connection. Its sockets report the
-// numbers below; syscall.ECONNREFUSED and the like are numbers that Go made up
-// on Windows.
-func ofErrno(e syscall.Errno) finding {
-	const (
-		wsaENETDOWN     = 10050
-		wsaENETUNREACH  = 10051
-		wsaENETRESET    = 10052
-		wsaECONNABORTED = 10053
-		wsaECONNRESET   = 10054
-		wsaETIMEDOUT    = 10060
-		wsaECONNREFUSED = 10061
-		wsaEHOSTUNREACH = 10065
-	)
+// errno is what the system says.
+type errno = syscall.Errno
+
+// The sockets of Winsock report these numbers. syscall.ECONNREFUSED and the
+// like are numbers that Go made up on Windows.
+const (
+	wsaENETDOWN     = 10050
+	wsaENETUNREACH  = 10051
+	wsaENETRESET    = 10052
+	wsaECONNABORTED = 10053
+	wsaECONNRESET   = 10054
+	wsaETIMEDOUT    = 10060
+	wsaECONNREFUSED = 10061
+	wsaEHOSTUNREACH = 10065
+)
+
+// ofErrno reads what Winsock says of a connection.
+func ofErrno(e errno) finding {
 	switch e {
 	case wsaECONNREFUSED, wsaEHOSTUNREACH, wsaENETUNREACH, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH:
 		return circumstantial.says(NotSent)
@@ -29,3 +33,5 @@ func ofErrno(e syscall.Errno) finding {
 	}
 	return 0
 }
+
+func refused(e errno) bool { return e == wsaECONNREFUSED || e == syscall.ECONNREFUSED }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"reflect"
-	"syscall"
 
 	"github.com/gobackoff/backoff/internal/errtree"
 )
@@ -109,8 +108,8 @@ func ofOne(err error) finding {
 	case context.DeadlineExceeded, io.ErrUnexpectedEOF:
 		return circumstantial.says(Retryable)
 	}
-	if number, ok := err.(syscall.Errno); ok {
-		return ofErrno(number)
+	if said, ok := err.(errno); ok {
+		return ofErrno(said)
 	}
 	if hasMethod(err) {
 		return max(ofMethods(err), ofCodes(err), ofNetwork(err))
@@ -121,11 +120,18 @@ func ofOne(err error) finding {
 	return 0
 }
 
+// Refused reports whether the tree of err holds the kernel's word that nobody
+// listens at the other end.
+func Refused(err error) bool {
+	said, ok := errtree.As[errno](err)
+	return ok && refused(said)
+}
+
 // None reports whether err itself says nothing, and wraps nothing that might.
 // Most errors say nothing, and None costs less than Of.
 func None(err error) bool {
 	switch err.(type) {
-	case syscall.Errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
+	case errno, interface{ Unwrap() error }, interface{ Unwrap() []error }:
 		return false
 	}
 	return !hasMethod(err) && err != context.Canceled && err != io.ErrUnexpectedEOF &&
