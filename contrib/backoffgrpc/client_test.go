@@ -586,6 +586,25 @@ func TestStreamsAreOpenedAgainWhereTheyCouldNotBeOpened(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestAllAttemptsOfAStreamHaveTheKeyOfTheCall(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		return status.Error(codes.Unavailable, "not now")
+	}}
+	var keys []string
+	l := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.Keyed}},
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			keys = append(keys, backoff.IdempotencyKey(ctx))
+			return open(ctx, desc, cc, method, opts...)
+		}))
+	stream, err := l.FullDuplexCall(l.ctx)
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Error(t, err)
+	require.Len(t, keys, 4)
+	require.NotEmpty(t, keys[0])
+	require.Equal(t, []string{keys[0], keys[0], keys[0], keys[0]}, keys)
+}
+
 func TestACancelledStreamEnds(t *testing.T) {
 	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
 		return status.Error(codes.Unavailable, "not now")
