@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -24,7 +25,9 @@ const (
 // stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
 // when to come back, by RetryInfo or pushback. Otherwise it is ClassPermanent,
 // since it may mean a quota of the day. All other codes are ClassPermanent, and
-// so is nil.
+// so is nil. Whatever the classifier, a client of this package marks it as
+// [backoff.Permanent] that one side does not trust the certificate of the
+// other, which grpc-go calls UNAVAILABLE.
 //
 // DEADLINE_EXCEEDED, INTERNAL, ABORTED, UNKNOWN and RESOURCE_EXHAUSTED in
 // general should be retried only by clients that know what their servers mean
@@ -107,6 +110,9 @@ func (f *failure) Unwrap() []error {
 // policies and hedges understand.
 func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent bool) error {
 	f := &failure{err: err, notSent: notSent, trailer: trailer}
+	if notSent && isDistrust(err.Error()) {
+		return backoff.Permanent(f)
+	}
 	if status.Code(err) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
 	}
@@ -118,6 +124,14 @@ func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent b
 		return backoff.RetryAfter(f, d)
 	}
 	return f
+}
+
+// isDistrust reports whether the text of a connection's error says that one
+// side does not trust the certificate of the other. grpc-go keeps the text
+// only.
+func isDistrust(text string) bool {
+	_, alert, _ := strings.Cut(text, "remote error: tls: ")
+	return strings.Contains(text, "tls: failed to verify certificate: ") || strings.Contains(alert, "certificate")
 }
 
 // grace is how much earlier than the client's clock the server's clock may say
@@ -152,14 +166,16 @@ func isTransient(code codes.Code) bool {
 	return false
 }
 
-// retryInfo returns how long to wait, if a status says so.
-func retryInfo(err error) (time.Duration, bool) {
+// retryInfo returns how long to wait, if a status says so. A negative delay is
+// ignored, and of more than one the longest counts.
+func retryInfo(err error) (longest time.Duration, ok bool) {
 	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
-			return max(0, info.GetRetryDelay().AsDuration()), true
+		info, isInfo := detail.(*errdetails.RetryInfo)
+		if delay := info.GetRetryDelay(); isInfo && delay != nil && delay.AsDuration() >= 0 {
+			longest, ok = max(longest, delay.AsDuration()), true
 		}
 	}
-	return 0, false
+	return longest, ok
 }
 
 // statusError is the error of a call: an error of package backoff with a
