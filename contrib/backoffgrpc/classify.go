@@ -181,8 +181,9 @@ func retryInfo(err error) (longest time.Duration, ok bool) {
 // statusError is the error of a call: an error of package backoff with a
 // status.
 type statusError struct {
-	err    error
-	status *status.Status
+	err     error
+	status  *status.Status
+	private bool // the status has the text of err, which is for the caller only
 }
 
 // Error returns the text of the error.
@@ -201,28 +202,29 @@ func callError(ctx context.Context, err error) error {
 		return nil
 	}
 	s, ok := statusOf(err)
+	if ok && ctx.Err() == nil {
+		return &statusError{err: err, status: s}
+	}
+	code := codes.Unknown
 	switch {
 	case ctx.Err() != nil:
-		s = status.New(status.FromContextError(ctx.Err()).Code(), err.Error())
-	case ok:
+		code = status.FromContextError(ctx.Err()).Code()
+	case isRefused(err): // whatever opened the circuit
+		code = codes.Unavailable
 	case errors.Is(err, context.DeadlineExceeded):
-		s = status.New(codes.DeadlineExceeded, err.Error())
-	case errors.Is(err, backoff.ErrBudget), errors.Is(err, backoff.ErrOpen):
-		s = status.New(codes.Unavailable, err.Error())
-	default:
-		s = status.New(codes.Unknown, err.Error())
+		code = codes.DeadlineExceeded
 	}
-	return &statusError{err: err, status: s}
+	return &statusError{err: err, status: status.New(code, err.Error()), private: true}
 }
 
-// statusOf returns the status within err as it was sent. status.Convert would
-// change its message.
+// statusOf returns the status within err as it was sent, if there is one that is
+// not OK. status.Convert would change its message.
 func statusOf(err error) (*status.Status, bool) {
 	e, ok := errors.AsType[interface {
 		error
 		GRPCStatus() *status.Status
 	}](err)
-	if !ok {
+	if !ok || e.GRPCStatus().Code() == codes.OK {
 		return nil, false
 	}
 	return e.GRPCStatus(), true
