@@ -127,6 +127,9 @@ func (b *Breaker) scoreOfOperation(err error) (circuit.Score, hint) {
 	if v.class == ClassPermanent && errors.Is(err, context.Canceled) {
 		return circuit.None, hint{}
 	}
+	if v.gaveUp {
+		return circuit.Bad, v.hint
+	}
 	return scoreOfClass(v.class), v.hint
 }
 

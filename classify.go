@@ -53,7 +53,7 @@ func (c Class) Retryable() bool { return c < ClassOverloaded }
 //
 // Marks come first: a policy does not show the classifier an error that is
 // marked by [Permanent] or [WithClass], nor one that an inner policy gave up
-// on.
+// on, nor one by which the loop of another library says so.
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
@@ -145,7 +145,9 @@ func (m *marked) Unwrap() error { return m.err }
 //     (crypto/x509), names that do not exist, NonRetriable(), RetryableError()
 //     and CanceledError() as the AWS SDK means them, most HTTP 4xx by
 //     HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and
-//     42.
+//     42; and what the loop of another library gave up on, if it says so: AWS
+//     SDK, Cloud Storage, go-retryablehttp, failsafe-go, avast/retry-go,
+//     cenkalti/backoff from v6, and wait of Kubernetes.
 //   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE
 //     53.
 //   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken
@@ -166,7 +168,7 @@ func DefaultClassifier(err error) Class {
 type verdict struct {
 	class     Class
 	marked    bool       // the operation, or a policy that gave up, set the class
-	gaveUp    bool       // a policy inside gave up
+	gaveUp    bool       // a policy inside, or the loop of another library, gave up
 	outOfTime bool       // it did so because no time was left
 	timedOut  bool       // the attempt's own timeout ended it
 	ended     error      // of the caller's context, when the attempt had failed
@@ -190,7 +192,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 	plain := isPlain(err)
 	if !plain {
 		v.read(err, false)
-		if v.marked {
+		if v.settled() {
 			return
 		}
 	}
@@ -201,6 +203,10 @@ func (v *verdict) judge(classify Classifier, err error) {
 		v.class = Class(evidence.Of(err, lastOf))
 	}
 }
+
+// settled reports whether the error itself, or a loop inside, says what the
+// error means.
+func (v *verdict) settled() bool { return v.marked || v.gaveUp }
 
 // lastOf returns the last error of an [*Error]. What an Error says of itself by
 // its methods is for the loops of other libraries.
@@ -216,7 +222,7 @@ func lastOf(err error) (error, bool) {
 // errors are plain, and to know that saves a dozen questions.
 func isPlain(err error) bool {
 	if reflect.TypeOf(err) == reflect.TypeOf(io.EOF) { // made by errors.New, as most
-		return err != context.Canceled && err != io.ErrUnexpectedEOF
+		return err != context.Canceled && err != io.ErrUnexpectedEOF && !evidence.GaveUpText(err.Error())
 	}
 	switch err.(type) {
 	case *marked, *Error, interface{ RetryAfter() time.Duration }:
@@ -281,6 +287,9 @@ func (v *verdict) read(err error, overruled bool) {
 		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
 		v.descend(err, overruled)
 	default:
+		if !overruled && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
+			v.class, v.gaveUp, overruled = ClassPermanent, true, true
+		}
 		v.descend(err, overruled)
 	}
 }

@@ -24,7 +24,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 			r.began = clock.Now() // see Error
 		}
 		return wait, true
-	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && v.marked: // there is nothing to add
+	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && v.settled(): // there is nothing to add
 		r.end(why, v.class, r.last)
 	case why == ReasonPermanent:
 		r.end(why, v.class, inferred(r.last))

@@ -102,6 +102,9 @@ func ofOne(err error) finding {
 	if number, ok := err.(syscall.Errno); ok {
 		return ofErrno(number)
 	}
+	if isMark(nameOf(err)) {
+		return conclusive.says(Permanent)
+	}
 	if hasMethod(err) {
 		return max(ofMethods(err), ofCodes(err), ofNetwork(err))
 	}
