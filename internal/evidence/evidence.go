@@ -102,7 +102,7 @@ func ofOne(err error) finding {
 	if number, ok := err.(syscall.Errno); ok {
 		return ofErrno(number)
 	}
-	if isMark(nameOf(err)) {
+	if saidBy(nameOf(err)) == final {
 		return conclusive.says(Permanent)
 	}
 	if hasMethod(err) {

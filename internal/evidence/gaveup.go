@@ -5,55 +5,57 @@ import (
 	"strings"
 )
 
-// GaveUp reports whether err is the one by which a loop of another library says
-// that it has made all the attempts that it would make. It goes by name, as
-// isType does, and by text where a library has no type for it. A loop that
-// returns the last error as it is cannot be known.
-func GaveUp(err error) bool {
-	pkg, name := nameOf(err)
-	switch {
-	case name == "wrapError" && pkg == "fmt":
-		return GaveUpText(err.Error()) || strings.HasPrefix(err.Error(), "storage: retry ") // Cloud Storage
-	case name == "errorString" && pkg == "errors":
-		return GaveUpText(err.Error())
-	}
-	return isEnd(pkg, name)
+// said is what a type says of the errors that have it.
+type said uint8
+
+const (
+	nothing said = iota
+	gaveUp       // a loop has made all the attempts that it would make
+	final        // a mark tells such a loop not to try again
+	asText       // only the text tells
+)
+
+// loops are the errors of the loops of other libraries. They go by name, as in
+// isType. The major version is left out. A table is smaller than code.
+var loops = [...]struct {
+	pkg, name string
+	says      said
+}{
+	{"github.com/aws/aws-sdk-go-v2/aws/", "MaxAttemptsError", gaveUp},
+	{"github.com/aws/aws-sdk-go-v2/aws/", "QuotaExceededError", gaveUp},
+	{"github.com/failsafe-go/failsafe-go/", "ExceededError", gaveUp},
+	{"github.com/cenkalti/backoff/", "RetryError", gaveUp},
+	{"github.com/cenkalti/backoff/", "PermanentError", final},
+	{"github.com/cenkalti/backoff/", "permanent", final},
+	{"github.com/avast/retry-go", "Error", gaveUp},
+	{"github.com/avast/retry-go", "unrecoverableError", final},
+	{"k8s.io/apimachinery/pkg/util/wait", "errInterrupted", gaveUp},
+	{"fmt", "wrapError", asText},
+	{"errors", "errorString", asText},
 }
 
-// GaveUpText is GaveUp for the text of an error: go-retryablehttp has no more.
+// saidBy returns what the type of a name says.
+func saidBy(pkg, name string) said {
+	for i := range loops {
+		if l := &loops[i]; name == l.name && strings.HasPrefix(pkg, l.pkg) {
+			return l.says
+		}
+	}
+	return nothing
+}
+
+// GaveUp reports whether err is the one by which a loop of another library says
+// that it gave up. A loop that returns the last error as it is cannot be known.
+func GaveUp(err error) bool {
+	says := saidBy(nameOf(err))
+	return says == gaveUp || says == asText && GaveUpText(err.Error())
+}
+
+// GaveUpText is GaveUp for the text of an error: go-retryablehttp and Cloud
+// Storage have no more.
 func GaveUpText(text string) bool {
 	before, _, found := strings.Cut(text, " attempt(s)")
-	return found && strings.Contains(before, " giving up after ")
-}
-
-// isEnd knows the errors of loops that gave up.
-func isEnd(pkg, name string) bool {
-	switch name {
-	case "MaxAttemptsError":
-		return pkg == "github.com/aws/aws-sdk-go-v2/aws/retry"
-	case "QuotaExceededError":
-		return pkg == "github.com/aws/aws-sdk-go-v2/aws/ratelimit"
-	case "ExceededError":
-		return pkg == "github.com/failsafe-go/failsafe-go/retrypolicy"
-	case "RetryError":
-		return strings.HasPrefix(pkg, "github.com/cenkalti/backoff/") // from v6
-	case "Error":
-		return strings.HasPrefix(pkg, "github.com/avast/retry-go")
-	case "errInterrupted":
-		return pkg == "k8s.io/apimachinery/pkg/util/wait"
-	}
-	return false
-}
-
-// isMark knows the marks that say to such a loop not to try again.
-func isMark(pkg, name string) bool {
-	switch name {
-	case "PermanentError", "permanent":
-		return strings.HasPrefix(pkg, "github.com/cenkalti/backoff/")
-	case "unrecoverableError":
-		return strings.HasPrefix(pkg, "github.com/avast/retry-go")
-	}
-	return false
+	return found && strings.Contains(before, " giving up after ") || strings.HasPrefix(text, "storage: retry ")
 }
 
 // nameOf returns the package and the name of the type of err, or of what it

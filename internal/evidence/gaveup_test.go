@@ -10,28 +10,21 @@ import (
 
 // internal/lab/plugtest asks about the real errors.
 func TestLoopsAreKnownByTheirErrors(t *testing.T) {
-	for _, of := range [][2]string{
-		{"github.com/aws/aws-sdk-go-v2/aws/retry", "MaxAttemptsError"},
-		{"github.com/aws/aws-sdk-go-v2/aws/ratelimit", "QuotaExceededError"},
-		{"github.com/failsafe-go/failsafe-go/retrypolicy", "ExceededError"},
-		{"github.com/cenkalti/backoff/v6", "RetryError"},
-		{"github.com/avast/retry-go/v4", "Error"},
-		{"github.com/avast/retry-go", "Error"},
-		{"k8s.io/apimachinery/pkg/util/wait", "errInterrupted"},
+	for of, want := range map[[2]string]said{
+		{"github.com/aws/aws-sdk-go-v2/aws/retry", "MaxAttemptsError"}:       gaveUp,
+		{"github.com/aws/aws-sdk-go-v2/aws/ratelimit", "QuotaExceededError"}: gaveUp,
+		{"github.com/failsafe-go/failsafe-go/retrypolicy", "ExceededError"}:  gaveUp,
+		{"github.com/cenkalti/backoff/v6", "RetryError"}:                     gaveUp,
+		{"github.com/avast/retry-go/v4", "Error"}:                            gaveUp,
+		{"github.com/avast/retry-go", "Error"}:                               gaveUp,
+		{"k8s.io/apimachinery/pkg/util/wait", "errInterrupted"}:              gaveUp,
+		{"github.com/cenkalti/backoff/v4", "PermanentError"}:                 final,
+		{"github.com/cenkalti/backoff/v7", "permanent"}:                      final,
+		{"github.com/avast/retry-go/v5", "unrecoverableError"}:               final,
 	} {
-		require.True(t, isEnd(of[0], of[1]), of)
-		require.False(t, isEnd("example.com/"+of[0], of[1]), of)
-		require.False(t, isEnd(of[0], "Another"), of)
-		require.False(t, isMark(of[0], of[1]), of)
-	}
-	for _, of := range [][2]string{
-		{"github.com/cenkalti/backoff/v4", "PermanentError"},
-		{"github.com/cenkalti/backoff/v7", "permanent"},
-		{"github.com/avast/retry-go/v5", "unrecoverableError"},
-	} {
-		require.True(t, isMark(of[0], of[1]), of)
-		require.False(t, isMark("example.com/"+of[0], of[1]), of)
-		require.False(t, isEnd(of[0], of[1]), of)
+		require.Equal(t, want, saidBy(of[0], of[1]), of)
+		require.Equal(t, nothing, saidBy("example.com/"+of[0], of[1]), of)
+		require.Equal(t, nothing, saidBy(of[0], "Another"), of)
 	}
 }
 
