@@ -184,6 +184,9 @@ func (s *scoring) ofOperation(err error) (circuit.Score, hint) {
 	if v.class == ClassPermanent && errtree.Is(err, context.Canceled) {
 		return circuit.None, hint{}
 	}
+	if v.gaveUp {
+		return circuit.Bad, v.hint
+	}
 	return scoreOfClass(v.class), v.hint
 }
 

@@ -54,7 +54,7 @@ func (c Class) Retryable() bool { return c < ClassOverloaded }
 //
 // Marks come first: a policy does not show the classifier an error that is
 // marked by [Permanent] or [WithClass], nor one that an inner policy gave up
-// on.
+// on, nor one by which the loop of another library says so.
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
@@ -85,8 +85,9 @@ func Permanent(err error) error { return WithClass(err, ClassPermanent) }
 // around one another the outermost counts: its author knew most. So
 // WithClass(err, ClassRetryable) lets an outer policy retry what an inner one
 // gave up on, which is the one way to make retries multiply. Of marked errors
-// that are joined side by side the greatest [Class] counts. WithClass(err,
-// ClassUnknown) says nothing. WithClass(nil, c) is nil.
+// that are joined side by side the greatest [Class] counts, and ClassNotSent
+// only if all branches are marked. WithClass(err, ClassUnknown) says nothing.
+// WithClass(nil, c) is nil.
 func WithClass(err error, c Class) error {
 	if err == nil {
 		return nil
@@ -149,7 +150,9 @@ func (m *marked) Unwrap() error { return m.err }
 //     (crypto/x509), names that do not exist, NonRetriable(), RetryableError()
 //     and CanceledError() as the AWS SDK means them, most HTTP 4xx by
 //     HTTPStatusCode() or HTTPCode(), SQLSTATEs of the classes 22, 23, 28 and
-//     42.
+//     42; and what the loop of another library gave up on, if it says so: AWS
+//     SDK, Cloud Storage, go-retryablehttp, failsafe-go, avast/retry-go,
+//     cenkalti/backoff from v6, and wait of Kubernetes.
 //   - Throttled: HTTP 429, the throttling codes of AWS by ErrorCode(), SQLSTATE
 //     53.
 //   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken
@@ -170,7 +173,7 @@ func DefaultClassifier(err error) Class {
 type verdict struct {
 	class     Class
 	marked    bool       // the operation, or a policy that gave up, set the class
-	gaveUp    bool       // a policy inside gave up
+	gaveUp    bool       // a policy inside, or the loop of another library, gave up
 	outOfTime bool       // it did so because no time was left
 	timedOut  bool       // the attempt's own timeout ended it
 	ended     error      // of the caller's context, when the attempt had failed
@@ -198,7 +201,7 @@ func (v *verdict) judge(classify Classifier, err error) {
 		if v.seen > errtree.Most && v.class == ClassNotSent {
 			v.class = ClassRetryable // the rest may have been sent
 		}
-		if v.marked {
+		if v.marked || v.gaveUp {
 			return
 		}
 	}
@@ -224,7 +227,7 @@ func lastOf(err error) (error, bool) {
 // errors are plain, and to know that saves a dozen questions.
 func isPlain(err error) bool {
 	if reflect.TypeOf(err) == reflect.TypeOf(io.EOF) { // made by errors.New, as most
-		return err != context.Canceled && err != io.ErrUnexpectedEOF
+		return err != context.Canceled && err != io.ErrUnexpectedEOF && !evidence.GaveUpText(err.Error())
 	}
 	switch err.(type) {
 	case *marked, *Error, interface{ RetryAfter() time.Duration }:
@@ -294,6 +297,9 @@ func (v *verdict) read(err error, overruled bool) {
 		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
 		v.descend(err, overruled)
 	default:
+		if !overruled && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
+			v.class, v.gaveUp, overruled = ClassPermanent, true, true
+		}
 		v.descend(err, overruled)
 	}
 }
@@ -310,9 +316,15 @@ func (v *verdict) descend(err error, overruled bool) {
 	if inner != nil {
 		v.read(inner, overruled)
 	}
+	marked, all := v.marked, true
 	for _, inner := range branches {
 		if inner != nil {
+			v.marked = false
 			v.read(inner, overruled)
+			marked, all = marked || v.marked, all && v.marked
 		}
+	}
+	if v.marked = marked; marked && !all && v.class == ClassNotSent {
+		v.class = ClassRetryable // the branch without a mark may have been sent
 	}
 }

@@ -2,13 +2,13 @@ package backoffhttp
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"net"
 	"slices"
 	"strings"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // Classify returns the class of an error of an HTTP call. It knows everything
@@ -50,14 +50,14 @@ import (
 // Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry
 // strategy.
 func Classify(err error) backoff.Class {
-	if e, ok := errors.AsType[*StatusError](err); ok && e.class != backoff.ClassUnknown {
+	if e, ok := errtree.As[*StatusError](err); ok && e != nil && e.class != backoff.ClassUnknown {
 		return e.class
 	}
 	class := backoff.DefaultClassifier(err)
 	if class <= backoff.ClassRetryable {
-		class = cmp.Or(ofTree(err), class)
+		class = cmp.Or(ofTree(&errtree.Walk{Left: errtree.Most}, err), class)
 	}
-	if class == backoff.ClassUnknown && err != io.EOF && errors.Is(err, io.EOF) {
+	if class == backoff.ClassUnknown && err != io.EOF && errtree.Is(err, io.EOF) {
 		return backoff.ClassRetryable
 	}
 	return cmp.Or(class, backoff.ClassPermanent)
@@ -89,23 +89,24 @@ func after(first backoff.Classifier) backoff.Classifier {
 }
 
 // ofTree returns what the errors of net and net/http in the tree of err say, or
-// ClassUnknown if they say nothing.
-func ofTree(err error) backoff.Class {
-	if gave, ok := err.(*backoff.Error); ok && gave.Last != nil {
-		return ofTree(gave.Last) // its other branches say why there was no more
+// ClassUnknown if they say nothing. What w has no room for may have been sent.
+func ofTree(w *errtree.Walk, err error) backoff.Class {
+	if w.Left--; w.Left < 0 {
+		return backoff.ClassUnknown
+	}
+	if gave, ok := err.(*backoff.Error); ok && gave != nil && gave.Last != nil {
+		return ofTree(w, gave.Last) // its other branches say why there was no more
 	}
 	if class := ofOne(err); class != backoff.ClassUnknown {
 		return class
 	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return ofTree(inner)
-		}
-	case interface{ Unwrap() []error }:
-		return ofBranches(e.Unwrap())
-	}
-	if backoff.DefaultClassifier(err) == backoff.ClassNotSent {
+	inner, branches := errtree.Unwrap(err)
+	switch {
+	case inner != nil:
+		return ofTree(w, inner)
+	case branches != nil:
+		return ofBranches(w, branches)
+	case backoff.DefaultClassifier(err) == backoff.ClassNotSent:
 		return backoff.ClassNotSent
 	}
 	return backoff.ClassUnknown
@@ -114,13 +115,13 @@ func ofTree(err error) backoff.Class {
 // ofBranches is ofTree for errors that are joined. As in
 // [backoff.DefaultClassifier] they are NotSent only if each of them is. Of other
 // classes the greatest counts.
-func ofBranches(branches []error) (class backoff.Class) {
+func ofBranches(w *errtree.Walk, branches []error) (class backoff.Class) {
 	some, all := false, true
 	for _, err := range branches {
 		if err == nil {
 			continue
 		}
-		if c := ofTree(err); c == backoff.ClassNotSent {
+		if c := ofTree(w, err); c == backoff.ClassNotSent {
 			some = true
 		} else {
 			class, all = max(class, c), false

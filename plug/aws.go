@@ -81,9 +81,11 @@ func AWS(p *backoff.Policy) *AWSRetryer {
 	}
 }
 
-// IsErrorRetryable implements aws.Retryer. It is false for nil.
+// IsErrorRetryable implements aws.Retryer. It is false for nil. It is true also
+// if the server asks for too long a wait: RetryDelay then ends the call with an
+// error that says so to the policies around it.
 func (r *AWSRetryer) IsErrorRetryable(err error) bool {
-	return r.retryable(awsHinted(err))
+	return r.transient(awsHinted(err))
 }
 
 // MaxAttempts implements aws.Retryer, in which 0 means no limit.
@@ -97,21 +99,27 @@ func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	wait, again := r.waits.Decide(max(attempt, 1), awsHinted(err))
-	final := &backoff.Error{Name: r.policy.Name, Attempts: max(attempt, 1), Last: err}
-	switch {
-	case !again:
-		final.Reason = backoff.ReasonRetryAfter
-		if !r.policy.Retryable(err) {
-			final.Reason = backoff.ReasonPermanent
-		}
-	case t == nil || !passesDeadline(t.ctx, wait):
-		return wait, nil
-	default:
-		final.Reason = backoff.ReasonDeadline
+	wait, final := r.decide(max(attempt, 1), awsHinted(err))
+	if final == nil && t != nil && passesDeadline(t.ctx, wait) {
+		final = &backoff.Error{Name: r.policy.Name, Attempts: max(attempt, 1), Reason: backoff.ReasonDeadline, Last: err}
 	}
-	if t != nil {
+	if final != nil && t != nil {
 		r.report(t, backoff.OutcomeNotSent)
+	}
+	return wait, final
+}
+
+// decide returns the wait before a retry, or the error of a call that gets
+// none.
+func (r *AWSRetryer) decide(retry int, err error) (time.Duration, error) {
+	if wait, again := r.waits.Decide(retry, err); again {
+		return wait, nil
+	}
+	run := r.waits.Start(context.Background())
+	run.Retry(err)
+	final := run.Err()
+	if gaveUp, ok := final.(*backoff.Error); ok {
+		gaveUp.Attempts = retry
 	}
 	return 0, final
 }

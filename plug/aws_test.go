@@ -259,7 +259,7 @@ func TestAWSRetriesWhatIsKnownToBeTransient(t *testing.T) {
 	require.False(t, r.IsErrorRetryable(nil))
 	require.False(t, r.IsErrorRetryable(errors.New("who knows")), "a client's loop is no statement that its calls fail transiently")
 	require.False(t, r.IsErrorRetryable(&backoff.Error{Reason: backoff.ReasonAttempts, Attempts: 4, Last: status(503)}))
-	require.False(t, r.IsErrorRetryable(backoff.RetryAfter(status(503), time.Hour)), "beyond MaxRetryAfter")
+	require.True(t, r.IsErrorRetryable(backoff.RetryAfter(status(503), time.Hour)), "RetryDelay ends the call")
 
 	p := steps
 	p.Classify = func(error) backoff.Class { return backoff.ClassThrottled }
@@ -288,9 +288,14 @@ func TestAWSObeysRetryAfter(t *testing.T) {
 		require.LessOrEqual(t, wait, want+max(want/10, 100*time.Millisecond))
 	}
 	overlong := &answered{&wrapped{&http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"3600"}}}}}
-	require.False(t, r.IsErrorRetryable(overlong))
+	require.True(t, r.IsErrorRetryable(overlong), "or the SDK would return it as it is, and nobody knew that it is final")
 	_, err := r.RetryDelay(1, overlong)
+	require.EqualError(t, err, "backoff: gave up after 1 attempt: the server asks to wait 1h0m0s, more than MaxRetryAfter 5m0s: answered")
 	require.ErrorIs(t, err, backoff.ErrExhausted)
+	gaveUp, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok)
+	require.Equal(t, time.Hour, gaveUp.RetryAfter())
+	require.False(t, steps.Retryable(err))
 
 	for _, odd := range []error{&answered{&wrapped{}}, &answered{}, oddResponse{}, oddResult(nil)} {
 		r.IsErrorRetryable(odd) // does not panic

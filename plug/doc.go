@@ -110,7 +110,12 @@
 // jitter with a memory ([backoff.DecorrelatedJitter]) loses its memory.
 //
 // Switch a client's own retries off, or give the client a policy, but do not
-// wrap a policy around it as well: attempts multiply if the client cannot be
+// wrap a policy around it as well: attempts multiply if one of the two cannot be
 // told. An error that a policy gave up on says so by method. The SDKs of AWS
-// and Azure obey that; Cloud Storage and go-retryablehttp do not.
+// and Azure obey that; Cloud Storage and go-retryablehttp do not. The other way
+// round, a policy knows the errors by which the AWS SDK, Cloud Storage,
+// go-retryablehttp, failsafe-go, avast/retry-go, cenkalti/backoff from v6 and
+// the wait of Kubernetes say that they gave up. Azure's azcore, gax,
+// cenkalti/backoff before v6, avast/retry-go with LastErrorOnly, and retry of
+// Kubernetes' client-go return the last error as it is, and nobody can know.
 package plug

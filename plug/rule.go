@@ -32,7 +32,8 @@ func newRule(p *backoff.Policy) rule {
 		return rule{err: errNoPolicy}
 	}
 	r := rule{policy: *p, waits: *p, err: p.Validate()}
-	r.waits.MaxAttempts, r.waits.Idempotency = -1, nil
+	r.waits.MaxAttempts, r.waits.Idempotency, r.waits.WaitOpen = -1, nil, false
+	r.waits.Budget, r.waits.Observer = nil, nil
 	return r
 }
 
@@ -72,15 +73,20 @@ func (r *rule) class(err error) backoff.Class {
 // retryable reports whether the class of err, and what the server asked for,
 // allow another attempt.
 func (r *rule) retryable(err error) bool {
-	if r.err != nil || err == nil {
-		return false
-	}
-	class := r.class(err)
-	if class == backoff.ClassUnknown || !class.Retryable() || r.attempts() == 1 {
+	if !r.transient(err) {
 		return false
 	}
 	_, again := r.waits.Decide(1, err)
 	return again
+}
+
+// transient reports whether the class of err allows another attempt.
+func (r *rule) transient(err error) bool {
+	if r.err != nil || err == nil {
+		return false
+	}
+	class := r.class(err)
+	return class != backoff.ClassUnknown && class.Retryable() && r.attempts() != 1
 }
 
 // repeatable reports whether the operation may be sent again after err.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -24,7 +25,9 @@ const (
 // stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
 // when to come back, by RetryInfo or pushback. Otherwise it is ClassPermanent,
 // since it may mean a quota of the day. All other codes are ClassPermanent, and
-// so is nil.
+// so is nil. Whatever the classifier, a client of this package marks it as
+// [backoff.Permanent] that one side does not trust the certificate of the
+// other, which grpc-go calls UNAVAILABLE.
 //
 // DEADLINE_EXCEEDED, INTERNAL, ABORTED, UNKNOWN and RESOURCE_EXHAUSTED in
 // general should be retried only by clients that know what their servers mean
@@ -107,6 +110,9 @@ func (f *failure) Unwrap() []error {
 // policies and hedges understand.
 func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent bool) error {
 	f := &failure{err: err, notSent: notSent, trailer: trailer}
+	if notSent && isDistrust(err.Error()) {
+		return backoff.Permanent(f)
+	}
 	if status.Code(err) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
 	}
@@ -118,6 +124,14 @@ func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent b
 		return backoff.RetryAfter(f, d)
 	}
 	return f
+}
+
+// isDistrust reports whether the text of a connection's error says that one
+// side does not trust the certificate of the other. grpc-go keeps the text
+// only.
+func isDistrust(text string) bool {
+	_, alert, _ := strings.Cut(text, "remote error: tls: ")
+	return strings.Contains(text, "tls: failed to verify certificate: ") || strings.Contains(alert, "certificate")
 }
 
 // grace is how much earlier than the client's clock the server's clock may say
@@ -152,21 +166,24 @@ func isTransient(code codes.Code) bool {
 	return false
 }
 
-// retryInfo returns how long to wait, if a status says so.
-func retryInfo(err error) (time.Duration, bool) {
+// retryInfo returns how long to wait, if a status says so. A negative delay is
+// ignored, and of more than one the longest counts.
+func retryInfo(err error) (longest time.Duration, ok bool) {
 	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
-			return max(0, info.GetRetryDelay().AsDuration()), true
+		info, isInfo := detail.(*errdetails.RetryInfo)
+		if delay := info.GetRetryDelay(); isInfo && delay != nil && delay.AsDuration() >= 0 {
+			longest, ok = max(longest, delay.AsDuration()), true
 		}
 	}
-	return 0, false
+	return longest, ok
 }
 
 // statusError is the error of a call: an error of package backoff with a
 // status.
 type statusError struct {
-	err    error
-	status *status.Status
+	err     error
+	status  *status.Status
+	private bool // the status has the text of err, which is for the caller only
 }
 
 // Error returns the text of the error.
@@ -185,28 +202,29 @@ func callError(ctx context.Context, err error) error {
 		return nil
 	}
 	s, ok := statusOf(err)
+	if ok && ctx.Err() == nil {
+		return &statusError{err: err, status: s}
+	}
+	code := codes.Unknown
 	switch {
 	case ctx.Err() != nil:
-		s = status.New(status.FromContextError(ctx.Err()).Code(), err.Error())
-	case ok:
+		code = status.FromContextError(ctx.Err()).Code()
+	case isRefused(err): // whatever opened the circuit
+		code = codes.Unavailable
 	case errors.Is(err, context.DeadlineExceeded):
-		s = status.New(codes.DeadlineExceeded, err.Error())
-	case errors.Is(err, backoff.ErrBudget), errors.Is(err, backoff.ErrOpen):
-		s = status.New(codes.Unavailable, err.Error())
-	default:
-		s = status.New(codes.Unknown, err.Error())
+		code = codes.DeadlineExceeded
 	}
-	return &statusError{err: err, status: s}
+	return &statusError{err: err, status: status.New(code, err.Error()), private: true}
 }
 
-// statusOf returns the status within err as it was sent. status.Convert would
-// change its message.
+// statusOf returns the status within err as it was sent, if there is one that is
+// not OK. status.Convert would change its message.
 func statusOf(err error) (*status.Status, bool) {
 	e, ok := errors.AsType[interface {
 		error
 		GRPCStatus() *status.Status
 	}](err)
-	if !ok {
+	if !ok || e.GRPCStatus().Code() == codes.OK {
 		return nil, false
 	}
 	return e.GRPCStatus(), true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -12,12 +13,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
@@ -118,6 +122,37 @@ func TestPushbackIsObeyed(t *testing.T) {
 	}
 }
 
+func TestOfManyRetryInfosTheLongestCountsAndNegativeOnesDoNot(t *testing.T) {
+	info := func(d *durationpb.Duration) *errdetails.RetryInfo { return &errdetails.RetryInfo{RetryDelay: d} }
+	for name, c := range map[string]struct {
+		infos []protoadapt.MessageV1
+		wait  time.Duration
+		calls int
+	}{
+		"two":               {[]protoadapt.MessageV1{info(durationpb.New(time.Millisecond)), info(durationpb.New(100 * time.Millisecond))}, 100 * time.Millisecond, 2},
+		"two, other order":  {[]protoadapt.MessageV1{info(durationpb.New(100 * time.Millisecond)), info(durationpb.New(time.Millisecond))}, 100 * time.Millisecond, 2},
+		"negative":          {[]protoadapt.MessageV1{info(durationpb.New(-time.Second))}, 0, 1},
+		"none":              {[]protoadapt.MessageV1{info(nil)}, 0, 1},
+		"negative and one":  {[]protoadapt.MessageV1{info(durationpb.New(-time.Second)), info(durationpb.New(50 * time.Millisecond))}, 50 * time.Millisecond, 2},
+		"beyond all bounds": {[]protoadapt.MessageV1{info(&durationpb.Duration{Seconds: math.MaxInt64, Nanos: math.MaxInt32})}, 0, 1},
+		"below all bounds":  {[]protoadapt.MessageV1{info(&durationpb.Duration{Seconds: math.MinInt64, Nanos: math.MinInt32})}, 0, 1},
+	} {
+		full, err := status.New(codes.ResourceExhausted, "full").WithDetails(c.infos...)
+		require.NoError(t, err)
+		s := &service{unary: func(_ context.Context, n int) error {
+			if n == 1 {
+				return full.Err()
+			}
+			return nil
+		}}
+		err = call(t, dial(t, s.serve(t), retrying()))
+		require.Equal(t, c.calls, s.calls(), "%s: %v", name, err)
+		if c.calls == 2 {
+			require.GreaterOrEqual(t, s.times[1].Sub(s.times[0]), c.wait, name)
+		}
+	}
+}
+
 func TestPushbackOfTheServersHelpers(t *testing.T) {
 	s := &service{unary: func(ctx context.Context, n int) error {
 		require.NoError(t, backoffgrpc.Pushback(ctx, 10*time.Millisecond))
@@ -209,10 +244,21 @@ func TestWhatWasNeverSentIsRetriedThoughNotIdempotent(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 4, gave.Attempts)
 
-	s = &service{unary: fails(1, codes.Unavailable)}
-	err := call(t, dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent })))
+	_, err := client.FullDuplexCall(t.Context())
+	gave, ok = errors.AsType[*backoff.Error](err)
+	require.True(t, ok)
+	require.Equal(t, 4, gave.Attempts, "a stream is no different: %v", err)
+
+	s = &service{unary: fails(1, codes.Unavailable), duplex: unavailable}
+	client = dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Idempotency = backoff.NonIdempotent }))
+	err = call(t, client)
 	require.Equal(t, 1, s.calls(), "a server has seen it")
 	require.Equal(t, codes.Unavailable, status.Code(err))
+	stream, err := client.FullDuplexCall(t.Context())
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, 2, s.calls(), "a server has seen it")
 }
 
 func TestWaitForReadyIsRespected(t *testing.T) {
@@ -584,6 +630,25 @@ func TestStreamsAreOpenedAgainWhereTheyCouldNotBeOpened(t *testing.T) {
 	require.NoError(t, stream.Send(text("one")))
 	_, err = stream.Recv()
 	require.NoError(t, err)
+}
+
+func TestAllAttemptsOfAStreamHaveTheKeyOfTheCall(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		return status.Error(codes.Unavailable, "not now")
+	}}
+	var keys []string
+	l := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.Keyed}},
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			keys = append(keys, backoff.IdempotencyKey(ctx))
+			return open(ctx, desc, cc, method, opts...)
+		}))
+	stream, err := l.FullDuplexCall(l.ctx)
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Error(t, err)
+	require.Len(t, keys, 4)
+	require.NotEmpty(t, keys[0])
+	require.Equal(t, []string{keys[0], keys[0], keys[0], keys[0]}, keys)
 }
 
 func TestACancelledStreamEnds(t *testing.T) {

@@ -79,8 +79,8 @@ func Pushback(ctx context.Context, d time.Duration) error {
 // RetryAfter returns err as a status with RetryInfo: the client should make no
 // attempt before d has passed. RESOURCE_EXHAUSTED is retryable to a client of
 // this package only with a RetryInfo. A negative d counts as 0. An error
-// without a status becomes UNKNOWN. An error that has RetryInfo already keeps
-// it. RetryAfter(nil, d) is nil.
+// without a status gets the one that [UnaryServer] would give it. An error that
+// has RetryInfo already keeps it. RetryAfter(nil, d) is nil.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -88,25 +88,26 @@ func RetryAfter(err error, d time.Duration) error {
 	if _, ok := retryInfo(err); ok {
 		return err
 	}
-	s, ok := statusOf(err)
-	if !ok {
-		s = status.Convert(err)
+	s := publicStatus(err)
+	if detailed, bad := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(max(0, d))}); bad == nil {
+		s = detailed
 	}
-	detailed, bad := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(max(0, d))})
-	if bad != nil { // the status is OK, so there is no error
-		return err
-	}
-	return &statusError{err: err, status: detailed}
+	return &statusError{err: err, status: s}
 }
 
-// UnaryServer is an interceptor that does two things. It puts what a call says
-// about its client's loop into the context ([UpstreamFrom]). And it tells the
-// client what a handler's error means: if a policy, budget or breaker below
-// gave up, it sends [DoNotRetry], so that layers do not multiply; if the error
-// says when to come back (backoff.RetryAfter, [backoff.Error]), it sends
-// RetryInfo. Errors without a status get one: UNAVAILABLE, DEADLINE_EXCEEDED or
-// UNKNOWN. If a policy that is limited to one attempt gave up, the client
-// decides about retries.
+// UnaryServer is an interceptor that does three things. It puts what a call says
+// about its client's loop into the context ([UpstreamFrom]). It tells the client
+// what a handler's error means: if a policy, budget or breaker below gave up, it
+// sends [DoNotRetry], so that layers do not multiply; if the error says when to
+// come back (backoff.RetryAfter, [backoff.Error]), it sends RetryInfo. And it
+// keeps the text of internal errors from the client. If a policy that is limited
+// to one attempt gave up, the client decides about retries.
+//
+// A status goes out as the handler made it. Of an error around a status, the
+// status goes out and the text around it does not. Any other error gets a status
+// of UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED or UNKNOWN, whose message is the
+// name of the code; so does the error of a call of this package that no server
+// answered. Interceptors around this one see the whole error.
 func UnaryServer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	ctx = withUpstream(ctx)
 	reply, err := handler(ctx, req)
@@ -131,32 +132,63 @@ func (s *serverStream) Context() context.Context { return s.ctx }
 // replyError returns the error for the client of a call, and sends the
 // pushback.
 func replyError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	gave, ok := errors.AsType[*backoff.Error](err)
-	refused := errors.Is(err, backoff.ErrBudget) || errors.Is(err, backoff.ErrOpen)
-	if err == nil || !ok && !refused && retryAfterOf(err) <= 0 {
-		return err
-	}
-	if _, ok := statusOf(err); !ok {
-		err = &statusError{err: err, status: status.New(codeOf(err), err.Error())}
-	}
-	if ok && !gave.RetryableError() || refused {
+	if ok && !gave.RetryableError() || isRefused(err) {
 		DoNotRetry(ctx)
 	}
-	if d := retryAfterOf(err); d > 0 {
+	d := retryAfterOf(err)
+	if s := publicStatus(err); s != ownStatus(err) {
+		err = &statusError{err: err, status: s}
+	}
+	if d > 0 {
 		return RetryAfter(err, d)
 	}
 	return err
+}
+
+// publicStatus returns the status that tells a client of an error no more than
+// the handler meant to tell it.
+func publicStatus(err error) *status.Status {
+	s, ok := statusOf(err)
+	switch made, isMade := errors.AsType[*statusError](err); {
+	case !ok:
+		return neutral(codeOf(err))
+	case isMade && made.status == s && made.private:
+		return neutral(s.Code())
+	}
+	return s
+}
+
+// neutral returns a status that says no more than its code.
+func neutral(code codes.Code) *status.Status { return status.New(code, code.String()) }
+
+// ownStatus returns the status that grpc-go sends for err itself, or nil.
+func ownStatus(err error) *status.Status {
+	if e, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
+		return e.GRPCStatus()
+	}
+	return nil
+}
+
+// isRefused reports whether a budget or a breaker refused a call.
+func isRefused(err error) bool {
+	return errors.Is(err, backoff.ErrBudget) || errors.Is(err, backoff.ErrOpen)
 }
 
 // codeOf returns the code for an error without a status.
 func codeOf(err error) codes.Code {
 	_, gaveUp := errors.AsType[*backoff.Error](err)
 	switch {
+	case isRefused(err): // whatever opened the circuit
+		return codes.Unavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):
 		return codes.Canceled
-	case gaveUp, errors.Is(err, backoff.ErrOpen), errors.Is(err, backoff.ErrBudget):
+	case gaveUp:
 		return codes.Unavailable
 	}
 	return codes.Unknown

@@ -3,6 +3,7 @@ package backoffgrpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -183,6 +184,7 @@ func TestRetryAfter(t *testing.T) {
 	require.NoError(t, backoffgrpc.RetryAfter(nil, time.Second))
 	err := backoffgrpc.RetryAfter(errors.New("bare"), -time.Second)
 	require.Equal(t, codes.Unknown, status.Code(err))
+	require.Equal(t, "Unknown", status.Convert(err).Message(), "it is for clients")
 	require.Zero(t, status.Convert(err).Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
 	again := backoffgrpc.RetryAfter(err, time.Hour)
 	require.Equal(t, err, again, "it has one")
@@ -210,6 +212,88 @@ func TestServerGivesErrorsAStatus(t *testing.T) {
 func gaveUp(ctx context.Context, last error) error {
 	p := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
 	return p.Do(ctx, func(context.Context) error { return last })
+}
+
+// okStatus is an error with the status of success, as a broken library may make
+// one, or with none.
+type okStatus struct{ status *status.Status }
+
+func (okStatus) Error() string                { return secret }
+func (e okStatus) GRPCStatus() *status.Status { return e.status }
+
+const secret = "db at 10.0.0.7: password for user app is wrong"
+
+func TestTheTextOfInternalErrorsStaysOnTheServer(t *testing.T) {
+	internal := errors.New(secret)
+	down := dial(t, "127.0.0.1:1", retrying())
+	opened := &backoff.Breaker{Name: "db"}
+	opened.Force(backoff.ModeForcedOpen)
+	told := status.Error(codes.NotFound, "no such order")
+	for name, c := range map[string]struct {
+		err  error
+		code codes.Code
+		text string
+	}{
+		"an error":                  {internal, codes.Unknown, "Unknown"},
+		"a deadline":                {fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), codes.DeadlineExceeded, "DeadlineExceeded"},
+		"an end":                    {fmt.Errorf("%s: %w", secret, context.Canceled), codes.Canceled, "Canceled"},
+		"gave up":                   {gaveUp(t.Context(), internal), codes.Unavailable, "Unavailable"},
+		"an open circuit":           {fmt.Errorf("%s: %w", secret, backoff.ErrOpen), codes.Unavailable, "Unavailable"},
+		"opened by a deadline":      {errors.Join(backoff.ErrOpen, context.DeadlineExceeded, internal), codes.Unavailable, "Unavailable"},
+		"no budget":                 {fmt.Errorf("%s: %w", secret, backoff.ErrBudget), codes.Unavailable, "Unavailable"},
+		"a hint":                    {backoff.RetryAfter(internal, time.Second), codes.Unknown, "Unknown"},
+		"RetryAfter":                {backoffgrpc.RetryAfter(internal, time.Second), codes.Unknown, "Unknown"},
+		"permanent":                 {backoff.Permanent(internal), codes.Unknown, "Unknown"},
+		"a status":                  {told, codes.NotFound, "no such order"},
+		"a marked status":           {backoff.Permanent(told), codes.NotFound, "no such order"},
+		"a status within":           {fmt.Errorf("%s: %w", secret, told), codes.NotFound, "no such order"},
+		"a status beside":           {errors.Join(internal, told), codes.NotFound, "no such order"},
+		"a status with a hint":      {fmt.Errorf("%s: %w", secret, retryInfo(codes.Aborted, time.Second)), codes.Aborted, "full"},
+		"gave up a status":          {gaveUp(t.Context(), fmt.Errorf("%s: %w", secret, told)), codes.NotFound, "no such order"},
+		"the status of success":     {okStatus{status.New(codes.OK, "")}, codes.Unknown, "Unknown"},
+		"a status that is nil":      {okStatus{}, codes.Unknown, "Unknown"},
+		"a call that was refused":   {opened.Do(t.Context(), func(context.Context) error { return nil }), codes.Unavailable, "Unavailable"},
+		"a call that did not start": {ended(t, down), codes.Canceled, "Canceled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &service{
+				unary:  func(context.Context, int) error { return c.err },
+				duplex: func(pb.TestService_FullDuplexCallServer, int) error { return c.err },
+			}
+			client := dial(t, s.serve(t), &backoffgrpc.Config{})
+			unary := call(t, client)
+			stream, err := client.FullDuplexCall(t.Context())
+			require.NoError(t, err)
+			_, streamed := stream.Recv()
+			for _, err := range []error{unary, streamed} {
+				require.Equal(t, c.code, status.Code(err), "%v", err)
+				require.Equal(t, c.text, status.Convert(err).Message())
+				require.NotContains(t, status.Convert(err).Proto().String(), "10.0.0.7")
+			}
+		})
+	}
+}
+
+// ended returns the error of a call whose context had ended, which has a text of
+// this package's.
+func ended(t *testing.T, client pb.TestServiceClient) error {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New(secret))
+	_, err := client.UnaryCall(ctx, &pb.SimpleRequest{})
+	require.ErrorContains(t, err, secret)
+	return err
+}
+
+func TestInterceptorsAroundTheServersSeeTheWholeError(t *testing.T) {
+	internal := errors.New(secret)
+	_, err := backoffgrpc.UnaryServer(t.Context(), nil, nil, func(context.Context, any) (any, error) { return nil, internal })
+	require.ErrorIs(t, err, internal)
+	require.EqualError(t, err, secret)
+	told := status.Error(codes.NotFound, "no such order")
+	_, err = backoffgrpc.UnaryServer(t.Context(), nil, nil, func(context.Context, any) (any, error) { return nil, told })
+	require.Same(t, told, err, "a status goes out as it is")
+	_, err = backoffgrpc.UnaryServer(t.Context(), nil, nil, func(context.Context, any) (any, error) { return 1, nil })
+	require.NoError(t, err)
 }
 
 func TestDoNotRetryOutsideOfAHandler(t *testing.T) {

@@ -43,7 +43,7 @@ type (
 	}
 	// retryPolicy says when to retry.
 	retryPolicy struct {
-		MaxAttempts          number   `json:"maxAttempts"`
+		MaxAttempts          attempts `json:"maxAttempts"`
 		InitialBackoff       duration `json:"initialBackoff"`
 		MaxBackoff           duration `json:"maxBackoff"`
 		BackoffMultiplier    float64  `json:"backoffMultiplier"`
@@ -51,7 +51,7 @@ type (
 	}
 	// hedgingPolicy says when to hedge.
 	hedgingPolicy struct {
-		MaxAttempts         number   `json:"maxAttempts"`
+		MaxAttempts         attempts `json:"maxAttempts"`
 		HedgingDelay        duration `json:"hedgingDelay,omitempty"`
 		NonFatalStatusCodes []code   `json:"nonFatalStatusCodes,omitempty"`
 	}
@@ -71,17 +71,21 @@ type (
 // config once for each server name. As in gRPC, more than 5 attempts count as
 // 5.
 //
-// ParseServiceConfig refuses the following, naming the method config:
+// ParseServiceConfig refuses what grpc-go refuses, and more. It names the method
+// config. It refuses:
 //
 //   - a retryPolicy beside a hedgingPolicy
 //   - fewer than 2 attempts
 //   - an initialBackoff, maxBackoff or backoffMultiplier that is not positive
+//   - a duration of more than 315,576,000,000 s, which is 10,000 years
 //   - a negative hedgingDelay
-//   - no retryableStatusCodes, or a code that does not exist
-//   - maxTokens outside 1 to 1000, or a tokenRatio below 0.001
-//   - a method without a service, or two configs for one name
+//   - no retryableStatusCodes, or a code that does not exist; names of codes are
+//     in upper case
+//   - maxTokens that are no integer or outside 1 to 1000, or a tokenRatio below
+//     0.001
+//   - a method without a service, a slash in a name, or two configs for one name
 //
-// A method config without a name is ignored.
+// A method config without the field name is ignored, whatever is in it.
 //
 // Source: gRFC A6, "Validation of retryPolicy".
 func ParseServiceConfig(text []byte) (*Config, error) {
@@ -113,6 +117,9 @@ func (t *retryThrottling) budget() (backoff.Budget, error) {
 
 // add adds a method config under all its names.
 func (c *Config) add(mc methodConfig, budget backoff.Budget) error {
+	if mc.Name == nil {
+		return nil
+	}
 	m := Method{WaitForReady: mc.WaitForReady}
 	if mc.Timeout != nil {
 		m.Timeout = time.Duration(*mc.Timeout)
@@ -323,11 +330,11 @@ func (m Method) encode(name string) (methodConfig, error) {
 
 // encodePolicy returns nil if the policy makes one attempt only.
 func encodePolicy(p *backoff.Policy) (*retryPolicy, error) {
-	attempts := attemptsOf(p.MaxAttempts, 4)
-	if attempts == 1 {
+	n := attemptsOf(p.MaxAttempts, 4)
+	if n == 1 {
 		return nil, nil
 	}
-	out := &retryPolicy{MaxAttempts: attempts, RetryableStatusCodes: codesOf(withFallback(p.Classify))}
+	out := &retryPolicy{MaxAttempts: n, RetryableStatusCodes: codesOf(withFallback(p.Classify))}
 	switch s := p.Schedule.(type) {
 	case nil:
 		out.exponential(backoff.Exponential{})
@@ -353,29 +360,29 @@ func (p *retryPolicy) exponential(e backoff.Exponential) {
 
 // encodeHedge returns nil if the hedge makes one attempt only.
 func encodeHedge(h *backoff.Hedge) (*hedgingPolicy, error) {
-	attempts := attemptsOf(h.MaxAttempts, 2)
+	n := attemptsOf(h.MaxAttempts, 2)
 	switch {
-	case attempts == 1:
+	case n == 1:
 		return nil, nil
 	case h.Delay == 0:
 		return nil, errors.New("a service config has no Delay that is measured")
 	}
 	return &hedgingPolicy{
-		MaxAttempts:         attempts,
+		MaxAttempts:         n,
 		HedgingDelay:        duration(max(0, h.Delay)),
 		NonFatalStatusCodes: codesOf(withFallback(h.Classify)),
 	}, nil
 }
 
 // attemptsOf returns the attempts of a MaxAttempts of n.
-func attemptsOf(n, standard int) number {
+func attemptsOf(n, standard int) attempts {
 	switch {
 	case n == 0:
-		return number(standard)
+		return attempts(standard)
 	case n < 0:
 		return maxAttempts
 	}
-	return number(min(n, maxAttempts))
+	return attempts(min(n, maxAttempts))
 }
 
 // codesOf returns the codes that a classifier retries.
@@ -396,16 +403,19 @@ func grpcCodes(of []code) (all []codes.Code) {
 	return all
 }
 
-// number is an integer, which JSON may also write as 5.0 or 5e0.
-type number int
+// attempts is a number of attempts.
+type attempts int
 
 // check refuses a number of attempts without a retry.
-func (n number) check(policy string) error {
+func (n attempts) check(policy string) error {
 	if n < 2 {
 		return fmt.Errorf("%s.maxAttempts is %d, want 2 or more", policy, n)
 	}
 	return nil
 }
+
+// number is an integer, which JSON may also write as 5.0 or 5e0.
+type number int
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *number) UnmarshalJSON(text []byte) error {
@@ -420,8 +430,10 @@ func (n *number) UnmarshalJSON(text []byte) error {
 // duration is a google.protobuf.Duration: "1.5s".
 type duration time.Duration
 
-// maxSeconds is how many seconds fit into a time.Duration.
-const maxSeconds = int64(math.MaxInt64 / time.Second)
+const (
+	maxSeconds = int64(math.MaxInt64 / time.Second) // how many fit into a time.Duration
+	maxProto   = 315_576_000_000                    // how many fit into a google.protobuf.Duration
+)
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (d *duration) UnmarshalJSON(text []byte) error {
@@ -433,12 +445,15 @@ func (d *duration) UnmarshalJSON(text []byte) error {
 	digits, ok := strings.CutSuffix(s, "s")
 	digits, negative := strings.CutPrefix(digits, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
-	if !ok || whole == "" || len(fraction) > 9 || strings.Trim(whole+fraction, "0123456789") != "" {
+	if !ok || whole+fraction == "" || len(fraction) > 9 || strings.Trim(whole+fraction, "0123456789") != "" {
 		return bad
 	}
-	seconds, err := strconv.ParseInt(whole, 10, 64)
+	seconds, err := strconv.ParseInt("0"+whole, 10, 64)
 	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
-	if err != nil || seconds >= maxSeconds {
+	if err != nil || seconds > maxProto {
+		return fmt.Errorf("%s is out of range, want at most %ds", text, int64(maxProto))
+	}
+	if seconds >= maxSeconds {
 		seconds, nanos = maxSeconds-1, 0 // saturates
 	}
 	*d = duration(time.Duration(seconds)*time.Second + time.Duration(nanos))
@@ -454,13 +469,13 @@ func (d duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s")
 }
 
-// code is a status code, which JSON names in any case or by its number.
+// code is a status code, which JSON names in upper case or by its number.
 type code codes.Code
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *code) UnmarshalJSON(text []byte) error {
 	var known codes.Code
-	if err := known.UnmarshalJSON([]byte(strings.ToUpper(string(text)))); err != nil || string(text) == "null" || known == codes.OK {
+	if err := known.UnmarshalJSON(text); err != nil || string(text) == "null" || known == codes.OK {
 		return fmt.Errorf("%s is no status code of an error", text)
 	}
 	*c = code(known)

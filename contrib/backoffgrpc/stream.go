@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gobackoff/backoff"
@@ -23,13 +26,20 @@ const (
 // opens them again if they fail before the first message was received. Messages
 // that were sent before are kept, up to 256 KiB, and sent again. A stream is
 // committed after a larger amount, after a received message, or after a header
-// that Header returned. The failure of a committed stream is that of the call.
+// that Header returned. A header that came, but that nobody asked for, does not
+// commit it. The failure of a committed stream is that of the call.
+//
+// A stream holds its place in a Budget until the first message or its end.
+// grpc-go wants every stream to be received from until an error, its context to
+// be cancelled, or its connection to be closed. A stream to which none of this
+// happens keeps its place, and a goroutine of grpc-go, for ever.
 //
 // While a stream may be opened again, SendMsg returns nil even if the
 // connection is lost. RecvMsg then opens the stream again, or returns why it
 // does not. Errors are those of [Config.Unary]. Messages must not be changed
 // after SendMsg, which grpc-go demands, too. A policy's AttemptTimeout and
-// hedges do not apply to streams.
+// hedges do not apply to streams. The key of a Keyed policy is in the context of
+// all attempts.
 func (c *Config) Stream() grpc.StreamClientInterceptor { return c.client().stream }
 
 // stream is the interceptor.
@@ -44,13 +54,22 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 			return open(ctx, desc, cc, method, append(more, opts...)...)
 		})
 	}
-	policy := *m.Policy
-	policy.AttemptTimeout, policy.AttemptTimeoutSchedule = 0, nil
-	s := &stream{ctx: ctx, oneReply: !desc.ServerStreams, cancel: func() {}}
+	if m.Policy.Idempotency == backoff.Keyed { // all attempts have the key of the call
+		ctx = backoff.WithIdempotencyKey(ctx, backoff.IdempotencyKey(ctx))
+	}
+	s := &stream{ctx: ctx, cancel: func() {}}
 	if m.Timeout > 0 {
 		s.ctx, s.cancel = context.WithTimeout(ctx, m.Timeout)
 	}
+	policy := *m.Policy
+	policy.AttemptTimeout, policy.AttemptTimeoutSchedule = 0, nil
+	policy.Idempotency = uncommitted{s, policy.Idempotency}
 	s.run = policy.Start(s.ctx)
+	opts = append(opts[:len(opts):len(opts)], grpc.OnFinish(func(err error) {
+		if cc.GetState() == connectivity.Shutdown {
+			s.abort(err)
+		}
+	}))
 	s.open = func(ctx context.Context) (grpc.ClientStream, error) { return open(ctx, desc, cc, method, opts...) }
 	return s.start()
 }
@@ -70,17 +89,18 @@ func openOnce(ctx context.Context, timeout time.Duration, open func(context.Cont
 
 // stream is a ClientStream that is opened again until something was received.
 type stream struct {
-	ctx      context.Context
-	cancel   context.CancelFunc
-	open     func(context.Context) (grpc.ClientStream, error)
-	oneReply bool // one message ends it
+	ctx    context.Context
+	cancel context.CancelFunc
+	open   func(context.Context) (grpc.ClientStream, error)
 
-	// Only the receiver uses these three.
-	run       *backoff.Run
+	// Only the receiver uses these two.
 	attempts  int
 	succeeded bool
 
 	committed atomic.Bool
+
+	running sync.Mutex // held while using run
+	run     *backoff.Run
 
 	mu    sync.Mutex
 	inner grpc.ClientStream
@@ -91,46 +111,62 @@ type stream struct {
 	closed  bool
 }
 
-// start opens the stream for the first time.
+// uncommitted is the Idempotency of a stream: once the stream is committed, it
+// is not opened again.
+type uncommitted struct {
+	stream *stream
+	policy backoff.Idempotency
+}
+
+// Repeatable implements backoff.Idempotency.
+func (u uncommitted) Repeatable(ctx context.Context, c backoff.Class) bool {
+	return !u.stream.committed.Load() && (u.policy == nil || u.policy.Repeatable(ctx, c))
+}
+
+// start opens the stream for the first time. From then on the end of the
+// context ends the call, whether somebody receives or not.
 func (s *stream) start() (grpc.ClientStream, error) {
-	pause, ok := s.run.Admit()
-	if !ok || !sleep(s.ctx, pause) {
-		return nil, s.fail(s.refusal())
+	if refused := s.next(nil); refused != nil {
+		return nil, s.fail(refused)
 	}
+	cancel, stop := s.cancel, context.AfterFunc(s.ctx, func() { s.end(s.ctx.Err()) })
+	s.cancel = func() { stop(); cancel() }
 	inner, err := s.attempt()
 	if err == nil {
 		s.inner = inner
 		return s, nil
 	}
-	if err := s.reopen(attemptError(s.ctx, err, nil, false)); err != nil {
+	if err := s.reopen(err); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// refusal returns why there was no first attempt.
-func (s *stream) refusal() error {
-	if err := s.run.Err(); err != nil {
-		return err
-	}
-	return s.ctx.Err()
-}
-
-// attempt opens a stream.
-func (s *stream) attempt() (grpc.ClientStream, error) {
+// attempt opens a stream. If it cannot be opened, nothing was sent.
+func (s *stream) attempt() (inner grpc.ClientStream, err error) {
+	defer func() {
+		if inner == nil && err == nil { // it panicked
+			s.abort(status.Error(codes.Unavailable, "the stream was not opened"))
+		}
+	}()
 	s.attempts++
-	return s.open(withAttempt(s.ctx, s.attempts))
+	inner, err = s.open(withAttempt(s.ctx, s.attempts))
+	if err != nil {
+		return nil, attemptError(s.ctx, err, nil, true)
+	}
+	return inner, nil
 }
 
 // reopen opens the stream again after err, or returns the error of the call.
 func (s *stream) reopen(err error) error {
 	for {
-		if gaveUp := s.wait(err); gaveUp != nil {
+		if gaveUp := s.next(err); gaveUp != nil {
 			return s.fail(gaveUp)
 		}
 		s.sending.Lock()
 		if s.committed.Load() { // meanwhile too much was sent
 			s.sending.Unlock()
+			s.end(err)
 			return s.fail(err)
 		}
 		inner, again := s.attempt()
@@ -139,35 +175,40 @@ func (s *stream) reopen(err error) error {
 			return nil
 		}
 		s.sending.Unlock()
-		err = attemptError(s.ctx, again, nil, false)
+		err = again
 	}
 }
 
-// wait returns nil when the next attempt is due, else the error of the call.
-func (s *stream) wait(err error) error {
-	pause, ok := s.run.Retry(err)
-	if ok && sleep(s.ctx, pause) {
+// next waits until the next attempt is due, and returns nil, or the error of
+// the call. The attempt before failed with err, nil if there was none.
+func (s *stream) next(err error) error {
+	s.running.Lock()
+	defer s.running.Unlock()
+	pause, ok := time.Duration(0), true
+	if err != nil {
+		pause, ok = s.run.Retry(err)
+	}
+	if ok && s.run.Begin(pause) {
 		return nil
 	}
-	if ok { // ctx has ended, and the run shall return that
-		s.run.Retry(err)
-	}
-	gaveUp := s.run.Err()
-	if e, ok := gaveUp.(*backoff.Error); ok {
-		e.Attempts = s.attempts
-	}
-	return gaveUp
+	return s.run.Err()
 }
 
-// sleep waits for d or the end of ctx, and reports whether ctx goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	over, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-over.Done()
-	return ctx.Err() == nil
+// end tells the run how the call ended, nil if it succeeded, unless the run
+// knows. The budget then has its place back.
+func (s *stream) end(err error) {
+	s.running.Lock()
+	defer s.running.Unlock()
+	s.run.Retry(err)
 }
 
-// fail ends the call.
+// abort ends the call of a stream that cannot go on.
+func (s *stream) abort(err error) {
+	s.committed.Store(true)
+	s.end(err)
+}
+
+// fail returns the error of a call that has ended.
 func (s *stream) fail(err error) error {
 	s.committed.Store(true)
 	err = callError(s.ctx, err)
@@ -216,13 +257,15 @@ func (s *stream) RecvMsg(m any) error {
 		inner := s.current()
 		err := inner.RecvMsg(m)
 		if err == nil || err == io.EOF {
-			s.succeed(err != nil || s.oneReply)
+			s.succeed(err != nil)
 			return err
 		}
+		failed := attemptError(s.ctx, err, inner.Trailer(), false)
 		if s.committed.Load() {
+			s.end(failed)
 			return s.fail(err)
 		}
-		if err := s.reopen(attemptError(s.ctx, err, inner.Trailer(), false)); err != nil {
+		if err := s.reopen(failed); err != nil {
 			return err
 		}
 	}
@@ -234,7 +277,7 @@ func (s *stream) succeed(over bool) {
 	s.committed.Store(true)
 	if !s.succeeded {
 		s.succeeded = true
-		s.run.Retry(nil)
+		s.end(nil)
 	}
 	if over {
 		s.cancel()
@@ -250,8 +293,8 @@ func (s *stream) SendMsg(m any) error {
 	switch {
 	case err == io.EOF && !s.committed.Load():
 		return nil // RecvMsg opens it again
-	case err != nil:
-		s.committed.Store(true)
+	case err != nil && err != io.EOF: // the message cannot be sent, and nobody need receive
+		s.abort(err)
 	}
 	return err
 }

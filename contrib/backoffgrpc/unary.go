@@ -18,10 +18,12 @@ import (
 // Unary returns an interceptor that makes unary calls as the config says.
 //
 // A pushback of the server (grpc-retry-pushback-ms) is waited for exactly. A
-// negative pushback ends the call. A RetryInfo in the status is the least wait.
+// negative pushback ends the call. A RetryInfo in the status is the least wait;
+// of more than one the longest counts, and a negative one is ignored.
 // Attempts after the first tell the server their number by
 // grpc-previous-rpc-attempts. Options of the call, such as WaitForReady, apply
-// to every attempt.
+// to every attempt. Unlike in grpc-go's own retries, a header that the server
+// sent before it failed does not keep a call from being sent again.
 //
 // The error of a call has the status of its last attempt as the server sent it,
 // including the details. Once the call's context has ended, the status is

@@ -111,6 +111,9 @@ func ofOne(err error) finding {
 	if said, ok := err.(errno); ok {
 		return ofErrno(said)
 	}
+	if saidBy(nameOf(err)) == final {
+		return conclusive.says(Permanent)
+	}
 	if hasMethod(err) {
 		return max(ofMethods(err), ofCodes(err), ofNetwork(err))
 	}

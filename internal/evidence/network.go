@@ -36,6 +36,9 @@ func wasConnected(err error) bool {
 // would do the same, and add 8 KiB to every program.
 func field(err error, name string) reflect.Value {
 	s := reflect.ValueOf(err).Elem()
+	if !s.IsValid() { // a pointer to nothing
+		return s
+	}
 	t := s.Type()
 	for i := range t.NumField() {
 		if t.Field(i).Name == name {
@@ -49,6 +52,6 @@ func field(err error, name string) reflect.Value {
 // by name, because to import the package of the type would make every program
 // that retries carry it.
 func isType(err error, pkg, name string) bool {
-	v := reflect.Indirect(reflect.ValueOf(err))
-	return v.IsValid() && v.Type().Name() == name && v.Type().PkgPath() == pkg
+	ofPkg, ofName := nameOf(err)
+	return ofName == name && ofPkg == pkg
 }

@@ -1,0 +1,281 @@
+package backoffgrpc_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+)
+
+// places is a budget that counts the places that are taken, and keeps how the
+// attempts ended that gave theirs back.
+type places struct {
+	pause time.Duration // before a first attempt
+
+	mu    sync.Mutex
+	last  uint64
+	taken map[uint64]bool
+	ended []backoff.Outcome
+}
+
+func (p *places) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken == nil {
+		p.taken = make(map[uint64]bool)
+	}
+	p.last++
+	p.taken[p.last] = true
+	if a.Kind != backoff.AttemptFirst {
+		return backoff.Ticket{p.last}, 0, true
+	}
+	return backoff.Ticket{p.last}, p.pause, true
+}
+
+func (p *places) Done(t backoff.Ticket, r backoff.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[t[0]] {
+		delete(p.taken, t[0])
+		p.ended = append(p.ended, r.Outcome)
+	}
+}
+
+func (p *places) asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int(p.last)
+}
+
+func (p *places) free() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.taken) == 0
+}
+
+// limited is a client whose streams take places.
+type limited struct {
+	pb.TestServiceClient
+	conn *grpc.ClientConn
+	ctx  context.Context
+	end  context.CancelFunc
+}
+
+// dialLimited returns a client of s under the method.
+func dialLimited(t *testing.T, s *service, m backoffgrpc.Method, opts ...grpc.DialOption) *limited {
+	c := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": m}}
+	opts = append(append(c.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials())), opts...)
+	conn, err := grpc.NewClient("passthrough:///"+s.serve(t), opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	l := &limited{TestServiceClient: pb.NewTestServiceClient(conn), conn: conn}
+	l.ctx, l.end = context.WithCancel(context.Background())
+	t.Cleanup(l.end)
+	return l
+}
+
+// hangs is a stream whose server never answers.
+func hangs(stream pb.TestService_FullDuplexCallServer, _ int) error {
+	<-stream.Context().Done()
+	return nil
+}
+
+func unavailable(pb.TestService_FullDuplexCallServer, int) error {
+	return status.Error(codes.Unavailable, "not now")
+}
+
+func TestAStreamGivesItsPlaceBackHoweverItEnds(t *testing.T) {
+	type stream = pb.TestService_FullDuplexCallClient
+	later := func(f func()) { time.AfterFunc(20*time.Millisecond, f) }
+	for name, c := range map[string]struct {
+		serve   func(pb.TestService_FullDuplexCallServer, int) error // nil hangs
+		timeout time.Duration
+		wait    time.Duration // between attempts
+		pause   time.Duration // before the first one
+		opts    []grpc.CallOption
+		use     func(*limited, stream)
+		want    []backoff.Outcome
+	}{
+		"cancelled, and nobody receives": {
+			use:  func(l *limited, s stream) { l.end() },
+			want: []backoff.Outcome{backoff.OutcomeCanceled},
+		},
+		"cancelled after sending, and nobody receives": {
+			use:  func(l *limited, s stream) { s.Send(text("one")); s.CloseSend(); l.end() },
+			want: []backoff.Outcome{backoff.OutcomeCanceled},
+		},
+		"cancelled while receiving": {
+			use:  func(l *limited, s stream) { later(l.end); s.Recv() },
+			want: []backoff.Outcome{backoff.OutcomeCanceled},
+		},
+		"cancelled, and then received": {
+			use:  func(l *limited, s stream) { l.end(); s.Recv(); s.Recv() },
+			want: []backoff.Outcome{backoff.OutcomeCanceled},
+		},
+		"out of time, and nobody receives": {
+			timeout: 500 * time.Millisecond,
+			use:     func(*limited, stream) {},
+			want:    []backoff.Outcome{backoff.OutcomeCanceled},
+		},
+		"the connection is closed, and nobody receives": {
+			use:  func(l *limited, s stream) { l.conn.Close() },
+			want: []backoff.Outcome{backoff.OutcomeDefinitive},
+		},
+		"the connection is closed while receiving": {
+			use:  func(l *limited, s stream) { later(func() { l.conn.Close() }); s.Recv() },
+			want: []backoff.Outcome{backoff.OutcomeDefinitive},
+		},
+		"a message cannot be sent": {
+			opts: []grpc.CallOption{grpc.MaxCallSendMsgSize(1)},
+			use:  func(l *limited, s stream) { s.Send(text("too long")) },
+			want: []backoff.Outcome{backoff.OutcomeDefinitive},
+		},
+		"cancelled before the pause of the budget is over": {
+			pause: time.Hour,
+			want:  []backoff.Outcome{backoff.OutcomeNotSent},
+		},
+		"cancelled before it is opened again": {
+			serve: unavailable,
+			wait:  time.Hour,
+			use:   func(l *limited, s stream) { later(l.end); s.Recv() },
+			want:  []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent},
+		},
+		"the server fails after the header was read": {
+			serve: func(s pb.TestService_FullDuplexCallServer, _ int) error {
+				s.SendHeader(metadata.Pairs("a", "b"))
+				return status.Error(codes.Unavailable, "not now")
+			},
+			use:  func(l *limited, s stream) { s.Header(); s.Recv() },
+			want: []backoff.Outcome{backoff.OutcomeTransient},
+		},
+		"the server fails before a header, and nobody receives": {
+			serve: unavailable,
+			use:   func(l *limited, s stream) { s.Header(); l.end() },
+			want:  []backoff.Outcome{backoff.OutcomeCanceled},
+		},
+		"the server says no": {
+			serve: func(s pb.TestService_FullDuplexCallServer, _ int) error { return status.Error(codes.NotFound, "no") },
+			use:   func(l *limited, s stream) { s.Recv() },
+			want:  []backoff.Outcome{backoff.OutcomeDefinitive},
+		},
+		"it is not read to its end": {
+			serve: func(s pb.TestService_FullDuplexCallServer, n int) error {
+				s.Send(&pb.StreamingOutputCallResponse{})
+				return hangs(s, n)
+			},
+			use:  func(l *limited, s stream) { s.Recv() },
+			want: []backoff.Outcome{backoff.OutcomeSuccess},
+		},
+		"it is empty": {
+			serve: func(pb.TestService_FullDuplexCallServer, int) error { return nil },
+			use:   func(l *limited, s stream) { s.Recv() },
+			want:  []backoff.Outcome{backoff.OutcomeSuccess},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &service{duplex: c.serve}
+			if c.serve == nil {
+				s.duplex = hangs
+			}
+			budget := &places{pause: c.pause}
+			l := dialLimited(t, s, backoffgrpc.Method{Timeout: c.timeout, Policy: &backoff.Policy{
+				Schedule: backoff.Constant(c.wait), Jitter: backoff.NoJitter, Budget: budget,
+			}})
+			if c.pause > 0 {
+				later(l.end)
+			}
+			stream, err := l.FullDuplexCall(l.ctx, c.opts...)
+			if c.use != nil {
+				require.NoError(t, err)
+				c.use(l, stream)
+			}
+			require.Eventually(t, budget.free, 5*time.Second, time.Millisecond)
+			require.Equal(t, c.want, budget.ended)
+		})
+	}
+}
+
+func TestAStreamGivesItsPlaceBackWhereOpeningItPanics(t *testing.T) {
+	budget := new(places)
+	l := dialLimited(t, &service{duplex: hangs}, backoffgrpc.Method{Policy: &backoff.Policy{Budget: budget}},
+		grpc.WithChainStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+			panic("boom")
+		}))
+	require.PanicsWithValue(t, "boom", func() { l.FullDuplexCall(l.ctx) })
+	require.True(t, budget.free())
+	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, budget.ended)
+}
+
+func TestManyStreamsCancelledAtAnyMomentLeaveNoPlaceTaken(t *testing.T) {
+	s := &service{duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+		if n%3 == 0 {
+			stream.Send(&pb.StreamingOutputCallResponse{})
+		}
+		if n%3 == 1 {
+			return unavailable(stream, n)
+		}
+		return hangs(stream, n)
+	}}
+	budget := new(places)
+	l := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Schedule: backoff.Constant(time.Millisecond), Budget: budget}})
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(l.ctx, time.Duration(i%20)*time.Millisecond)
+			defer cancel()
+			stream, err := l.FullDuplexCall(ctx)
+			for err == nil && i%4 > 0 {
+				if i%4 > 1 {
+					stream.Send(text("one"))
+				}
+				_, err = stream.Recv()
+			}
+		})
+	}
+	wg.Wait()
+	require.Eventually(t, budget.free, 5*time.Second, time.Millisecond)
+	require.Positive(t, budget.asked())
+}
+
+func TestAHedgedCallGivesItsPlacesBackHoweverItEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		unary func(ctx context.Context, n int) error
+		end   bool
+	}{
+		"cancelled while two attempts run": {unary: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, end: true},
+		"the second wins": {unary: func(ctx context.Context, n int) error {
+			if n == 1 {
+				<-ctx.Done()
+			}
+			return nil
+		}},
+		"all fail": {unary: fails(9, codes.Unavailable)},
+		"a pushback ends it": {unary: func(ctx context.Context, n int) error {
+			backoffgrpc.DoNotRetry(ctx)
+			return fails(9, codes.Unavailable)(ctx, n)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			budget := new(places)
+			l := dialLimited(t, &service{unary: c.unary}, backoffgrpc.Method{Hedge: &backoff.Hedge{
+				Delay: time.Millisecond, MaxAttempts: 3, MaxExtraLoad: -1, Budget: budget,
+			}})
+			if c.end {
+				time.AfterFunc(50*time.Millisecond, l.end)
+			}
+			l.UnaryCall(l.ctx, &pb.SimpleRequest{})
+			require.Eventually(t, budget.free, 5*time.Second, time.Millisecond)
+		})
+	}
+}
