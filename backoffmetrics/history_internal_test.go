@@ -166,7 +166,7 @@ func TestAClockThatIsSetDoesNotStopTheHistory(t *testing.T) {
 		rates := m.timeline().rates(0, totals.calls)
 		clock.Source = nil
 		require.Len(t, m.history.points, 21, jump)
-		for _, r := range rates[columns-19:columns-1] {
+		for _, r := range rates[columns-19 : columns-1] {
 			require.InDelta(t, 1, r, 1e-9, jump)
 		}
 	}
