@@ -52,6 +52,8 @@
 //		retries granted within the window of the budget
 //	backoff_budget_allowed{budget}
 //		retries that these successes allow
+//	backoff_key_evictions_total{keys}
+//		keys of breakers or budgets that were forgotten for others
 //
 // Series by class, reason, trigger and result begin when they are first
 // counted. The others begin with the operation. A breaker appears with its

@@ -2,6 +2,8 @@ package backoffmetrics
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +36,8 @@ type Metrics struct {
 	breakers   names[breaker]
 	history    history
 
-	mu      sync.Mutex
-	budgets map[string]*backoff.RetryBudget
+	budgets watched[*backoff.RetryBudget]
+	keys    watched[Keys]
 }
 
 // Observe counts e. It is a [backoff.Observer].
@@ -76,33 +78,48 @@ func (m *Metrics) observeRest(e *backoff.Event) {
 // somebody looks. A budget of the same name is replaced. A nil b removes the
 // name.
 func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.budgets.set(name, b, b == nil)
+}
+
+// Keys is a [backoff.Breakers] or a [backoff.Budgets].
+type Keys interface{ Evictions() uint64 }
+
+// WatchKeys shows under a name how many keys k has forgotten for others. The
+// number is read when somebody looks. Keys of the same name are replaced. A nil
+// k removes the name.
+func (m *Metrics) WatchKeys(name string, k Keys) { m.keys.set(name, k, k == nil) }
+
+// watched has things by the name under which they are shown.
+type watched[T any] struct {
+	mu     sync.Mutex
+	byName map[string]T
+}
+
+// set adds a thing, or removes the name.
+func (w *watched[T]) set(name string, thing T, remove bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	label := labelOf(name)
-	if b == nil {
-		delete(m.budgets, label)
+	if remove {
+		delete(w.byName, label)
 		return
 	}
-	if m.budgets == nil {
-		m.budgets = make(map[string]*backoff.RetryBudget)
+	if w.byName == nil {
+		w.byName = make(map[string]T)
 	}
-	m.budgets[strings.Clone(label)] = b
+	w.byName[strings.Clone(label)] = thing
 }
 
-// watchedBudget is the state of a budget and its name.
-type watchedBudget struct {
-	name  string
-	stats backoff.RetryBudgetStats
-}
-
-// watchedBudgets reads all budgets, sorted by name.
-func (m *Metrics) watchedBudgets() []watchedBudget {
-	m.mu.Lock()
-	all := make([]watchedBudget, 0, len(m.budgets))
-	for name, b := range m.budgets {
-		all = append(all, watchedBudget{name, b.Stats()})
+// sorted yields all things, sorted by name. The lock is not held meanwhile.
+func (w *watched[T]) sorted() iter.Seq2[string, T] {
+	w.mu.Lock()
+	all := maps.Clone(w.byName)
+	w.mu.Unlock()
+	return func(yield func(string, T) bool) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if !yield(name, all[name]) {
+				return
+			}
+		}
 	}
-	m.mu.Unlock()
-	slices.SortFunc(all, func(a, b watchedBudget) int { return strings.Compare(a.name, b.name) })
-	return all
 }

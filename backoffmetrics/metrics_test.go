@@ -221,6 +221,20 @@ func TestRow74TheBudgetIsReadWhenSomebodyLooks(t *testing.T) {
 	})
 }
 
+func TestKeysThatWereForgottenForOthersAreShown(t *testing.T) {
+	var m backoffmetrics.Metrics
+	hosts := &backoff.Breakers{MaxKeys: 2}
+	m.WatchKeys("hosts", hosts)
+	for _, host := range []string{"a", "b", "c", "d", "e"} {
+		hosts.For(host)
+	}
+	requireSeries(t, &m, map[string]float64{`backoff_key_evictions_total{keys="hosts"}`: float64(hosts.Evictions())})
+	require.Positive(t, hosts.Evictions())
+	require.Contains(t, m.String(), fmt.Sprintf(`"keys":[{"name":"hosts","evictions":%d}]`, hosts.Evictions()))
+	m.WatchKeys("hosts", nil)
+	require.NotContains(t, scrape(t, &m), `backoff_key_evictions_total{keys="hosts"}`)
+}
+
 func TestRefusalsAreCountedByWhatWasRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m backoffmetrics.Metrics
@@ -622,4 +636,15 @@ func ExampleMetrics_String() {
 	_ = json.Unmarshal([]byte(expvar.Get("retries").String()), &report)
 	fmt.Println(report.Operations)
 	// Output: [{fetch 1 1}]
+}
+
+func ExampleMetrics_WatchKeys() {
+	var metrics backoffmetrics.Metrics
+	tenants := &backoff.Budgets{MaxKeys: 2}
+	metrics.WatchKeys("tenants", tenants)
+	for _, tenant := range []string{"a", "b", "c"} {
+		tenants.For(tenant)
+	}
+	fmt.Println(tenants.Evictions())
+	// Output: 1
 }

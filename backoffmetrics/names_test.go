@@ -19,6 +19,7 @@ import (
 func TestTheSeriesArePromised(t *testing.T) {
 	var m backoffmetrics.Metrics
 	m.WatchBudget("b", new(backoff.RetryBudget))
+	m.WatchKeys("k", new(backoff.Breakers))
 	for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
 		m.Observe(t.Context(), backoff.Event{Kind: kind, Name: "f", Reason: backoff.ReasonAttempts, Attempt: 2, Transition: new(backoff.Transition)})
 	}
@@ -50,6 +51,7 @@ backoff_failed_attempts_total{operation="f",class="unknown"}
 backoff_failures_total{operation="f",reason="attempts"}
 backoff_hedges_total{operation="f",result="lost"}
 backoff_hedges_total{operation="f",result="won"}
+backoff_key_evictions_total{keys="k"}
 backoff_reconnects_total{operation="f"}
 backoff_refusals_total{operation="f",of="call"}
 backoff_refusals_total{operation="f",of="hedge"}

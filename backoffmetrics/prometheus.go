@@ -28,7 +28,8 @@ func (m *Metrics) expose(open bool) []byte {
 	x := &exposition{open: open}
 	x.operations(m.snapshots())
 	x.breakers(m.breakers.sorted())
-	x.budgets(m.watchedBudgets())
+	x.budgets(&m.budgets)
+	x.keys(&m.keys)
 	if open {
 		x.text = append(x.text, "# EOF\n"...)
 	}
@@ -138,7 +139,7 @@ func boolValue(is bool) uint64 {
 }
 
 // budgets writes the families of budgets.
-func (x *exposition) budgets(all []watchedBudget) {
+func (x *exposition) budgets(all *watched[*backoff.RetryBudget]) {
 	for _, g := range []struct {
 		name, help string
 		of         func(backoff.RetryBudgetStats) uint64
@@ -148,9 +149,17 @@ func (x *exposition) budgets(all []watchedBudget) {
 		{"backoff_budget_allowed", "Retries that these successes allow.", func(s backoff.RetryBudgetStats) uint64 { return s.Allowed }},
 	} {
 		x.family(g.name, "gauge", g.help)
-		for _, b := range all {
-			x.count(g.of(b.stats), "budget", b.name)
+		for name, b := range all.sorted() {
+			x.count(g.of(b.Stats()), "budget", name)
 		}
+	}
+}
+
+// keys writes the family of keyed breakers and budgets.
+func (x *exposition) keys(all *watched[Keys]) {
+	x.family("backoff_key_evictions_total", "counter", "Keys that were forgotten for others.")
+	for name, k := range all.sorted() {
+		x.count(k.Evictions(), "keys", name)
 	}
 }
 

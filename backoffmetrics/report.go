@@ -18,6 +18,7 @@ type report struct {
 	Operations []operationReport `json:"operations"`
 	Breakers   []breakerReport   `json:"breakers"`
 	Budgets    []budgetReport    `json:"budgets"`
+	Keys       []keysReport      `json:"keys"`
 }
 
 // operationReport is what is reported of an operation.
@@ -94,6 +95,12 @@ type budgetReport struct {
 	Allowed   uint64 `json:"allowed"`
 }
 
+// keysReport is what is reported of keyed breakers or budgets.
+type keysReport struct {
+	Name      string `json:"name"`
+	Evictions uint64 `json:"evictions"`
+}
+
 // String returns all counters as JSON, so that a Metrics is an expvar.Var. A
 // histogram is a list of counts. Those of delays belong to the bounds in the
 // report; the last count is that of all values beyond the last bound.
@@ -105,15 +112,19 @@ func (m *Metrics) String() string {
 
 // report returns the report for expvar.
 func (m *Metrics) report() *report {
-	r := &report{Bounds: delayBounds, Operations: []operationReport{}, Breakers: []breakerReport{}, Budgets: []budgetReport{}}
+	r := &report{Bounds: delayBounds, Operations: []operationReport{}, Breakers: []breakerReport{}, Budgets: []budgetReport{}, Keys: []keysReport{}}
 	for _, c := range m.snapshots() {
 		r.Operations = append(r.Operations, operationReportOf(c))
 	}
 	for _, b := range m.breakers.sorted() {
 		r.Breakers = append(r.Breakers, b.value.report(b.label))
 	}
-	for _, b := range m.watchedBudgets() {
-		r.Budgets = append(r.Budgets, budgetReport{b.name, b.stats.Successes, b.stats.Retries, b.stats.Allowed})
+	for name, b := range m.budgets.sorted() {
+		s := b.Stats()
+		r.Budgets = append(r.Budgets, budgetReport{name, s.Successes, s.Retries, s.Allowed})
+	}
+	for name, k := range m.keys.sorted() {
+		r.Keys = append(r.Keys, keysReport{name, k.Evictions()})
 	}
 	return r
 }

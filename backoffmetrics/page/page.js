@@ -226,6 +226,15 @@ function drawBudgets(all) {
 	$("budgets-part").hidden = all.length === 0;
 }
 
+function drawKeys(all) {
+	$("keys").replaceChildren(...all.map((k) => {
+		const li = element("li");
+		li.append(element("span", k.name), element("b", plural(k.evictions, "key")), element("span", "forgotten for others", "what"));
+		return li;
+	}));
+	$("keys-part").hidden = all.length === 0;
+}
+
 // The conclusion is drawn only when it changes, since screen readers read it
 // aloud then.
 function drawConclusion({ level, sentences }) {
@@ -239,7 +248,8 @@ function draw(report) {
 	drawConclusion(report.conclusion);
 	drawBreakers(report.breakers);
 	drawBudgets(report.budgets);
-	$("guards").hidden = report.breakers.length + report.budgets.length === 0;
+	drawKeys(report.keys);
+	$("guards").hidden = report.breakers.length + report.budgets.length + report.keys.length === 0;
 	drawOperations(report);
 }
 

@@ -215,6 +215,7 @@ func TestThePageSaysThatAnUpstreamIsBroken(t *testing.T) {
 func TestAHostileNameIsText(t *testing.T) {
 	s := newSite(t, "/")
 	s.metrics.WatchBudget(hostile, &backoff.RetryBudget{})
+	s.metrics.WatchKeys(hostile, &backoff.Breakers{})
 	breaker := &backoff.Breaker{Name: hostile, Observer: s.metrics.Observe}
 	breaker.Trip()
 	b := open(t)
@@ -225,6 +226,7 @@ func TestAHostileNameIsText(t *testing.T) {
 	b.see(t, `[...document.querySelectorAll(".name")].some(e => e.textContent === `+string(quoted)+`)`)
 	require.True(t, ask[bool](t, b, `document.getElementById("breakers").textContent.includes("onerror")`))
 	require.True(t, ask[bool](t, b, `document.getElementById("budgets").textContent.includes("onerror")`))
+	require.True(t, ask[bool](t, b, `document.getElementById("keys").textContent.includes("onerror")`))
 	require.True(t, ask[bool](t, b, `document.title.includes("onerror")`))
 	require.False(t, ask[bool](t, b, `"stolen" in window || document.querySelector("img") !== null`))
 	b.requireQuiet(t, s.url)
