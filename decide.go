@@ -133,23 +133,14 @@ func (r *Run) wait(v *verdict) (delay, wait time.Duration) {
 		r.retries, r.prev = 0, 0
 	}
 	left := maxDuration
-	if v.hint.given {
+	if v.hint.given || p.ShortenLastWait {
 		left = r.left()
 	}
 	wait = p.hinted(wait, v.hint, left)
-	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() {
-		wait = shortened(wait, v.hint, p.MaxElapsed-r.age())
+	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() && left > 0 && v.hint.after <= left {
+		wait = min(wait, left)
 	}
 	return delay, wait
-}
-
-// shortened cuts a wait to the time left, if there is any, but not below what a
-// server asked for.
-func shortened(wait time.Duration, h hint, left time.Duration) time.Duration {
-	if left > 0 && h.after <= left {
-		return min(wait, left)
-	}
-	return wait
 }
 
 // waitOpen is wait after a breaker has refused, which says when to ask again if
@@ -163,7 +154,7 @@ func (r *Run) waitOpen(after time.Duration) (delay, wait time.Duration) {
 	if wait = after; wait > 0 {
 		r.refusals = 0
 	} else {
-		delay = max(delay, Exponential{Initial: least}.Delay(r.refusals))
+		delay = max(delay, min(least<<min(r.refusals-1, 12), 30*time.Second))
 		wait = max(least, r.policy.jittered(delay, max(r.prev, r.waitedOpen)))
 	}
 	r.waitedOpen += wait

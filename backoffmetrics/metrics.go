@@ -37,7 +37,7 @@ type Metrics struct {
 	history    history
 
 	budgets watched[*backoff.RetryBudget]
-	keys    watched[Keys]
+	keys    watched[keyed]
 }
 
 // Observe counts e. It is a [backoff.Observer].
@@ -81,13 +81,15 @@ func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
 	m.budgets.set(name, b, b == nil)
 }
 
-// Keys is a [backoff.Breakers] or a [backoff.Budgets].
-type Keys interface{ Evictions() uint64 }
+// keyed is a [backoff.Breakers] or a [backoff.Budgets].
+type keyed interface{ Evictions() uint64 }
 
-// WatchKeys shows under a name how many keys k has forgotten for others. The
-// number is read when somebody looks. Keys of the same name are replaced. A nil
-// k removes the name.
-func (m *Metrics) WatchKeys(name string, k Keys) { m.keys.set(name, k, k == nil) }
+// WatchKeys shows under a name how many keys k, a [backoff.Breakers] or a
+// [backoff.Budgets], has forgotten for others. The number is read when somebody
+// looks. A k of the same name is replaced. A nil k removes the name.
+func (m *Metrics) WatchKeys(name string, k interface{ Evictions() uint64 }) {
+	m.keys.set(name, k, k == nil)
+}
 
 // watched has things by the name under which they are shown.
 type watched[T any] struct {

@@ -156,7 +156,7 @@ func (x *exposition) budgets(all *watched[*backoff.RetryBudget]) {
 }
 
 // keys writes the family of keyed breakers and budgets.
-func (x *exposition) keys(all *watched[Keys]) {
+func (x *exposition) keys(all *watched[keyed]) {
 	x.family("backoff_key_evictions_total", "counter", "Keys that were forgotten for others.")
 	for name, k := range all.sorted() {
 		x.count(k.Evictions(), "keys", name)

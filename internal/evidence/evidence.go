@@ -58,35 +58,12 @@ func (w *walker) find(err error) finding {
 	if inner, ok := w.look(err); ok {
 		return w.find(inner)
 	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		return w.findBelow(err, e.Unwrap())
-	case interface{ Unwrap() []error }:
-		return w.findAll(ofOne(err), e.Unwrap())
-	}
-	return ofOne(err)
-}
-
-// findBelow returns the finding of err, which wraps inner.
-func (w *walker) findBelow(err, inner error) finding {
 	found := ofOne(err)
-	if inner == nil {
-		return found
+	inner, branches := errtree.Unwrap(err)
+	if inner != nil {
+		branches = []error{inner}
 	}
-	if inner == io.EOF && isType(err, "net/url", "Error") {
-		found = max(found, circumstantial.says(Retryable))
-	}
-	found = max(found, w.find(inner))
-	if found.class() == NotSent && wasConnected(err) {
-		return circumstantial.says(Retryable)
-	}
-	return found
-}
-
-// findAll adds what the branches of a tree say to found. Only where every
-// branch says that nothing was sent, nothing was.
-func (w *walker) findAll(found finding, branches []error) finding {
-	notSent := true
+	notSent := !wasConnected(err)
 	for _, inner := range branches {
 		if inner != nil {
 			f := w.find(inner)
@@ -94,7 +71,10 @@ func (w *walker) findAll(found finding, branches []error) finding {
 			found = max(found, f)
 		}
 	}
-	if found.class() == NotSent && !notSent {
+	if inner == io.EOF && isType(err, "net/url", "Error") {
+		found = max(found, circumstantial.says(Retryable))
+	}
+	if found.class() == NotSent && len(branches) > 0 && !notSent {
 		return circumstantial.says(Retryable)
 	}
 	return found
