@@ -67,11 +67,10 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 		outer, bounded := r.ctx.Deadline()
 		return !bounded || own.Before(outer)
 	}
-	return context.Cause(r.attempt) == ErrAttemptTimeout &&
-		(errtree.Is(err, context.Canceled) || errtree.Is(err, ErrAttemptTimeout) || errtree.Find(err, func(err error) bool {
-			t, ok := err.(interface{ Timeout() bool })
-			return ok && t.Timeout()
-		}))
+	return context.Cause(r.attempt) == ErrAttemptTimeout && errtree.Find(err, func(err error) bool {
+		t, ok := err.(interface{ Timeout() bool })
+		return ok && t.Timeout() || errtree.Matches(err, context.Canceled) || errtree.Matches(err, ErrAttemptTimeout)
+	})
 }
 
 // decide returns the wait before the next attempt, or why there is none. This

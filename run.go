@@ -201,7 +201,7 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 		pause = r.start()
 	}
 	if r.phase != over && r.ctx.Err() != nil {
-		r.withdraw(endOf(r.ctx.Err()))
+		r.withdraw(endOf(r.ctx.Err()), 0)
 	}
 	return pause, r.phase != over
 }
@@ -225,11 +225,11 @@ func (r *Run) Begin(pause time.Duration) (begun bool) {
 // for it.
 func (r *Run) begin() bool {
 	if r.granted && !confirm(r.policy.Budget, r.ticket) {
-		r.withdraw(ReasonBudget)
+		r.withdraw(ReasonBudget, 0)
 		return false
 	}
 	if p := &r.policy; p.MaxElapsed > 0 && p.limitsTime() && r.age() >= p.MaxElapsed { // the wait ended late
-		r.withdraw(ReasonElapsed)
+		r.withdraw(ReasonElapsed, 0)
 		return false
 	}
 	r.phase, r.err = running, nil
@@ -283,7 +283,7 @@ func (r *Run) catchUp(err error) {
 	case r.phase == starting && r.policy.Budget != nil:
 		r.ticket, _, r.granted = r.policy.Budget.Reserve(r.ask(AttemptFirst, new(verdict)))
 	case err != nil && r.granted && !confirm(r.policy.Budget, r.ticket):
-		r.withdraw(ReasonBudget)
+		r.withdraw(ReasonBudget, 0)
 	}
 	if r.phase != over {
 		r.phase = running
@@ -335,7 +335,7 @@ func (r *Run) start() (pause time.Duration) {
 	}
 	pause, why := r.reserve(r.ask(AttemptFirst, new(verdict)), 0)
 	if why != ReasonSuccess {
-		r.giveUp(why, ClassUnknown, pause)
+		r.withdraw(why, pause)
 	}
 	return pause
 }
@@ -387,7 +387,7 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 		r.timer = nil
 		r.measureSleep()
 		if r.ctx.Err() != nil {
-			r.withdraw(endOf(r.ctx.Err()))
+			r.withdraw(endOf(r.ctx.Err()), 0)
 			return false
 		}
 		wait = r.pace()
@@ -410,8 +410,7 @@ func (r *Run) pace() (wait time.Duration) {
 	if why == ReasonSuccess {
 		return wait
 	}
-	r.settle(Result{Outcome: OutcomeNotSent})
-	r.giveUp(why, ClassUnknown, wait)
+	r.withdraw(why, wait)
 	return 0
 }
 
@@ -424,10 +423,11 @@ func (r *Run) measureSleep() {
 	}
 }
 
-// withdraw ends a call while no attempt is under way.
-func (r *Run) withdraw(why Reason) {
+// withdraw ends a call while no attempt is under way. wait is what the next
+// attempt would have to wait.
+func (r *Run) withdraw(why Reason, wait time.Duration) {
 	r.settle(Result{Outcome: OutcomeNotSent})
-	r.giveUp(why, ClassUnknown, 0)
+	r.giveUp(why, ClassUnknown, wait)
 }
 
 // leave ends the call after an attempt that needs no other: it succeeded, or the

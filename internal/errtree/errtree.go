@@ -41,7 +41,7 @@ func Unwrap(err error) (inner error, branches []error) {
 
 // Is is errors.Is, for a target that may be compared.
 func (w *Walk) Is(err, target error) bool {
-	return w.Find(err, func(err error) bool { return is(err, target) })
+	return w.Find(err, func(err error) bool { return Matches(err, target) })
 }
 
 // Find is the Find of a Walk of its own.
@@ -56,7 +56,11 @@ func Is(err, target error) bool {
 	return w.Is(err, target)
 }
 
-func is(err, target error) bool {
+// Matches is errors.Is for err alone, without what it wraps. It is not inlined:
+// it is asked for often, and large.
+//
+//go:noinline
+func Matches(err, target error) bool {
 	if err == target {
 		return true
 	}
