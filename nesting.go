@@ -14,7 +14,7 @@ type enclosingKey struct{}
 // that it gave up: the error may arrive as a text only.
 type enclosing struct {
 	outer  *enclosing
-	gaveUp atomic.Pointer[Error]
+	gaveUp unsafe.Pointer // an *Error; atomic. An atomic.Pointer would be a type more in every program
 }
 
 // enclosingOf returns the innermost attempt that ctx is for, or nil.
@@ -31,7 +31,7 @@ func within(ctx context.Context) context.Context {
 // tell tells the attempts around a call that it gave up.
 func (e *Error) tell() {
 	for around := enclosingOf(e.ctx); around != nil && e.final(); around = around.outer {
-		around.gaveUp.Store(e)
+		atomic.StorePointer(&around.gaveUp, unsafe.Pointer(e))
 	}
 }
 
@@ -41,7 +41,7 @@ func (v *verdict) readText(attempt context.Context, err error) {
 	if attempt == nil || v.marked {
 		return
 	}
-	gave := enclosingOf(attempt).gaveUp.Load()
+	gave := (*Error)(atomic.LoadPointer(&enclosingOf(attempt).gaveUp))
 	if gave != nil && strings.Contains(err.Error(), gave.Error()) {
 		v.class, v.gaveUp, v.outOfTime = ClassPermanent, true, gave.Reason == ReasonDeadline
 	}

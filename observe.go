@@ -3,7 +3,7 @@ package backoff
 import (
 	"context"
 	"os"
-	"runtime/debug"
+	"runtime"
 	"sync"
 	"time"
 
@@ -140,6 +140,7 @@ var panicked sync.Once
 
 // reportPanic writes a panic to standard error.
 func reportPanic(v any) {
+	defer func() { _ = recover() }() // v itself may panic
 	text := "of a type of its own"
 	switch v := v.(type) {
 	case error:
@@ -147,5 +148,6 @@ func reportPanic(v any) {
 	case string:
 		text = v
 	}
-	os.Stderr.WriteString("backoff: an observer panicked, which is reported only once: " + text + "\n" + string(debug.Stack()))
+	stack := make([]byte, 16<<10)
+	os.Stderr.WriteString("backoff: an observer panicked, which is reported only once: " + text + "\n" + string(stack[:runtime.Stack(stack, false)]))
 }

@@ -432,6 +432,16 @@ func TestAPanicInTheObserverIsReportedWithItsStack(t *testing.T) {
 	}
 }
 
+// mute is an error whose text panics.
+type mute struct{}
+
+func (mute) Error() string { panic("no text") }
+
+func TestAPanicInTheObserverWhoseTextPanicsIsContained(t *testing.T) {
+	silence(t)
+	require.NotPanics(t, func() { backoff.ReportPanic(mute{}) })
+}
+
 func TestObserversAreToldInOrderAndApart(t *testing.T) {
 	silence(t)
 	var heard []string

@@ -54,8 +54,8 @@ func GaveUp(err error) bool {
 // GaveUpText is GaveUp for the text of an error: go-retryablehttp and Cloud
 // Storage have no more.
 func GaveUpText(text string) bool {
-	before, _, found := strings.Cut(text, " attempt(s)")
-	return found && strings.Contains(before, " giving up after ") || strings.HasPrefix(text, "storage: retry ")
+	return strings.Contains(text, " giving up after ") && strings.Contains(text, " attempt(s)") ||
+		strings.HasPrefix(text, "storage: retry ")
 }
 
 // nameOf returns the package and the name of the type of err, or of what it

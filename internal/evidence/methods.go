@@ -20,6 +20,8 @@ type (
 
 // hasMethod reports whether err has at least one of the methods. It asks for
 // all of them at once, because most errors have none.
+//
+//go:noinline
 func hasMethod(err error) bool {
 	switch err.(type) {
 	case azureFinal, awsRetryable, awsCanceled, awsCode, awsStatus, pgxSafe, sqlState, googleStatus,
