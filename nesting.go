@@ -14,7 +14,8 @@ type enclosingKey struct{}
 // that it gave up: the error may arrive as a text only.
 type enclosing struct {
 	outer  *enclosing
-	gaveUp atomic.Pointer[Error]
+	gaveUp [8]atomic.Pointer[Error] // the newest; the first is of a call that was cancelled, often because another gave up
+	told   atomic.Uint32            // how many of the others were stored
 }
 
 // enclosingOf returns the innermost attempt that ctx is for, or nil.
@@ -31,7 +32,11 @@ func within(ctx context.Context) context.Context {
 // tell tells the attempts around a call that it gave up.
 func (e *Error) tell() {
 	for around := enclosingOf(e.ctx); around != nil && e.final(); around = around.outer {
-		around.gaveUp.Store(e)
+		i := uint32(0)
+		if e.Reason != ReasonCanceled {
+			i = 1 + around.told.Add(1)%uint32(len(around.gaveUp)-1)
+		}
+		around.gaveUp[i].Store(e)
 	}
 }
 
@@ -41,8 +46,12 @@ func (v *verdict) readText(attempt context.Context, err error) {
 	if attempt == nil || v.marked {
 		return
 	}
-	gave := enclosingOf(attempt).gaveUp.Load()
-	if gave != nil && strings.Contains(err.Error(), gave.Error()) {
-		v.class, v.gaveUp, v.outOfTime = ClassPermanent, true, gave.Reason == ReasonDeadline
+	around := enclosingOf(attempt)
+	for i := range around.gaveUp {
+		gave := around.gaveUp[i].Load()
+		if gave != nil && strings.Contains(err.Error(), gave.Error()) {
+			v.class, v.gaveUp, v.outOfTime = ClassPermanent, true, gave.Reason == ReasonDeadline
+			return
+		}
 	}
 }

@@ -141,11 +141,14 @@ var panicked sync.Once
 // reportPanic writes a panic to standard error.
 func reportPanic(v any) {
 	text := "of a type of its own"
+	defer func() {
+		_ = recover() // of the value's own method
+		os.Stderr.WriteString("backoff: an observer panicked, which is reported only once: " + text + "\n" + string(debug.Stack()))
+	}()
 	switch v := v.(type) {
 	case error:
 		text = v.Error()
 	case string:
 		text = v
 	}
-	os.Stderr.WriteString("backoff: an observer panicked, which is reported only once: " + text + "\n" + string(debug.Stack()))
 }
