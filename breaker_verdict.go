@@ -34,7 +34,7 @@ func (c call) weigh(err error) circuit.Input {
 		in.Score, in.Rest = score, c.breaker.restFor(hint)
 	}
 	least := c.breaker.MinAttemptTime
-	if in.Score == circuit.Bad && inbound.Limits(c.ctx) && !errors.Is(err, ErrAttemptTimeout) {
+	if in.Score == circuit.Bad && inbound.Limits(c.ctx) && !errtree.Is(err, ErrAttemptTimeout) {
 		deadline, _ := c.ctx.Deadline()
 		if least = limits.Or(least, time.Second); !clock.Now().Before(deadline) {
 			ended = context.DeadlineExceeded // though the context may not know yet

@@ -198,9 +198,6 @@ func (v *verdict) judge(classify Classifier, err error) {
 	plain := isPlain(err)
 	if !plain {
 		v.read(err, false)
-		if v.seen > errtree.Most && v.class == ClassNotSent {
-			v.class = ClassRetryable // the rest may have been sent
-		}
 		if v.marked || v.gaveUp {
 			return
 		}

@@ -97,16 +97,20 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	if p.tooLong(v.hint) {
 		return 0, ReasonRetryAfter
 	}
-	delay, wait := r.wait(v)
+	var age time.Duration
+	if p.MaxElapsed > 0 {
+		age = r.age() // read once: a wait that is cut to the time left must fit into it
+	}
+	delay, wait := r.wait(v, age)
 	if v.open != nil && p.MaxElapsed <= 0 && p.exceedsRetryAfter(r.waitedOpen) {
 		return 0, ReasonOpen
 	}
 	why := ReasonSuccess
 	if wait > 0 || p.MaxElapsed > 0 || r.timedOut {
-		why = r.fits(wait)
+		why = r.fits(wait, age)
 	}
 	if why == ReasonSuccess && p.Budget != nil {
-		wait, why = r.reserve(r.ask(AttemptRetry, v), wait)
+		wait, why = r.reserve(r.ask(AttemptRetry, v), wait, age)
 	}
 	if why == ReasonSuccess && p.Observer != nil {
 		r.notifyWait(v, delay, wait)
@@ -117,7 +121,7 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 // wait returns the schedule's delay before the next attempt, and the wait that
 // follows from it: the delay under the jitter, scaled by the call's priority,
 // and at least what the server asked for.
-func (r *Run) wait(v *verdict) (delay, wait time.Duration) {
+func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	p := &r.policy
 	if v.open != nil {
 		return r.waitOpen(v.hint.after)
@@ -133,7 +137,7 @@ func (r *Run) wait(v *verdict) (delay, wait time.Duration) {
 	}
 	left := maxDuration
 	if v.hint.given || p.ShortenLastWait {
-		left = r.left()
+		left = r.left(age)
 	}
 	wait = p.hinted(wait, v.hint, left)
 	if p.ShortenLastWait && p.MaxElapsed > 0 && !p.limitsTime() && left > 0 && v.hint.after <= left {
@@ -160,12 +164,12 @@ func (r *Run) waitOpen(after time.Duration) (delay, wait time.Duration) {
 	return delay, wait
 }
 
-// fits reports whether an attempt after wait would start within the call's
-// time.
-func (r *Run) fits(wait time.Duration) Reason {
+// fits reports whether an attempt after wait would start within the time of a
+// call of that age.
+func (r *Run) fits(wait, age time.Duration) Reason {
 	p := &r.policy
 	if p.MaxElapsed > 0 {
-		left := p.MaxElapsed - r.age()
+		left := p.MaxElapsed - age
 		if wait > left || wait == left && p.limitsTime() {
 			return ReasonElapsed
 		}
@@ -176,11 +180,11 @@ func (r *Run) fits(wait time.Duration) Reason {
 	return ReasonSuccess
 }
 
-// left returns how much time is left for the call.
-func (r *Run) left() time.Duration {
+// left returns how much time is left for a call of that age.
+func (r *Run) left(age time.Duration) time.Duration {
 	left := r.untilDeadline()
 	if r.policy.MaxElapsed > 0 {
-		left = min(left, r.policy.MaxElapsed-r.age())
+		left = min(left, r.policy.MaxElapsed-age)
 	}
 	return left
 }
@@ -215,8 +219,8 @@ func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
 }
 
 // reserve asks the budget for an attempt after at least wait, which the budget
-// may lengthen.
-func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
+// may lengthen. age is that of the call.
+func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason) {
 	a.Wait = wait
 	ticket, longer, ok := r.policy.Budget.Reserve(a)
 	if !ok {
@@ -224,7 +228,7 @@ func (r *Run) reserve(a Attempt, wait time.Duration) (time.Duration, Reason) {
 	}
 	r.ticket, r.granted = ticket, true
 	wait = max(wait, longer)
-	why := r.fits(wait)
+	why := r.fits(wait, age)
 	if why != ReasonSuccess {
 		r.settle(Result{Outcome: OutcomeNotSent})
 	}

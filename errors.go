@@ -86,8 +86,9 @@ func (r Reason) String() string {
 // All this holds if the layers between keep the Error in the tree of theirs, as
 // %w does. If one keeps its text only, a policy knows it where the attempt has
 // a context of its own, because of an attempt timeout or a key that the policy
-// made, and the calls inside were made under that context. If nothing of the
-// Error is left, or no attempt has such a context, the loops multiply.
+// made, and the calls inside were made under that context. Of the calls inside
+// one attempt it remembers the last seven that gave up. If nothing of the Error
+// is left, or no attempt has such a context, the loops multiply.
 //
 // Elapsed counts from the start of the call if the policy has a MaxElapsed, an
 // attempt timeout, an Idempotency, or a Budget other than [RetryBudget].

@@ -14,7 +14,8 @@ type enclosingKey struct{}
 // that it gave up: the error may arrive as a text only.
 type enclosing struct {
 	outer  *enclosing
-	gaveUp unsafe.Pointer // an *Error; atomic. An atomic.Pointer would be a type more in every program
+	gaveUp [8]unsafe.Pointer // the newest *Error, atomic; the first is of a call that was cancelled, often because another gave up
+	told   uint32            // how many of the others were stored; atomic
 }
 
 // enclosingOf returns the innermost attempt that ctx is for, or nil.
@@ -31,7 +32,11 @@ func within(ctx context.Context) context.Context {
 // tell tells the attempts around a call that it gave up.
 func (e *Error) tell() {
 	for around := enclosingOf(e.ctx); around != nil && e.final(); around = around.outer {
-		atomic.StorePointer(&around.gaveUp, unsafe.Pointer(e))
+		i := uint32(0)
+		if e.Reason != ReasonCanceled {
+			i = 1 + atomic.AddUint32(&around.told, 1)%uint32(len(around.gaveUp)-1)
+		}
+		atomic.StorePointer(&around.gaveUp[i], unsafe.Pointer(e))
 	}
 }
 
@@ -41,8 +46,12 @@ func (v *verdict) readText(attempt context.Context, err error) {
 	if attempt == nil || v.marked {
 		return
 	}
-	gave := (*Error)(atomic.LoadPointer(&enclosingOf(attempt).gaveUp))
-	if gave != nil && strings.Contains(err.Error(), gave.Error()) {
-		v.class, v.gaveUp, v.outOfTime = ClassPermanent, true, gave.Reason == ReasonDeadline
+	around := enclosingOf(attempt)
+	for i := range around.gaveUp {
+		gave := (*Error)(atomic.LoadPointer(&around.gaveUp[i]))
+		if gave != nil && strings.Contains(err.Error(), gave.Error()) {
+			v.class, v.gaveUp, v.outOfTime = ClassPermanent, true, gave.Reason == ReasonDeadline
+			return
+		}
 	}
 }

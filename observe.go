@@ -140,14 +140,16 @@ var panicked sync.Once
 
 // reportPanic writes a panic to standard error.
 func reportPanic(v any) {
-	defer func() { _ = recover() }() // v itself may panic
 	text := "of a type of its own"
+	defer func() {
+		_ = recover() // of the value's own method
+		stack := make([]byte, 16<<10)
+		os.Stderr.WriteString("backoff: an observer panicked, which is reported only once: " + text + "\n" + string(stack[:runtime.Stack(stack, false)]))
+	}()
 	switch v := v.(type) {
 	case error:
 		text = v.Error()
 	case string:
 		text = v
 	}
-	stack := make([]byte, 16<<10)
-	os.Stderr.WriteString("backoff: an observer panicked, which is reported only once: " + text + "\n" + string(stack[:runtime.Stack(stack, false)]))
 }

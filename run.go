@@ -333,7 +333,7 @@ func (r *Run) start() (pause time.Duration) {
 	if p.Budget == nil {
 		return 0
 	}
-	pause, why := r.reserve(r.ask(AttemptFirst, new(verdict)), 0)
+	pause, why := r.reserve(r.ask(AttemptFirst, new(verdict)), 0, 0)
 	if why != ReasonSuccess {
 		r.withdraw(why, pause)
 	}
@@ -403,11 +403,12 @@ func (r *Run) pace() (wait time.Duration) {
 	if !r.granted || !ok {
 		return 0
 	}
+	r.ticket, wait, ok = b.Pace(r.ticket)
 	why := ReasonBudget
-	if r.ticket, wait, ok = b.Pace(r.ticket); ok {
-		why = r.fits(wait)
+	if ok {
+		why = r.fits(wait, r.age())
 	}
-	if why == ReasonSuccess {
+	if ok && wait <= 0 || why == ReasonSuccess { // a wait that is over has fitted
 		return wait
 	}
 	r.withdraw(why, wait)

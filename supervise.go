@@ -213,7 +213,7 @@ func (s *supervisor) minimalWait() time.Duration {
 
 // waitMore waits again before the same run, if that is within the loop's time.
 func (s *supervisor) waitMore(wait time.Duration) bool {
-	if why := s.fits(wait); why != ReasonSuccess {
+	if why := s.fits(wait, s.age()); wait > 0 && why != ReasonSuccess {
 		s.settle(Result{Outcome: OutcomeNotSent})
 		s.giveUp(why, ClassUnknown, wait)
 		return false
