@@ -55,7 +55,7 @@ func Classify(err error) backoff.Class {
 	}
 	class := backoff.DefaultClassifier(err)
 	if class <= backoff.ClassRetryable {
-		class = cmp.Or(ofTree(&errtree.Walk{Left: errtree.Most}, err), class)
+		class = cmp.Or(ofTree(&tree{left: errtree.Most}, err), class)
 	}
 	if class == backoff.ClassUnknown && err != io.EOF && errtree.Is(err, io.EOF) {
 		return backoff.ClassRetryable
@@ -88,12 +88,25 @@ func after(first backoff.Classifier) backoff.Classifier {
 	}
 }
 
+// tree is a tree of errors that is read.
+type tree struct {
+	left  int // errors that may still be read
+	depth int // of the error that is read
+}
+
+// maxDepth is how deep a tree is read. An error may make its text, or its
+// Timeout, of all that it wraps, so that each level costs as much as the rest.
+const maxDepth = 32
+
 // ofTree returns what the errors of net and net/http in the tree of err say, or
 // ClassUnknown if they say nothing. What w has no room for may have been sent.
-func ofTree(w *errtree.Walk, err error) backoff.Class {
-	if w.Left--; w.Left < 0 {
+func ofTree(w *tree, err error) backoff.Class {
+	w.left--
+	if w.left < 0 || w.depth == maxDepth {
 		return backoff.ClassUnknown
 	}
+	w.depth++
+	defer func() { w.depth-- }()
 	if gave, ok := err.(*backoff.Error); ok && gave != nil && gave.Last != nil {
 		return ofTree(w, gave.Last) // its other branches say why there was no more
 	}
@@ -115,7 +128,7 @@ func ofTree(w *errtree.Walk, err error) backoff.Class {
 // ofBranches is ofTree for errors that are joined. As in
 // [backoff.DefaultClassifier] they are NotSent only if each of them is. Of other
 // classes the greatest counts.
-func ofBranches(w *errtree.Walk, branches []error) (class backoff.Class) {
+func ofBranches(w *tree, branches []error) (class backoff.Class) {
 	some, all := false, true
 	for _, err := range branches {
 		if err == nil {

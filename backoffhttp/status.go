@@ -27,13 +27,13 @@ type StatusError struct {
 	class backoff.Class // unless ClassUnknown, it goes before status and error code
 }
 
-// Error returns the status line.
+// Error returns the status line, up to 200 bytes of it.
 func (e *StatusError) Error() string {
 	if e == nil {
 		return "<nil>"
 	}
 	if e.Status != "" {
-		return "status " + e.Status
+		return "status " + e.Status[:min(len(e.Status), 200)]
 	}
 	return "status " + http.StatusText(e.Code)
 }
@@ -120,7 +120,8 @@ func markGivenUp(resp *http.Response, err error) {
 	if resp.Request == nil {
 		return
 	}
-	gave, ok := errtree.As[*backoff.Error](err)
+	refused, _ := errtree.As[refusal](err)
+	gave, ok := refused.(*backoff.Error)
 	if !ok {
 		return // the answer is final: its status says so
 	}
@@ -132,8 +133,25 @@ func givenUp(resp *http.Response) error {
 	if resp.Request == nil {
 		return nil
 	}
-	if err, ok := resp.Request.Context().Value(gaveUpKey{}).(*backoff.Error); ok {
-		return err
+	if gave := markOf(resp.Request); gave != nil {
+		return gave
 	}
 	return nil
+}
+
+// markOf returns the error in the context of a request, or nil.
+func markOf(req *http.Request) *backoff.Error {
+	gave, _ := req.Context().Value(gaveUpKey{}).(*backoff.Error)
+	return gave
+}
+
+// unmark removes from an answer to req the error of an earlier call, in whose
+// answer req got its context.
+func unmark(resp *http.Response, req *http.Request) {
+	if resp.Request == nil {
+		return
+	}
+	if old := markOf(req); old != nil && old == markOf(resp.Request) {
+		resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), gaveUpKey{}, nil))
+	}
 }
