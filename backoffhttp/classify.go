@@ -45,6 +45,12 @@ import (
 // the standard one. If that is not enough, let OnProxyConnectResponse of
 // [http.Transport] return an error that is marked by [backoff.WithClass].
 //
+// An [http.Client] that follows redirects does not tell which of its requests
+// failed. If a POST is answered by 303 and the GET after it is refused, Classify
+// says NotSent. Around such a client let CheckRedirect return
+// [http.ErrUseLastResponse], or put the retries inside: a [Transport] makes each
+// redirect a call of its own.
+//
 // Classify is safe for concurrent use.
 //
 // Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry

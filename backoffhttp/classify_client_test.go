@@ -422,3 +422,20 @@ func TestTheTextOfAStatusIsShort(t *testing.T) {
 	err := &backoffhttp.StatusError{Code: 503, Status: "503 " + strings.Repeat("x", 1<<20)}
 	require.Len(t, err.Error(), len("status ")+200)
 }
+
+// A breaker keeps the error as long as its circuit is open.
+func TestAnErrorHoldsNoHeaderOfMegabytes(t *testing.T) {
+	resp := &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"7"}, "X-Long": {strings.Repeat("x", 1<<20)}}}
+	for i := range 1000 {
+		resp.Header[fmt.Sprint("X-", i)] = []string{strings.Repeat("x", 900)}
+	}
+	failed, ok := errors.AsType[*backoffhttp.StatusError](backoffhttp.Check(resp))
+	require.True(t, ok)
+	size := 0
+	for name, values := range failed.Header {
+		size += len(name) + len(values[0])
+	}
+	require.LessOrEqual(t, size, 64<<10)
+	require.Equal(t, "7", failed.Header.Get("Retry-After"))
+	require.Len(t, resp.Header, 1002, "the answer has them all")
+}
