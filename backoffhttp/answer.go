@@ -71,6 +71,7 @@ func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
 // inspect returns what is wrong with an answer.
 func (c *call) inspect(resp *http.Response) error {
 	if resp.StatusCode >= 400 {
+		unmark(resp, c.req)
 		if err := givenUp(resp); err != nil { // by a Transport around Base
 			return err
 		}

@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -36,6 +37,13 @@ func (c *call) timeout() time.Duration {
 		d = max(1, min(d, c.policy.MaxElapsed-time.Since(c.began)))
 	}
 	return d
+}
+
+// restart begins the time that MaxElapsed allows anew.
+func (c *call) restart() {
+	if !c.began.IsZero() {
+		c.began = time.Now()
+	}
 }
 
 // next returns the request of the attempt.
@@ -161,6 +169,14 @@ func (b *boundBody) end() { b.once.Do(func() { b.cancel(nil) }) }
 type boundConn struct {
 	*boundBody
 	io.Writer
+}
+
+// CloseWrite ends what is written, as that of net/http does.
+func (c boundConn) CloseWrite() error {
+	if w, ok := c.Writer.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return fmt.Errorf("CloseWrite: %w", http.ErrNotSupported)
 }
 
 // retryNumberKey is the key of the number of the retry in a context.

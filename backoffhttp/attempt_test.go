@@ -199,12 +199,15 @@ func TestAnUpgradedConnectionStaysWritable(t *testing.T) {
 	require.True(t, ok)
 	_, err := w.Write([]byte("hello"))
 	require.NoError(t, err)
+	require.NoError(t, resp.Body.(interface{ CloseWrite() error }).CloseWrite(), "half of a connection can be closed")
 }
 
 type upgraded struct {
 	io.ReadCloser
 	written []byte
 }
+
+func (u *upgraded) CloseWrite() error { return nil }
 
 func (u *upgraded) Write(p []byte) (int, error) {
 	u.written = append(u.written, p...)
@@ -233,7 +236,7 @@ func TestTheServerIsToldTheShorterTime(t *testing.T) {
 		tr.Propagate = everywhere
 		tr.Policy.AttemptTimeout = 1999 * time.Microsecond
 		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
-		require.Equal(t, "1", w.request(0).header.Get(backoffhttp.HeaderDeadline), "never more than there is")
+		require.Equal(t, "2", w.request(0).header.Get(backoffhttp.HeaderDeadline), "rounded up")
 	})
 }
 

@@ -3,6 +3,7 @@ package backoffhttp
 import (
 	"bytes"
 	"io"
+	"math"
 	"net/http"
 	"time"
 )
@@ -10,7 +11,7 @@ import (
 // readUpTo reads r to its end, or until it has read more than limit. whole
 // tells which. A negative limit is none.
 func readUpTo(r io.Reader, limit int64) (head []byte, whole bool, err error) {
-	if limit < 0 {
+	if limit < 0 || limit == math.MaxInt64 {
 		head, err = io.ReadAll(r)
 		return head, err == nil, err
 	}
@@ -35,10 +36,12 @@ const (
 
 // discard ends an answer that nobody will read. A stream of HTTP/2 that is
 // closed early is reset, which servers count against the client, and so its
-// body is read to the end too, with every release of net/http.
+// body is read to the end too, with every release of net/http. Only Go 1.26
+// cannot close a body while it waits for the header of gzip.
 func discard(resp *http.Response) {
 	defer resp.Body.Close()
-	if resp.Body == http.NoBody || resp.ContentLength > maxDrain || closeReadsRest && resp.ProtoMajor == 1 {
+	if resp.Body == http.NoBody || resp.ContentLength > maxDrain ||
+		closeReadsRest && resp.ProtoMajor == 1 || !closeReadsRest && resp.Uncompressed {
 		return
 	}
 	// If the body stalls, closing it ends the read.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -300,4 +301,62 @@ func TestRefusedConnectionsAreRetriedForAnyMethod(t *testing.T) {
 		require.Equal(t, 201, roundTrip(t, over(w), newRequest(t, "POST", "http://a.test/", strings.NewReader("x"))).StatusCode)
 		require.Equal(t, 2, w.requests())
 	})
+}
+
+// Longer than any body is no limit, too.
+func TestTheGreatestLimitLosesNothing(t *testing.T) {
+	w := newWire(answer(200))
+	tr := over(w)
+	tr.MaxBuffer, tr.ReadAhead = math.MaxInt64, math.MaxInt64
+	resp := roundTrip(t, tr, newRequest(t, "PUT", "http://a.test/", stream("content")))
+	require.Equal(t, "content", w.request(0).body)
+	require.Equal(t, "body of 200", text(t, resp))
+}
+
+// Go 1.26 holds a lock while it waits for the header of gzip, so that closing
+// the body ends nothing.
+func TestACompressedBodyThatStallsDoesNotHoldUpTheRetry(t *testing.T) {
+	for name, begin := range map[string]string{"at once": "", "in the header of gzip": "\x1f\x8b\x08"} {
+		for protocol, setup := range protocols {
+			t.Run(name+", "+protocol, func(t *testing.T) {
+				s := serve(t, inTurn(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Encoding", "gzip")
+					w.WriteHeader(503)
+					io.WriteString(w, begin)
+					http.NewResponseController(w).Flush()
+					select { // the call would wait as long
+					case <-r.Context().Done():
+					case <-time.After(10 * time.Second):
+					}
+				}, status(200)), setup)
+				tr := &backoffhttp.Transport{Base: s.Client().Transport, Policy: atOnce(), Unguarded: true}
+				began := time.Now()
+				roundTrip(t, tr, newRequest(t, "GET", s.URL, nil))
+				require.Less(t, time.Since(began), 8*time.Second)
+			})
+		}
+	}
+}
+
+// closings counts how often a body is closed.
+type closings struct {
+	io.Reader
+	n int
+}
+
+func (c *closings) Close() error { c.n++; return nil }
+
+func TestABodyIsClosedOnce(t *testing.T) {
+	for name, content := range map[string]io.Reader{"read": strings.NewReader("content"), "broken": failingReader{errors.New("disk gone")}} {
+		for _, limit := range []int64{0, 3, 100} {
+			body := &closings{Reader: content}
+			tr := over(newWire(answer(200)))
+			tr.MaxBuffer = limit
+			resp, err := tr.RoundTrip(newRequest(t, "PUT", "http://a.test/", body))
+			require.Equal(t, 1, body.n, "%s, %d", name, limit)
+			if err == nil {
+				resp.Body.Close()
+			}
+		}
+	}
 }

@@ -47,6 +47,7 @@ func (c *call) read() (err error) {
 // run makes the attempts of a call.
 func (c *call) run(ctx context.Context) error {
 	run := c.policy.Start(ctx)
+	defer run.Reset() // a panic gives back what the attempt holds
 	if pause, ok := run.Admit(); !ok || !run.Begin(pause) {
 		return run.Err()
 	}
@@ -75,7 +76,9 @@ func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) er
 	if refused := c.read(); refused != nil {
 		return refused
 	}
-	return c.repeat(c.policy.Start(ctx), err)
+	run := c.policy.Start(ctx)
+	defer run.Reset() // as in run
+	return c.repeat(run, err)
 }
 
 // repeat reports the error of the first attempt, and makes the attempts that
@@ -121,8 +124,12 @@ func (c *call) end(err error) (*http.Response, error) {
 }
 
 // asTimeout returns err so that a timeout in its tree is a timeout to
-// [url.Error], which looks no deeper than one level.
+// [url.Error], which looks no deeper than one level. What is below an open
+// circuit happened to another call.
 func asTimeout(err error) error {
+	if errtree.Is(err, backoff.ErrOpen) {
+		return err
+	}
 	t, ok := errtree.As[interface {
 		error
 		Timeout() bool

@@ -45,6 +45,12 @@ import (
 // the standard one. If that is not enough, let OnProxyConnectResponse of
 // [http.Transport] return an error that is marked by [backoff.WithClass].
 //
+// An [http.Client] that follows redirects does not tell which of its requests
+// failed. If a POST is answered by 303 and the GET after it is refused, Classify
+// says NotSent. Around such a client let CheckRedirect return
+// [http.ErrUseLastResponse], or put the retries inside: a [Transport] makes each
+// redirect a call of its own.
+//
 // Classify is safe for concurrent use.
 //
 // Sources: RFC 9110, 15.5 and 15.6; RFC 9113, 7 and 8.7; Cloud Storage, retry
@@ -55,7 +61,7 @@ func Classify(err error) backoff.Class {
 	}
 	class := backoff.DefaultClassifier(err)
 	if class <= backoff.ClassRetryable {
-		class = cmp.Or(ofTree(&errtree.Walk{Left: errtree.Most}, err), class)
+		class = cmp.Or(ofTree(&tree{left: errtree.Most}, err), class)
 	}
 	if class == backoff.ClassUnknown && err != io.EOF && errtree.Is(err, io.EOF) {
 		return backoff.ClassRetryable
@@ -88,12 +94,25 @@ func after(first backoff.Classifier) backoff.Classifier {
 	}
 }
 
+// tree is a tree of errors that is read.
+type tree struct {
+	left  int // errors that may still be read
+	depth int // of the error that is read
+}
+
+// maxDepth is how deep a tree is read. An error may make its text, or its
+// Timeout, of all that it wraps, so that each level costs as much as the rest.
+const maxDepth = 32
+
 // ofTree returns what the errors of net and net/http in the tree of err say, or
 // ClassUnknown if they say nothing. What w has no room for may have been sent.
-func ofTree(w *errtree.Walk, err error) backoff.Class {
-	if w.Left--; w.Left < 0 {
+func ofTree(w *tree, err error) backoff.Class {
+	w.left--
+	if w.left < 0 || w.depth == maxDepth {
 		return backoff.ClassUnknown
 	}
+	w.depth++
+	defer func() { w.depth-- }()
 	if gave, ok := err.(*backoff.Error); ok && gave != nil && gave.Last != nil {
 		return ofTree(w, gave.Last) // its other branches say why there was no more
 	}
@@ -115,7 +134,7 @@ func ofTree(w *errtree.Walk, err error) backoff.Class {
 // ofBranches is ofTree for errors that are joined. As in
 // [backoff.DefaultClassifier] they are NotSent only if each of them is. Of other
 // classes the greatest counts.
-func ofBranches(w *errtree.Walk, branches []error) (class backoff.Class) {
+func ofBranches(w *tree, branches []error) (class backoff.Class) {
 	some, all := false, true
 	for _, err := range branches {
 		if err == nil {

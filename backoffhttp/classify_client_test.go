@@ -397,3 +397,45 @@ func TestANilStatusErrorIsAnError(t *testing.T) {
 	require.Nil(t, none.ResponseHeader())
 	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(none))
 }
+
+// flattener makes its text of what it wraps, as many errors do, and counts how
+// often.
+type flattener struct {
+	error
+	texts *int
+}
+
+func (f flattener) Error() string { *f.texts++; return "x" }
+func (f flattener) Unwrap() error { return f.error }
+
+func TestTheTextsOfADeepTreeAreReadAFewTimesOnly(t *testing.T) {
+	texts, err := 0, error(&net.DNSError{IsTemporary: true})
+	for range 5000 {
+		err = flattener{err, &texts}
+	}
+	require.Equal(t, backoff.ClassRetryable, backoffhttp.Classify(err), "what is too deep may have been sent")
+	require.LessOrEqual(t, texts, 100)
+}
+
+// A server may send a status line of megabytes.
+func TestTheTextOfAStatusIsShort(t *testing.T) {
+	err := &backoffhttp.StatusError{Code: 503, Status: "503 " + strings.Repeat("x", 1<<20)}
+	require.Len(t, err.Error(), len("status ")+200)
+}
+
+// A breaker keeps the error as long as its circuit is open.
+func TestAnErrorHoldsNoHeaderOfMegabytes(t *testing.T) {
+	resp := &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"7"}, "X-Long": {strings.Repeat("x", 1<<20)}}}
+	for i := range 1000 {
+		resp.Header[fmt.Sprint("X-", i)] = []string{strings.Repeat("x", 900)}
+	}
+	failed, ok := errors.AsType[*backoffhttp.StatusError](backoffhttp.Check(resp))
+	require.True(t, ok)
+	size := 0
+	for name, values := range failed.Header {
+		size += len(name) + len(values[0])
+	}
+	require.LessOrEqual(t, size, 64<<10)
+	require.Equal(t, "7", failed.Header.Get("Retry-After"))
+	require.Len(t, resp.Header, 1002, "the answer has them all")
+}

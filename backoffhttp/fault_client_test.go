@@ -1,8 +1,14 @@
 package backoffhttp_test
 
 import (
+	"errors"
+	"fmt"
+	"github.com/gobackoff/backoff/limit"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,4 +118,73 @@ func TestALostAnswerIsNotChargedTwice(t *testing.T) {
 			require.Equal(t, 1, times)
 		}
 	}
+}
+
+func TestAPanicGivesThePlaceBack(t *testing.T) {
+	panics := func(*http.Request) (*http.Response, error) { panic("boom") }
+	for name, set := range map[string]func(*backoffhttp.Transport, *http.Request){
+		"Base":               func(tr *backoffhttp.Transport, _ *http.Request) { tr.Base = newWire(panics) },
+		"Base, in the retry": func(tr *backoffhttp.Transport, _ *http.Request) { tr.Base = newWire(answer(503), panics) },
+		"Inspect": func(tr *backoffhttp.Transport, _ *http.Request) {
+			tr.Inspect = func(*http.Response) error { panic("boom") }
+		},
+		"GetBody": func(_ *backoffhttp.Transport, req *http.Request) {
+			req.GetBody = func() (io.ReadCloser, error) { panic("boom") }
+		},
+		"AttemptTimeoutSchedule": func(tr *backoffhttp.Transport, _ *http.Request) {
+			tr.Policy.AttemptTimeoutSchedule = backoff.ScheduleFunc(func(int) time.Duration { panic("boom") })
+		},
+	} {
+		places := &limit.Concurrency{Max: 1}
+		tr := over(newWire(answer(503)))
+		tr.Policy.Schedule, tr.Policy.Budget = backoff.Constant(0), places
+		req := newRequest(t, "PUT", "http://a.test/", strings.NewReader("content"))
+		set(tr, req)
+		require.PanicsWithValue(t, "boom", func() { tr.RoundTrip(req) }, name)
+		_, _, ok := places.Reserve(backoff.Attempt{})
+		require.True(t, ok, name)
+	}
+}
+
+// A caller may go on with the context, or the request, of an answer.
+func TestACallInTheContextOfAnAnswerHasItsAttempts(t *testing.T) {
+	failed := roundTrip(t, &backoffhttp.Transport{Base: newWire(answer(503)), Policy: atOnce(), Unguarded: true},
+		newRequest(t, "GET", "http://a.test/", nil)).Request
+	for _, req := range []*http.Request{failed, failed.Clone(failed.Context()), newRequest(t, "GET", "http://b.test/", nil).WithContext(failed.Context())} {
+		w := newWire(answer(503), answer(404))
+		resp := roundTrip(t, &backoffhttp.Transport{Base: w, Policy: atOnce(), Unguarded: true}, req)
+		require.Equal(t, 2, w.requests())
+		require.EqualError(t, backoffhttp.Check(resp), "status 404 Not Found")
+	}
+	inner := &backoffhttp.Transport{Base: newWire(answer(500)), Policy: atOnce(), Unguarded: true}
+	resp := roundTrip(t, &backoffhttp.Transport{Base: inner, Policy: atOnce(), Unguarded: true}, failed)
+	require.EqualError(t, backoffhttp.Check(resp), "backoff: gave up after 4 attempts: status 500 Internal Server Error")
+	require.Equal(t, 4, inner.Base.(*wire).requests(), "what a Transport inside gave up on is still known")
+}
+
+// What opened the circuit happened to another call.
+func TestARefusedCallIsNoTimeout(t *testing.T) {
+	w := newWire(failure(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}))
+	tr := over(w)
+	tr.Unguarded, tr.Policy = false, backoff.Policy{MaxAttempts: 1}
+	client := &http.Client{Transport: tr}
+	var failed *url.Error
+	for {
+		_, err := client.Get("http://a.test/")
+		require.ErrorAs(t, err, &failed)
+		if errors.Is(err, backoff.ErrOpen) {
+			break
+		}
+		require.True(t, failed.Timeout())
+	}
+	require.False(t, failed.Timeout())
+}
+
+// An Inspect may fail by the call of another service, whose circuit is open.
+func TestAnAnswerDoesNotTellOfTheCallsOfOthers(t *testing.T) {
+	opened := &backoff.OpenError{Name: "tokens", Last: &backoff.Error{Attempts: 9, Reason: backoff.ReasonAttempts, Last: errors.New("down")}}
+	tr := over(newWire(answer(500)))
+	tr.Inspect = func(*http.Response) error { return backoff.Permanent(fmt.Errorf("no token: %w", opened)) }
+	resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+	require.EqualError(t, backoffhttp.Check(resp), "status 500 Internal Server Error")
 }

@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -156,7 +157,7 @@ func (g *gate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 	if until == nil {
 		return backoff.Ticket{}, 0, true
 	}
-	left := max(0, until.Sub(a.Time()))
+	left := max(0, min(until.Sub(a.Time()), math.MaxInt64/11*10))
 	return backoff.Ticket{}, left + time.Duration(rand.Float64()*float64(left)/10), true
 }
 

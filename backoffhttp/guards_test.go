@@ -1,6 +1,7 @@
 package backoffhttp_test
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -240,5 +241,19 @@ func TestSuccessPaysTheBudget(t *testing.T) {
 		time.Sleep(time.Second)
 		stats := budgets.For("http://a.test").(*backoff.RetryBudget).Stats()
 		require.EqualValues(t, 6, stats.Successes, "the definitive answer included, and the retried call once")
+	})
+}
+
+func TestAWaitOfCenturiesLetsNobodyThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200, "Retry-After", "99999999999"))
+		tr := over(w)
+		tr.ShareRetryAfter, tr.Policy.MaxRetryAfter = true, -1
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			_, _ = tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+			cancel()
+		}
+		require.Equal(t, 1, w.requests())
 	})
 }

@@ -82,7 +82,7 @@ func (l RateLimit) Wait(resp *http.Response) (time.Duration, bool) {
 // wait is Wait for a header at the time now.
 func (l RateLimit) wait(h http.Header, now time.Time) (time.Duration, bool) {
 	if l.Remaining != "" {
-		if n, err := strconv.ParseFloat(h.Get(l.Remaining), 64); err != nil || n > 0 {
+		if n, err := strconv.ParseFloat(h.Get(l.Remaining), 64); err != nil || !(n <= 0) { // NaN is malformed
 			return 0, false
 		}
 	}

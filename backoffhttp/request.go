@@ -112,8 +112,7 @@ func (r *request) readBody(limit int64) (again bool, err error) {
 	}
 	head, whole, err := readUpTo(req.Body, limit)
 	if err != nil {
-		req.Body.Close()
-		return false, err
+		return false, err // the end of the call closes the body
 	}
 	r.copy()
 	if !whole {

@@ -177,8 +177,10 @@ func (b *resumedBody) reopen(err error) error {
 	}
 	if b.run == nil {
 		b.run = b.policy().Start(b.ctx)
+		b.call.restart()
 	} else if b.moved {
 		b.run.Progress()
+		b.call.restart()
 	}
 	for {
 		pause, ok := b.run.Retry(err)
@@ -288,7 +290,7 @@ func (b *resumedBody) accept(resp *http.Response) error {
 
 // changed returns the error for an answer that is not the rest.
 func changed(resp *http.Response) error {
-	return backoff.Permanent(fmt.Errorf("%w: %s", ErrChanged, resp.Status))
+	return backoff.Permanent(fmt.Errorf("%w: %.200s", ErrChanged, resp.Status))
 }
 
 // replace continues with another body.

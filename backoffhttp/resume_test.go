@@ -421,3 +421,29 @@ func TestResumeIsNotRefusedByTheBudget(t *testing.T) {
 		require.Len(t, s.requests, 2)
 	})
 }
+
+// MaxElapsed begins anew with each piece that arrives, and so does what it
+// leaves to the attempts.
+func TestResumeHasTimeAfterALongBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		piece := func(code int, body, span string) step {
+			return func(req *http.Request) (*http.Response, error) {
+				select {
+				case <-time.After(time.Second):
+				case <-req.Context().Done():
+					return nil, req.Context().Err()
+				}
+				resp, err := answerBody(code, body, "Etag", `"1"`, "Content-Range", span)(req)
+				resp.Body = io.NopCloser(io.MultiReader(resp.Body, readerFunc(func([]byte) (int, error) {
+					time.Sleep(time.Minute)
+					return 0, io.ErrUnexpectedEOF
+				})))
+				resp.ContentLength = int64(10 - strings.Index("0123456789", body))
+				return resp, err
+			}
+		}
+		tr := over(newWire(piece(200, "0123", ""), piece(206, "456", "bytes 4-9/10"), piece(206, "789", "bytes 7-9/10")))
+		tr.Resume, tr.Policy.MaxElapsed, tr.Policy.AttemptTimeout = true, 10*time.Second, 5*time.Second
+		require.Equal(t, "0123456789", text(t, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))))
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,18 +23,18 @@ import (
 type StatusError struct {
 	Code   int         // such as 503
 	Status string      // such as "503 Service Unavailable"
-	Header http.Header // of the answer; not to be changed
+	Header http.Header // of the answer, not to be changed; beyond 64 KiB without the fields of more than 1 KiB
 
 	class backoff.Class // unless ClassUnknown, it goes before status and error code
 }
 
-// Error returns the status line.
+// Error returns the status line, up to 200 bytes of it.
 func (e *StatusError) Error() string {
 	if e == nil {
 		return "<nil>"
 	}
 	if e.Status != "" {
-		return "status " + e.Status
+		return "status " + e.Status[:min(len(e.Status), 200)]
 	}
 	return "status " + http.StatusText(e.Code)
 }
@@ -99,7 +100,42 @@ func Check(resp *http.Response) error {
 }
 
 func newStatusError(resp *http.Response) *StatusError {
-	return &StatusError{Code: resp.StatusCode, Status: resp.Status, Header: resp.Header}
+	return &StatusError{Code: resp.StatusCode, Status: resp.Status, Header: boundedHeader(resp.Header)}
+}
+
+// The bounds of a header that a StatusError holds. A breaker keeps the error as
+// long as its circuit is open, and a server may send 10 MB.
+const (
+	maxHeader = 64 << 10
+	maxField  = 1 << 10
+)
+
+// boundedHeader returns h, or if that is longer than maxHeader, as many of its
+// fields of up to maxField as fit.
+func boundedHeader(h http.Header) http.Header {
+	size := 0
+	for name, values := range h {
+		size += sizeOfField(name, values)
+	}
+	if size <= maxHeader {
+		return h
+	}
+	short, left := http.Header{}, maxHeader
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if size := sizeOfField(name, h[name]); size <= min(maxField, left) {
+			short[name] = h[name]
+			left -= size
+		}
+	}
+	return short
+}
+
+// sizeOfField returns the length of the lines of a field.
+func sizeOfField(name string, values []string) (size int) {
+	for _, value := range values {
+		size += len(name) + len(value)
+	}
+	return size
 }
 
 // StatusClass returns the class of an HTTP status. 408, 425 and 5xx are
@@ -120,7 +156,8 @@ func markGivenUp(resp *http.Response, err error) {
 	if resp.Request == nil {
 		return
 	}
-	gave, ok := errtree.As[*backoff.Error](err)
+	refused, _ := errtree.As[refusal](err)
+	gave, ok := refused.(*backoff.Error)
 	if !ok {
 		return // the answer is final: its status says so
 	}
@@ -132,8 +169,25 @@ func givenUp(resp *http.Response) error {
 	if resp.Request == nil {
 		return nil
 	}
-	if err, ok := resp.Request.Context().Value(gaveUpKey{}).(*backoff.Error); ok {
-		return err
+	if gave := markOf(resp.Request); gave != nil {
+		return gave
 	}
 	return nil
+}
+
+// markOf returns the error in the context of a request, or nil.
+func markOf(req *http.Request) *backoff.Error {
+	gave, _ := req.Context().Value(gaveUpKey{}).(*backoff.Error)
+	return gave
+}
+
+// unmark removes from an answer to req the error of an earlier call, in whose
+// answer req got its context.
+func unmark(resp *http.Response, req *http.Request) {
+	if resp.Request == nil {
+		return
+	}
+	if old := markOf(req); old != nil && old == markOf(resp.Request) {
+		resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), gaveUpKey{}, nil))
+	}
 }

@@ -34,7 +34,8 @@ import (
 // [backoff.Breaker]. With them the retries to a host that is down are 2 % of
 // its load instead of 300 %, and when the host stays down, calls fail at once
 // with [backoff.ErrOpen]. Until the first success a new client has two retries
-// for each host. Unguarded switches both off.
+// for each host, and none beyond 1024 hosts: see MaxKeys of [backoff.Budgets].
+// Unguarded switches both off.
 //
 // A retry waits as long as the answer asks: see [RetryAfter]. There is no retry
 // if the answer forbids it, by X-Should-Retry or Stripe-Should-Retry: false, by

@@ -97,11 +97,11 @@ func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close()
 	}
-	var final *backoff.Error
+	final, ok := err.(*backoff.Error)
 	switch {
 	case err == nil:
 		return nil, errors.New("backoff: plug: the request failed")
-	case errors.As(err, &final) && final.Last != nil && final.Attempts == 0: // from CheckRetry, which does not count attempts
+	case ok && final.Last != nil && final.Attempts == 0: // from CheckRetry, which does not count attempts
 		final.Attempts = attempts
 		return nil, final
 	case !h.retryable(err):

@@ -133,6 +133,15 @@ func TestErrorHandlerSaysHowTheCallEnded(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// The error of an open circuit is shared by all calls that it refused.
+func TestErrorHandlerLeavesTheErrorsOfOtherCallsAlone(t *testing.T) {
+	other := &backoff.Error{Reason: backoff.ReasonBudget, Last: errors.New("down")}
+	failed := &url.Error{Op: "Get", URL: "http://a.test", Err: &backoff.OpenError{Name: "a", Last: other}}
+	_, err := plug.RetryableHTTP(&steps).ErrorHandler(nil, failed, 2)
+	require.Equal(t, failed, err)
+	require.Zero(t, other.Attempts)
+}
+
 type closing struct{ closed bool }
 
 func (c *closing) Read([]byte) (int, error) { return 0, io.EOF }

@@ -136,10 +136,10 @@ func FromZero(delay func(retry int) time.Duration) func(retry int) time.Duration
 // responseError is an HTTP response as an error.
 type responseError struct{ resp *http.Response }
 
-// Error implements error.
+// Error returns the status line, up to 200 bytes of it.
 func (e *responseError) Error() string {
 	if e.resp.Status != "" {
-		return "status " + e.resp.Status
+		return "status " + e.resp.Status[:min(len(e.resp.Status), 200)]
 	}
 	return "status " + http.StatusText(e.resp.StatusCode)
 }

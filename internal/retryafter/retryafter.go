@@ -12,14 +12,19 @@ import (
 // a tenth longer than a server asks for, so that comes to 5 s.
 const maxAWS = 5 * time.Second * 10 / 11
 
+// maxValues is how many values of a field are read. Servers and proxies send
+// one each.
+const maxValues = 100
+
 // From returns the longest valid wait that an HTTP header asks for, or false if
 // there is none. The keys of header are canonical, as in http.Header.
 //
 // From reads Retry-After, and in milliseconds Retry-After-Ms,
-// X-Ms-Retry-After-Ms and X-Amz-Retry-After, of which at most 4.5 s count.
+// X-Ms-Retry-After-Ms and X-Amz-Retry-After, of which at most 4.5 s count. It
+// reads up to 100 values of each.
 func From(header map[string][]string, now time.Time) (longest time.Duration, found bool) {
 	for _, name := range [...]string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
-		for _, value := range header[name] {
+		for _, value := range header[name][:min(len(header[name]), maxValues)] {
 			if d, ok := parseField(name, value, now); ok {
 				longest, found = max(longest, d), true
 			}

@@ -233,3 +233,11 @@ func TestFormatRoundsUpToSeconds(t *testing.T) {
 		require.Equal(t, want, Format(wait))
 	}
 }
+
+// A server may send half a million of them in one header.
+func TestFromReadsAHundredValues(t *testing.T) {
+	values := append(make([]string, 99), "1", "2")
+	d, ok := From(map[string][]string{"Retry-After": values}, noon)
+	require.True(t, ok)
+	require.Equal(t, time.Second, d)
+}
