@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/gobackoff/backoff/spec"
 )
 
 // aboutImport is the help text of the command import.
@@ -65,12 +63,12 @@ func (t *terminal) translate(path, pick string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	s, err := spec.Parse(file)
+	s, err := parseSpec(file)
 	if err != nil {
 		return err
 	}
 	for _, w := range slices.Concat(chosen.warnings, general.warnings) {
-		fmt.Fprintf(t.err, "backoffsim import: %s: warning: %s\n", path, w)
+		fmt.Fprintf(t.err, "backoffsim import: %s: warning: %s\n", path, oneLine(w))
 	}
 	out := json.NewEncoder(t.out)
 	out.SetIndent("", "  ")

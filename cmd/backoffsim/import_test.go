@@ -187,3 +187,15 @@ spec:
 	require.Contains(t, warnings, `spec.http[0].retries.retryOn is for the program: Policy.Classify, by presets.EnvoyRetryOn("first")`)
 	require.Contains(t, warnings, "document 5 is neither a service config nor a VirtualService, and left out")
 }
+
+// What a terminal would take for a command is shown, and not sent.
+func TestAnImportSendsNoEscapesOfTheFileToTheTerminal(t *testing.T) {
+	text := `{"methodConfig": [{"\u001b[31m\n": 1, "name": [{"service": "\u001b[2J"}, {"service": "\u009b2J\u202e"}], "retryPolicy": {
+		"maxAttempts": 3, "initialBackoff": "1s", "maxBackoff": "2s", "backoffMultiplier": 2, "retryableStatusCodes": ["\u001b"]}}]}`
+	for _, pick := range []string{"", "\x1b"} {
+		_, out, err := execute(t, "", "import", "-pick", pick, file(t, "config", text))
+		require.NotContains(t, out, "\x1b")
+		require.NotRegexp(t, "[\x1b\u009b\u202e]", err)
+		require.NotEmpty(t, err)
+	}
+}

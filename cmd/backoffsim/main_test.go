@@ -138,6 +138,7 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"dip -rate 0":                            `backoffsim dip: 0 of -rate, -every, -users and -trace are given, want one`,
 		"dip -rate 1e12":                         `backoffsim dip: -rate is 1e+12, want more than 0 calls per second, and at most 100000000`,
 		"dip -horizon 1s":                        `backoffsim dip: -fault-at + -fault is 40s, want less than the -horizon of 1s`,
+		"dip -fault-at 2562047h -fault 2562047h": `backoffsim dip: -fault-at + -fault is 2562047h47m16.854775807s, want less than the -horizon of 4m0s`,
 		"version 2":                              `backoffsim version: "2" is not a flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {
