@@ -99,8 +99,9 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 // far as that is the same for all budgets. It does not block and asks for no
 // negative wait. It uses only the first word of its tickets. It gives nothing
 // back twice. It grants no more to many callers than to one. It stays right if
-// Done is never called. open must return a new budget each time. Run the test
-// with -race.
+// Done is never called. The same holds for its method Pace, if it has one, and
+// asked again Pace takes nothing more. open must return a new budget each time.
+// Run the test with -race.
 func Budget(t testing.TB, open func() backoff.Budget) {
 	t.Helper()
 	within(t, func() error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")
@@ -157,7 +158,10 @@ func checkBudget(open func() backoff.Budget) error {
 	if err == nil && again > alone {
 		err = errors.New("a second Done gives back what was given back before")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return checkPace(open)
 }
 
 // retry returns the Attempt of a retry.
@@ -172,13 +176,11 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 	err = concurrently(callers, func(int) error {
 		for range askedRetries / callers {
 			t, wait, ok := b.Reserve(retry(now))
-			switch {
-			case !ok:
+			if !ok {
 				continue
-			case wait < 0:
-				return errors.New("a Budget asks for a negative wait")
-			case t != (backoff.Ticket{t[0]}):
-				return errors.New("a ticket holds more than its first word: JoinBudgets loses the others")
+			}
+			if err := checkGrant(t, wait); err != nil {
+				return err
 			}
 			if d, ok := b.(interface{ Confirm(backoff.Ticket) bool }); ok && !d.Confirm(t) {
 				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
@@ -191,6 +193,17 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 		return nil
 	})
 	return granted, err
+}
+
+// checkGrant returns what is wrong with what Reserve or Pace has granted.
+func checkGrant(t backoff.Ticket, wait time.Duration) error {
+	switch {
+	case wait < 0:
+		return errors.New("a Budget asks for a negative wait")
+	case t != (backoff.Ticket{t[0]}):
+		return errors.New("a ticket holds more than its first word: JoinBudgets loses the others")
+	}
+	return nil
 }
 
 // Observer checks that a backoff.Observer keeps its contract. It accepts every

@@ -21,6 +21,7 @@ func TestLimitsKeepTheContractOfABudget(t *testing.T) {
 	for name, open := range map[string]func() backoff.Budget{
 		"Rate":         func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(10, 10)} },
 		"AdaptiveRate": func() backoff.Budget { return new(limit.AdaptiveRate) },
+		"limited":      func() backoff.Budget { return &limit.AdaptiveRate{Max: 10} },
 		"Throttle":     func() backoff.Budget { return new(limit.Throttle) },
 		"Concurrency":  func() backoff.Budget { return new(limit.Concurrency) },
 		"Sleeping":     func() backoff.Budget { return new(limit.Sleeping) },

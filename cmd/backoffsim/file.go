@@ -2,13 +2,15 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -28,12 +30,26 @@ func (t *terminal) load(path string) (spec.Spec, error) {
 	return s, nil
 }
 
+// maxFile is how large a file may be, in MiB. In YAML each byte can cost a few
+// hundred of memory.
+const maxFile = 4
+
 // readInput reads a file, or the standard input if the path is "-".
 func (t *terminal) readInput(path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(t.in)
+	in := t.in
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
 	}
-	return os.ReadFile(path)
+	text, err := io.ReadAll(io.LimitReader(in, maxFile<<20+1))
+	if err == nil && len(text) > maxFile<<20 {
+		err = fmt.Errorf("%s: is larger than %d MiB", path, maxFile)
+	}
+	return text, err
 }
 
 // parseSpec parses a policy file by the rules of package spec.
@@ -53,8 +69,10 @@ func parseSpec(text []byte) (spec.Spec, error) {
 }
 
 // readDocuments returns the documents of a text as JSON. A text that begins
-// with a brace or a bracket is one document of JSON. Any other text is YAML.
+// with a brace or a bracket, maybe after a byte order mark, is one document of
+// JSON. Any other text is YAML.
 func readDocuments(text []byte) (documents [][]byte, err error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	trimmed := bytes.TrimSpace(text)
 	if len(trimmed) == 0 {
 		return nil, errors.New("is empty")
@@ -72,36 +90,49 @@ func readDocuments(text []byte) (documents [][]byte, err error) {
 		if err != nil {
 			return nil, errors.New(oneLine(err.Error()))
 		}
-		if key := keyOfNoText(value); key != nil { // Go 1.27 would make it one
-			return nil, fmt.Errorf("has the key %v, want a text", key)
+		if value, err = asJSON(value); err != nil {
+			return nil, err
 		}
 		document, err := json.Marshal(value)
 		if err != nil {
-			return nil, fmt.Errorf("has a number that is none: %s", err)
+			return nil, err
 		}
 		documents = append(documents, document)
 	}
 }
 
-// keyOfNoText returns a key in a value of YAML that is no text, and nil if
-// there is none.
-func keyOfNoText(value any) any {
-	var inner any
+// asJSON returns a value of YAML as JSON has it. What JSON does not have, such as
+// a NaN, becomes a text, which is refused with its path where it is read. A key
+// that is no text is refused: Go 1.27 would make it one.
+func asJSON(value any) (_ any, err error) {
 	switch v := value.(type) {
 	case map[any]any:
 		for key := range v {
-			if _, ok := key.(string); !ok {
-				return key
+			if key == nil {
+				key = "null"
+			} else if _, ok := key.(string); ok {
+				continue
 			}
+			return nil, fmt.Errorf("has the key %v, want a text", key)
 		}
 	case map[string]any:
-		for _, element := range v {
-			inner = cmp.Or(inner, keyOfNoText(element))
+		for name, element := range v {
+			if v[name], err = asJSON(element); err != nil {
+				return nil, err
+			}
 		}
 	case []any:
-		for _, element := range v {
-			inner = cmp.Or(inner, keyOfNoText(element))
+		for i, element := range v {
+			if v[i], err = asJSON(element); err != nil {
+				return nil, err
+			}
 		}
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return strconv.FormatFloat(v, 'g', -1, 64), nil
+		}
+	case time.Time:
+		return v.Format(time.RFC3339Nano), nil
 	}
-	return inner
+	return value, nil
 }

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/gobackoff/backoff/spec"
 )
 
 // aboutImport is the help text of the command import.
@@ -53,7 +51,7 @@ func runImport(t *terminal, c *command, args []string) error {
 
 // translate prints the policy file for the policy of text that pick names.
 func (t *terminal) translate(path, pick string, text []byte) error {
-	policies, err := importAll(text)
+	policies, general, err := importAll(text)
 	if err != nil {
 		return err
 	}
@@ -65,61 +63,53 @@ func (t *terminal) translate(path, pick string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	s, err := spec.Parse(file)
+	s, err := parseSpec(file)
 	if err != nil {
 		return err
 	}
-	for _, w := range chosen.warnings {
-		fmt.Fprintf(t.err, "backoffsim import: %s: warning: %s\n", path, w)
+	for _, w := range slices.Concat(chosen.warnings, general.warnings) {
+		fmt.Fprintf(t.err, "backoffsim import: %s: warning: %s\n", path, oneLine(w))
 	}
 	out := json.NewEncoder(t.out)
 	out.SetIndent("", "  ")
 	return out.Encode(s)
 }
 
-// importAll returns all policies of a file, of either kind.
-func importAll(text []byte) ([]imported, error) {
+// importAll returns all policies of a file, of either kind, and the warnings
+// that are about the file.
+func importAll(text []byte) (policies []imported, general imported, err error) {
 	documents, err := readDocuments(text)
 	if err != nil {
-		return nil, err
+		return nil, general, err
 	}
-	var policies []imported
-	var unknown []string
 	for i, d := range documents {
-		found, known, err := importDocument(d)
+		found, err := general.importDocument(i, d)
 		if err != nil {
-			return nil, err
-		}
-		if !known {
-			unknown = append(unknown, fmt.Sprintf("document %d is neither a service config nor a VirtualService, and left out", i+1))
+			return nil, general, err
 		}
 		policies = append(policies, found...)
 	}
 	if len(policies) == 0 {
-		return nil, errors.New("has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries")
+		return nil, general, errors.New("has no retries: want a gRPC service config with a retryPolicy, or an Istio VirtualService with retries")
 	}
-	for i := range policies {
-		policies[i].warnings = append(unknown, policies[i].warnings...)
-	}
-	return policies, nil
+	return policies, general, nil
 }
 
-// importDocument returns the policies of one document, and reports whether it
-// is of a known kind.
-func importDocument(document []byte) (policies []imported, known bool, err error) {
+// importDocument returns the policies of one document, and warns of it if it is
+// of no known kind.
+func (i *imported) importDocument(number int, document []byte) ([]imported, error) {
 	root, err := parseObject("", document)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	switch {
 	case root.has("methodConfig") || root.has("retryThrottling"):
-		policies, err = importGRPC(root)
+		return i.importGRPC(root)
 	case root.has("spec") && (!root.has("kind") || string(root.members["kind"]) == `"VirtualService"`):
-		policies, err = importIstio(root)
-	default:
-		return nil, false, nil
+		return importIstio(root)
 	}
-	return policies, true, err
+	i.warn("document %d is neither a service config nor a VirtualService, and left out", number+1)
+	return nil, nil
 }
 
 // choose returns the policy that pick names, or the only one.

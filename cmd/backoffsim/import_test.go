@@ -58,11 +58,11 @@ func TestAVirtualServiceBecomesAPolicyFile(t *testing.T) {
 	require.Equal(t, istio.Schedule.Delay(9), p.Schedule.Delay(9))
 	require.Nil(t, p.Budget)
 	require.Equal(t, []string{
-		"document 2 is neither a service config nor a VirtualService, and left out",
 		`spec.http[0].retries.retryOn is for the program: Policy.Classify, by presets.EnvoyRetryOn("5xx,reset,connect-failure")`,
 		"Envoy waits a whole number of milliseconds below the delay, and full jitter any time: see presets.EnvoySource",
 		"spec.http[0].timeout 10s ends all attempts together: that is for the context of the call",
 		"spec.http[0].retries.retryRemoteLocalities is left out: true",
+		"document 2 is neither a service config nor a VirtualService, and left out",
 	}, warnings)
 	_, err := presets.EnvoyRetryOn("5xx,reset,connect-failure")
 	require.NoError(t, err)
@@ -171,5 +171,31 @@ func TestAnImportedFileCanBeSimulated(t *testing.T) {
 		_, out, _ := execute(t, "", "import", from)
 		path := file(t, "imported.json", out)
 		succeed(t, "policy", "-policy", path)
+	}
+}
+
+// The warnings of one policy never stand in those of another.
+func TestThePolicyThatIsPickedHasItsOwnWarnings(t *testing.T) {
+	text := strings.Repeat("a: 1\n---\n", 5) + `
+kind: VirtualService
+spec:
+  http:
+  - {name: one, retries: {attempts: 1, retryOn: first}}
+  - {name: two, retries: {attempts: 1, retryOn: second}}
+`
+	_, warnings := imports(t, "-pick", "one", file(t, "several", text))
+	require.Contains(t, warnings, `spec.http[0].retries.retryOn is for the program: Policy.Classify, by presets.EnvoyRetryOn("first")`)
+	require.Contains(t, warnings, "document 5 is neither a service config nor a VirtualService, and left out")
+}
+
+// What a terminal would take for a command is shown, and not sent.
+func TestAnImportSendsNoEscapesOfTheFileToTheTerminal(t *testing.T) {
+	text := `{"methodConfig": [{"\u001b[31m\n": 1, "name": [{"service": "\u001b[2J"}, {"service": "\u009b2J\u202e"}], "retryPolicy": {
+		"maxAttempts": 3, "initialBackoff": "1s", "maxBackoff": "2s", "backoffMultiplier": 2, "retryableStatusCodes": ["\u001b"]}}]}`
+	for _, pick := range []string{"", "\x1b"} {
+		_, out, err := execute(t, "", "import", "-pick", pick, file(t, "config", text))
+		require.NotContains(t, out, "\x1b")
+		require.NotRegexp(t, "[\x1b\u009b\u202e]", err)
+		require.NotEmpty(t, err)
 	}
 }

@@ -27,9 +27,9 @@ type exponentialJSON struct {
 	Multiplier float64 `json:"multiplier,omitempty"`
 }
 
-// importGRPC returns the policies of a service config. The rules are those of
-// gRFC A6.
-func importGRPC(root *object) ([]imported, error) {
+// importGRPC returns the policies of a service config, and warns of what is not
+// in any of them. The rules are those of gRFC A6.
+func (i *imported) importGRPC(root *object) ([]imported, error) {
 	budget, err := grpcBudget(root)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,6 @@ func importGRPC(root *object) ([]imported, error) {
 		return nil, err
 	}
 	var policies []imported
-	var hedged []string
 	for _, config := range configs {
 		retry, err := config.object("retryPolicy")
 		if err != nil {
@@ -48,7 +47,7 @@ func importGRPC(root *object) ([]imported, error) {
 		hedges := config.has("hedgingPolicy")
 		switch {
 		case retry == nil && hedges:
-			hedged = append(hedged, config.at("hedgingPolicy")+" is left out: hedging is for the program, by backoff.Hedge")
+			i.warn("%s is left out: hedging is for the program, by backoff.Hedge", config.at("hedgingPolicy"))
 			continue
 		case retry == nil:
 			continue
@@ -59,12 +58,9 @@ func importGRPC(root *object) ([]imported, error) {
 		if err != nil {
 			return nil, err
 		}
-		root.warnOfUnread(&p)
 		policies = append(policies, p)
 	}
-	for i := range policies {
-		policies[i].warnings = append(policies[i].warnings, hedged...)
-	}
+	root.warnOfUnread(i)
 	return policies, nil
 }
 

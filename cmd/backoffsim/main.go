@@ -42,7 +42,9 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/term"
 )
@@ -177,5 +179,16 @@ func (t *terminal) usage(c *command, set *flag.FlagSet, usage, about string) {
 	set.PrintDefaults()
 }
 
-// oneLine replaces each run of white space by one space.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine replaces each run of white space by one space. What a terminal would
+// take for a command is escaped: a file may be a stranger's.
+func oneLine(text string) string {
+	var line strings.Builder
+	for _, r := range strings.Join(strings.Fields(text), " ") {
+		if unicode.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return line.String()
+}

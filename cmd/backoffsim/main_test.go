@@ -138,6 +138,7 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"dip -rate 0":                            `backoffsim dip: 0 of -rate, -every, -users and -trace are given, want one`,
 		"dip -rate 1e12":                         `backoffsim dip: -rate is 1e+12, want more than 0 calls per second, and at most 100000000`,
 		"dip -horizon 1s":                        `backoffsim dip: -fault-at + -fault is 40s, want less than the -horizon of 1s`,
+		"dip -fault-at 2562047h -fault 2562047h": `backoffsim dip: -fault-at + -fault is 2562047h47m16.854775807s, want less than the -horizon of 4m0s`,
 		"version 2":                              `backoffsim version: "2" is not a flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {
@@ -156,19 +157,22 @@ func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"schedule": {"exponential": {"multiplier": 0.5}}}`: `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
 		"schedule:\n  exponential:\n    multiplier: 0.5\n":   `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
-		"maxElapsed: 30\n":                 `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
-		"budget:\n  retry:\n":              `budget.retry is null, want an object`,
-		"maxAttempt: 3\n":                  `maxAttempt is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, jitter, maxDelay, maxRetryAfter, idempotency, budget, waitOpen, shortenLastWait, resetAfter, breaker, version, $schema`,
-		"maxAttempts: 3\nmaxAttempts: 4\n": `yaml: unmarshal errors: line 2: mapping key "maxAttempts" already defined at line 1`,
-		"name: a\n---\nname: b\n":          `has 2 documents, want one policy`,
-		"just a text\n":                    `the policy is "just a text", want an object`,
-		"1: 2\n":                           `has the key 1, want a text`,
-		"breaker: {true: [{2: 3}]}\n":      `has the key true, want a text`,
-		"budget: [{retry: 1, 2: 3}]\n":     `has the key 2, want a text`,
-		"breaker: {slowRate: .nan}\n":      `has a number that is none: json: unsupported value: NaN`,
-		"name: [\n":                        `yaml: line 1: did not find expected node content`,
-		"{\n  \"name\": \"x\",\n}":         `line 3, column 1: invalid character '}' looking for beginning of object key string`,
-		"":                                 `is empty`,
+		"maxElapsed: 30\n":                        `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
+		"budget:\n  retry:\n":                     `budget.retry is null, want an object`,
+		"maxAttempt: 3\n":                         `maxAttempt is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, jitter, maxDelay, maxRetryAfter, idempotency, budget, waitOpen, shortenLastWait, resetAfter, breaker, version, $schema`,
+		"maxAttempts: 3\nmaxAttempts: 4\n":        `yaml: unmarshal errors: line 2: mapping key "maxAttempts" already defined at line 1`,
+		"name: a\n---\nname: b\n":                 `has 2 documents, want one policy`,
+		"just a text\n":                           `the policy is "just a text", want an object`,
+		"1: 2\n":                                  `has the key 1, want a text`,
+		"breaker: {true: [{2: 3}]}\n":             `has the key true, want a text`,
+		"budget: [{retry: 1, 2: 3}]\n":            `has the key 2, want a text`,
+		"breaker: {slowRate: .nan}\n":             `breaker.slowRate is "NaN", want a number of 0 or more, or -1 for none`,
+		"budget: {retry: {ratio: -.inf}}\n":       `budget.retry.ratio is "-Inf", want a number of 0 or more, or -1 for none`,
+		"~: 3\n":                                  `has the key null, want a text`,
+		"maxElapsed: 0000-01-01T00:00:00+24:00\n": `maxElapsed is "0000-01-01T00:00:00+24:00", want a duration such as "1.5s", or -1 for no limit`,
+		"name: [\n":                               `yaml: line 1: did not find expected node content`,
+		"{\n  \"name\": \"x\",\n}":                `line 3, column 1: invalid character '}' looking for beginning of object key string`,
+		"":                                        `is empty`,
 	} {
 		path := file(t, "mine", text)
 		status, out, err := execute(t, "", "policy", "-policy", path)
@@ -179,4 +183,24 @@ func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 	status, _, err := execute(t, `{"jitter": "some"}`, "dip", "-policy", "-")
 	require.Equal(t, 2, status)
 	require.Equal(t, "backoffsim dip: -: jitter is \"some\", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted\n", err)
+}
+
+// zeros is a file without an end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestAFileThatIsTooLargeIsNotReadToItsEnd(t *testing.T) {
+	_, err := (&terminal{in: zeros{}}).load("-")
+	require.EqualError(t, err, "-: is larger than 4 MiB")
+	path := file(t, "large", "{"+strings.Repeat(" ", 4<<20)+"}")
+	_, err = new(terminal).load(path)
+	require.EqualError(t, err, path+": is larger than 4 MiB")
+}
+
+func TestAPolicyFileMayBeginWithAByteOrderMark(t *testing.T) {
+	_, err := parseSpec([]byte("\ufeff{\n\t\"maxAttempts\": 3,\n\t\"maxAttempts\": 4\n}"))
+	require.EqualError(t, err, "maxAttempts is there twice", "as JSON")
+	_, err = parseSpec([]byte("\ufeffmaxAttempts: 3"))
+	require.NoError(t, err)
 }

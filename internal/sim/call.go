@@ -22,6 +22,7 @@ type call struct {
 	attemptEnd  time.Duration // when the current attempt ends at the latest
 	layer       int           // from 0
 	attempts    int           // sent so far
+	reserved    uint64        // the newest reservation of a pacedBudget
 	underWay    bool
 }
 
@@ -35,7 +36,7 @@ const (
 func (c *call) handle(kind int) {
 	switch kind {
 	case sending:
-		c.send()
+		c.wake()
 	case arriving:
 		c.arrive()
 	default:
@@ -80,6 +81,9 @@ func (c *call) proceed(wait time.Duration, again bool) {
 	case wait == 0:
 		c.send()
 	default:
+		if b := c.process.paced; b != nil {
+			c.reserved = b.newest
+		}
 		c.after(wait, c, sending)
 	}
 }
@@ -226,10 +230,10 @@ func (d *callContext) Err() error {
 	return nil
 }
 
-// context returns the context of the call. Most calls have no deadline and need
-// no context of their own.
+// context returns the context of the call. Most calls have no deadline, and the
+// pace does not end them: they need no context of their own.
 func (c *call) context() context.Context {
-	if c.ctx.end == forever {
+	if c.ctx.end == forever && c.process.paced == nil {
 		return context.Background()
 	}
 	return &c.ctx

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // A Service answers attempts. Serve is called when an attempt arrives at now,
@@ -60,7 +61,7 @@ func newServerState(s Server, f Fault) *serverState {
 func (f *Fault) activeAt(at time.Duration) bool { return at >= f.From && at-f.From < f.For }
 
 // end returns when the fault ends.
-func (f *Fault) end() time.Duration { return f.From + f.For }
+func (f *Fault) end() time.Duration { return limits.Add(f.From, f.For) }
 
 // Serve implements [Service].
 func (q *serverState) Serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {

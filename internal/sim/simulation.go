@@ -27,6 +27,7 @@ type simulation struct {
 // A process holds the objects that its calls share.
 type process struct {
 	policy   *backoff.Policy
+	paced    *pacedBudget // the policy's budget, if it spaces attempts
 	breaker  *backoff.Breaker
 	hedge    *backoff.Hedge
 	timeout  backoff.Schedule // of each attempt
@@ -94,32 +95,15 @@ func (w *simulation) prepare(p *process, made Process, env Environment) error {
 	case *ClassicThrottle:
 		t.Rand = w.rand.Float64
 	}
-	if _, ok := policy.Budget.(interface {
-		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-	}); ok {
-		policy.Budget = plannedBudget{policy.Budget}
+	if b, ok := policy.Budget.(pacer); ok {
+		p.paced = &pacedBudget{pacer: b, held: make(map[uint64]*reservation)}
+		policy.Budget = p.paced
 	}
 	if b := made.Breaker; b != nil && b.Rand == nil {
 		b.Rand = w.rand.Float64
 	}
 	p.policy, p.breaker, p.guard, p.unmarked, p.hedge = &policy, made.Breaker, made.Guard, made.Unmarked, made.Hedge
 	return nil
-}
-
-// plannedBudget is a budget whose retries take what they take when they are
-// decided on. The simulation waits itself, and so nobody calls Pace.
-type plannedBudget struct{ backoff.Budget }
-
-// Reserve implements [backoff.Budget].
-func (b plannedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	a.Wait = 0
-	return b.Budget.Reserve(a)
-}
-
-// Confirm is the optional method of a [backoff.Budget].
-func (b plannedBudget) Confirm(t backoff.Ticket) bool {
-	c, ok := b.Budget.(interface{ Confirm(backoff.Ticket) bool })
-	return !ok || c.Confirm(t)
 }
 
 // validate returns what is wrong with the objects of a process.

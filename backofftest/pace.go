@@ -1,0 +1,145 @@
+package backofftest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// pacer is a Budget with the optional method Pace.
+type pacer interface {
+	backoff.Budget
+	Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
+}
+
+// checkPace returns what is wrong with a budget's method Pace, if it has one.
+func checkPace(open func() backoff.Budget) error {
+	if _, ok := open().(pacer); !ok {
+		return nil
+	}
+	began := time.Now()
+	last, err := keepPace(open().(pacer), askedRetries)
+	if err != nil {
+		return err
+	}
+	alone := since(began, last)
+	const callers = 20
+	shared, waits := open().(pacer), make([]time.Duration, callers)
+	began = time.Now()
+	err = concurrently(callers, func(i int) (err error) {
+		waits[i], err = keepPace(shared, askedRetries/callers)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if since(began, slices.Max(waits)).to < alone.from {
+		return errors.New("20 callers at a time are paced less than one: looking and taking must be one step")
+	}
+	return checkLeaving(open)
+}
+
+// checkLeaving compares how long a line is after an attempt has left it in
+// several ways.
+func checkLeaving(open func() backoff.Budget) error {
+	notSent := backoff.Result{Outcome: backoff.OutcomeNotSent}
+	once, err := lineAfter(open(), func(b pacer, t backoff.Ticket) {
+		t, _, _ = b.Pace(t)
+		b.Done(t, notSent)
+	})
+	if err != nil {
+		return err
+	}
+	for _, way := range []struct {
+		leave func(pacer, backoff.Ticket)
+		wrong string
+	}{
+		{func(b pacer, t backoff.Ticket) {
+			for range 3 {
+				t, _, _ = b.Pace(t)
+			}
+			b.Done(t, notSent)
+		}, "Pace that is called again takes more"},
+		{func(b pacer, t backoff.Ticket) {
+			t, _, _ = b.Pace(t)
+			for range 3 {
+				b.Done(t, notSent)
+			}
+		}, "a second Done gives back what was given back before, if Pace has taken it"},
+		{func(b pacer, t backoff.Ticket) {
+			for range 3 {
+				b.Done(t, notSent)
+			}
+		}, "Done gives back what Pace would have taken"},
+	} {
+		line, err := lineAfter(open(), way.leave)
+		if err != nil {
+			return err
+		}
+		if line.from > once.to || line.to < once.from {
+			return errors.New(way.wrong)
+		}
+	}
+	return nil
+}
+
+// A span is how long a line was in the beginning, as far as that is known: time
+// passes while one asks.
+type span struct{ from, to time.Duration }
+
+// since returns the span of a line that ends after wait. The millisecond is for
+// what budgets round.
+func since(began time.Time, wait time.Duration) span {
+	return span{wait, wait + time.Since(began) + time.Millisecond}
+}
+
+// lineAfter makes a line, lets an attempt that waits for a reason of its own
+// leave it, and returns how long the line is after that.
+func lineAfter(b backoff.Budget, leave func(pacer, backoff.Ticket)) (span, error) {
+	p := b.(pacer)
+	began := time.Now()
+	if _, err := keepPace(p, 20); err != nil {
+		return span{}, err
+	}
+	if t, _, ok := p.Reserve(planned()); ok {
+		leave(p, t)
+	}
+	wait, err := keepPace(p, 1)
+	return since(began, wait), err
+}
+
+// planned returns the Attempt of a retry that waits for a reason of its own.
+func planned() backoff.Attempt {
+	a := retry(time.Now())
+	a.Wait = time.Hour
+	return a
+}
+
+// keepPace asks for retries that have waited for a reason of their own, and
+// whose ends it never reports. It returns how long the last one that was granted
+// has to wait now.
+func keepPace(b pacer, retries int) (last time.Duration, err error) {
+	for range retries {
+		t, wait, ok := b.Reserve(planned())
+		if !ok {
+			continue
+		}
+		if err := checkGrant(t, wait); err != nil {
+			return 0, err
+		}
+		if t, wait, ok = b.Pace(t); !ok {
+			b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			continue
+		}
+		if err := checkGrant(t, wait); err != nil {
+			return 0, err
+		}
+		if _, longer, ok := b.Pace(t); ok && longer > wait {
+			return 0, errors.New("Pace that is called again asks for a longer wait: no attempt would ever be made")
+		}
+		last = wait
+	}
+	return last, nil
+}
