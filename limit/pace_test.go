@@ -44,6 +44,7 @@ func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) 
 								return backoff.Pushback(errCut, time.Until(back))
 							}
 							arrived = append(arrived, time.Now())
+							time.Sleep(time.Second) // the next ones come while it is under way
 							return nil
 						})
 					}()
@@ -168,14 +169,48 @@ func TestARetryThatDidNotKeepThePaceIsPaidForAfterwards(t *testing.T) {
 	}
 }
 
+func TestARefusalOfARetryThatDidNotKeepThePaceIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.AdaptiveRate{Max: 10}
+		ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: time.Minute})
+		require.True(t, ok)
+		time.Sleep(time.Minute)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		require.EqualValues(t, 5, b.Limit())
+	})
+}
+
+func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := open()
+				_, tickets := reserve(t, b, 3)
+				for _, want := range seconds(0.2, 0.15, 0.1, 0.05, 0, 0) {
+					same, wait, ok := pace(b, tickets[2])
+					require.True(t, ok)
+					require.Equal(t, want, wait)
+					require.Equal(t, tickets[2], same)
+					time.Sleep(50 * time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+// pace asks a budget whose wait is over, as a loop does.
+func pace(b backoff.Budget, ticket backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	return b.(interface {
+		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
+	}).Pace(ticket)
+}
+
 func TestPaceAsksNothingOfWhatHasItsToken(t *testing.T) {
 	for name, open := range paced {
 		b := open()
 		_, tickets := reserve(t, b, 1)
 		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.Ticket{99}) {
-			same, wait, ok := b.(interface {
-				Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-			}).Pace(ticket)
+			same, wait, ok := pace(b, ticket)
 			require.True(t, ok, name)
 			require.Zero(t, wait, name)
 			require.Equal(t, ticket, same, name)
