@@ -169,6 +169,20 @@ func TestARetryThatDidNotKeepThePaceIsPaidForAfterwards(t *testing.T) {
 	}
 }
 
+func TestARetryThatDidNotKeepThePaceIsPaidForAtItsOwnCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for told, want := range map[int]time.Duration{0: 500 * time.Millisecond, 3: 500 * time.Millisecond, 7: 700 * time.Millisecond} {
+			b := &limit.Rate{Limiter: rate.NewLimiter(10, 10)}
+			ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Cost: 5, Wait: time.Minute})
+			require.True(t, ok)
+			b.Limiter.AllowN(time.Now(), 9) // the tenth is for the last one in the line
+			b.Done(ticket, backoff.Result{Cost: told})
+			got, _ := reserve(t, b, 1)
+			require.Equal(t, want, got[0], "a cost of 5, and of %d in the end", told)
+		}
+	})
+}
+
 func TestARefusalOfARetryThatDidNotKeepThePaceIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.AdaptiveRate{Max: 10}
