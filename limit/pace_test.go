@@ -3,6 +3,7 @@ package limit_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) 
 			synctest.Test(t, func(t *testing.T) {
 				const calls = 100
 				back := time.Now().Add(time.Minute)
+				var mu sync.Mutex
 				var arrived []time.Time // of the retries
 				p := backoff.Policy{Budget: open(), MaxAttempts: 2, Jitter: backoff.NoJitter}
 				done := make(chan error, calls)
@@ -43,7 +45,9 @@ func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) 
 							if tries++; tries == 1 {
 								return backoff.Pushback(errCut, time.Until(back))
 							}
+							mu.Lock()
 							arrived = append(arrived, time.Now())
+							mu.Unlock()
 							time.Sleep(time.Second) // the next ones come while it is under way
 							return nil
 						})
