@@ -386,9 +386,29 @@ func TestShortenLastWaitEndsTheLastWaitWithMaxElapsed(t *testing.T) {
 			policy.MaxAttempts, policy.MaxElapsed, policy.ShortenLastWait, policy.Rand = -1, 10*time.Second, true, fixed(0.5)
 			row.change(policy)
 			op := returning(row.err)
+			began := time.Now()
 			err := policy.Do(t.Context(), op.do)
 			require.Equal(t, row.why, gaveUp(t, err).Reason, name)
 			require.Equal(t, row.at, op.at, name)
+			require.Equal(t, row.at[len(row.at)-1], time.Since(began), "%s: it does not wait in vain", name)
+		})
+	}
+}
+
+func TestMaxElapsedEndsACallThatDoesNotWait(t *testing.T) {
+	for way := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			policy := steady(0)
+			policy.MaxAttempts, policy.MaxElapsed = 10, time.Second
+			var at []time.Duration
+			began := time.Now()
+			err := ways[way](t.Context(), policy, func(context.Context) error {
+				at = append(at, time.Since(began))
+				time.Sleep(400 * time.Millisecond)
+				return errBoom
+			})
+			require.Equal(t, backoff.ReasonElapsed, gaveUp(t, err).Reason, way)
+			require.Equal(t, msec(0, 400, 800), at, way)
 		})
 	}
 }
@@ -870,6 +890,7 @@ func TestWaitOpenWaitsForACircuitOnlySoLong(t *testing.T) {
 					require.Equal(t, backoff.ReasonOpen, e.Reason)
 					require.ErrorIs(t, e.Err, backoff.ErrOpen)
 					require.Equal(t, 1, e.Attempt)
+					require.Equal(t, backoff.ClassUnknown, e.Class)
 					waited += e.Wait
 				}
 				require.Equal(t, took, (*events)[0].Wait+waited)

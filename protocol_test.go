@@ -281,6 +281,7 @@ func TestABudgetIsAskedForThePaceWhenAWaitIsOver(t *testing.T) {
 				require.Equal(t, append([]string{"0s: reserve first 1 after unknown", "done 1: transient", "0s: reserve retry 2 after unknown"}, row.want...), books.lines)
 				last := (*events)[len(*events)-1]
 				require.Equal(t, row.why, last.Reason)
+				require.Equal(t, backoff.ClassUnknown, last.Class)
 				if err == nil {
 					require.Equal(t, op.at[1], last.Slept, "all of the waits")
 					return

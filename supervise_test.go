@@ -356,6 +356,16 @@ func TestAReconnectLoopWaitsForACircuitAsLongAsItLives(t *testing.T) {
 	})
 }
 
+// It would keep its answer for Pace, which a reconnect loop never calls.
+func TestABudgetUnderSuperviseIsToldOfNoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits []time.Duration
+		p := backoff.Policy{MaxAttempts: 4, Budget: &ledger{wait: func(a backoff.Attempt) time.Duration { waits = append(waits, a.Wait); return 0 }}}
+		require.ErrorIs(t, p.Supervise(t.Context(), func(context.Context) error { return errCut }), errCut)
+		require.Equal(t, msec(0, 0, 0, 0), waits)
+	})
+}
+
 // Contract row 24.
 func TestOneImmediateRetryIsConstantZeroAndTwoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -51,6 +51,48 @@ func TestMemoryForgetsWhatIsOver(t *testing.T) {
 	})
 }
 
+func TestMemoryForgetsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m fleet.Memory
+		trip(t, &m, time.Hour)
+		claim := fleet.Claim{Block: "a", Tokens: 1, Allowance: 1, Window: time.Hour}
+		granted, err := m.Take(t.Context(), "db", claim)
+		require.NoError(t, err)
+		require.Equal(t, 1, granted)
+		claim.Block = "b"
+		for i := range 1000 {
+			_, err := m.Trip(t.Context(), strconv.Itoa(i), fleet.Trip{By: "a", Voter: "a", Open: time.Second, Quorum: 2})
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}
+		c, err := m.Load(t.Context(), "db")
+		require.NoError(t, err)
+		require.Equal(t, backoff.StateOpen, c.State())
+		granted, err = m.Take(t.Context(), "db", claim)
+		require.NoError(t, err)
+		require.Zero(t, granted)
+	})
+}
+
+func TestALeaseThatIsOverGivesNoRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m fleet.Memory
+		trip(t, &m, time.Second)
+		time.Sleep(time.Second)
+		was, err := m.Lease(t.Context(), "db", "x", time.Second)
+		require.NoError(t, err)
+		require.True(t, was.Mine)
+		time.Sleep(time.Second)
+		c, err := m.Reset(t.Context(), "db", "x", was.Generation)
+		require.NoError(t, err)
+		require.Equal(t, backoff.StateHalfOpen, c.State())
+		require.False(t, c.Mine)
+		c, err = m.Trip(t.Context(), "db", fleet.Trip{By: "x", Voter: "x", Seen: was.Generation, Open: time.Second, Quorum: 2})
+		require.NoError(t, err)
+		require.Equal(t, backoff.StateHalfOpen, c.State(), "it is one vote of two")
+	})
+}
+
 func TestMemoryHeedsItsContext(t *testing.T) {
 	var m fleet.Memory
 	ctx, cancel := context.WithCancel(t.Context())

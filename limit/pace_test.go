@@ -3,6 +3,7 @@ package limit_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) 
 			synctest.Test(t, func(t *testing.T) {
 				const calls = 100
 				back := time.Now().Add(time.Minute)
+				var mu sync.Mutex
 				var arrived []time.Time // of the retries
 				p := backoff.Policy{Budget: open(), MaxAttempts: 2, Jitter: backoff.NoJitter}
 				done := make(chan error, calls)
@@ -43,7 +45,10 @@ func TestCallsThatAreToldToComeBackAtTheSameTimeComeBackAtTheRate(t *testing.T) 
 							if tries++; tries == 1 {
 								return backoff.Pushback(errCut, time.Until(back))
 							}
+							mu.Lock()
 							arrived = append(arrived, time.Now())
+							mu.Unlock()
+							time.Sleep(time.Second) // the next ones come while it is under way
 							return nil
 						})
 					}()
@@ -168,14 +173,62 @@ func TestARetryThatDidNotKeepThePaceIsPaidForAfterwards(t *testing.T) {
 	}
 }
 
+func TestARetryThatDidNotKeepThePaceIsPaidForAtItsOwnCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for told, want := range map[int]time.Duration{0: 500 * time.Millisecond, 3: 500 * time.Millisecond, 7: 700 * time.Millisecond} {
+			b := &limit.Rate{Limiter: rate.NewLimiter(10, 10)}
+			ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Cost: 5, Wait: time.Minute})
+			require.True(t, ok)
+			b.Limiter.AllowN(time.Now(), 9) // the tenth is for the last one in the line
+			b.Done(ticket, backoff.Result{Cost: told})
+			got, _ := reserve(t, b, 1)
+			require.Equal(t, want, got[0], "a cost of 5, and of %d in the end", told)
+		}
+	})
+}
+
+func TestARefusalOfARetryThatDidNotKeepThePaceIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &limit.AdaptiveRate{Max: 10}
+		ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: time.Minute})
+		require.True(t, ok)
+		time.Sleep(time.Minute)
+		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		require.EqualValues(t, 5, b.Limit())
+	})
+}
+
+func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
+	for name, open := range paced {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := open()
+				_, tickets := reserve(t, b, 3)
+				for _, want := range seconds(0.2, 0.15, 0.1, 0.05, 0, 0) {
+					same, wait, ok := pace(b, tickets[2])
+					require.True(t, ok)
+					require.Equal(t, want, wait)
+					require.Equal(t, tickets[2], same)
+					time.Sleep(50 * time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+// pace asks a budget whose wait is over, as a loop does.
+func pace(b backoff.Budget, ticket backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	return b.(interface {
+		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
+	}).Pace(ticket)
+}
+
 func TestPaceAsksNothingOfWhatHasItsToken(t *testing.T) {
 	for name, open := range paced {
 		b := open()
 		_, tickets := reserve(t, b, 1)
 		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.Ticket{99}) {
-			same, wait, ok := b.(interface {
-				Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-			}).Pace(ticket)
+			same, wait, ok := pace(b, ticket)
 			require.True(t, ok, name)
 			require.Zero(t, wait, name)
 			require.Equal(t, ticket, same, name)

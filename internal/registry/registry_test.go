@@ -459,6 +459,70 @@ func TestClaimsOfAStrangerDriveOutNobody(t *testing.T) {
 	})
 }
 
+func TestOfTheKeysThatWereAskedForAgainTheOneAskedForMostOftenGoesLast(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const limit = 10
+		r := open(limit)
+		for i := range limit {
+			flood(r, i, 1)
+			for range 2 {
+				flood(r, i, 1)
+			}
+		}
+		most := r.Get("flood 0")
+		for range 4 {
+			r.Get("flood 0")
+		}
+		flood(r, limit, limit-1)
+		require.Same(t, most, r.Get("flood 0"))
+	})
+}
+
+func TestATimeWithoutLookupsDoesNotCountAsOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := open(10)
+		flood(r, 0, 5)
+		time.Sleep(idle)
+		flood(r, 5, 5) // looks for idle keys
+		flood(r, 10, 1)
+		all := held(t, r)
+		require.NotContains(t, all, "flood 0", "the oldest that was asked for only once")
+		require.Contains(t, all, "flood 5")
+		require.Len(t, all, 10)
+	})
+}
+
+func TestAValueInUseIsForgottenAsSoonAsOthersWhenNobodyAsks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := open(10)
+		r.Get("other")
+		r.Get("mine").claim = registry.InUse
+		for i, want := range []bool{true, false} {
+			time.Sleep(idle)
+			flood(r, i, 1)
+			all := held(t, r)
+			require.Equal(t, want, all["mine"] != nil)
+			require.Equal(t, want, all["other"] != nil)
+		}
+	})
+}
+
+// A stranger may take all places for values with a claim.
+func TestAKeyWithoutAClaimGivesItsPlaceWhereNoMoreCanBeKept(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const limit = 10
+		r := open(limit)
+		for i := range limit {
+			r.Get("stranger " + strconv.Itoa(i)).claim = registry.Always
+		}
+		for i := range 3 * limit {
+			key := strconv.Itoa(i)
+			require.Equal(t, key, r.Get(key).key)
+		}
+		require.Len(t, held(t, r), 2*limit)
+	})
+}
+
 func TestWithoutClaimsNothingStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := open(10)
