@@ -30,7 +30,7 @@ const (
 //
 // If that makes no room, a caller takes it from the caller with the most, down
 // to equal shares: the oldest key that is not in flight is forgotten, or the
-// oldest response becomes Omitted. So a caller that floods the store harms
+// oldest response becomes Omitted, and at last loses its Location. So a caller that floods the store harms
 // itself, and not others. The caller with the most gets [ErrStoreFull] for a
 // further key, and [Middleware] answers 503; a further response of its own is
 // kept as Omitted. The first 32 digits of a key stand for its caller.
@@ -124,8 +124,8 @@ func (s *MemoryStore) Finish(_ context.Context, c Claim, r Record) error {
 	}
 	s.setRecord(m, Record{})
 	s.touch(m, now) // or m, whose lease may have ended, could make room for itself
-	if !s.makeRoomFor(r.size(), m.owner, now) {
-		r = r.omit()
+	for r.size() > 0 && !s.makeRoomFor(r.size(), m.owner, now) {
+		r = r.less()
 	}
 	m.done = true
 	s.setRecord(m, r)
@@ -198,7 +198,7 @@ func (s *MemoryStore) setRecord(m *memory, r Record) {
 		m.owner.bodies.Remove(m.body)
 		m.body = nil
 	}
-	if !r.Omitted && r.size() > 0 {
+	if r.size() > 0 {
 		m.body = m.owner.bodies.PushBack(m)
 	}
 }
@@ -261,7 +261,7 @@ func (s *MemoryStore) makeRoomFor(n int64, own *share, now time.Time) bool {
 			return false
 		}
 		victim := largest.bodies.Front().Value.(*memory)
-		s.setRecord(victim, victim.record.omit())
+		s.setRecord(victim, victim.record.less())
 	}
 	return true
 }
