@@ -84,6 +84,25 @@ func TestACallerThatFillsTheStoreDoesNotDriveOutTheOldKeysOfOthers(t *testing.T)
 	})
 }
 
+// A flood of young keys, or of large young responses, does not itself drive out
+// what is older than Keep.
+func TestAFloodDoesNotDriveOutTheOldKeysOfOthers(t *testing.T) {
+	for _, path := range []string{"201", "201/20000"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &idempotency.MemoryStore{MaxRecords: 100, MaxBytes: 100_000}
+			ask := tenants(store)
+			require.Equal(t, 201, ask("ann", "k", "201/1"))
+			time.Sleep(time.Hour)
+			for i := range 1000 {
+				ask("mallory", strconv.Itoa(i), path)
+			}
+			require.Equal(t, 422, ask("ann", "k", "201/2"), "not forgotten")
+			require.Equal(t, 201, ask("ben", "k", "201/1"), "and there is room for others")
+			store.CheckBooks(t)
+		})
+	}
+}
+
 // A store of one key for each caller has no room for one more caller, and
 // forgets none.
 func TestEqualSharesAreLeftAlone(t *testing.T) {
