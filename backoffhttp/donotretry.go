@@ -11,6 +11,10 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
+// maxRetryAfter is the longest wait of another service that WriteError passes
+// on. Whoever comes back too early is told again.
+const maxRetryAfter = 24 * time.Hour
+
 // doNotRetryAfter is the Retry-After of DoNotRetry, for clients that read no
 // other header. Most clients do not wait that long.
 const doNotRetryAfter = time.Minute
@@ -60,14 +64,15 @@ func DoNotRetry(w http.ResponseWriter) {
 // only, or leaves retries to a caller that is retrying ([Inbound],
 // [YieldToCaller]).
 //
-// The body says no more than the status, because err may name hosts. Log err in
+// A Retry-After is at most 24 hours, whatever the other service asked for. The
+// body says no more than the status, because err may name hosts. Log err in
 // the service.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return
 	}
 	status, final := statusFor(r, err)
-	if wait := waitOf(err); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
+	if wait := min(waitOf(err), maxRetryAfter); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
 		w.Header().Set(headerRetryAfter, retryafter.Format(wait))
 	}
 	if final {

@@ -215,3 +215,18 @@ type statusError int
 
 func (e statusError) Error() string       { return "refused for secret reasons" }
 func (e statusError) HTTPStatusCode() int { return int(e) }
+
+// What a server asks for in vain must not keep the clients of its client away.
+func TestWriteErrorPassesOnADayAtMost(t *testing.T) {
+	for asked, want := range map[string]string{
+		"86399": "86399", "86400": "86400", "86401": "86400", "99999999999999999999": "86400", "Fri, 31 Dec 9999 23:59:59 GMT": "86400",
+	} {
+		err := backoff.Policy{}.Do(t.Context(), func(context.Context) error {
+			return backoffhttp.Check(&http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {asked}}})
+		})
+		w := httptest.NewRecorder()
+		backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), err)
+		require.Equal(t, 429, w.Code)
+		require.Equal(t, want, w.Header().Get("Retry-After"), asked)
+	}
+}

@@ -234,7 +234,7 @@ const maxKey = 64
 
 // nameBefore returns the name before a separator, without its quotes.
 func (r *redactor) nameBefore(i int) string {
-	for i > 0 && (in(quotes, r.text[i-1]) || in(spaces+"\\]", r.text[i-1])) {
+	for i > 0 && (in(quotes, r.text[i-1]) || in(spaces+"\\[]", r.text[i-1])) {
 		i--
 	}
 	begin := i

@@ -24,6 +24,7 @@ func TestSecretsAreTakenOut(t *testing.T) {
 		`root:hun@ter2@tcp(127.0.0.1:3306)/shop: refused`:                              `root:xxxxx@tcp(127.0.0.1:3306)/shop: refused`,
 		`host=db user=ann password=hunter2 dbname=shop`:                                `host=db user=ann password=xxxxx dbname=shop`,
 		`password = 'hunter 2' rest`:                                                   `password = 'xxxxx' rest`,
+		`password[]=hunter2&user[password]=hunter2`:                                    `password[]=xxxxx`,
 		`{"client_secret":"hun\"ter2","user":"ann"}`:                                   `{"client_secret":"xxxxx","user":"ann"}`,
 		`Authorization: Digest username="ann", response="hunter2"`:                     `Authorization:xxxxx`,
 		"bad header\nCookie: a=b; c=hunter2\nHost: x":                                  "bad header\nCookie:xxxxx\nHost: x",

@@ -3,6 +3,7 @@ package idempotency
 import (
 	"testing"
 
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,6 +23,7 @@ func (s *MemoryStore) CheckBooks(t *testing.T) {
 		}
 	}
 	require.Equal(t, bytes, s.bytes)
+	require.LessOrEqual(t, bytes, limits.Or(s.MaxBytes, defaultMaxBytes))
 	require.Equal(t, len(s.keys), s.order.Len()+s.refusals.Len())
 	require.Len(t, s.shares, len(keys))
 	for i, r := range s.ranks {

@@ -26,11 +26,12 @@ const (
 // responses with a status of 400 to 499: to carry out such a request again does
 // no harm. Then it forgets the oldest records, those of the caller with the most
 // keys before those of others, but none younger than Keep, so that it does not
-// forget what clients are still retrying.
+// forget what clients are still retrying, and none of others for a caller that
+// has an equal share of the store already.
 //
 // If that makes no room, a caller takes it from the caller with the most, down
 // to equal shares: the oldest key that is not in flight is forgotten, or the
-// oldest response becomes Omitted. So a caller that floods the store harms
+// oldest response becomes Omitted, and at last loses its Location. So a caller that floods the store harms
 // itself, and not others. The caller with the most gets [ErrStoreFull] for a
 // further key, and [Middleware] answers 503; a further response of its own is
 // kept as Omitted. The first 32 digits of a key stand for its caller.
@@ -124,8 +125,8 @@ func (s *MemoryStore) Finish(_ context.Context, c Claim, r Record) error {
 	}
 	s.setRecord(m, Record{})
 	s.touch(m, now) // or m, whose lease may have ended, could make room for itself
-	if !s.makeRoomFor(r.size(), m.owner, now) {
-		r = r.omit()
+	for r.size() > 0 && !s.makeRoomFor(r.size(), m.owner, now) {
+		r = r.less()
 	}
 	m.done = true
 	s.setRecord(m, r)
@@ -198,7 +199,7 @@ func (s *MemoryStore) setRecord(m *memory, r Record) {
 		m.owner.bodies.Remove(m.body)
 		m.body = nil
 	}
-	if !r.Omitted && r.size() > 0 {
+	if r.size() > 0 {
 		m.body = m.owner.bodies.PushBack(m)
 	}
 }
@@ -236,7 +237,7 @@ func (s *MemoryStore) makeRoom(own *share, now time.Time) bool {
 	most := limits.Or(s.MaxRecords, defaultMaxRecords)
 	enough := func() bool { return most < 0 || len(s.keys) < most }
 	s.removeIdle(&s.refusals, now, 0, enough)
-	s.evict(byKeys, now, enough)
+	s.evict(byKeys, own, int64(most), now, enough)
 	for !enough() {
 		largest := s.ranks[byKeys].largest()
 		if own.size(byKeys)+1 >= largest.size(byKeys) || !s.removeOldest(largest, now) {
@@ -254,27 +255,30 @@ func (s *MemoryStore) makeRoomFor(n int64, own *share, now time.Time) bool {
 	if most >= 0 && n > most {
 		return false
 	}
-	s.evict(byBytes, now, enough)
+	s.evict(byBytes, own, most, now, enough)
 	for !enough() {
 		largest := s.ranks[byBytes].largest()
 		if own.bytes+n >= largest.bytes || largest.bodies.Len() == 0 {
 			return false
 		}
 		victim := largest.bodies.Front().Value.(*memory)
-		s.setRecord(victim, victim.record.omit())
+		s.setRecord(victim, victim.record.less())
 	}
 	return true
 }
 
 // evict removes keys until enough reports true, and none younger than Keep: the
-// oldest ones of the largest share, and then the oldest ones of all.
-func (s *MemoryStore) evict(measure int, now time.Time, enough func() bool) {
+// oldest ones of the largest share, and then the oldest ones of all, unless own
+// has an equal share of most already.
+func (s *MemoryStore) evict(measure int, own *share, most int64, now time.Time, enough func() bool) {
 	if enough() {
 		return
 	}
 	keep := limits.Or(s.Keep, defaultKeep)
 	s.removeIdle(&s.ranks[measure].largest().keys, now, keep, enough)
-	s.removeIdle(&s.order, now, keep, enough)
+	if !enough() && own.size(measure) < most/int64(len(s.shares)) {
+		s.removeIdle(&s.order, now, keep, enough)
+	}
 }
 
 // removeOldest removes the oldest key of a share that is not in flight. It

@@ -127,7 +127,9 @@ type Options struct {
 // again. A response that is sent a second time has Idempotent-Replayed: true.
 // If the handler panics, its header is not sent either. A handler that flushes
 // streams its response, and so does a handler from the point on where its
-// response is longer than MaxResponse. Hijacking is refused with
+// response is longer than MaxResponse. If the client disconnects meanwhile, the
+// handler does not notice, unless the response is longer than MaxResponse: then
+// writing fails. Hijacking is refused with
 // http.ErrNotSupported. By default 5xx, 408, 425 and 429 are not kept, because
 // they ask the client to try again. A 409 that is kept gets X-Should-Retry:
 // false, to tell it from the 409 of a request in flight.

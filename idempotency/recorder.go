@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -149,10 +150,21 @@ func (r *recorder) Write(p []byte) (int, error) {
 	if !r.record.Omitted {
 		r.record.Body = append(r.record.Body, p...)
 	}
-	if r.streaming {
-		return r.w.Write(p)
+	if !r.streaming {
+		return len(p), nil
 	}
-	return len(p), nil
+	n, err := r.w.Write(p)
+	if r.isHidden(err) {
+		return len(p), nil
+	}
+	return n, err
+}
+
+// isHidden reports whether the handler does not hear of an error of w. As long
+// as the response is kept, a client that is gone is no reason to end it: the
+// client comes back for the whole.
+func (r *recorder) isHidden(err error) bool {
+	return !r.record.Omitted && !errors.Is(err, http.ErrNotSupported)
 }
 
 // ensureStatus sets the status to 200 if the handler has set none.
@@ -169,7 +181,10 @@ func (r *recorder) Flush() { r.FlushError() }
 func (r *recorder) FlushError() error {
 	r.ensureStatus()
 	r.send()
-	return http.NewResponseController(r.w).Flush()
+	if err := http.NewResponseController(r.w).Flush(); !r.isHidden(err) {
+		return err
+	}
+	return nil
 }
 
 // SetReadDeadline is for [http.ResponseController].

@@ -3,6 +3,7 @@ package idempotency_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -212,4 +213,43 @@ func TestAReplayHasTheLengthOfItsBody(t *testing.T) {
 	for range 11 { // from the tenth on it is 55
 		require.Equal(t, "whole", ask(t, s, request{key: "k"}))
 	}
+}
+
+// gone is the connection to a client that has disconnected.
+type gone struct{ http.ResponseWriter }
+
+func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (gone) FlushError() error         { return io.ErrClosedPipe }
+
+// A handler that streams stops where its client is gone, as httputil.ReverseProxy
+// does by a panic. What it would have stopped at would be kept for the whole, or
+// the request carried out again.
+func TestAClientThatDisconnectsDoesNotCutShortWhatIsKept(t *testing.T) {
+	answer := strings.Repeat("0123456789", 10)
+	for limit, want := range map[int64]string{0: answer, int64(len(answer) / 2): `"status":410`} {
+		runs, piece := 0, 0
+		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+			runs++
+			for piece = 0; piece < 10; piece++ {
+				_, err := io.WriteString(w, "0123456789")
+				if flushed := http.NewResponseController(w).Flush(); err != nil || flushed != nil {
+					require.ErrorIs(t, err, io.ErrClosedPipe)
+					require.ErrorIs(t, flushed, io.ErrClosedPipe)
+					return
+				}
+			}
+		}), idempotency.Options{MaxResponse: limit})
+		h.ServeHTTP(gone{httptest.NewRecorder()}, request{key: "k"}.on(t.Context(), "http://service.example"))
+		require.Contains(t, request{key: "k"}.to(h).Body.String(), want)
+		require.Equal(t, 1, runs)
+		require.Equal(t, map[int64]int{0: 10, 50: 5}[limit], piece, "what is not kept need not go on")
+	}
+}
+
+func TestAConnectionThatCannotFlushSaysSo(t *testing.T) {
+	h := once(handle(func(w http.ResponseWriter, r *http.Request) {
+		require.ErrorIs(t, http.NewResponseController(w).Flush(), http.ErrNotSupported)
+	}), idempotency.Options{})
+	request := request{key: "k"}.on(t.Context(), "http://service.example")
+	h.ServeHTTP(struct{ http.ResponseWriter }{httptest.NewRecorder()}, request)
 }

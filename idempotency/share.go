@@ -26,7 +26,7 @@ func callerOf(key string) string {
 type share struct {
 	caller string
 	keys   list.List // of *memory, the longest untouched first
-	bodies list.List // of *memory, those whose response is whole
+	bodies list.List // of *memory, those whose record takes bytes
 	bytes  int64     // of all records
 	places [2]int    // in the rankings by keys and by bytes
 }

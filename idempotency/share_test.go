@@ -2,6 +2,7 @@ package idempotency_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -83,6 +84,25 @@ func TestACallerThatFillsTheStoreDoesNotDriveOutTheOldKeysOfOthers(t *testing.T)
 	})
 }
 
+// A flood of young keys, or of large young responses, does not itself drive out
+// what is older than Keep.
+func TestAFloodDoesNotDriveOutTheOldKeysOfOthers(t *testing.T) {
+	for _, path := range []string{"201", "201/20000"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &idempotency.MemoryStore{MaxRecords: 100, MaxBytes: 100_000}
+			ask := tenants(store)
+			require.Equal(t, 201, ask("ann", "k", "201/1"))
+			time.Sleep(time.Hour)
+			for i := range 1000 {
+				ask("mallory", strconv.Itoa(i), path)
+			}
+			require.Equal(t, 422, ask("ann", "k", "201/2"), "not forgotten")
+			require.Equal(t, 201, ask("ben", "k", "201/1"), "and there is room for others")
+			store.CheckBooks(t)
+		})
+	}
+}
+
 // A store of one key for each caller has no room for one more caller, and
 // forgets none.
 func TestEqualSharesAreLeftAlone(t *testing.T) {
@@ -115,6 +135,29 @@ func TestLargeResponsesOfACallerTakeNoRoomFromOthers(t *testing.T) {
 		}
 		require.Equal(t, 201, ask("ann", "half", "201/10000"))
 		require.Equal(t, http.StatusGone, ask("ann", "half", "201/10000"))
+	})
+}
+
+// The Locations of omitted responses count too, and make room like bodies.
+func TestLocationsOfACallerTakeNoRoomFromOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{T: t}
+		m.MaxBytes = 10_000
+		begin := func(caller string, i int) idempotency.Entry {
+			return m.begin(strings.Repeat(caller, 32) + fmt.Sprintf("%032d", i))
+		}
+		finish := func(c idempotency.Claim, r idempotency.Record) { require.NoError(t, m.Finish(t.Context(), c, r)) }
+		to := http.Header{"Location": {strings.Repeat("/", 1000)}}
+		for i := range 100 {
+			finish(begin("a", i).Claim, idempotency.Record{Status: 303, Header: to})
+			m.CheckBooks(t)
+		}
+		require.Equal(t, to, begin("a", 0).Record.Header, "the largest makes room for itself last")
+		require.Equal(t, idempotency.Record{Status: 303, Omitted: true}, begin("a", 99).Record)
+		finish(begin("b", 0).Claim, idempotency.Record{Status: 200, Body: make([]byte, 4000)})
+		require.Len(t, begin("b", 0).Record.Body, 4000)
+		require.Equal(t, 303, begin("a", 0).Record.Status, "the effect is not forgotten")
+		m.CheckBooks(t)
 	})
 }
 
@@ -180,7 +223,8 @@ func TestASharedStoreKeepsItsLimits(t *testing.T) {
 					continue
 				}
 				for range 1 + random.IntN(2) {
-					r := idempotency.Record{Status: 200 + random.IntN(250), Body: make([]byte, random.IntN(2000))}
+					r := idempotency.Record{Status: 200 + random.IntN(250), Body: make([]byte, random.IntN(2000)),
+						Header: http.Header{"Location": {strings.Repeat("/", random.IntN(1000))}}}
 					require.NoError(t, store.Finish(t.Context(), c, r))
 				}
 			}

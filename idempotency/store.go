@@ -145,3 +145,11 @@ func (r Record) omit() Record {
 	}
 	return small
 }
+
+// less returns what is kept of a record that finds no room.
+func (r Record) less() Record {
+	if r.Omitted {
+		return Record{Status: r.Status, Omitted: true}
+	}
+	return r.omit()
+}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,6 +58,7 @@ func contract(t *testing.T, db database) {
 		storetest.Run(t, func(t *testing.T) idempotency.Store { return db.store(t, sqlstore.Options{}) })
 	})
 	t.Run("keys expire", db.keysExpire)
+	t.Run("the longest times are long", db.longest)
 	t.Run("sweep removes what expired", db.sweep)
 	t.Run("processes sweep while others work", db.sweepBesideWork)
 	t.Run("a cancelled context ends Begin", db.cancelled)
@@ -88,6 +90,21 @@ func (d database) keysExpire(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, idempotency.EntryClaimed, again.State)
 	require.Equal(t, 1, again.Claim.Run)
+}
+
+func (d database) longest(t *testing.T) {
+	s := d.store(t, sqlstore.Options{TTL: math.MaxInt64})
+	key, fingerprint := hash(), hash()
+	first, err := s.Begin(t.Context(), key, fingerprint, math.MaxInt64)
+	require.NoError(t, err)
+	again, err := s.Begin(t.Context(), key, fingerprint, math.MaxInt64)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.EntryInFlight, again.State)
+	require.Positive(t, again.Left)
+	require.NoError(t, s.Finish(t.Context(), first.Claim, idempotency.Record{Status: 200}))
+	again, err = s.Begin(t.Context(), key, fingerprint, math.MaxInt64)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.EntryDone, again.State)
 }
 
 func (d database) sweep(t *testing.T) {
