@@ -303,8 +303,10 @@ func wrap(what string, err error) error {
 }
 
 // ms returns d in milliseconds, rounded up, so that a short lease does not
-// become 0.
-func ms(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+// become 0. A time that d is added to stays far from the end of the calendar.
+func ms(d time.Duration) int64 {
+	return int64((min(d, forever) + time.Millisecond - 1) / time.Millisecond)
+}
 
 // flag returns b as a number.
 func flag(b bool) int {

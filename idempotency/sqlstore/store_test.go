@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -134,6 +135,11 @@ func TestALeaseOfLessThanAMillisecondIsNotNone(t *testing.T) {
 	require.EqualValues(t, 1, ms(1))
 	require.EqualValues(t, 1, ms(time.Millisecond))
 	require.EqualValues(t, 2, ms(time.Millisecond+1))
+}
+
+func TestTheLongestDurationIsNotInThePast(t *testing.T) {
+	require.Equal(t, forever.Milliseconds(), ms(math.MaxInt64))
+	require.Equal(t, forever.Milliseconds(), ms(forever))
 }
 
 // broken is a database that answers every statement by the nth of errs.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,6 +58,7 @@ func contract(t *testing.T, db database) {
 		storetest.Run(t, func(t *testing.T) idempotency.Store { return db.store(t, sqlstore.Options{}) })
 	})
 	t.Run("keys expire", db.keysExpire)
+	t.Run("the longest durations do not end at once", db.longest)
 	t.Run("sweep removes what expired", db.sweep)
 	t.Run("processes sweep while others work", db.sweepBesideWork)
 	t.Run("a cancelled context ends Begin", db.cancelled)
@@ -75,6 +77,20 @@ func hash() string {
 	b := make([]byte, 32)
 	rand.Read(b)
 	return hex.EncodeToString(b)
+}
+
+func (d database) longest(t *testing.T) {
+	store, key, request := d.store(t, sqlstore.Options{TTL: math.MaxInt64}), hash(), hash()
+	e, err := store.Begin(t.Context(), key, request, math.MaxInt64)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.EntryClaimed, e.State)
+	again, err := store.Begin(t.Context(), key, request, math.MaxInt64)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.EntryInFlight, again.State)
+	require.NoError(t, store.Finish(t.Context(), e.Claim, idempotency.Record{Status: 201}))
+	again, err = store.Begin(t.Context(), key, request, math.MaxInt64)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.EntryDone, again.State)
 }
 
 func (d database) keysExpire(t *testing.T) {
