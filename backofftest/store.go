@@ -51,6 +51,7 @@ var storeChecks = []storeCheck{
 	{"tokens are granted up to the allowance", tokensAreBounded},
 	{"tokens come back when their time is over", tokensComeBack},
 	{"tokens can be given back", tokensCanBeGivenBack},
+	{"a block that was given back ends", aBlockGivenBackEnds},
 	{"a repeated claim is one", aRepeatedClaimIsOne},
 	{"keys are independent", keysAreIndependent},
 	{"a call ends with its context", callsEndWithTheirContext},
@@ -375,6 +376,18 @@ func tokensCanBeGivenBack(t testing.TB, s fleet.Store) {
 	p.want(p.take("b", 10, 10, long) == 4, "want the 4 that were given back")
 	give("a", 100)
 	p.want(p.take("c", 10, 10, long) == 6, "want the 6 that the block had left, and no more")
+}
+
+// aBlockGivenBackEnds checks that an empty block leaves nothing behind: a
+// process took a block, spent nothing, and ended.
+func aBlockGivenBackEnds(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.take("a", 10, 10, short)
+	p.want(s.Give(p.Context(), p.key, "a", 10) == nil, "unexpected error")
+	p.want(p.take("b", 10, 10, long) == 10, "want those that were given back")
+	for began := time.Now(); time.Since(began) < 2*short; time.Sleep(tick) {
+		p.want(p.take("c", 10, 10, long) == 0, "granted again what others hold")
+	}
 }
 
 func aRepeatedClaimIsOne(t testing.TB, s fleet.Store) {

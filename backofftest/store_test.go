@@ -2,6 +2,7 @@ package backofftest
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -21,11 +22,24 @@ func TestMemoryIsAStore(t *testing.T) {
 	}
 }
 
+// A store is far away, or on a busy machine.
+func TestAStoreMayBeSlow(t *testing.T) {
+	for _, c := range storeChecks {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.check(t, &Faulty{Store: new(fleet.Memory), Delay: 60 * time.Millisecond})
+				time.Sleep(time.Minute) // for what is under way to the store
+			})
+		})
+	}
+}
+
 // mutant is a store with a fault.
 type mutant struct {
 	fleet.Memory
 	fault string
 	seen  int
+	ends  time.Time // of the last block that was given back
 }
 
 func (m *mutant) is(fault string) bool { return m.fault == fault }
@@ -102,6 +116,10 @@ func (m *mutant) Take(ctx context.Context, key string, c fleet.Claim) (int, erro
 	case "claims add up":
 		m.seen++
 		c.Block += strconv.Itoa(m.seen)
+	case "fails after a gift":
+		if !m.ends.IsZero() && time.Now().After(m.ends) {
+			return 0, errors.New("not a number")
+		}
 	}
 	return m.Memory.Take(ctx, key, c)
 }
@@ -110,6 +128,7 @@ func (m *mutant) Give(ctx context.Context, key, block string, n int) error {
 	if m.is("keeps tokens") {
 		return ctx.Err()
 	}
+	m.ends = time.Now().Add(short)
 	return m.Memory.Give(ctx, key, block, n)
 }
 
@@ -133,6 +152,7 @@ func TestAStoresFaultsAreFound(t *testing.T) {
 		"tokens for ever":     tokensComeBack,
 		"claims add up":       aRepeatedClaimIsOne,
 		"keeps tokens":        tokensCanBeGivenBack,
+		"fails after a gift":  aBlockGivenBackEnds,
 	} {
 		t.Run(fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

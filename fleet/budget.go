@@ -29,9 +29,14 @@ import (
 //
 // A Budget does not wait for the store. It asks for the token of a retry when
 // it grants the retry, before the sleep, and the token must have arrived when
-// the sleep is over. If the store does not answer, a process has one Block per
-// Window of its own. That is so when the store fails, and when the process has
-// had no tokens for two windows and the answer has not arrived yet.
+// the sleep is over. A retry whose wait is longer than the Client's Every pays
+// after the wait: so retries that were all told to come back at the same time
+// stay within the bound. Only such a retry may then wait for the store, for the
+// Client's Timeout, or its Wait if that is shorter, or negative for no wait.
+//
+// If the store does not answer, a process has one Block per Window of its own.
+// That is so when the store fails, and when the process has had no tokens for
+// two windows and the answer has not arrived yet.
 //
 // The zero value is not ready to use: Client and Name must be set. A Budget
 // must not be copied, and its fields must not be changed, after first use. It
@@ -96,7 +101,8 @@ func (b *Budget) Validate() error {
 const (
 	ofRetry    = 1 << 63
 	onCredit   = 1 << 62
-	blockBits  = 30
+	waitsLong  = 1 << 61 // on credit until Pace
+	blockBits  = 29
 	remembered = 1024 // how many of the last tickets have a bit in outstanding
 )
 
@@ -108,24 +114,46 @@ func (b *Budget) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duratio
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if b.takeToken(now) {
+	long := a.Wait > b.Client.every()
+	if !long && b.takeToken(now) {
 		return b.newTicket(uint64(b.block) % (1 << blockBits) << 32), 0, true
 	}
-	b.requestBlock(now)
-	if b.asking || b.failed && b.canBorrow(now) {
-		return b.newTicket(onCredit), 0, true
+	switch b.requestBlock(now); {
+	case !b.hasToken(now) && !b.asking && !(b.failed && b.canBorrow(now)):
+		return t, 0, false
+	case long:
+		return b.newTicket(onCredit | waitsLong), 0, true
 	}
-	return t, 0, false
+	return b.newTicket(onCredit), 0, true
 }
+
+// Pace is the optional method of a [backoff.Budget]. A retry after a long wait
+// needs its token soon. If there is none, Pace asks the store.
+func (b *Budget) Pace(t backoff.Ticket) (own backoff.Ticket, wait time.Duration, ok bool) {
+	if t[0]&waitsLong == 0 {
+		return t, 0, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.requestBlock(now); b.asking && !b.hasToken(now) {
+		wait = max(0, b.Client.maxTokenWait()-now.Sub(b.askedAt))
+	}
+	t[0] &^= waitsLong
+	return t, wait, true
+}
+
+// hasToken reports whether there is a token in the current block.
+func (b *Budget) hasToken(now time.Time) bool { return b.tokens > 0 && now.Before(b.expires) }
 
 // takeToken takes a token of the current block. It reports whether there was
 // one.
 func (b *Budget) takeToken(now time.Time) bool {
-	if b.tokens == 0 || !now.Before(b.expires) {
-		return false
+	ok := b.hasToken(now)
+	if ok {
+		b.tokens--
 	}
-	b.tokens--
-	return true
+	return ok
 }
 
 // borrow lets a retry go without a token where the store has not said no: the
@@ -217,11 +245,11 @@ func (b *Budget) Done(t backoff.Ticket, r backoff.Result) {
 	}
 }
 
-// requestBlock asks the store for a block, unless it was asked less than Every
-// ago.
+// requestBlock asks the store for a block, unless there is a token, or it was
+// asked less than Every ago.
 func (b *Budget) requestBlock(now time.Time) {
 	c := b.Client
-	if b.asking || !b.askedAt.IsZero() && now.Sub(b.askedAt) < c.every() {
+	if b.hasToken(now) || b.asking || !b.askedAt.IsZero() && now.Sub(b.askedAt) < c.every() {
 		return
 	}
 	id, ok := c.beginCallUnlessClosed()

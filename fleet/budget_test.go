@@ -418,3 +418,104 @@ func TestABudgetThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 	require.NoError(t, budget(new(fleet.Memory)).Validate())
 }
+
+// A service that is down tells everybody to come back at the same time. What
+// the fleet may make in each window of the outage does not add up.
+func TestRetriesThatWaitForTheSameTimeStayWithinTheAllowance(t *testing.T) {
+	for _, wait := range []time.Duration{8 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			store := new(fleet.Memory)
+			const processes, allowance, block = 4, 20, 5
+			back := time.Now().Add(wait)
+			var made atomic.Int64
+			var group sync.WaitGroup
+			for range processes {
+				b := budget(&backofftest.Faulty{Store: store, Delay: 10 * time.Millisecond})
+				p := backoff.Policy{Budget: b, MaxAttempts: 2, Jitter: backoff.NoJitter}
+				group.Go(func() {
+					for time.Until(back) > 2*time.Second {
+						group.Go(func() {
+							first := true
+							_ = p.Do(t.Context(), func(context.Context) error {
+								if !first {
+									made.Add(1)
+									return nil
+								}
+								first = false
+								return backoff.Pushback(errDown, time.Until(back))
+							})
+						})
+						time.Sleep(50 * time.Millisecond)
+					}
+				})
+			}
+			group.Wait()
+			require.Less(t, time.Since(back), time.Second)
+			t.Log(wait, made.Load())
+			require.LessOrEqual(t, made.Load(), int64(allowance+processes*block))
+			require.GreaterOrEqual(t, made.Load(), int64(allowance), "and some are made")
+		})
+	}
+}
+
+// A call that waits for long has its token all the same, though the block that
+// was there when it began to wait has expired.
+func TestARetryAfterALongWaitIsMade(t *testing.T) {
+	for _, wait := range []time.Duration{2 * time.Second, 9 * time.Second, 11 * time.Second, 19 * time.Second, time.Minute} {
+		for _, cut := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				store := &backofftest.Faulty{Store: new(fleet.Memory), Delay: 30 * time.Millisecond}
+				b := budget(store)
+				require.Equal(t, 1, spend(b, 1))
+				time.Sleep(time.Second)
+				p := backoff.Policy{Budget: b, MaxAttempts: 2, Jitter: backoff.NoJitter, Schedule: backoff.Constant(wait)}
+				tries, began := 0, time.Now()
+				require.NoError(t, p.Do(t.Context(), func(context.Context) error {
+					if tries++; tries == 1 {
+						if cut {
+							store.Cut()
+						}
+						return errDown
+					}
+					return nil
+				}), "%v", wait)
+				require.LessOrEqual(t, time.Since(began), wait+50*time.Millisecond)
+			})
+		}
+	}
+}
+
+// A store that hangs costs a retry no more than the documented time.
+func TestARetryAfterALongWaitWaitsForTheStoreUpToTimeout(t *testing.T) {
+	for name, c := range map[string]struct {
+		client *fleet.Client
+		want   time.Duration
+	}{
+		"the default":            {&fleet.Client{}, 50 * time.Millisecond},
+		"a timeout":              {&fleet.Client{Timeout: time.Second}, time.Second},
+		"no timeout":             {&fleet.Client{Timeout: -1}, 50 * time.Millisecond},
+		"a wait that is shorter": {&fleet.Client{Wait: time.Millisecond}, time.Millisecond},
+		"a wait that is longer":  {&fleet.Client{Wait: time.Minute}, 50 * time.Millisecond},
+		"no wait":                {&fleet.Client{Wait: -1}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &fleet.Budget{Client: c.client, Name: "db"}
+				c.client.Store = &backofftest.Faulty{Store: new(fleet.Memory), Delay: time.Minute}
+				long := retry
+				long.Wait = time.Hour
+				ticket, _, ok := b.Reserve(long)
+				require.True(t, ok)
+				time.Sleep(long.Wait)
+				ticket, wait, ok := b.Pace(ticket)
+				require.True(t, ok)
+				require.Equal(t, c.want, wait)
+				time.Sleep(wait)
+				_, wait, ok = b.Pace(ticket)
+				require.True(t, ok)
+				require.Zero(t, wait, "it waits once")
+				time.Sleep(time.Hour)
+			})
+		})
+	}
+}

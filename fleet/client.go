@@ -166,6 +166,16 @@ func (c *Client) maxWait(asks bool) time.Duration {
 	return c.timeout()
 }
 
+// maxTokenWait returns how long a retry that has waited for long waits for its
+// token.
+func (c *Client) maxTokenWait() time.Duration {
+	wait := c.maxWait(true)
+	if c.timeout() > 0 {
+		wait = min(wait, c.timeout())
+	}
+	return wait
+}
+
 // answer answers from what is known. coming is closed when more is known; it is
 // nil if there is nothing to wait for. asks says that this call has asked for
 // the lease. late says that the call has waited long enough.

@@ -73,3 +73,26 @@ func TestWhatTheFirstReleaseStoredIsRead(t *testing.T) {
 		require.Equal(t, want, granted, block)
 	}
 }
+
+// Redis evicts the set and the hash of an account apart.
+func TestAnAccountOutlivesTheEvictionOfEitherHalf(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
+	store := open(t, client)
+	for _, half := range []string{"blocks", "tokens"} {
+		name := rand.Text()
+		take := func(block string, window time.Duration) int {
+			n, err := store.Take(ctx, name, fleet.Claim{Block: block, Tokens: 10, Allowance: 10, Window: window})
+			require.NoError(t, err, half)
+			return n
+		}
+		require.Equal(t, 10, take("a", 20*time.Millisecond))
+		require.NoError(t, client.Del(ctx, "test:{"+name+"}:"+half).Err())
+		require.Equal(t, 10, take("b", 100*time.Millisecond), "the server has lost the first block: %s", half)
+		require.Zero(t, take("c", time.Minute))
+		require.Eventually(t, func() bool { return take("c", time.Minute) == 10 }, 10*time.Second, 10*time.Millisecond)
+		require.Zero(t, take("d", time.Minute), "no more than the allowance")
+		client.Del(ctx, "test:{"+name+"}:blocks", "test:{"+name+"}:tokens")
+	}
+}

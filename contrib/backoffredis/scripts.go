@@ -96,15 +96,17 @@ return answer(by)`)
 
 // An account is a sorted set of blocks by the time at which they end, and a
 // hash of their tokens with the sum in field t. If the set is lost, no tokens
-// are out.
+// are out. A block may have no tokens left, or none that are known, because
+// Redis evicts the set and the hash apart.
 const account = `
 local blocks, tokens = KEYS[1], KEYS[2]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 for _, block in ipairs(redis.call('ZRANGEBYSCORE', blocks, '-inf', string.format('%.0f', now))) do
-	redis.call('HINCRBY', tokens, 't', -(tonumber(redis.call('HGET', tokens, block)) or 0))
-	redis.call('HDEL', tokens, block)
+	local left = tonumber(redis.call('HGET', tokens, block)) or 0
 	redis.call('ZREM', blocks, block)
+	redis.call('HDEL', tokens, block)
+	if left > 0 then redis.call('HINCRBY', tokens, 't', -left) end
 end
 if redis.call('EXISTS', blocks) == 0 then redis.call('DEL', tokens) end
 local block = 'b:' .. ARGV[1]

@@ -27,7 +27,8 @@ import (
 // Store is safe for concurrent use.
 //
 // The data need not survive. After a FLUSHALL, or a failover that loses writes,
-// the fleet learns again. Evicting keys does no harm either. After a failover
+// the fleet learns again, and tokens that are out may be granted once more. So
+// it is with each key that the server evicts. After a failover
 // to a server with another clock, the remaining times differ by the difference
 // of the clocks.
 type Store struct {

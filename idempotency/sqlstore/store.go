@@ -189,11 +189,20 @@ func (s *Store) try(ctx context.Context, key, fingerprint string, lease time.Dur
 }
 
 // retract releases a claim that was perhaps made before the connection failed,
-// so that the next attempt need not wait for the end of the lease.
+// so that the next attempt need not wait for the end of the lease. It returns
+// when ctx ends, and then goes on for a second at most.
 func (s *Store) retract(ctx context.Context, c idempotency.Claim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	s.Release(ctx, c)
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		s.Release(ctx, c)
+	}()
+	select {
+	case <-released:
+	case <-ctx.Done():
+	}
 }
 
 // row is a row of the table.

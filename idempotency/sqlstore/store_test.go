@@ -180,6 +180,32 @@ func TestAClaimWhoseAnswerIsLostIsGivenUp(t *testing.T) {
 	require.Equal(t, []string{"INSERT", "UPDATE"}, b.asked)
 }
 
+// hanging is a database that answers nothing.
+type hanging struct{ broken }
+
+func (h *hanging) Connect(context.Context) (driver.Conn, error) { return h, nil }
+
+func (h *hanging) ExecContext(ctx context.Context, _ string, _ []driver.NamedValue) (driver.Result, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestBeginEndsWithItsContextIfTheDatabaseHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := sql.OpenDB(new(hanging))
+		s, err := New(db, PostgreSQL, Options{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		hash, began := strings.Repeat("0", 64), time.Now()
+		_, err = s.Begin(ctx, hash, hash, time.Minute)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 5*time.Second, time.Since(began))
+		time.Sleep(time.Second) // for the release of the claim
+		require.NoError(t, db.Close())
+	})
+}
+
 func TestAFailedReadIsAnError(t *testing.T) {
 	lost := errors.New("connection lost")
 	b := &broken{errs: []error{nil, lost}}
