@@ -70,7 +70,9 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 			s.abort(err)
 		}
 	}))
-	s.open = func(ctx context.Context) (grpc.ClientStream, error) { return open(ctx, desc, cc, method, opts...) }
+	s.open = func(ctx context.Context, seen *sight) (grpc.ClientStream, error) {
+		return open(ctx, desc, cc, method, seen.options(opts)...)
+	}
 	return s.start()
 }
 
@@ -91,7 +93,7 @@ func openOnce(ctx context.Context, timeout time.Duration, open func(context.Cont
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	open   func(context.Context) (grpc.ClientStream, error)
+	open   func(context.Context, *sight) (grpc.ClientStream, error)
 
 	// Only the receiver uses these two.
 	attempts  int
@@ -142,7 +144,7 @@ func (s *stream) start() (grpc.ClientStream, error) {
 	return s, nil
 }
 
-// attempt opens a stream. If it cannot be opened, nothing was sent.
+// attempt opens a stream.
 func (s *stream) attempt() (inner grpc.ClientStream, err error) {
 	defer func() {
 		if inner == nil && err == nil { // it panicked
@@ -150,9 +152,10 @@ func (s *stream) attempt() (inner grpc.ClientStream, err error) {
 		}
 	}()
 	s.attempts++
-	inner, err = s.open(withAttempt(s.ctx, s.attempts))
+	seen := new(sight)
+	inner, err = s.open(withAttempt(s.ctx, s.attempts), seen)
 	if err != nil {
-		return nil, attemptError(s.ctx, err, nil, true)
+		return nil, seen.error(s.ctx, err)
 	}
 	return inner, nil
 }
