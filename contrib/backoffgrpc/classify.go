@@ -80,7 +80,7 @@ func (r *classReader) of(err error) (class backoff.Class, known bool) {
 			return r.ofStatus(s, err), true
 		}
 	}
-	inner, branches := unwrap(err)
+	branches, inner := unwrap(err)
 	if inner != nil {
 		return r.of(inner)
 	}
@@ -90,7 +90,7 @@ func (r *classReader) of(err error) (class backoff.Class, known bool) {
 // ofStatus returns the class of an error with the status s. What the error wraps
 // may know more than the code.
 func (r *classReader) ofStatus(s *status.Status, err error) backoff.Class {
-	inner, _ := unwrap(err)
+	_, inner := unwrap(err)
 	below, _ := r.of(inner)
 	switch code := s.Code(); {
 	case code == codes.Unavailable && below == backoff.ClassNotSent:

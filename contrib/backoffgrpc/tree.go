@@ -20,7 +20,7 @@ func searchOf(err error, left *int, accept func(error) bool) bool {
 		if accept(err) {
 			return true
 		}
-		inner, branches := unwrap(err)
+		branches, inner := unwrap(err)
 		for _, branch := range branches {
 			if searchOf(branch, left, accept) {
 				return true
@@ -33,13 +33,13 @@ func searchOf(err error, left *int, accept func(error) bool) bool {
 
 // unwrap returns what happened to the call that err is of: one error, or several
 // of which any may be nil.
-func unwrap(err error) (inner error, branches []error) {
+func unwrap(err error) (branches []error, inner error) {
 	switch e := err.(type) {
 	case *backoff.OpenError:
 	case interface{ Unwrap() error }:
-		return e.Unwrap(), nil
-	case interface{ Unwrap() []error }:
 		return nil, e.Unwrap()
+	case interface{ Unwrap() []error }:
+		return e.Unwrap(), nil
 	}
 	return nil, nil
 }
