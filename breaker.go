@@ -144,10 +144,10 @@ type Breaker struct {
 	// to count as a failure; after less time the deadline does not count at
 	// all. It costs a reading of the clock per call. 0 means 1 second for the
 	// deadlines that clients of this process have chosen, as Inbound of
-	// backoffhttp reads them, unless an attempt timed out before; every other
-	// deadline counts, except one that passed before the call. A negative time
-	// means that all of them count. The contexts of gRPC servers do not say
-	// whose deadline they have: if clients are strangers, set MinAttemptTime.
+	// backoffhttp and the interceptors of backoffgrpc mark them, unless an
+	// attempt timed out before; every other deadline counts, except one that
+	// passed before the call. A negative time means that all of them count.
+	// Other servers call WithInboundDeadline.
 	MinAttemptTime time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier

@@ -17,19 +17,19 @@ import (
 // error. internal/lab/plugtest has the errors of other libraries, which have
 // types.
 var (
-	gaveUpOnStatus = errors.New("GET http://a/b giving up after 4 attempt(s)")
-	gaveUpOnError  = func(err error) error { return fmt.Errorf("GET http://a/b giving up after 4 attempt(s): %w", err) }
+	errGaveUp     = errors.New("GET http://a/b giving up after 4 attempt(s)")
+	gaveUpOnError = func(err error) error { return fmt.Errorf("GET http://a/b giving up after 4 attempt(s): %w", err) }
 )
 
 func TestWhatAnotherLoopGaveUpOnIsFinal(t *testing.T) {
 	down := errors.New("down")
 	for _, err := range []error{
-		gaveUpOnStatus,
+		errGaveUp,
 		gaveUpOnError(down),
-		fmt.Errorf("fetch: %w", gaveUpOnStatus),
+		fmt.Errorf("fetch: %w", errGaveUp),
 		errors.Join(down, gaveUpOnError(down)),
 		backoff.RetryAfter(gaveUpOnError(down), time.Second),
-		errors.Join(backoff.WithClass(down, backoff.ClassRetryable), gaveUpOnStatus),
+		errors.Join(backoff.WithClass(down, backoff.ClassRetryable), errGaveUp),
 		fmt.Errorf("storage: retry failed after 3 attempts; last error: %w", down),
 	} {
 		outer, attempts := backoff.Policy{Schedule: backoff.Constant(0)}, 0
@@ -47,13 +47,13 @@ func TestWhatAnotherLoopGaveUpOnIsFinal(t *testing.T) {
 	} {
 		require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(err), "%v", err)
 	}
-	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.WithClass(gaveUpOnStatus, backoff.ClassRetryable)), "a mark around it knows more")
+	require.Equal(t, backoff.ClassRetryable, backoff.DefaultClassifier(backoff.WithClass(errGaveUp, backoff.ClassRetryable)), "a mark around it knows more")
 }
 
 func TestWhatAnotherLoopGaveUpOnIsAFailureOfTheService(t *testing.T) {
 	var ended []backoff.Outcome
 	p := backoff.Policy{Budget: outcomes{&ended}}
-	p.Do(t.Context(), func(context.Context) error { return gaveUpOnStatus })
+	p.Do(t.Context(), func(context.Context) error { return errGaveUp })
 	require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient}, ended)
 
 	b := &backoff.Breaker{MinCalls: 2}

@@ -167,11 +167,12 @@ func TestEveryLineOfTheThreatModelNamesItsTest(t *testing.T) {
 	require.Greater(t, len(rows), 30)
 }
 
-// tests are the names of the tests of this module, and of those in contrib.
+// tests are the names of the tests of this module, and of those in contrib and
+// cmd.
 func tests(t *testing.T) map[string]bool {
 	known := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w+)\(`)
-	for _, dir := range append(packages(t), "contrib/*") {
+	for _, dir := range append(packages(t), "contrib/*", "cmd/*") {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		require.NoError(t, err)
 		for _, file := range files {

@@ -60,7 +60,14 @@ func Pushback(err error, d time.Duration) error {
 // RetryAfter() time.Duration, and an [Error]. It returns false if err carries
 // nothing of the kind.
 func RetryAfterOf(err error) (time.Duration, bool) {
-	if gave, ok := errtree.As[*Error](err); ok && gave.RetryAfter() > 0 {
+	var gave *Error
+	errtree.Find(err, func(err error) (found bool) {
+		if _, found = err.(*OpenError); !found { // what is below it happened to another call
+			gave, found = err.(*Error)
+		}
+		return found
+	})
+	if gave.RetryAfter() > 0 {
 		return gave.retryAfter, true
 	}
 	h := judge(nil, err).hint

@@ -228,3 +228,22 @@ func TestRetryAfterOfFindsWhatTheServerAskedFor(t *testing.T) {
 		require.False(t, ok, "%v", err)
 	}
 }
+
+func TestTheWaitOfAnOpenCircuitIsNotThatOfTheCallThatOpenedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backoff.Breaker{ConsecutiveFailures: 1, OpenFor: backoff.Constant(time.Minute), MaxRetryAfter: -1, Jitter: backoff.NoJitter}
+		policy := backoff.Policy{MaxRetryAfter: time.Second}
+		fail := func(ctx context.Context) error {
+			return policy.Do(ctx, func(context.Context) error { return backoff.RetryAfter(errBoom, time.Hour) })
+		}
+		require.Error(t, b.Do(t.Context(), fail))
+		time.Sleep(30 * time.Second)
+		refused := b.Do(t.Context(), fail)
+		open, ok := errors.AsType[*backoff.OpenError](refused)
+		require.True(t, ok)
+		got, ok := backoff.RetryAfterOf(refused)
+		require.True(t, ok)
+		require.Equal(t, open.RetryAfter(), got)
+		require.Less(t, got, time.Hour)
+	})
+}

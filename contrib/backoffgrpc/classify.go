@@ -2,7 +2,6 @@ package backoffgrpc
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +24,13 @@ const (
 // stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
 // when to come back, by RetryInfo or pushback. Otherwise it is ClassPermanent,
 // since it may mean a quota of the day. All other codes are ClassPermanent, and
-// so is nil. Whatever the classifier, a client of this package marks it as
-// [backoff.Permanent] that one side does not trust the certificate of the
-// other, which grpc-go calls UNAVAILABLE.
+// so is nil. Of errors that are joined the greatest class counts, and
+// ClassNotSent only if all of them are.
+//
+// Whatever the classifier, a client of this package marks two errors as
+// [backoff.Permanent]: that one side does not trust the certificate of the
+// other, which grpc-go calls UNAVAILABLE, and that a message is larger than a
+// limit of grpc-go, which it calls RESOURCE_EXHAUSTED.
 //
 // DEADLINE_EXCEEDED, INTERNAL, ABORTED, UNKNOWN and RESOURCE_EXHAUSTED in
 // general should be retried only by clients that know what their servers mean
@@ -39,22 +42,85 @@ const (
 // classifier has no opinion. It is safe for concurrent use. Source: AIP-194;
 // gRPC, "Status codes and their use".
 func Classify(err error) backoff.Class {
-	if err == nil {
-		return backoff.ClassPermanent
+	reader := classReader{left: most}
+	if class, known := reader.of(err); known {
+		return class
 	}
-	failure, known := errors.AsType[*failure](err)
-	switch status.Code(err) {
-	case codes.Unavailable:
-		if known && failure.notSent {
-			return backoff.ClassNotSent
+	return backoff.ClassPermanent
+}
+
+// classReader reads the class in a tree of errors. It may still read left of
+// them.
+type classReader struct{ left int }
+
+// of returns the class of err, and whether there is a status in its tree.
+func (r *classReader) of(err error) (class backoff.Class, known bool) {
+	if r.left--; err == nil || r.left < 0 {
+		return backoff.ClassUnknown, false
+	}
+	switch e := err.(type) {
+	case *backoff.OpenError:
+		return backoff.ClassPermanent, true
+	case *backoff.Error:
+		if e == nil {
+			return backoff.ClassPermanent, true
 		}
+		return r.of(e.Last)
+	case *failure:
+		class, known = r.of(e.err)
+		switch code := status.Code(e); {
+		case e.notSent && class == backoff.ClassRetryable:
+			class = backoff.ClassNotSent
+		case e.pushed && code == codes.ResourceExhausted:
+			class = backoff.ClassThrottled
+		}
+		return class, known
+	case interface{ GRPCStatus() *status.Status }:
+		if s := e.GRPCStatus(); s.Code() != codes.OK {
+			return r.ofStatus(s, err), true
+		}
+	}
+	branches, inner := unwrap(err)
+	if inner != nil {
+		return r.of(inner)
+	}
+	return r.ofBranches(branches)
+}
+
+// ofStatus returns the class of an error with the status s. What the error wraps
+// may know more than the code.
+func (r *classReader) ofStatus(s *status.Status, err error) backoff.Class {
+	_, inner := unwrap(err)
+	below, _ := r.of(inner)
+	switch code := s.Code(); {
+	case code == codes.Unavailable && below == backoff.ClassNotSent:
+		return backoff.ClassNotSent
+	case code == codes.Unavailable:
 		return backoff.ClassRetryable
-	case codes.ResourceExhausted:
-		if _, ok := retryInfo(err); ok || known && failure.pushed {
+	case code == codes.ResourceExhausted:
+		if _, told := retryInfo(s.Err()); told || below == backoff.ClassThrottled {
 			return backoff.ClassThrottled
 		}
 	}
 	return backoff.ClassPermanent
+}
+
+// ofBranches returns the greatest class of several errors. All must be known not
+// to have been sent, or one may have been.
+func (r *classReader) ofBranches(errs []error) (class backoff.Class, known bool) {
+	all := true
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		c, ok := r.of(err)
+		class, known, all = max(class, c), known || ok, all && ok
+		all = all && c == backoff.ClassNotSent
+	}
+	if class == backoff.ClassNotSent && !all {
+		class = backoff.ClassRetryable
+	}
+	return class, known
 }
 
 // withFallback returns a classifier that asks first, and Classify if first has
@@ -83,8 +149,12 @@ type failure struct {
 // Error returns the text of the attempt's error.
 func (f *failure) Error() string { return f.err.Error() }
 
-// GRPCStatus returns the status of the attempt.
-func (f *failure) GRPCStatus() *status.Status { return status.Convert(f.err) }
+// GRPCStatus returns the status of the attempt, or nil if an interceptor failed
+// it without one.
+func (f *failure) GRPCStatus() *status.Status {
+	s, _ := statusOf(f.err)
+	return s
+}
 
 // ResponseHeader returns the trailer and the code as it was sent, for
 // observers.
@@ -93,7 +163,7 @@ func (f *failure) ResponseHeader() map[string][]string {
 	if h == nil {
 		h = metadata.MD{}
 	}
-	h.Set("grpc-status", strconv.Itoa(int(status.Code(f.err))))
+	h.Set("grpc-status", strconv.Itoa(int(status.Code(f))))
 	return h
 }
 
@@ -110,10 +180,10 @@ func (f *failure) Unwrap() []error {
 // policies and hedges understand.
 func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent bool) error {
 	f := &failure{err: err, notSent: notSent, trailer: trailer}
-	if notSent && isDistrust(err.Error()) {
+	if notSent && isDistrust(err.Error()) || isTooLarge(f) {
 		return backoff.Permanent(f)
 	}
-	if status.Code(err) == codes.DeadlineExceeded {
+	if status.Code(f) == codes.DeadlineExceeded {
 		f.expired = expired(ctx)
 	}
 	if d, ok := parsePushback(trailer.Get(pushbackKey)); ok {
@@ -124,6 +194,14 @@ func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent b
 		return backoff.RetryAfter(f, d)
 	}
 	return f
+}
+
+// isTooLarge reports whether grpc-go, here or on the server, refused a message
+// because it is larger than its limit: it would do so again. grpc-go gives the
+// text only.
+func isTooLarge(f *failure) bool {
+	text := status.Convert(f).Message()
+	return status.Code(f) == codes.ResourceExhausted && strings.Contains(text, "message ") && strings.Contains(text, " larger than max ")
 }
 
 // isDistrust reports whether the text of a connection's error says that one
@@ -151,7 +229,7 @@ func expired(ctx context.Context) bool {
 // must not make a permanent error look like an overload, so the policy returns
 // the error as it is.
 func withPushback(f *failure, d time.Duration) error {
-	if d < 0 && !isTransient(status.Code(f.err)) {
+	if d < 0 && !isTransient(status.Code(f)) {
 		return backoff.Permanent(f)
 	}
 	return backoff.Pushback(f, d)
@@ -166,10 +244,11 @@ func isTransient(code codes.Code) bool {
 	return false
 }
 
-// retryInfo returns how long to wait, if a status says so. A negative delay is
-// ignored, and of more than one the longest counts.
+// retryInfo returns how long to wait, if the status of err says so. A negative
+// delay is ignored, and of more than one the longest counts.
 func retryInfo(err error) (longest time.Duration, ok bool) {
-	for _, detail := range status.Convert(err).Details() {
+	s, _ := statusOf(err)
+	for _, detail := range s.Details() {
 		info, isInfo := detail.(*errdetails.RetryInfo)
 		if delay := info.GetRetryDelay(); isInfo && delay != nil && delay.AsDuration() >= 0 {
 			longest, ok = max(longest, delay.AsDuration()), true
@@ -211,21 +290,24 @@ func callError(ctx context.Context, err error) error {
 		code = status.FromContextError(ctx.Err()).Code()
 	case isRefused(err): // whatever opened the circuit
 		code = codes.Unavailable
-	case errors.Is(err, context.DeadlineExceeded):
+	case is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
 	}
 	return &statusError{err: err, status: status.New(code, err.Error()), private: true}
 }
 
-// statusOf returns the status within err as it was sent, if there is one that is
-// not OK. status.Convert would change its message.
-func statusOf(err error) (*status.Status, bool) {
-	e, ok := errors.AsType[interface {
-		error
-		GRPCStatus() *status.Status
-	}](err)
-	if !ok || e.GRPCStatus().Code() == codes.OK {
+// statusOf returns the first status within err that is not OK, as it was sent.
+// status.Convert would change its message, and take that of the call that opened
+// a circuit.
+func statusOf(err error) (s *status.Status, ok bool) {
+	ok = search(err, func(err error) bool {
+		if e, is := err.(interface{ GRPCStatus() *status.Status }); is {
+			s = e.GRPCStatus()
+		}
+		return s.Code() != codes.OK
+	})
+	if !ok {
 		return nil, false
 	}
-	return e.GRPCStatus(), true
+	return s, true
 }

@@ -2,7 +2,6 @@ package backoffgrpc
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -26,7 +25,7 @@ type Upstream struct {
 	// does not say.
 	Attempt int
 	// Deadline is when the client gives up, or the zero time if it does not
-	// say.
+	// say. An interceptor around this one may have set an earlier one.
 	Deadline time.Time
 }
 
@@ -45,6 +44,7 @@ func UpstreamFrom(ctx context.Context) (Upstream, bool) {
 func withUpstream(ctx context.Context) context.Context {
 	up := Upstream{Attempt: 1}
 	up.Deadline, _ = ctx.Deadline() // grpc-go reads grpc-timeout
+	ctx = backoff.WithInboundDeadline(ctx)
 	if values := metadata.ValueFromIncomingContext(ctx, attemptsKey); len(values) == 1 {
 		if n, err := strconv.ParseUint(values[0], 10, 31); err == nil && n < maxReported {
 			up.Attempt = int(n) + 1
@@ -96,11 +96,12 @@ func RetryAfter(err error, d time.Duration) error {
 }
 
 // UnaryServer is an interceptor that does three things. It puts what a call says
-// about its client's loop into the context ([UpstreamFrom]). It tells the client
+// about its client's loop into the context ([UpstreamFrom]), and marks the
+// deadline there as the client's ([backoff.WithInboundDeadline]). It tells the client
 // what a handler's error means: if a policy, budget or breaker below gave up, it
 // sends [DoNotRetry], so that layers do not multiply; if the error says when to
-// come back (backoff.RetryAfter, [backoff.Error]), it sends RetryInfo. And it
-// keeps the text of internal errors from the client. If a policy that is limited
+// come back (backoff.RetryAfter, [backoff.Error], [backoff.OpenError]), it sends
+// RetryInfo. And it keeps the text of internal errors from the client. If a policy that is limited
 // to one attempt gave up, the client decides about retries.
 //
 // A status goes out as the handler made it. Of an error around a status, the
@@ -135,8 +136,7 @@ func replyError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	gave, ok := errors.AsType[*backoff.Error](err)
-	if ok && !gave.RetryableError() || isRefused(err) {
+	if gave, ok := as[refusal](err); ok && !gave.RetryableError() || isRefused(err) {
 		DoNotRetry(ctx)
 	}
 	d := retryAfterOf(err)
@@ -153,7 +153,7 @@ func replyError(ctx context.Context, err error) error {
 // the handler meant to tell it.
 func publicStatus(err error) *status.Status {
 	s, ok := statusOf(err)
-	switch made, isMade := errors.AsType[*statusError](err); {
+	switch made, isMade := as[*statusError](err); {
 	case !ok:
 		return neutral(codeOf(err))
 	case isMade && made.status == s && made.private:
@@ -175,18 +175,28 @@ func ownStatus(err error) *status.Status {
 
 // isRefused reports whether a budget or a breaker refused a call.
 func isRefused(err error) bool {
-	return errors.Is(err, backoff.ErrBudget) || errors.Is(err, backoff.ErrOpen)
+	_, open := as[*backoff.OpenError](err)
+	return open || is(err, backoff.ErrOpen) || is(err, backoff.ErrBudget)
+}
+
+// refusal is what [*backoff.Error] and [*backoff.OpenError] have in common. The
+// outermost one of a tree tells of the call.
+type refusal interface {
+	error
+	NonRetriable()
+	RetryableError() bool
+	RetryAfter() time.Duration
 }
 
 // codeOf returns the code for an error without a status.
 func codeOf(err error) codes.Code {
-	_, gaveUp := errors.AsType[*backoff.Error](err)
+	_, gaveUp := as[*backoff.Error](err)
 	switch {
 	case isRefused(err): // whatever opened the circuit
 		return codes.Unavailable
-	case errors.Is(err, context.DeadlineExceeded):
+	case is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
-	case errors.Is(err, context.Canceled):
+	case is(err, context.Canceled):
 		return codes.Canceled
 	case gaveUp:
 		return codes.Unavailable
@@ -196,8 +206,8 @@ func codeOf(err error) codes.Code {
 
 // retryAfterOf returns how long err asks to wait.
 func retryAfterOf(err error) time.Duration {
-	if gave, ok := errors.AsType[*backoff.Error](err); ok {
-		return gave.RetryAfter()
+	if refused, ok := as[refusal](err); ok {
+		return refused.RetryAfter()
 	}
 	wait, _ := exactWait.Decide(1, err)
 	return wait

@@ -78,6 +78,8 @@ type (
 //   - fewer than 2 attempts
 //   - an initialBackoff, maxBackoff or backoffMultiplier that is not positive
 //   - a duration of more than 315,576,000,000 s, which is 10,000 years
+//   - a timeout of 0s, under which every call of grpc-go ends at once; a negative
+//     one is no limit
 //   - a negative hedgingDelay
 //   - no retryableStatusCodes, or a code that does not exist; names of codes are
 //     in upper case
@@ -122,7 +124,9 @@ func (c *Config) add(mc methodConfig, budget backoff.Budget) error {
 	}
 	m := Method{WaitForReady: mc.WaitForReady}
 	if mc.Timeout != nil {
-		m.Timeout = time.Duration(*mc.Timeout)
+		if m.Timeout = time.Duration(*mc.Timeout); m.Timeout == 0 {
+			return errors.New("timeout is 0s: every call would end at once")
+		}
 	}
 	if mc.RetryPolicy != nil && mc.HedgingPolicy != nil {
 		return errors.New("has a retryPolicy and a hedgingPolicy: retry or hedge, not both")

@@ -109,6 +109,7 @@ func TestParseServiceConfigRefuses(t *testing.T) {
 		`{"methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 1}}]}`:                                                               "hedgingPolicy.maxAttempts is 1",
 		`{"methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "-0.5s"}}]}`:                                      "hedgingDelay is -500ms",
 		`{"methodConfig": [{"name": [{"method": "m"}]}]}`:                                                                                       "without a service",
+		`{"methodConfig": [{"name": [{}], "timeout": "0s"}]}`:                                                                                   "timeout is 0s",
 		`{"methodConfig": [{"name": [{"service": "s"}, {"service": "s"}]}]}`:                                                                    "twice",
 		`{"methodConfig": [{"name": [{"service": "a/b"}]}]}`:                                                                                    "slash",
 		policy(`"maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": [0]`):             "no status code",
@@ -248,7 +249,7 @@ func accepts(text string) bool {
 func TestParseServiceConfigRefusesWhatGRPCRefuses(t *testing.T) {
 	stricter := map[string][]string{ // what grpc-go takes, and is nonsense
 		"name":                 {`[{"service": "a/b"}]`},
-		"timeout":              {`"+1s"`, `"--1s"`, `"1.+5s"`, `"1.-5s"`},
+		"timeout":              {`"0s"`, `"+1s"`, `"--1s"`, `"1.+5s"`, `"1.-5s"`},
 		"initialBackoff":       {`"+1s"`, `"--1s"`, `"1.+5s"`, `"1.-5s"`},
 		"maxBackoff":           {`"+1s"`, `"--1s"`, `"1.+5s"`, `"1.-5s"`},
 		"retryableStatusCodes": {`[0]`, `["OK"]`, `[null]`},

@@ -70,7 +70,9 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 			s.abort(err)
 		}
 	}))
-	s.open = func(ctx context.Context) (grpc.ClientStream, error) { return open(ctx, desc, cc, method, opts...) }
+	s.open = func(ctx context.Context, seen *sight) (grpc.ClientStream, error) {
+		return open(ctx, desc, cc, method, seen.options(opts)...)
+	}
 	return s.start()
 }
 
@@ -91,7 +93,7 @@ func openOnce(ctx context.Context, timeout time.Duration, open func(context.Cont
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	open   func(context.Context) (grpc.ClientStream, error)
+	open   func(context.Context, *sight) (grpc.ClientStream, error)
 
 	// Only the receiver uses these two.
 	attempts  int
@@ -142,7 +144,7 @@ func (s *stream) start() (grpc.ClientStream, error) {
 	return s, nil
 }
 
-// attempt opens a stream. If it cannot be opened, nothing was sent.
+// attempt opens a stream.
 func (s *stream) attempt() (inner grpc.ClientStream, err error) {
 	defer func() {
 		if inner == nil && err == nil { // it panicked
@@ -150,9 +152,10 @@ func (s *stream) attempt() (inner grpc.ClientStream, err error) {
 		}
 	}()
 	s.attempts++
-	inner, err = s.open(withAttempt(s.ctx, s.attempts))
+	seen := new(sight)
+	inner, err = s.open(withAttempt(s.ctx, s.attempts), seen)
 	if err != nil {
-		return nil, attemptError(s.ctx, err, nil, true)
+		return nil, seen.error(s.ctx, err)
 	}
 	return inner, nil
 }
@@ -163,20 +166,36 @@ func (s *stream) reopen(err error) error {
 		if gaveUp := s.next(err); gaveUp != nil {
 			return s.fail(gaveUp)
 		}
-		s.sending.Lock()
-		if s.committed.Load() { // meanwhile too much was sent
-			s.sending.Unlock()
+		again, ok := s.again()
+		switch {
+		case !ok:
 			s.end(err)
 			return s.fail(err)
-		}
-		inner, again := s.attempt()
-		if again == nil {
-			s.replace(inner)
+		case again == nil:
 			return nil
 		}
-		s.sending.Unlock()
 		err = again
 	}
+}
+
+// again opens the stream again, and sends what was sent before. It does not, and
+// returns false, if meanwhile too much was sent.
+func (s *stream) again() (err error, ok bool) {
+	s.sending.Lock()
+	replaying := false
+	defer func() {
+		if !replaying { // also where an interceptor panics
+			s.sending.Unlock()
+		}
+	}()
+	if s.committed.Load() {
+		return nil, false
+	}
+	inner, err := s.attempt()
+	if err == nil {
+		replaying = s.replace(inner)
+	}
+	return err, true
 }
 
 // next waits until the next attempt is due, and returns nil, or the error of
@@ -219,16 +238,16 @@ func (s *stream) fail(err error) error {
 // replace makes inner the stream, and sends it the messages that were sent
 // before. It sends them in a goroutine: otherwise a server that answers before
 // it has read everything would wait for ever. The caller holds sending; replace
-// unlocks it.
-func (s *stream) replace(inner grpc.ClientStream) {
+// reports whether that goroutine unlocks it.
+func (s *stream) replace(inner grpc.ClientStream) (replaying bool) {
 	s.mu.Lock()
 	s.inner = inner
 	s.mu.Unlock()
 	if len(s.sent) == 0 && !s.closed {
-		s.sending.Unlock()
-		return
+		return false
 	}
 	go s.replay(inner)
+	return true
 }
 
 // replay sends the messages again.

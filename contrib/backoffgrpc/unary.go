@@ -6,10 +6,8 @@ import (
 	"strconv"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gobackoff/backoff"
@@ -77,15 +75,12 @@ func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) er
 
 // attempt makes one attempt. Attempts are numbered from 1.
 func (u *unary) attempt(ctx context.Context, number int, reply any, opts []grpc.CallOption) error {
-	var trailer metadata.MD
-	var to peer.Peer
-	own := make([]grpc.CallOption, 0, len(opts)+2)
-	own = append(append(own, opts...), grpc.Trailer(&trailer), grpc.Peer(&to))
-	err := u.invoke(withAttempt(ctx, number), u.method, u.req, reply, u.cc, own...)
+	var seen sight
+	err := u.invoke(withAttempt(ctx, number), u.method, u.req, reply, u.cc, seen.options(opts)...)
 	if err == nil {
 		return nil
 	}
-	return attemptError(ctx, err, trailer, to.Addr == nil && status.Code(err) == codes.Unavailable)
+	return seen.error(ctx, err)
 }
 
 // withAttempt adds the number of attempts before this one to the call's

@@ -130,12 +130,44 @@ func (c *call) describe(span trace.Span, err error) {
 	if err == nil {
 		return
 	}
-	if gave, ok := errors.AsType[*backoff.Error](err); ok {
-		span.SetAttributes(keyReason.String(gave.Reason.String()))
-	} else if _, ok := errors.AsType[*backoff.OpenError](err); ok {
-		span.SetAttributes(keyReason.String(backoff.ReasonOpen.String()))
+	left := maxErrors
+	if reason, ok := reasonOf(err, &left); ok {
+		span.SetAttributes(keyReason.String(reason.String()))
 	}
 	setError(span, err)
+}
+
+// maxErrors is how many errors of a tree are read: it may be a cycle.
+const maxErrors = 10_000
+
+// reasonOf returns why a call ended, if its error says so. The outermost error of
+// package backoff tells of the call: what opened a circuit was another one. It
+// may read left errors of the tree.
+func reasonOf(err error, left *int) (why backoff.Reason, ok bool) {
+	for err != nil && *left > 0 {
+		*left--
+		switch e := err.(type) {
+		case *backoff.Error:
+			if e == nil {
+				return 0, false
+			}
+			return e.Reason, true
+		case *backoff.OpenError:
+			return backoff.ReasonOpen, true
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, branch := range e.Unwrap() {
+				if why, ok = reasonOf(branch, left); ok {
+					return why, true
+				}
+			}
+			return 0, false
+		default:
+			return 0, false
+		}
+	}
+	return 0, false
 }
 
 // setError makes a span one of an error.

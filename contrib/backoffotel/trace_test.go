@@ -2,6 +2,8 @@ package backoffotel_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,5 +244,41 @@ func TestCallsDoNotMix(t *testing.T) {
 	require.Len(t, attempts, calls)
 	for _, n := range attempts {
 		require.Equal(t, 3, n)
+	}
+}
+
+// ring is an error that wraps itself twice.
+type ring struct{ all []error }
+
+func (*ring) Error() string     { return "round and round" }
+func (r *ring) Unwrap() []error { return r.all }
+
+func TestTheReasonOfACallIsThatOfItsOwnError(t *testing.T) {
+	policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
+	another := policy.Do(t.Context(), func(context.Context) error { return errors.New("down") })
+	breaker := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+	breaker.Do(t.Context(), func(context.Context) error { return another })
+	refused := breaker.Do(t.Context(), func(context.Context) error { return nil })
+	require.ErrorIs(t, refused, backoff.ErrOpen)
+	endless := new(ring)
+	endless.all = []error{endless, endless}
+	for name, row := range map[string]struct {
+		err  error
+		want any
+	}{
+		"gave up":               {another, "attempts"},
+		"refused":               {refused, "open"},
+		"refused, within":       {fmt.Errorf("call: %w", refused), "open"},
+		"joined":                {errors.Join(errors.New("first"), nil, refused), "open"},
+		"of nobody":             {errors.Join(errors.New("one"), errors.New("two")), nil},
+		"nil in an error":       {(*backoff.Error)(nil), nil},
+		"a tree without an end": {endless, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tp, exporter := tracing()
+			require.Error(t, backoffotel.Trace(tp, "search", backoff.Stack()).Do(t.Context(), func(context.Context) error { return row.err }))
+			all := exporter.GetSpans()
+			require.Equal(t, row.want, values(all[len(all)-1].Attributes)["backoff.reason"])
+		})
 	}
 }

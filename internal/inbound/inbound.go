@@ -19,11 +19,22 @@ type deadlineKey struct{}
 // WithDeadline is [context.WithDeadline] for a deadline that a client has
 // chosen.
 func WithDeadline(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
-	used.Store(true)
-	if earlier, ok := ctx.Deadline(); !ok || deadline.Before(earlier) {
-		ctx = context.WithValue(ctx, deadlineKey{}, deadline)
+	earlier, ok := ctx.Deadline()
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	if !ok || deadline.Before(earlier) {
+		ctx = Mark(ctx)
 	}
-	return context.WithDeadline(ctx, deadline)
+	return ctx, cancel
+}
+
+// Mark says of the deadline of ctx, if it has one, that a client has chosen it.
+func Mark(ctx context.Context) context.Context {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx
+	}
+	used.Store(true)
+	return context.WithValue(ctx, deadlineKey{}, deadline)
 }
 
 // Limits reports whether the deadline of ctx is one that a client has chosen,

@@ -38,4 +38,6 @@ func TestADeadlineIsTheClientsUnlessThisProcessHasAnEarlierOne(t *testing.T) {
 	plain, cancel := context.WithDeadline(t.Context(), at)
 	defer cancel()
 	require.False(t, inbound.Limits(plain))
+	require.True(t, inbound.Limits(inbound.Mark(plain)))
+	require.False(t, inbound.Limits(inbound.Mark(t.Context())), "it has none")
 }

@@ -1,0 +1,193 @@
+package backoffgrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/plug"
+)
+
+// once is a policy that leaves retries to others, which shows its errors.
+func once(p *backoff.Policy) { p.MaxAttempts = 1 }
+
+func TestNotSentIsWhatEveryErrorOfATreeSays(t *testing.T) {
+	unsent := call(t, dial(t, "127.0.0.1:1", retrying(once)))
+	sent := call(t, dial(t, (&service{unary: fails(9, codes.Unavailable)}).serve(t), retrying(once)))
+	no := status.Error(codes.NotFound, "no such order")
+	for name, c := range map[string]struct {
+		err  error
+		want backoff.Class
+	}{
+		"unsent":                 {unsent, backoff.ClassNotSent},
+		"wrapped":                {fmt.Errorf("call: %w", unsent), backoff.ClassNotSent},
+		"both unsent":            {errors.Join(unsent, nil, unsent), backoff.ClassNotSent},
+		"one sent":               {errors.Join(unsent, sent), backoff.ClassRetryable},
+		"one sent, other order":  {errors.Join(sent, unsent), backoff.ClassRetryable},
+		"one not known":          {fmt.Errorf("%w; %w", unsent, errors.New("x")), backoff.ClassRetryable},
+		"deep":                   {fmt.Errorf("a: %w", errors.Join(unsent, fmt.Errorf("b: %w", sent))), backoff.ClassRetryable},
+		"one definitive":         {errors.Join(unsent, no), backoff.ClassPermanent},
+		"one is of another call": {errors.Join(sent, opened(t, unsent)), backoff.ClassPermanent},
+		"one throttled":          {errors.Join(sent, retryInfo(codes.ResourceExhausted, time.Second)), backoff.ClassThrottled},
+		"too large to be read":   {errors.Join(unsent, chain(20_000, sent)), backoff.ClassRetryable},
+		"a cycle":                {newCycle(), backoff.ClassPermanent},
+	} {
+		require.Equal(t, c.want, backoffgrpc.Classify(c.err), name)
+	}
+}
+
+// opened is the error of a breaker whose circuit was opened by err.
+func opened(t *testing.T, err error) error {
+	b := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+	fail := func(context.Context) error { return backoff.WithClass(err, backoff.ClassRetryable) }
+	b.Do(t.Context(), fail)
+	refused := b.Do(t.Context(), fail)
+	require.ErrorIs(t, refused, backoff.ErrOpen)
+	return refused
+}
+
+// chain wraps err so many times.
+func chain(times int, err error) error {
+	for range times {
+		err = fmt.Errorf("%w", err)
+	}
+	return err
+}
+
+// cycle is an error that wraps itself twice.
+type cycle struct{ all []error }
+
+func newCycle() *cycle {
+	c := new(cycle)
+	c.all = []error{c, c}
+	return c
+}
+
+func (*cycle) Error() string     { return "round and round" }
+func (c *cycle) Unwrap() []error { return c.all }
+
+func TestATreeWithoutAnEndIsAnErrorLikeOthers(t *testing.T) {
+	s := &service{unary: func(context.Context, int) error { return newCycle() }}
+	require.Equal(t, codes.Unknown, status.Code(call(t, dial(t, s.serve(t), &backoffgrpc.Config{}))))
+
+	client := dialLimited(t, s, retrying().Methods[""], grpc.WithChainUnaryInterceptor(
+		func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+			return newCycle()
+		}))
+	_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{})
+	require.ErrorContains(t, err, "round and round")
+}
+
+// The status of an open circuit is not that of the call that opened it, and
+// neither are its last words.
+func TestWhatOpenedACircuitHappenedToAnotherCall(t *testing.T) {
+	other := gaveUp(t.Context(), backoffgrpc.RetryAfter(status.Error(codes.NotFound, "no order of Bob's"), time.Hour))
+	s := &service{unary: func(context.Context, int) error { return opened(t, other) }}
+	server := s.serve(t)
+	err := call(t, dial(t, server, retrying()))
+	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+	require.NotContains(t, err.Error(), "Bob")
+	gave, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok)
+	require.Equal(t, backoff.ReasonOverloaded, gave.Reason, "it was told not to retry")
+	require.Equal(t, 1, s.calls())
+	require.Less(t, gave.RetryAfter(), 10*time.Minute, "not the hour of the other call")
+
+	// On the client the breaker is an interceptor.
+	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &backoff.Hedge{Delay: time.Hour}}} {
+		client := dialLimited(t, s, m, grpc.WithChainUnaryInterceptor(
+			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+				return opened(t, other)
+			}))
+		_, err = client.UnaryCall(client.ctx, &pb.SimpleRequest{})
+		require.Equal(t, codes.Unavailable, status.Code(err), "%s: %v", name, err)
+	}
+}
+
+// An interceptor of the client may fail without a status, and say what is for
+// its own side only.
+func TestTheTextOfAClientsInterceptorStaysOnTheServerThatIsTheClient(t *testing.T) {
+	for name, m := range map[string]backoffgrpc.Method{"retried": retrying().Methods[""], "hedged": {Hedge: &backoff.Hedge{Delay: time.Hour}}} {
+		below := dialLimited(t, &service{unary: fails(0, 0)}, m, grpc.WithChainUnaryInterceptor(
+			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+				return errors.New(secret)
+			}))
+		s := &service{unary: func(ctx context.Context, _ int) error {
+			_, err := below.UnaryCall(ctx, &pb.SimpleRequest{})
+			require.ErrorContains(t, err, secret)
+			return err
+		}}
+		err := call(t, dial(t, s.serve(t), &backoffgrpc.Config{}))
+		require.NotContains(t, err.Error(), "10.0.0.7", name)
+		require.Equal(t, codes.Unknown, status.Code(err), name)
+	}
+}
+
+func TestAnInterceptorThatDropsTheOptionsDoesNotMakeACallUnsent(t *testing.T) {
+	s := &service{unary: fails(9, codes.Unavailable), duplex: unavailable}
+	p := &backoff.Policy{Schedule: backoff.Constant(0), Idempotency: backoff.NonIdempotent}
+	client := dialLimited(t, s, backoffgrpc.Method{Policy: p}, grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+			return invoke(ctx, method, req, reply, cc)
+		}), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+			inner, err := open(ctx, desc, cc, method)
+			if err == nil { // it shakes hands first
+				err = inner.RecvMsg(new(pb.StreamingOutputCallResponse))
+			}
+			return inner, err
+		}))
+	_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{})
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, 1, s.calls())
+	_, err = client.FullDuplexCall(client.ctx)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, 2, s.calls())
+}
+
+// Decision 59.
+func TestWhatIsLargerThanALimitIsNotSentAgain(t *testing.T) {
+	classify := plug.OnCode(status.Code, codes.ResourceExhausted)
+	for name, c := range map[string]struct {
+		opts  []grpc.CallOption
+		calls int
+	}{
+		"sent":                    {[]grpc.CallOption{grpc.MaxCallSendMsgSize(100)}, 0},
+		"received":                {[]grpc.CallOption{grpc.MaxCallRecvMsgSize(100)}, 1},
+		"received by the service": {nil, 0},
+	} {
+		for _, m := range []backoffgrpc.Method{
+			{Policy: &backoff.Policy{Schedule: backoff.Constant(0), Classify: classify}},
+			{Hedge: &backoff.Hedge{Delay: time.Hour, MaxExtraLoad: -1, Classify: classify}},
+		} {
+			s := &service{unary: fails(0, 0)}
+			attempts := 0
+			client := dialLimited(t, s, m, grpc.WithChainUnaryInterceptor(
+				func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					attempts++
+					return invoke(ctx, method, req, reply, cc, opts...)
+				}))
+			request := &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 1000)}}
+			if c.opts == nil {
+				request.Payload.Body = make([]byte, 5<<20)
+			}
+			_, err := client.UnaryCall(client.ctx, request, c.opts...)
+			require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
+			require.Equal(t, c.calls, s.calls(), name)
+			require.Equal(t, 1, attempts, "%s: %v", name, err)
+		}
+	}
+	s := &service{unary: fails(2, codes.ResourceExhausted)}
+	config := retrying(func(p *backoff.Policy) { p.Classify = classify })
+	require.NoError(t, call(t, dial(t, s.serve(t), config)), "another RESOURCE_EXHAUSTED is retried")
+}
