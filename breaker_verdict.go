@@ -112,7 +112,7 @@ func (s *scoring) layered(err error) (circuit.Score, hint, bool) {
 	case *marked:
 		return s.ofMarked(e)
 	}
-	inner, branches := errtree.Unwrap(err)
+	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
 		return s.layered(inner)
 	}

@@ -309,7 +309,7 @@ func (v *verdict) mark(c Class) {
 
 // descend reads what err wraps.
 func (v *verdict) descend(err error, overruled bool) {
-	inner, branches := errtree.Unwrap(err)
+	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
 		v.read(inner, overruled)
 	}

@@ -119,7 +119,7 @@ func ofTree(w *tree, err error) backoff.Class {
 	if class := ofOne(err); class != backoff.ClassUnknown {
 		return class
 	}
-	inner, branches := errtree.Unwrap(err)
+	branches, inner := errtree.Unwrap(err)
 	switch {
 	case inner != nil:
 		return ofTree(w, inner)

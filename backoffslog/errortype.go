@@ -85,7 +85,7 @@ func statusCode(err error) (code string) {
 // are joined, the first one stands for all.
 func unwrapped(err error) error {
 	for left := errtree.Most; left > 0 && isWrapper(reflect.TypeOf(err)); left-- {
-		inner, branches := errtree.Unwrap(err)
+		branches, inner := errtree.Unwrap(err)
 		if e, ok := err.(*backoff.Error); ok && e != nil {
 			inner, branches = e.Last, nil
 		}

@@ -106,7 +106,7 @@ func aFleetHears(t testing.TB, s fleet.Store) {
 	a := newProcess(newProbe(t, s), s)
 	b := a.peer(s)
 	a.client.Timeout, b.client.Timeout = limit, limit // a store that is late is still correct
-	b.breaker.MinCalls = 1_000_000 // with fewer it would soon go by its own calls
+	b.breaker.MinCalls = 1_000_000                    // with fewer it would soon go by its own calls
 	b.callMany(1)
 	a.down.Store(true)
 	a.until(backoff.StateOpen)

@@ -137,7 +137,7 @@ func keepPace(b pacer, retries int) (last time.Duration, err error) {
 			return 0, err
 		}
 		if _, longer, ok := b.Pace(t); ok && longer > wait {
-			return 0, errors.New("Pace that is called again asks for a longer wait: no attempt would ever be made")
+			return 0, errors.New("asks for a longer wait when Pace is called again: no attempt would ever be made")
 		}
 		last = wait
 	}

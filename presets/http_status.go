@@ -219,7 +219,7 @@ func (on *envoyGroups) unsent(w *errtree.Walk, err error) bool {
 	case on.connect && noConnection(err), on.refused && refusedStream(err):
 		return true
 	}
-	inner, branches := errtree.Unwrap(err)
+	branches, inner := errtree.Unwrap(err)
 	for _, branch := range branches {
 		if !on.unsent(w, branch) {
 			return false

@@ -17,7 +17,7 @@ func (w *Walk) Find(err error, accept func(error) bool) bool {
 		if accept(err) {
 			return true
 		}
-		inner, branches := Unwrap(err)
+		branches, inner := Unwrap(err)
 		for _, branch := range branches {
 			if w.Find(branch, accept) {
 				return true
@@ -29,12 +29,12 @@ func (w *Walk) Find(err error, accept func(error) bool) bool {
 }
 
 // Unwrap returns what err wraps: one error, or several of which any may be nil.
-func Unwrap(err error) (inner error, branches []error) {
+func Unwrap(err error) (branches []error, inner error) {
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
-		return e.Unwrap(), nil
-	case interface{ Unwrap() []error }:
 		return nil, e.Unwrap()
+	case interface{ Unwrap() []error }:
+		return e.Unwrap(), nil
 	}
 	return nil, nil
 }

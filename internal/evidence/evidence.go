@@ -59,7 +59,7 @@ func (w *walker) find(err error) finding {
 		return w.find(inner)
 	}
 	found := ofOne(err)
-	inner, branches := errtree.Unwrap(err)
+	branches, inner := errtree.Unwrap(err)
 	if inner != nil {
 		branches = []error{inner}
 	}
