@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // attempt makes one attempt. It stores the answer in c.resp, and returns what
@@ -82,7 +83,7 @@ func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 		}
 	}
 	if limited { // rounded up: a server that gives up first would seem to fail
-		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(0, left+time.Millisecond-1).Milliseconds(), 10))
+		req.Header.Set(HeaderDeadline, strconv.FormatInt(max(0, limits.Add(left, time.Millisecond-1)).Milliseconds(), 10))
 	}
 }
 

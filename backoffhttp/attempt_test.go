@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -237,6 +239,18 @@ func TestTheServerIsToldTheShorterTime(t *testing.T) {
 		tr.Policy.AttemptTimeout = 1999 * time.Microsecond
 		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil))
 		require.Equal(t, "2", w.request(0).header.Get(backoffhttp.HeaderDeadline), "rounded up")
+	})
+}
+
+func TestADeadlineInCenturiesIsNotToldAsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(200))
+		tr := over(w)
+		tr.Propagate = everywhere
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(math.MaxInt64))
+		defer cancel()
+		roundTrip(t, tr, newRequest(t, "GET", "http://own.test/", nil).WithContext(ctx))
+		require.Equal(t, strconv.FormatInt(math.MaxInt64/1_000_000, 10), w.request(0).header.Get(backoffhttp.HeaderDeadline))
 	})
 }
 

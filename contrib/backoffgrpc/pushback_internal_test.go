@@ -44,6 +44,14 @@ func TestParsePushback(t *testing.T) {
 }
 
 // A pushback is a count of milliseconds, or it is a no.
+func TestAPushbackIsRoundedUpAndNeverADoNotRetry(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0", 1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", math.MaxInt64: "2147483647", math.MaxInt64 - 1: "2147483647",
+	} {
+		require.Equal(t, want, pushbackOf(d), d)
+	}
+}
+
 func FuzzParsePushback(f *testing.F) {
 	for _, value := range []string{"", "0", "25", "-1", " 25", "2147483648", "9223372036855", "1e3", "٠"} {
 		f.Add(value)

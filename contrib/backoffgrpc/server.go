@@ -72,8 +72,16 @@ func Pushback(ctx context.Context, d time.Duration) error {
 	if d < 0 {
 		return DoNotRetry(ctx)
 	}
-	ms := min((d+time.Millisecond-1)/time.Millisecond, math.MaxInt32) // signed 32-bit
-	return grpc.SetTrailer(ctx, metadata.Pairs(pushbackKey, strconv.Itoa(int(ms))))
+	return grpc.SetTrailer(ctx, metadata.Pairs(pushbackKey, pushbackOf(d)))
+}
+
+// pushbackOf returns d in milliseconds, rounded up, as a signed 32-bit number.
+func pushbackOf(d time.Duration) string {
+	ms := d / time.Millisecond
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return strconv.Itoa(int(min(ms, math.MaxInt32)))
 }
 
 // RetryAfter returns err as a status with RetryInfo: the client should make no
