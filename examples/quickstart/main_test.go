@@ -16,7 +16,7 @@ import (
 // The patterns leave out the operating system's words for a broken connection.
 var lines = []string{
 	`attempt 1 of 6: 503 Service Unavailable \(retryable\), delay 200ms, wait (1\d\dms|200ms)`,
-	`attempt 2 of 6: 429 Too Many Requests \(throttled\), server asks for 1s, delay 400ms, wait 1\.[2-4]`,
+	`attempt 2 of 6: 429 Too Many Requests \(throttled\), server asks for 1s, delay 400ms, wait 1\.[01]`,
 	`attempt 3 of 6: .*\(retryable\), delay 800ms, wait [4-8]\d\dms`,
 	`attempt 4 of 6: .*\(not sent\), delay 1\.6s, wait (1(\.\d+)?s|[89]\d\dms)`,
 	`attempt 5 of 6: success`,
