@@ -49,6 +49,7 @@ func newSite(t *testing.T, prefix string) *site {
 	s.breaker = &backoff.Breaker{Name: "payments", Observer: s.metrics.Observe}
 	budget := &backoff.RetryBudget{}
 	s.metrics.WatchBudget("search", budget)
+	s.metrics.WatchKeys("tenants", new(backoff.Budgets))
 	mux := http.NewServeMux()
 	mux.Handle(prefix, s.metrics.Handler())
 	server := httptest.NewServer(mux)
@@ -267,7 +268,7 @@ func (b *browser) settle(t *testing.T, list string) {
 
 // cutOff lists the elements that are not wholly within the window's width, or
 // have no size.
-const cutOff = `[..."h1 h2 #status #pause #breakers>li #budgets>li meter .name .diagnosis .figures>div .split .legend>li svg .axis summary table"
+const cutOff = `[..."h1 h2 #status #pause #breakers>li #budgets>li #keys>li meter .name .diagnosis .figures>div .split .legend>li svg .axis summary table"
 	.split(" ")].flatMap(s => {
 		const found = [...document.querySelectorAll(s)];
 		if (found.length === 0) return [s + " is missing"];
