@@ -252,12 +252,13 @@ examples: ## Build every example, and run the quickstart
 	$(GO) run -C examples ./quickstart
 
 # A skipped test would pass without its server, and a cached one without asking
-# it: the first is refused, the second switched off. They wait more than they compute.
+# it: the first is refused, the second switched off. They wait more than they compute, so two
+# packages run at once.
 .PHONY: integration
 integration: ## Run the tests that need servers; fails without them (see compose.yaml)
 	@if grep -nE '\.Skip(f|Now)?\(' /dev/null $(TAGGED); then \
 		echo "an integration test fails without its server, it does not skip"; exit 1; fi
-	$(call each,$(INTEGRATION),$(GO) test -vet=off -count=1 -parallel=8 -tags=integration .)
+	@printf '%s\n' $(INTEGRATION) | xargs -P2 -I{} sh -c 'cd {} && $(GO) test -vet=off -count=1 -parallel=8 -tags=integration .'
 	@echo "integration tests run in: $(or $(INTEGRATION),there are none)"
 
 .PHONY: tidy-check
