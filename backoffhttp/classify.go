@@ -165,6 +165,8 @@ func ofOne(err error) backoff.Class {
 		return whileConnecting(e)
 	case notConnected:
 		return e.class()
+	case *StatusError: // its text is that of an answer
+		return backoff.ClassUnknown
 	case interface{ Unwrap() []error }:
 		return backoff.ClassUnknown
 	case interface{ As(any) bool }:

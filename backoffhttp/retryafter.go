@@ -33,8 +33,11 @@ func RetryAfter(resp *http.Response) (time.Duration, bool) {
 
 // clock returns the time with which the dates of a header are compared.
 func (t *Transport) clock(h http.Header) time.Time {
+	if !t.ServerClock {
+		return time.Now()
+	}
 	date, err := time.Parse(http.TimeFormat, h.Get("Date"))
-	if !t.ServerClock || err != nil {
+	if err != nil {
 		return time.Now()
 	}
 	if age, err := strconv.ParseUint(h.Get("Age"), 10, 31); err == nil {
