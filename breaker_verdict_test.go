@@ -586,3 +586,41 @@ func TestADeadlineOfAClientCountsIfItLeftTimeEnough(t *testing.T) {
 		})
 	}
 }
+
+func TestAnInboundDeadlineThatLeavesNoTimeOpensNoCircuit(t *testing.T) {
+	for _, row := range []struct {
+		left time.Duration
+		mark bool
+		want backoff.State
+	}{
+		{time.Millisecond, true, backoff.StateClosed},
+		{time.Second, true, backoff.StateOpen},
+		{time.Millisecond, false, backoff.StateOpen}, // the process's own
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), row.left)
+			defer cancel()
+			if row.mark {
+				ctx = backoff.WithInboundDeadline(ctx)
+			}
+			breaker := &backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+			require.Error(t, breaker.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
+			require.Equal(t, row.want, breaker.State())
+		})
+	}
+	require.Equal(t, t.Context(), backoff.WithInboundDeadline(t.Context()), "it has none")
+}
+
+// An ownCause is an error that wraps itself.
+type ownCause struct{}
+
+func (e *ownCause) Error() string { return "own cause" }
+func (e *ownCause) Unwrap() error { return e }
+
+func TestAnErrorThatWrapsItselfDoesNotHangABreaker(t *testing.T) {
+	ctx, cancel := inbound.WithDeadline(t.Context(), time.Now().Add(time.Minute))
+	defer cancel()
+	var b backoff.Breaker
+	failed := &ownCause{}
+	require.Same(t, failed, b.Do(ctx, func(context.Context) error { return failed }))
+}

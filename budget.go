@@ -101,14 +101,15 @@ type Ticket [maxBudgets]uint64
 //
 // Three methods are optional. If a budget has a method Pace(Ticket) (Ticket,
 // time.Duration, bool), the loop calls it when a Wait is over. It answers as
-// Reserve does, and its ticket takes the place of the other one. If it asks for
-// a wait, the loop calls it again after that. By Pace a budget spaces calls that
-// were all told to come back at the same time. If a budget has a method
-// Confirm(Ticket) bool, the loop calls it when an attempt that was granted is about to be made: for a
-// retry, after the sleep. By Confirm a budget tells calls that are asleep from
-// attempts that are under way. If Confirm returns false, the call ends as if
-// Reserve had refused, and Done gets OutcomeNotSent. Confirm must not block. If
-// a budget has a method Validate() error, [Policy.Validate] calls it.
+// Reserve does, and its ticket takes the place of the other one. If it asks
+// for a wait, the loop calls it again after that. By Pace a budget spaces
+// calls that were all told to come back at the same time. If a budget has a
+// method Confirm(Ticket) bool, the loop calls it when an attempt that was
+// granted is about to be made: for a retry, after the sleep. By Confirm a
+// budget tells calls that are asleep from attempts that are under way. If
+// Confirm returns false, the call ends as if Reserve had refused, and Done
+// gets OutcomeNotSent. Confirm must not block. If a budget has a method
+// Validate() error, [Policy.Validate] calls it.
 type Budget interface {
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 	Done(t Ticket, r Result)

@@ -174,7 +174,7 @@ func (r *Run) fits(wait, age time.Duration) Reason {
 			return ReasonElapsed
 		}
 	}
-	if (wait > 0 || r.timedOut) && wait >= r.untilDeadline() { // a timeout may have come with the deadline
+	if (wait > 0 || r.timedOut) && wait >= r.untilDeadline() { // a timeout may come with it
 		return ReasonDeadline
 	}
 	return ReasonSuccess

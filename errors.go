@@ -277,7 +277,7 @@ func (e *Error) contextErrors() (err, cause error) {
 	switch {
 	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
 		return context.Canceled, nil
-	case e.ctx == nil, e.wait > 0, e.ctx.Err() == nil: // given up before the deadline, whatever became of ctx since
+	case e.ctx == nil, e.wait > 0, e.ctx.Err() == nil: // before the deadline, whatever became of ctx since
 		return context.DeadlineExceeded, nil
 	}
 	err, cause = e.ctx.Err(), context.Cause(e.ctx)

@@ -13,9 +13,12 @@ type enclosingKey struct{}
 // An enclosing attempt has a context of its own, by which a call inside tells it
 // that it gave up: the error may arrive as a text only.
 type enclosing struct {
-	outer  *enclosing
-	gaveUp [8]unsafe.Pointer // the newest *Error, atomic; the first is of a call that was cancelled, often because another gave up
-	told   uint32            // how many of the others were stored; atomic
+	outer *enclosing
+	// gaveUp has the newest *Error of calls that gave up. The first is of a
+	// call that was cancelled, often because another one gave up. They are
+	// atomic; an atomic.Pointer would be a type more in every program.
+	gaveUp [8]unsafe.Pointer
+	told   uint32 // how many of the others were stored; atomic
 }
 
 // enclosingOf returns the innermost attempt that ctx is for, or nil.

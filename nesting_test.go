@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,4 +113,39 @@ func TestAHedgeThatGaveUpIsKnownByItsText(t *testing.T) {
 	})
 	require.Error(t, err)
 	require.Equal(t, 1, calls)
+}
+
+// The first of a group of calls to give up has the others cancelled, and then
+// only its text comes back.
+func TestACallThatGaveUpIsKnownByItsTextThoughOthersGaveUpLater(t *testing.T) {
+	for name, end := range map[string]func(context.CancelFunc){
+		"cancelled": func(cancel context.CancelFunc) { cancel() },
+		"alone":     func(context.CancelFunc) {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			outer, attempts := backoff.Policy{AttemptTimeout: time.Minute}, 0
+			err := outer.Do(t.Context(), func(ctx context.Context) error {
+				attempts++
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				var group sync.WaitGroup
+				var once sync.Once
+				var first error
+				for i := range 6 {
+					group.Go(func() {
+						inner := backoff.Policy{Schedule: backoff.Constant(time.Duration(i+1) * time.Second), Jitter: backoff.NoJitter}
+						err := inner.Do(ctx, func(context.Context) error { return fmt.Errorf("call %d", i) })
+						once.Do(func() {
+							first = err
+							end(cancel)
+						})
+					})
+				}
+				group.Wait()
+				return fmt.Errorf("group: %v", first)
+			})
+			require.ErrorContains(t, err, "call 0", name)
+			require.Equal(t, 1, attempts, name)
+		})
+	}
 }

@@ -15,8 +15,9 @@ import (
 //
 // Malformed values are ignored, numbers beyond the range of a duration
 // saturate, and a date in the past is 0. Dates are compared with the local
-// clock: see [Transport.ServerClock]. RetryAfter reads the header only: it does not look at the status, and
-// knows no limit, unlike [backoff.Policy.MaxRetryAfter].
+// clock: see [Transport.ServerClock]. RetryAfter reads the header only: it
+// does not look at the status, and knows no limit, unlike
+// [backoff.Policy.MaxRetryAfter].
 //
 // x-amz-retry-after counts up to 4.5 s. A policy adds up to a tenth, so that
 // the wait is at most 5 s, or the policy's own if that is longer, within the

@@ -31,10 +31,11 @@ const (
 //
 // If that makes no room, a caller takes it from the caller with the most, down
 // to equal shares: the oldest key that is not in flight is forgotten, or the
-// oldest response becomes Omitted, and at last loses its Location. So a caller that floods the store harms
-// itself, and not others. The caller with the most gets [ErrStoreFull] for a
-// further key, and [Middleware] answers 503; a further response of its own is
-// kept as Omitted. The first 32 digits of a key stand for its caller.
+// oldest response becomes Omitted, and at last loses its Location. So a caller
+// that floods the store harms itself, and not others. The caller with the most
+// gets [ErrStoreFull] for a further key, and [Middleware] answers 503; a
+// further response of its own is kept as Omitted. The first 32 digits of a key
+// stand for its caller.
 //
 // The zero value is ready to use. A MemoryStore must not be copied, and its
 // fields must not be changed, after first use. It is safe for concurrent use

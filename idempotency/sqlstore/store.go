@@ -47,10 +47,11 @@ type Options struct {
 // all processes that use the table.
 //
 // Each method executes one to three statements, outside of a transaction. They
-// are correct at every isolation level. All times are those of the database, so
-// the clocks of the processes need not agree. A statement that the database
+// are correct at every isolation level. All times are those of the database,
+// so the clocks of the processes need not agree. A statement that the database
 // ended as a deadlock is executed up to 10 times, within some hundred
-// milliseconds. A Store retries nothing else, and does not log. SQLite has one writer at a time: give its driver a busy timeout.
+// milliseconds. A Store retries nothing else, and does not log. SQLite has one
+// writer at a time: give its driver a busy timeout.
 //
 // The table holds hashes of the keys, and the responses as they were sent: keep
 // it from those who must not see the responses. It has no bounds but TTL: limit
