@@ -246,6 +246,17 @@ sim: ## Print every table of the simulation's reference at full size, in a quart
 sim-docs: ## Run every command of docs/simulation.md, and write its tables and pictures
 	cd cmd/backoffsim && $(GO) test -count=1 -timeout=1h -tags=nightly -run=TestTheDocumentSaysWhatTheProgramDoes . -update
 
+# The runs that are not asked for stay as they were kept. Nothing else should run meanwhile.
+FIELD_CLIENTS ?=
+FIELD_LOADS   ?= 80,90
+
+.PHONY: field field-page
+field: ## Measure the dip on real sockets, in half an hour, and write docs/field.md; FIELD_CLIENTS=none,hand FIELD_LOADS=80
+	$(GO) run -C internal/lab ./field -clients '$(FIELD_CLIENTS)' -loads '$(FIELD_LOADS)'
+
+field-page: ## Simulate again, and write docs/field.md from the measurements that are kept
+	$(GO) run -C internal/lab ./field -page
+
 .PHONY: examples
 examples: ## Build every example, and run the quickstart
 	$(call each,$(filter examples examples/%,$(MODULES)),$(GO) build -buildvcs=false -o /dev/null ./...)

@@ -31,10 +31,10 @@
 // neither by default. A [Hedge] asks twice where the first answer is slow. An
 // [Observer] hears of all of them.
 //
-// A definitive error comes back as the operation returned it, to errors.Is and
-// errors.As. Where a policy gives up, the error is an [*Error]. It says why,
-// and matches the last error of the operation. [Cause] returns that error
-// itself.
+// A definitive error comes back as the operation returned it (see [Policy.Do]).
+// Where a policy gives up, the error is an [*Error]. It says why, names the
+// field that sets the limit, and matches the last error of the operation.
+// [Cause] returns that error itself.
 //
 // Packages beside this one retry HTTP requests (backoffhttp), SQL transactions
 // (backoffsql) and calls of other clients (plug); limit the rate and

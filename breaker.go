@@ -21,19 +21,26 @@ import (
 // A breaker starts closed: it admits every call. It opens when at least half of
 // at least 20 calls failed within 10 seconds, or after 5 failures in a row over
 // at least a second. While it is open, it refuses every call with an
-// [*OpenError]: for 5 seconds the first time, and for up to a minute when it
-// opens again and again. After that it is half-open: it admits one call at a
-// time, as a probe. Two successful probes close it, and a failed one opens it
-// again.
+// [*OpenError]: for 5 seconds the first time, and a fifth longer each time that
+// it opens again, up to a minute. After that it is half-open: it admits one
+// call at a time, as a probe. Two successful probes close it, and a failed one
+// opens it again. So it notices the end of an outage about 5 seconds and a
+// fifth of the outage later, or a minute, at the latest.
 //
 // # What counts
 //
 // A call succeeds if its error is nil, or a definitive answer (ClassPermanent,
 // such as a 404). Any other error is a failure, and so is a panic or a
-// runtime.Goexit of the operation, which the breaker does not stop.
-// ClassThrottled and ClassOverloaded count for the rate of failures and fail a
-// probe, but do not count as failures in a row. For an [*Error] of a policy the
-// breaker looks at its last error.
+// runtime.Goexit of the operation, which the breaker does not stop. For an
+// [*Error] of a policy the breaker looks at its last error.
+//
+// A throttled answer (ClassThrottled or ClassOverloaded, such as HTTP 429) is a
+// rate, not an outage: the service is there, and serves somebody. While any
+// call of the window succeeds, it counts neither as a failure nor as a call,
+// nor as a slow one. If nothing succeeded for a whole Window (or for
+// WindowCalls calls), it is an outage after all: then MinCalls throttled calls
+// and failures without a success between them open the circuit, unless
+// FailureRate is negative. A probe that is throttled fails.
 //
 // Some errors say nothing about the service and do not count at all: the
 // cancellation of the caller's context, an operation's own context.Canceled,
@@ -78,7 +85,7 @@ type Breaker struct {
 	MinCalls int
 	// Window is the time over which the rates are measured. It moves in steps
 	// of a tenth. 0 means 10 seconds; a negative one reaches back to when the
-	// circuit last closed.
+	// circuit last closed, and has no end after which throttled answers count.
 	//
 	// The breaker reads no clock when a call succeeds. It dates successes at
 	// the next failure, as if they had been spread evenly over the time since
@@ -103,17 +110,18 @@ type Breaker struct {
 	// SlowRate is the share of slow calls in the window that opens the circuit,
 	// at most 1. 0 means 0.5; a negative rate switches the rule off.
 	SlowRate float64
-	// TripIf is a rule of the user's own. It is asked after every failed or
-	// slow call that did not open the circuit by the other rules, with no lock
-	// held: it may call the breaker. nil means none.
+	// TripIf is a rule of the user's own. It is asked after every failed,
+	// throttled or slow call that did not open the circuit by the other rules,
+	// with no lock held: it may call the breaker. nil means none.
 	TripIf func(BreakerStats) bool
 
 	// OpenFor is how long the circuit stays open: OpenFor.Delay(1) the first
 	// time, OpenFor.Delay(2) if it opens again, and so on. The count starts
 	// again when the circuit opens after it was closed for Window, or for
 	// WindowCalls calls if they are set. nil means Exponential{Initial: 5 *
-	// time.Second, Max: time.Minute}; Envoy uses Linear{Initial: 30 *
-	// time.Second, Max: 5 * time.Minute}.
+	// time.Second, Multiplier: 1.2, Max: time.Minute}; Envoy uses
+	// Linear{Initial: 30 * time.Second, Max: 5 * time.Minute}. What a longer or
+	// shorter one costs is in docs/simulation.md.
 	OpenFor Schedule
 	// Jitter spreads OpenFor. nil means UniformJitter(0.8, 1.2).
 	Jitter Jitter
@@ -272,7 +280,7 @@ type BreakerStats struct {
 	State               State
 	Mode                Mode
 	Successes           uint64        // calls that succeeded, slow ones included
-	Failures            uint64        // calls that failed, throttled ones included
+	Failures            uint64        // calls that failed; throttled ones are not among them
 	Slow                uint64        // calls that took SlowCall or longer
 	ConsecutiveFailures int           // failures since the last success
 	Openings            int           // in a row, without a healthy Window between them

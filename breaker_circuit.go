@@ -166,7 +166,7 @@ func (b *Breaker) drawOpenTime(openings int) time.Duration {
 // openTime returns how long the circuit stays open, before jitter.
 func (b *Breaker) openTime(openings int) time.Duration {
 	if b.OpenFor == nil {
-		return Exponential{Initial: 5 * time.Second, Max: time.Minute}.Delay(openings)
+		return Exponential{Initial: 5 * time.Second, Multiplier: 1.2, Max: time.Minute}.Delay(openings)
 	}
 	return delayOf(b.OpenFor, openings)
 }
@@ -281,7 +281,7 @@ func (b *Breaker) stats() BreakerStats {
 		Successes:           look.Calls.Good,
 		Failures:            look.Calls.Bad,
 		Slow:                look.Calls.Slow,
-		ConsecutiveFailures: now.Failures.InARow,
+		ConsecutiveFailures: int(now.Failures.InARow),
 		Openings:            int(now.Openings),
 		Probes:              now.Probes.Leases.Count(look.Age),
 		Generation:          uint64(now.Generation),

@@ -31,8 +31,8 @@ func feed(d backoff.Doer, n int, err error) (admitted int) {
 	return admitted
 }
 
-// rateBreaker returns one that opens by its rate only, for exactly 5 s, 10 s
-// and so on.
+// rateBreaker returns one that opens by its rate only, for exactly 5 s, 6 s and
+// so on.
 func rateBreaker() *backoff.Breaker {
 	return &backoff.Breaker{Name: "db", ConsecutiveFailures: -1, Jitter: backoff.NoJitter}
 }
@@ -401,7 +401,7 @@ func TestBreakerTripsAndResetsByHand(t *testing.T) {
 		require.Equal(t, 4*time.Second, b.Stats().RetryAfter, "open already")
 		time.Sleep(4 * time.Second)
 		b.Trip()
-		require.Equal(t, 10*time.Second, b.Stats().RetryAfter, "it was time to probe")
+		require.Equal(t, 6*time.Second, b.Stats().RetryAfter, "it was time to probe")
 		b.Reset()
 		require.Equal(t, 1, feed(b, 1, nil))
 		b.Trip()
@@ -462,9 +462,9 @@ func TestBreakerErrorTellsWhatToDo(t *testing.T) {
 		b := openBreaker(t)
 		time.Sleep(time.Second)
 		err := b.Do(t.Context(), nil)
-		require.EqualError(t, err, "backoff: db: circuit open, try again in 4s: outage")
+		require.EqualError(t, err, "backoff: db: circuit open: outage")
 		require.ErrorIs(t, err, backoff.ErrOpen)
-		require.ErrorIs(t, err, errOutage)
+		require.NotErrorIs(t, err, errOutage, "which happened to another call")
 		var open *backoff.OpenError
 		require.ErrorAs(t, err, &open)
 		require.Equal(t, "db", open.Name)
@@ -486,7 +486,7 @@ func TestBreakerErrorTellsWhatToDo(t *testing.T) {
 	b.Force(backoff.ModeForcedOpen)
 	err := b.Do(context.Background(), nil)
 	require.EqualError(t, err, "backoff: circuit open")
-	require.Equal(t, []error{backoff.ErrOpen}, err.(*backoff.OpenError).Unwrap())
+	require.Equal(t, backoff.ErrOpen, err.(*backoff.OpenError).Unwrap())
 	require.EqualError(t, &backoff.OpenError{State: 9}, "backoff: circuit half-open")
 }
 

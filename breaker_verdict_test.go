@@ -31,8 +31,8 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"failure", errOutage, 0, 1, 1},
 			{"unsent", backoff.WithClass(errOutage, backoff.ClassNotSent), 0, 1, 1},
 			{"definitive answer", backoff.Permanent(errOutage), 1, 0, 0},
-			{"throttled", backoff.WithClass(errOutage, backoff.ClassThrottled), 0, 1, 0},
-			{"overloaded", backoff.WithClass(errOutage, backoff.ClassOverloaded), 0, 1, 0},
+			{"throttled", backoff.WithClass(errOutage, backoff.ClassThrottled), 0, 0, 0},
+			{"overloaded", backoff.WithClass(errOutage, backoff.ClassOverloaded), 0, 0, 0},
 			{"timeout", context.DeadlineExceeded, 0, 1, 1},
 			{"cancelled by the operation, which says to retry", backoff.WithClass(context.Canceled, backoff.ClassRetryable), 0, 1, 1},
 			{"cancelled by the operation", wrap(context.Canceled), 0, 0, 0},
@@ -42,9 +42,13 @@ func TestBreakerVerdicts(t *testing.T) {
 			{"a policy gave up", policyError("", errOutage), 0, 1, 1},
 			{"a policy gave up, wrapped", wrap(policyError("", errOutage)), 0, 1, 1},
 			{"a policy gave up, with a hint", backoff.RetryAfter(policyError("", errOutage), 0), 0, 1, 1},
-			{"a policy gave up throttled", policyError("", backoff.WithClass(errOutage, backoff.ClassThrottled)), 0, 1, 0},
+			{"a policy gave up throttled", policyError("", backoff.WithClass(errOutage, backoff.ClassThrottled)), 0, 0, 0},
 			{"a policy found it permanent", policyError("classifier", errOutage), 0, 1, 1},
 			{"a policy passed on what is permanent", policyError("", backoff.Permanent(errOutage)), 1, 0, 0},
+			{"a policy passed on an answer", policyError("", &httpStatus{404, errOutage}), 1, 0, 0},
+			{"a policy passed on an answer, wrapped", wrap(policyError("", &httpStatus{404, errOutage})), 1, 0, 0},
+			{"a policy's classifier found an answer permanent", policyError("classifier", &httpStatus{404, errOutage}), 1, 0, 0},
+			{"a policy passed on a cancellation by the operation", policyError("", context.Canceled), 0, 0, 0},
 			{"a policy's budget refused a retry", policyError("budget", errOutage), 0, 1, 1},
 			{"a policy's context ended before", policyError("ended", errOutage), 0, 0, 0},
 			{"a policy's deadline was over before", policyError("expired", errOutage), 0, 0, 0},
@@ -111,7 +115,7 @@ func TestBreakerAsksItsOwnClassifier(t *testing.T) {
 	b := rateBreaker()
 	b.Classify = func(err error) backoff.Class {
 		if errors.Is(err, errOutage) {
-			return backoff.ClassThrottled
+			return backoff.ClassRetryable
 		}
 		return backoff.ClassUnknown
 	}
@@ -119,7 +123,78 @@ func TestBreakerAsksItsOwnClassifier(t *testing.T) {
 	feed(backoff.Stack(b, &p), 3, errOutage)
 	s := b.Stats()
 	require.EqualValues(t, 3, s.Failures, "the policy's opinion is about retrying")
-	require.Zero(t, s.ConsecutiveFailures)
+}
+
+// An API of 100 calls a second gets 770 and refuses 87 %.
+func TestBreakerStaysClosedWhileAThrottledServiceServesSomebody(t *testing.T) {
+	for name, settings := range map[string]func(*backoff.Breaker){
+		"zero":            func(*backoff.Breaker) {},
+		"window of calls": func(b *backoff.Breaker) { b.WindowCalls = 100 },
+		"every failure": func(b *backoff.Breaker) {
+			b.FailureRate, b.MinCalls, b.SlowCall = 0.01, 1, time.Nanosecond
+			b.TripIf = func(s backoff.BreakerStats) bool { return s.Failures+s.Slow > 0 }
+		},
+	} {
+		for _, class := range []backoff.Class{backoff.ClassThrottled, backoff.ClassOverloaded} {
+			bubble(t, fmt.Sprint(name, ", ", class), func(t *testing.T) {
+				var b backoff.Breaker
+				settings(&b)
+				tooMuch := backoff.Pushback(backoff.WithClass(errOutage, class), time.Minute)
+				for range 600 {
+					require.Equal(t, 67, feed(&b, 67, tooMuch))
+					require.Equal(t, 10, feed(&b, 10, nil))
+					time.Sleep(100 * time.Millisecond)
+				}
+				s := b.Stats()
+				require.Zero(t, s.Failures+s.Slow)
+				require.Zero(t, s.ConsecutiveFailures)
+				require.Positive(t, s.Successes)
+
+				feed(&b, 2000, errOutage)
+				require.Equal(t, backoff.StateOpen, b.State())
+				require.Less(t, b.Stats().RetryAfter, 7*time.Second, "what they asked for is forgotten")
+			})
+		}
+	}
+}
+
+func TestBreakerOpensWhenAServiceThrottlesEverybody(t *testing.T) {
+	tooMuch := backoff.WithClass(errOutage, backoff.ClassThrottled)
+	bubble(t, "for a whole window", func(t *testing.T) {
+		b := rateBreaker()
+		feed(b, 1000, nil)
+		for range 10 {
+			require.Equal(t, 2, feed(b, 2, tooMuch))
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 1, feed(b, 2, tooMuch))
+		require.Equal(t, backoff.StateOpen, b.State())
+		time.Sleep(5 * time.Second)
+		feed(b, 1, tooMuch)
+		require.Equal(t, backoff.StateOpen, b.State(), "a throttled probe fails")
+	})
+	bubble(t, "for as many calls as a window holds", func(t *testing.T) {
+		b := rateBreaker()
+		b.WindowCalls = 30
+		feed(b, 1000, nil)
+		require.Equal(t, 30, feed(b, 100, tooMuch))
+	})
+	bubble(t, "and not where MinCalls are not reached", func(t *testing.T) {
+		b := rateBreaker()
+		for range 19 {
+			require.Equal(t, 1, feed(b, 1, tooMuch))
+			time.Sleep(time.Minute)
+		}
+		feed(b, 1, nil)
+		require.Equal(t, 19, feed(b, 19, tooMuch), "a success ends the row")
+	})
+	bubble(t, "and not without a rate", func(t *testing.T) {
+		b := rateBreaker()
+		b.FailureRate = -1
+		feed(b, 100, tooMuch)
+		time.Sleep(time.Hour)
+		require.Equal(t, 100, feed(b, 100, tooMuch))
+	})
 }
 
 func TestBreakerSetsTheCallersEndApart(t *testing.T) {

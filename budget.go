@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -99,7 +100,7 @@ type Ticket [maxBudgets]uint64
 // right if Done never comes, because an operation may hang for ever, and if
 // Done comes twice.
 //
-// Three methods are optional. If a budget has a method Pace(Ticket) (Ticket,
+// Four methods are optional. If a budget has a method Pace(Ticket) (Ticket,
 // time.Duration, bool), the loop calls it when a Wait is over. It answers as
 // Reserve does, and its ticket takes the place of the other one. If it asks
 // for a wait, the loop calls it again after that. By Pace a budget spaces
@@ -108,8 +109,14 @@ type Ticket [maxBudgets]uint64
 // granted is about to be made: for a retry, after the sleep. By Confirm a
 // budget tells calls that are asleep from attempts that are under way. If
 // Confirm returns false, the call ends as if Reserve had refused, and Done
-// gets OutcomeNotSent. Confirm must not block. If a budget has a method
-// Validate() error, [Policy.Validate] calls it.
+// gets OutcomeNotSent. Confirm must not block.
+//
+// If a budget has a method GrantsFirst() bool that returns true, first attempts
+// need not be asked for now: the loop of a [Policy] does not call Reserve for
+// them, and calls Done with a zero Ticket. The answer may change at any time,
+// and the loop asks again for each call. A call that succeeds at once then
+// costs almost nothing. An invalid budget must return false. If a budget has a
+// method Validate() error, [Policy.Validate] calls it.
 type Budget interface {
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 	Done(t Ticket, r Result)
@@ -122,6 +129,10 @@ type pacer interface {
 
 // confirmer is a Budget with the optional method Confirm.
 type confirmer interface{ Confirm(t Ticket) bool }
+
+// granter is a Budget with the optional method GrantsFirst. The loop asks for
+// the method, and not for a *RetryBudget, which would be part of every program.
+type granter interface{ GrantsFirst() bool }
 
 // maxBudgets is how many budgets JoinBudgets can join. A Ticket has a word for
 // each, so that nothing need be kept in memory.
@@ -173,14 +184,12 @@ func (s joined) Done(t Ticket, r Result) {
 func (s joined) Pace(t Ticket) (Ticket, time.Duration, bool) {
 	var longest time.Duration
 	for i, b := range s {
-		if b, ok := b.(pacer); ok {
-			own, wait, ok := b.Pace(Ticket{t[i]})
-			if !ok {
-				return t, 0, false
-			}
-			t[i] = own[0]
-			longest = max(longest, wait)
+		own, wait, ok := pace(b, Ticket{t[i]})
+		if !ok {
+			return t, 0, false
 		}
+		t[i] = own[0]
+		longest = max(longest, wait)
 	}
 	return t, longest, true
 }
@@ -194,9 +203,20 @@ func (s joined) Confirm(t Ticket) bool {
 	return true
 }
 
-func (s joined) earnFirst() {
+func (s joined) GrantsFirst() bool {
 	for _, b := range s {
-		earnFirst(b)
+		if !grantsFirst(b) {
+			return false
+		}
+	}
+	return len(s) <= maxBudgets
+}
+
+// joinKeys gives each of the members a count of its own, or one would take from
+// another what all have to grant.
+func (s joined) joinKeys(leads []atomic.Int64, late bool) {
+	for i, b := range s {
+		joinKeys(b, leads[min(i, maxBudgets-1):], late)
 	}
 }
 
@@ -212,6 +232,15 @@ func (s joined) Validate() error {
 	return nil
 }
 
+// pace asks a budget that is a pacer how much longer an attempt waits whose wait
+// is over.
+func pace(b Budget, t Ticket) (Ticket, time.Duration, bool) {
+	if p, ok := b.(pacer); ok {
+		return p.Pace(t)
+	}
+	return t, 0, true
+}
+
 // confirm asks a budget that is a confirmer whether the attempt may be made
 // now.
 func confirm(b Budget, t Ticket) bool {
@@ -220,17 +249,17 @@ func confirm(b Budget, t Ticket) bool {
 }
 
 // grantsFirst reports whether a budget grants first attempts without being
-// asked. The loop asks for a method, and not for a *RetryBudget, which would be
-// part of every program.
+// asked.
 func grantsFirst(b Budget) bool {
-	free, ok := b.(interface{ grantsFirst() bool })
-	return ok && free.grantsFirst()
+	g, ok := b.(granter)
+	return ok && g.GrantsFirst()
 }
 
-// earnFirst tells a budget that its key came when there was no place for it.
-func earnFirst(b Budget) {
-	if late, ok := b.(interface{ earnFirst() }); ok {
-		late.earnFirst()
+// joinKeys makes a budget one of those of a Budgets, which share what the first
+// call gets. late says that its key came when there was no place for it.
+func joinKeys(b Budget, leads []atomic.Int64, late bool) {
+	if k, ok := b.(interface{ joinKeys([]atomic.Int64, bool) }); ok {
+		k.joinKeys(leads, late)
 	}
 }
 
@@ -247,6 +276,7 @@ const (
 	defaultWindow = 10 * time.Second
 	defaultFloor  = 3
 	maxRatio      = 1e6
+	newcomer      = 3 // a client with fewer successes in its life has just started
 )
 
 // RetryBudget is the usual [Budget]: successes pay for retries. Within a Window
@@ -255,14 +285,20 @@ const (
 // Floor. First attempts are never refused.
 //
 // A client that has had no success within the Window still has a spare retry:
-// one after each success, and not within two Windows of the last time it asked
-// for a retry. A client that has just started, with fewer than three successes
-// in its life, has two, at any time; but it has none if a [Budgets] made its
-// budget when MaxKeys others were there.
+// one at the start and one after each success, but not within two Windows of
+// the last time it asked for a retry. While it has had fewer than three
+// successes in its life, it has its spare retry at any time, unless a [Budgets]
+// made its budget when MaxKeys others were there.
+//
+// In that time a call may also use all of its MaxAttempts, once in the life of
+// the budget, so that a program that makes one call, and then ends, gets what
+// it asked for. Of calls that run at once, the one that has got furthest goes
+// on. A call without a limit counts as one with MaxAttempts 4. The budgets of a
+// Budgets, and so the hosts of a Transport, have this once for all of them.
 //
 // In any interval of length T there are at most
 //
-//	Ratio*paid + Floor*(2 + T/(0.9*Window)) + spare
+//	Ratio*paid + Floor*(2 + T/(0.9*Window)) + spare + first
 //
 // retries, where
 //
@@ -270,8 +306,9 @@ const (
 //	       asked - Window/10 to the end of the interval
 //	asked  is when a retry was last asked for at least a Window before the
 //	       interval
-//	spare  is the number of successes in the interval, plus two; the first
-//	       three successes of a budget count twice
+//	spare  is the number of successes in the interval, plus one
+//	first  is MaxAttempts - 1 until the budget has had three successes, once
+//	       in its life, and then 0
 //
 // docs/retrybudget.md derives the bound and the defaults, and shows what a
 // fleet makes of them.
@@ -305,13 +342,16 @@ type RetryBudget struct {
 	mu          sync.Mutex
 	lookedUntil int64  // the number of the bucket after the one in which a retry last looked; 0 before the first
 	spareAt     uint64 // the number of successes when a spare retry was last asked for
-	spares      int    // spare retries taken since
+	spared      bool   // it was granted
 	late        bool   // there are no spare retries before the third success
+
+	lead *atomic.Int64 // the retries of the call that has got furthest, for all keys; nil for own
+	own  atomic.Int64  // lead of a budget that is not one of several
 }
 
-// grantsFirst reports whether the budget is valid. First attempts are never
-// refused.
-func (b *RetryBudget) grantsFirst() bool {
+// GrantsFirst is an optional method of a [Budget]. It reports whether the budget
+// is valid: first attempts are never refused.
+func (b *RetryBudget) GrantsFirst() bool {
 	return b != nil && b.Ratio >= 0 && b.Ratio <= maxRatio && b.Window >= 0 && b.Floor >= 0
 }
 
@@ -327,15 +367,16 @@ func (b *RetryBudget) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	place := b.grants.Place()
 	g, ok := b.grants.Take(place, now)
 	if !ok {
-		g, ok = b.refill(place, now)
+		g, ok = b.refill(place, now, a.Number, a.MaxAttempts)
 	}
 	return Ticket{uint64(g)}, 0, ok
 }
 
-// refill dates the successes since the last look, and grants one retry if the
-// window or the spare ones allow it. The rest of what the window allows waits
-// for the next retries.
-func (b *RetryBudget) refill(place window.Place, now time.Time) (window.Grant, bool) {
+// refill dates the successes since the last look, and grants one retry, the
+// attempt with the given number of a call that may make most, if the window
+// allows it, or the spare one is there, or it is the first call. The rest of
+// what the window allows waits for the next retries.
+func (b *RetryBudget) refill(place window.Place, now time.Time, number, most int) (window.Grant, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	earned := b.earned.Total()
@@ -352,34 +393,63 @@ func (b *RetryBudget) refill(place window.Place, now time.Time) (window.Grant, b
 	if used < limit {
 		return b.grants.Give(place, limit-used, b.window()), true
 	}
-	if limit > 0 || !b.spare(calm, earned) {
-		return 0, false
+	switch {
+	case limit == 0 && b.spare(calm, earned):
+		return b.grants.Spare() | window.Own, true
+	case earned < newcomer && b.advance(number, most):
+		return b.grants.Spare() | window.Own | window.Led, true
 	}
-	return b.grants.Spare() | window.Own, true
+	return 0, false
 }
 
-// spare takes one of the retries of a client without recent success. calm means
-// that no retry was asked for within two Windows.
+// spare takes the retry of a client without recent success. calm means that no
+// retry was asked for within two Windows.
 func (b *RetryBudget) spare(calm bool, earned uint64) bool {
 	if earned != b.spareAt {
-		b.spareAt, b.spares = earned, 0
+		b.spareAt, b.spared = earned, false
 	}
-	most := 1
-	if earned < 3 { // a client that has just started
-		most, calm = 2, !b.late
+	if earned < newcomer {
+		calm = !b.late
 	}
-	if !calm || b.spares >= most {
+	if !calm || b.spared {
 		return false
 	}
-	b.spares++
+	b.spared = true
 	return true
 }
 
-// earnFirst takes the spare retries of a client that has just started away.
-func (b *RetryBudget) earnFirst() {
+// advance takes a retry of the first call, which is whatever call has got
+// furthest. Every retry that it takes gets further than the one before. So there
+// are at most as many as a single call may make, without a note of the call.
+func (b *RetryBudget) advance(number, most int) bool {
+	if most <= 0 {
+		most = defaultMaxAttempts
+	}
+	for lead := b.leader(); number <= most; {
+		made := lead.Load()
+		if int64(number-1) <= made {
+			return false
+		}
+		if lead.CompareAndSwap(made, int64(number-1)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *RetryBudget) leader() *atomic.Int64 {
+	if b.lead == nil {
+		return &b.own
+	}
+	return b.lead
+}
+
+// joinKeys makes the first of leads count for the budget, and takes the spare
+// retry of a client that has just started away from one that came late.
+func (b *RetryBudget) joinKeys(leads []atomic.Int64, late bool) {
 	if b != nil {
 		b.mu.Lock()
-		b.late = true
+		b.lead, b.late = &leads[0], b.late || late
 		b.mu.Unlock()
 	}
 }
@@ -423,18 +493,21 @@ func (b *RetryBudget) settleGrant(g window.Grant, unused bool) bool {
 func (b *RetryBudget) giveBack(g window.Grant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if g&window.Own != 0 {
-		b.spares = max(0, b.spares-1)
-		return
+	switch {
+	case g&window.Own == 0:
+		b.grants.GiveBack(g)
+	case g&window.Led == 0:
+		b.spared = false
+	default:
+		b.leader().Add(-1)
 	}
-	b.grants.GiveBack(g)
 }
 
 // RetryBudgetStats is the state of a [RetryBudget].
 type RetryBudgetStats struct {
 	Successes uint64 // within the window
-	Retries   uint64 // granted within the window
-	Allowed   uint64 // by these successes, the spare retry aside
+	Retries   uint64 // that successes paid for, granted within the window
+	Allowed   uint64 // by these successes, the spare retry and those of the first call aside
 }
 
 // Stats returns the state of the budget at this moment.

@@ -87,7 +87,7 @@ func TestRetryBudgetGivesAClientWithFewCallsOneOfThree(t *testing.T) {
 	require.Len(t, budgetDrain(b, 1000), 13)
 	b = &backoff.RetryBudget{Ratio: 1}
 	budgetPay(b, 1)
-	require.Len(t, budgetDrain(b, 1000), 1, "and no spare one")
+	require.Equal(t, 1, budgetDrainLate(b), "and no spare one")
 }
 
 func TestRetryBudgetIsPaidByWhatWasAnswered(t *testing.T) {
@@ -151,21 +151,161 @@ func TestRetryBudgetForgetsWithItsWindow(t *testing.T) {
 	})
 }
 
-func TestRetryBudgetHasTwoSpareRetriesAtTheStart(t *testing.T) {
+// budgetDrainLate is budgetDrain for a budget whose first call has been.
+func budgetDrainLate(b backoff.Budget) (granted int) {
+	for ; granted < 100; granted++ {
+		if _, _, ok := b.Reserve(backoff.Attempt{Kind: backoff.AttemptRetry}); !ok {
+			break
+		}
+	}
+	return granted
+}
+
+func TestRetryBudgetHasASpareRetryAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(backoff.RetryBudget)
-		require.Len(t, budgetDrain(b, 10), 2)
-		time.Sleep(time.Hour)
-		require.Empty(t, budgetDrain(b, 10), "and no more until something succeeds")
+		require.Equal(t, 1, budgetDrainLate(b))
+		for range 2 {
+			time.Sleep(time.Hour)
+			require.Zero(t, budgetDrainLate(b), "and no more until something succeeds")
+			budgetPay(b, 1)
+			require.Equal(t, 1, budgetDrainLate(b), "at any time, while it has had few")
+		}
 		budgetPay(b, 1)
-		time.Sleep(time.Hour)
-		require.Len(t, budgetDrain(b, 10), 2, "so it is for its first three successes")
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, budgetDrainLate(b))
 		budgetPay(b, 1)
+		time.Sleep(19 * time.Second)
+		require.Zero(t, budgetDrainLate(b), "it has had three, and asked within two windows")
+	})
+}
+
+// A program that makes one call gets what it asked for.
+func TestTheFirstCallUnderARetryBudgetMayUseAllOfItsAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for limit := 1; limit <= 6; limit++ {
+			for failures := range 7 {
+				for name, budget := range map[string]backoff.Budget{
+					"alone":  new(backoff.RetryBudget),
+					"keyed":  new(backoff.Budgets).For("a"),
+					"joined": backoff.JoinBudgets(new(limiter), new(backoff.RetryBudget)),
+					"inside": &struct{ backoff.RetryBudget }{},
+				} {
+					attempts := 0
+					err := backoff.Policy{MaxAttempts: limit, Budget: budget}.Do(t.Context(), func(context.Context) error {
+						if attempts++; attempts <= failures {
+							return errBoom
+						}
+						return nil
+					})
+					require.Equal(t, min(failures+1, limit), attempts, "%s: %d failures, %d attempts", name, failures, limit)
+					require.Equal(t, failures < limit, err == nil)
+					require.NotErrorIs(t, err, backoff.ErrBudget)
+				}
+			}
+		}
+	})
+}
+
+// limiter is a budget that grants everything, but no more than most retries if
+// most is set.
+type limiter struct{ most, made int }
+
+func (l *limiter) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if a.Kind == backoff.AttemptRetry {
+		l.made++
+	}
+	return backoff.Ticket{}, 0, l.most == 0 || l.made <= l.most
+}
+
+func (*limiter) Done(backoff.Ticket, backoff.Result) {}
+
+// fruitless makes a call that fails, and returns how many attempts it made.
+func fruitless(ctx context.Context, p backoff.Policy) (attempts int) {
+	_ = p.Do(ctx, func(context.Context) error { attempts++; return errBoom })
+	return attempts
+}
+
+func TestRetryBudgetGivesAllAttemptsOnceInItsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := backoff.Policy{MaxAttempts: 5, Budget: new(backoff.RetryBudget)}
+		require.Equal(t, 5, fruitless(t.Context(), p))
+		require.Equal(t, 1, fruitless(t.Context(), p))
 		time.Sleep(time.Hour)
-		require.Len(t, budgetDrain(b, 10), 2)
-		budgetPay(b, 1)
-		time.Sleep(time.Hour)
-		require.Len(t, budgetDrain(b, 10), 1, "it has had three")
+		require.Equal(t, 1, fruitless(t.Context(), p))
+		for range 2 {
+			budgetPay(p.Budget, 1)
+			require.Equal(t, 2, fruitless(t.Context(), p), "the spare one")
+		}
+
+		p.Budget = new(backoff.RetryBudget)
+		budgetPay(p.Budget, 3)
+		time.Sleep(time.Minute)
+		require.Equal(t, 2, fruitless(t.Context(), p), "a client that has had three successes has not just started")
+		p.Budget, p.MaxAttempts = new(backoff.RetryBudget), -1
+		require.Equal(t, 4, fruitless(t.Context(), p), "without a limit, as by default: the budget must end the call")
+	})
+}
+
+func TestOfFirstCallsAtOnceOneMayUseAllOfItsAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			p := backoff.Policy{MaxAttempts: 6, Budget: new(backoff.RetryBudget)}
+			var all sync.WaitGroup
+			var most, retries atomic.Int64
+			for range 10 {
+				all.Go(func() {
+					n := int64(fruitless(t.Context(), p))
+					retries.Add(n - 1)
+					if n == 6 {
+						most.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			require.EqualValues(t, 1, most.Load())
+			require.LessOrEqual(t, retries.Load(), int64(6), "of one call, and the spare one")
+		}
+	})
+}
+
+func TestWhatTheFirstCallDoesNotMakeIsThereForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := backoff.Policy{MaxAttempts: 6, Budget: new(backoff.RetryBudget), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		for range 20 { // ended in the wait before the fourth attempt
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			time.AfterFunc(2500*time.Millisecond, cancel)
+			require.LessOrEqual(t, fruitless(ctx, p), 3)
+		}
+		b := p.Budget
+		p.Budget = backoff.JoinBudgets(b, &limiter{most: 3})
+		require.Equal(t, 1, fruitless(t.Context(), p), "two retries were made")
+		for range 20 { // refused by the other one, in the end
+			a := backoff.Attempt{Number: 4, Kind: backoff.AttemptRetry, MaxAttempts: 6}
+			_, _, ok := backoff.JoinBudgets(b, &limiter{most: -1}).Reserve(a)
+			require.False(t, ok)
+		}
+		for n := 4; n <= 6; n++ {
+			_, _, ok := b.Reserve(backoff.Attempt{Number: n, Kind: backoff.AttemptRetry, MaxAttempts: 6})
+			require.True(t, ok, "%d", n)
+		}
+		_, _, ok := b.Reserve(backoff.Attempt{Number: 7, Kind: backoff.AttemptRetry, MaxAttempts: 6})
+		require.False(t, ok)
+	})
+}
+
+// Progress starts the attempts again, but not those that the budget gives.
+func TestAFirstCallThatProgressesHasItsAttemptsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := backoff.Policy{MaxAttempts: 4, Budget: new(backoff.RetryBudget)}.Start(t.Context())
+		attempts := 0
+		for range r.Attempts() {
+			attempts++
+			r.Progress()
+			r.Fail(errBoom)
+		}
+		require.Equal(t, 4, attempts)
+		require.ErrorIs(t, r.Err(), backoff.ErrBudget)
 	})
 }
 
@@ -369,12 +509,12 @@ func TestRetryBudgetIsRightAfterPanicGoexitAndCancellation(t *testing.T) {
 func TestRetryBudgetRefusesBeforeTheSleepAndKeepsTheError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("the cause")
-		p := backoff.Policy{Budget: new(backoff.RetryBudget), MaxAttempts: 10, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+		p := backoff.Policy{Budget: new(backoff.RetryBudget), MaxAttempts: -1, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
 		begin := time.Now()
 		err := p.Do(t.Context(), func(context.Context) error { return cause })
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.ErrorIs(t, err, cause)
-		require.Equal(t, 2*time.Minute, time.Since(begin), "the two spare retries, and no wait after them")
+		require.Equal(t, 3*time.Minute, time.Since(begin), "the attempts of the first call, and no wait after them")
 	})
 }
 
@@ -471,7 +611,7 @@ func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 				case 1, 2:
 					for range 1 + random.IntN(8) {
 						log.asked = append(log.asked, now)
-						ticket, ok := budgetRetry(b)
+						ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2 + random.IntN(5), Kind: backoff.AttemptRetry, MaxAttempts: 6})
 						switch {
 						case !ok:
 						case random.IntN(4) == 0:
@@ -513,8 +653,11 @@ func (h *budgetHistory) check(t *testing.T) {
 		for j := i; j < len(h.granted); j++ {
 			to := h.granted[j]
 			counted, within := h.payments(since, to), h.payments(from, to)
-			spare := within + 1 + 1 + 3 // one was due from what went before
-			bound := h.ratio*counted + h.floor*(2+(to-from).Seconds()/(0.9*h.window.Seconds())) + spare
+			spare, first := within+1, 0.0
+			if h.payments(0, from) < 3 {
+				first = 6 - 1
+			}
+			bound := h.ratio*counted + h.floor*(2+(to-from).Seconds()/(0.9*h.window.Seconds())) + spare + first
 			if got := float64(j - i + 1); got > bound {
 				require.Fail(t, "too many retries", "%v from %v to %v, bound %v (%v calls)", got, from, to, bound, counted)
 			}
@@ -614,7 +757,8 @@ type budgetModel struct {
 	left          int   // retries that need not look
 	asked         int64 // the bucket of the last look; -1 before the first
 	settled       int
-	spent         int
+	spent         bool
+	lead          int // retries of the call that has got furthest
 }
 
 func (m *budgetModel) pay(now time.Duration) {
@@ -672,8 +816,9 @@ func (m *budgetModel) limit() int {
 	return (paid*millionths + min(paid*1_000_000/3, m.floor*1_000_000)) / 1_000_000
 }
 
-// retry returns whether there may be one, and how to take it back.
-func (m *budgetModel) retry(now time.Duration) (back func(), ok bool) {
+// retry returns whether there may be one that is the attempt with this number
+// of a call of four, and how to take it back.
+func (m *budgetModel) retry(now time.Duration, number int) (back func(), ok bool) {
 	if m.left > 0 && m.number(now) == m.current {
 		m.left--
 		return m.count(), true
@@ -687,18 +832,19 @@ func (m *budgetModel) retry(now time.Duration) (back func(), ok bool) {
 		return m.count(), true
 	}
 	m.left = 0
-	if m.settled != m.earned {
-		m.settled, m.spent = m.earned, 0
+	young := m.earned < 3
+	if limit == 0 && m.settled != m.earned {
+		m.settled, m.spent = m.earned, false
 	}
-	most := 1
-	if m.earned < 3 {
-		most, calm = 2, true
+	if limit == 0 && (calm || young) && !m.spent {
+		m.spent = true
+		return func() { m.spent = false }, true
 	}
-	if limit > 0 || !calm || m.spent >= most {
-		return nil, false
+	if young && number <= 4 && number-1 > m.lead {
+		m.lead = number - 1
+		return func() { m.lead-- }, true
 	}
-	m.spent++
-	return func() { m.spent = max(0, m.spent-1) }, true
+	return nil, false
 }
 
 // count counts a retry, and returns how to take it back.
@@ -763,8 +909,9 @@ func (p *budgetPair) step(t *testing.T, i int, step byte) {
 			p.model.pay(now)
 		}
 	case 1:
-		ticket, got := budgetRetry(p.budget)
-		back, want := p.model.retry(now)
+		number := 2 + int(step/64)
+		ticket, _, got := p.budget.Reserve(backoff.Attempt{Number: number, Kind: backoff.AttemptRetry, MaxAttempts: 4})
+		back, want := p.model.retry(now, number)
 		if got != want {
 			t.Fatalf("step %d at %v: granted %v, the model says %v (%+v)", i, now, got, want, p.model)
 		}
@@ -856,6 +1003,8 @@ func TestJoinBudgetsJoinsFourAndValidatesEachOfThem(t *testing.T) {
 	four := backoff.JoinBudgets(backoff.JoinBudgets(b(), b()), backoff.JoinBudgets(b(), b()))
 	require.NoError(t, (&backoff.Policy{Budget: four}).Validate())
 
+	require.True(t, four.(interface{ GrantsFirst() bool }).GrantsFirst())
+
 	p := backoff.Policy{Budget: backoff.JoinBudgets(four, b())}
 	require.EqualError(t, p.Validate(), "backoff: JoinBudgets joins 5 budgets, want at most 4")
 	require.EqualError(t, p.Do(t.Context(), func(context.Context) error { panic("called") }), "backoff: JoinBudgets joins 5 budgets, want at most 4")
@@ -930,7 +1079,7 @@ func TestBudgetsBoundTheKeysThatStrangersChoose(t *testing.T) {
 }
 
 // Each new budget used to bring two spare retries: 2.5 times the calls for 900
-// keys, 3 times for 3000.
+// keys, 3 times for 3000. What the first call gets, all keys have together.
 func TestAnOutageOfManyKeysIsNotAmplified(t *testing.T) {
 	for _, keys := range []int{900, 3000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -944,9 +1093,38 @@ func TestAnOutageOfManyKeysIsNotAmplified(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-			require.LessOrEqual(t, attempts, rounds*keys+2*1024, "two for each of the first keys, and none after that")
+			require.LessOrEqual(t, attempts, rounds*keys+min(keys, 1024)+2, "one for each of the first keys, and none after that")
 			require.Equal(t, keys > 1024, shards.Evictions() > 0)
 		})
+	}
+}
+
+// One per host, and one for all of them: the second must not count what the
+// first has just granted to the same call.
+func TestJoinedBudgetsOfAKeyGiveTheFirstCallAllOfItsAttempts(t *testing.T) {
+	fleet := new(backoff.RetryBudget)
+	for name, made := range map[string]func(string) backoff.Budget{
+		"of a key": func(string) backoff.Budget {
+			return backoff.JoinBudgets(new(backoff.RetryBudget), new(backoff.RetryBudget))
+		},
+		"and of all":   func(string) backoff.Budget { return backoff.JoinBudgets(new(backoff.RetryBudget), fleet) },
+		"with another": func(string) backoff.Budget { return backoff.JoinBudgets(new(limiter), new(backoff.RetryBudget), fleet) },
+		"too many": func(string) backoff.Budget {
+			b := new(backoff.RetryBudget)
+			return backoff.JoinBudgets(b, b, b, b, b)
+		},
+	} {
+		hosts := backoff.Budgets{New: made}
+		attempts := 0
+		for key := range 900 {
+			p := backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(0), Budget: hosts.For(strconv.Itoa(key))}
+			n := fruitless(t.Context(), p)
+			if key == 0 && name != "too many" {
+				require.Equal(t, 5, n, name)
+			}
+			attempts += n
+		}
+		require.LessOrEqual(t, attempts, 900+900+3, "%s: once for all, and the spare one of each key", name)
 	}
 }
 
@@ -961,7 +1139,7 @@ func TestBudgetsGiveALateKeyNoSpareRetries(t *testing.T) {
 				last = &backoff.RetryBudget{Floor: 1, Ratio: 0.001}
 				return made()
 			}}
-			require.Len(t, budgetDrain(hosts.For("early"), 10), 2)
+			require.Len(t, budgetDrain(hosts.For("early"), 10), 2, "one of them as the first call")
 			late := hosts.For("late")
 			for range 3 {
 				require.Empty(t, budgetDrain(late, 10))
@@ -1030,7 +1208,7 @@ func ExampleRetryBudget() {
 	fmt.Println(attempts, "attempts for 100 calls")
 	fmt.Println(errors.Is(err, backoff.ErrBudget))
 	// Output:
-	// 102 attempts for 100 calls
+	// 103 attempts for 100 calls
 	// true
 }
 
@@ -1088,6 +1266,39 @@ func TestABudgetHearsTheClassAndWhatTheServerAskedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, b.heard)
 	})
+}
+
+// doorBudget grants first attempts unasked while it is open.
+type doorBudget struct {
+	resultsBudget
+	open bool
+}
+
+func (b *doorBudget) GrantsFirst() bool { return b.open }
+
+func TestABudgetIsAskedForFirstAttemptsOnlyWhileItWantsToBe(t *testing.T) {
+	for _, join := range []bool{false, true} {
+		b := new(doorBudget)
+		p := backoff.Policy{Budget: b}
+		if join {
+			p.Budget = backoff.JoinBudgets(new(backoff.RetryBudget), b)
+		}
+		for i, open := range []bool{true, false, true, false} {
+			b.open = open
+			require.NoError(t, p.Do(t.Context(), returning(nil).do))
+			for n := range p.Start(t.Context()).Attempts() {
+				require.Equal(t, 1, n)
+				break
+			}
+			require.ErrorIs(t, p.Do(t.Context(), returning(backoff.Permanent(errFinal)).do), errFinal)
+			require.Len(t, b.asked, (i+1)/2*3)
+			require.Len(t, b.heard, 3*(i+1), "told of each")
+		}
+		p.Budget = backoff.JoinBudgets(p.Budget, new(resultsBudget))
+		b.open, b.asked = true, nil
+		require.NoError(t, p.Do(t.Context(), returning(nil).do))
+		require.Len(t, b.asked, 1, "for one of the others wants to be asked")
+	}
 }
 
 func TestABudgetSeesHowManyAttemptsTheCallMayMake(t *testing.T) {

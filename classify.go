@@ -53,8 +53,9 @@ func (c Class) Retryable() bool { return c < ClassOverloaded }
 // [DefaultClassifier]. It must be safe for concurrent use.
 //
 // Marks come first: a policy does not show the classifier an error that is
-// marked by [Permanent] or [WithClass], nor one that an inner policy gave up
-// on, nor one by which the loop of another library says so.
+// marked by [Permanent] or [WithClass]. Nor does it show one that an inner policy
+// gave up on, or by which the loop of another library says so, except in
+// [Policy.Supervise].
 type Classifier func(error) Class
 
 // RetryIf returns a [Classifier] that retries exactly the errors that retryable
@@ -97,9 +98,12 @@ func WithClass(err error, c Class) error {
 
 // Cause returns the error of the operation, without the marks and the [*Error]
 // that this package has put around it: for ==, for type switches, and for
-// libraries whose callers expect their own errors. An Error whose operation was
-// never called gives its context's error, or itself if the context has not
-// ended. Any other error comes back as it is, and nil as nil.
+// libraries whose callers expect their own errors. Of an Error that is its Last.
+// If the operation was never called, that is the context's error if the context
+// ended the call, and otherwise the Error itself. Any other error comes back as
+// it is: an [*OpenError], because what opened the circuit happened to another
+// call, and an Error or a mark that is wrapped in something else. Cause is nil
+// for nil only.
 func Cause(err error) error {
 	for range errtree.Most {
 		switch e := err.(type) {
@@ -111,8 +115,9 @@ func Cause(err error) error {
 				return err
 			case e.Last != nil:
 				err = e.Last
-			case e.ctx != nil && e.ctx.Err() != nil:
-				return e.ctx.Err()
+			case e.Reason == ReasonDeadline || e.Reason == ReasonCanceled:
+				ended, _ := e.contextErrors()
+				return ended
 			default:
 				return err
 			}
@@ -131,11 +136,15 @@ type marked struct {
 	hint  hint // all there is, if class is ClassUnknown
 	class Class
 
-	inferred bool // a policy set the mark, after asking a classifier
+	inferred bool // a policy set the mark, because its own classifier said so
 }
 
-// inferred marks err as permanent in the name of a policy.
+// inferred marks err as permanent in the name of a policy. What the default
+// classifier finds permanent needs no mark: any loop would find the same.
 func inferred(err error) error {
+	if DefaultClassifier(err) == ClassPermanent {
+		return err
+	}
 	return &marked{err: err, class: ClassPermanent, inferred: true}
 }
 
@@ -173,8 +182,10 @@ func DefaultClassifier(err error) Class {
 type verdict struct {
 	class     Class
 	marked    bool       // the operation, or a policy that gave up, set the class
+	judged    bool       // a classifier of the policy's own, or a text, set the class
 	gaveUp    bool       // a policy inside, or the loop of another library, gave up
 	outOfTime bool       // it did so because no time was left
+	lasting   bool       // a reconnect loop asks: of marks, those of the operation count
 	timedOut  bool       // the attempt's own timeout ended it
 	ended     error      // of the caller's context, when the attempt had failed
 	open      *OpenError // a breaker refused
@@ -204,9 +215,13 @@ func (v *verdict) judge(classify Classifier, err error) {
 	}
 	if classify != nil {
 		v.class = classify(err)
+		v.judged = v.class != ClassUnknown
 	}
 	if v.class == ClassUnknown && !plain {
 		v.class = Class(evidence.Of(err, lastOf))
+		if v.lasting && !v.class.Retryable() {
+			v.class = ClassUnknown // nobody has said so
+		}
 	}
 }
 
@@ -231,6 +246,14 @@ func isPlain(err error) bool {
 		return false
 	}
 	return evidence.None(err)
+}
+
+// wasCut reports whether the end of the caller's context, which has ended, cut
+// the attempt that failed with err. A definitive answer that the operation
+// marked came in time.
+func (v *verdict) wasCut(err error) bool {
+	answered := v.marked && !v.class.Retryable() && !v.gaveUp && v.open == nil
+	return !answered || errtree.Is(err, v.ended)
 }
 
 // result is what a budget hears of an attempt that failed with this verdict.
@@ -268,7 +291,7 @@ func (v *verdict) read(err error, overruled bool) {
 	}
 	switch e := err.(type) {
 	case *marked:
-		if e.class != ClassUnknown && !overruled {
+		if e.class != ClassUnknown && !overruled && !(e.inferred && v.lasting) {
 			v.mark(e.class)
 			overruled = true
 		}
@@ -277,7 +300,7 @@ func (v *verdict) read(err error, overruled bool) {
 	case *Error:
 		switch {
 		case e == nil: // a mistake of whoever returned it
-		case e.final() && !overruled:
+		case e.final() && !overruled && !v.lasting:
 			v.mark(ClassPermanent)
 			v.gaveUp = true
 			v.outOfTime = e.Reason == ReasonDeadline
@@ -285,7 +308,7 @@ func (v *verdict) read(err error, overruled bool) {
 			v.read(e.Last, overruled)
 		}
 	case *OpenError: // its last error is of another call
-		if !overruled {
+		if !overruled && e != nil {
 			v.mark(ClassPermanent)
 			v.open = e
 		}
@@ -294,7 +317,7 @@ func (v *verdict) read(err error, overruled bool) {
 		v.hint = v.hint.longer(hint{after: max(0, e.RetryAfter()), given: true})
 		v.descend(err, overruled)
 	default:
-		if !overruled && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
+		if !overruled && !v.lasting && evidence.GaveUp(err) { // no mark: AttemptTimeout may have ended that loop
 			v.class, v.gaveUp, overruled = ClassPermanent, true, true
 		}
 		v.descend(err, overruled)

@@ -88,6 +88,21 @@ func TestWaitOpenWaitsExactlyUntilTheCircuitMayBeTried(t *testing.T) {
 	})
 }
 
+// The first refusal says when to ask again. That time is over when the last one
+// ends the call.
+func TestACallThatWaitedForACircuitReturnsTheLastRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		breaker := &backoff.Breaker{OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
+		breaker.Trip()
+		time.AfterFunc(59*time.Second, func() { breaker.Reset(); breaker.Trip() })
+		policy := &backoff.Policy{WaitOpen: true, MaxRetryAfter: 90 * time.Second}
+		err := backoff.Stack(policy, breaker).Do(t.Context(), downFor(time.Hour, new(int)))
+		open, ok := err.(*backoff.OpenError)
+		require.True(t, ok, "%T", err)
+		require.Equal(t, 59*time.Second, open.RetryAfter())
+	})
+}
+
 func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -16,6 +16,9 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 	if r.holds() {
 		r.release(v.result())
 	}
+	if r.cut != nil {
+		v.class = ClassUnknown // it is not that of the last error
+	}
 	wait, why := r.decide(&v)
 	switch {
 	case why == ReasonSuccess:
@@ -24,7 +27,9 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 			r.began = clock.Now() // see Error
 		}
 		return wait, true
-	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && v.marked: // there is nothing to add
+	case r.lasting:
+		r.giveUp(why, v.class, wait)
+	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && !v.judged: // there is nothing to add
 		r.end(why, v.class, r.last)
 	case why == ReasonPermanent:
 		r.end(why, v.class, inferred(r.last))
@@ -37,7 +42,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 // assess judges the error of an attempt, and keeps what the decision and the
 // error of the call need of it.
 func (r *Run) assess(v *verdict, err error) {
-	v.ended = r.ctx.Err()
+	v.ended, v.lasting = r.ctx.Err(), r.lasting
 	v.judge(r.policy.Classify, err)
 	v.readText(r.attempt, err)
 	r.timedOut = r.cancel != nil && r.timeoutEnded(v, err)
@@ -45,9 +50,17 @@ func (r *Run) assess(v *verdict, err error) {
 	if r.timedOut && (!v.marked || v.outOfTime) { // also where a classifier lists what it retries
 		v.class = ClassRetryable
 	}
-	r.retryAfter = v.hint.after
-	if r.refused = v.open; v.open == nil || r.last == nil {
-		r.last = err // after a refusal, the service's last answer stays
+	r.refused = v.open
+	if v.ended != nil && r.number-r.base > 1 && v.wasCut(err) {
+		r.cut = err
+	} else {
+		r.retryAfter = v.hint.after
+		if v.open == nil || r.number == 1 {
+			r.last = err // after a refusal, the service's last answer stays, if there is one
+		}
+	}
+	if r.cutsHints {
+		v.hint.after = min(v.hint.after, defaultMaxRetryAfter)
 	}
 	if v.open == nil {
 		r.refusals, r.waitedOpen = 0, 0
@@ -246,16 +259,8 @@ func endOf(err error) Reason {
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := r.newError(r.policy.Name, r.number-r.base, r.policy.maxAttempts(), why)
-	e.Elapsed, e.wait, e.timedOut = r.age(), wait, r.timedOut
-	switch why {
-	case ReasonElapsed:
-		e.limit = r.policy.MaxElapsed
-	case ReasonRetryAfter:
-		e.limit = r.policy.maxRetryAfter()
-	case ReasonDeadline:
-		e.limit = r.untilDeadline()
-	}
-	e.tell()
+	e.Elapsed, e.early, e.timedOut = r.age(), wait > 0, r.timedOut
+	e.tell(r.ctx)
 	r.end(why, c, e)
 }
 

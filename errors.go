@@ -33,7 +33,9 @@ type Reason uint8
 const (
 	// ReasonSuccess: the operation returned nil.
 	ReasonSuccess Reason = iota
-	// ReasonPermanent: the error was definitive. It comes back as it is.
+	// ReasonPermanent: the error was definitive. It comes back as the operation
+	// returned it, or marked (see Policy.Do), but from [Policy.Supervise] in an
+	// Error.
 	ReasonPermanent
 	// ReasonAttempts: MaxAttempts were made.
 	ReasonAttempts
@@ -78,10 +80,15 @@ func (r Reason) String() string {
 // of the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error
 // and cause.
 //
-// An Error is permanent to every policy around the one that gave up, so nested
-// loops do not multiply. It says so to the loops of other libraries by its
-// methods. If the policy was limited to one attempt, the Error is not
-// permanent: such a policy leaves retrying to others.
+// If the end of the context cut the last attempt, and one before it had failed,
+// Last is the error of that one, because it says more. By errors.Is and
+// errors.As the Error matches both. An error that the operation marked
+// [Permanent] or ClassOverloaded is an answer, and not cut.
+//
+// An Error is permanent to every policy around the one that gave up, except to
+// [Policy.Supervise], so nested loops do not multiply. It says so to the loops
+// of other libraries by its methods. If the policy was limited to one attempt,
+// the Error is not permanent: such a policy leaves retrying to others.
 //
 // All this holds if the layers between keep the Error in the tree of theirs, as
 // %w does. If one keeps its text only, a policy knows it where the attempt has
@@ -105,13 +112,14 @@ type Error struct {
 	Reason   Reason        // why the policy gave up
 	Last     error         // the operation's last error; nil if no attempt was made
 
-	retryAfter time.Duration   // what the server asked for last; 0 if it did not
+	retryAfter time.Duration   // what the server asked for by Last; 0 if it did not
 	open       *OpenError      // the refusal that ended the call
-	ctx        context.Context // of the call
-	wait       time.Duration   // the wait that was not begun
-	limit      time.Duration   // the limit that the wait would have passed
+	ctx        context.Context // of the call, if it ended the call, and nil otherwise
+	cut        error           // of the attempt after Last, which the end of the context cut
+	early      bool            // the call ended before a wait that would have passed a limit
 	timedOut   bool            // AttemptTimeout ended the last attempt
 	single     bool            // the policy allowed one attempt only
+	hedged     bool            // a Hedge gave up
 }
 
 // ending is what the error of a call tells of its attempts.
@@ -119,82 +127,109 @@ type ending struct {
 	_ [0]func() // no ==, which would cost every program a function
 
 	ctx        context.Context // of the call
-	last       error           // of the last attempt
+	last       error           // of the last attempt that the context did not cut, or of the first
+	cut        error           // of the attempt after that one
 	refused    *OpenError      // by which a breaker refused an attempt
-	retryAfter time.Duration   // what the server asked for last
+	retryAfter time.Duration   // what the server asked for by last
 }
 
 // newError returns the Error of a call that made so many attempts and gave up.
 func (e *ending) newError(name string, attempts, maxAttempts int, why Reason) *Error {
-	return &Error{
+	gave := &Error{
 		Name:       name,
 		Attempts:   attempts,
 		Reason:     why,
 		Last:       e.last,
 		retryAfter: e.retryAfter,
 		open:       e.refused,
-		ctx:        e.ctx,
+		cut:        e.cut,
 		single:     maxAttempts == 1,
 	}
+	if why == ReasonDeadline || why == ReasonCanceled {
+		gave.ctx = e.ctx
+	}
+	return gave
 }
 
-// Error returns one line: what was tried, how often, how long, why it ended,
-// and the last error.
+// Error returns one line: how often it was tried, why there was no further
+// attempt, the field that sets that limit, and the last error. It has no number
+// but that of the attempts, so that equal failures have equal texts.
 func (e *Error) Error() string {
 	if e == nil {
 		return nilError
 	}
-	text := "backoff: "
-	if e.Name != "" {
-		text += e.Name + ": "
-	}
-	text += e.tried() + e.why()
+	what := e.tried() + e.why()
 	if e.timedOut {
-		text += "attempt timed out: "
+		what += ": attempt timed out"
 	}
-	if e.Last == nil {
-		return text[:len(text)-len(": ")]
+	return line(e.Name, what, e.Last)
+}
+
+// prefix is what the errors of this package begin with.
+const prefix = "backoff: "
+
+// line is the text of an error, around that of the last one. If that is an error
+// of this package too, there is one prefix for both. So it is with the cause of
+// a context.
+func line(name, what string, last error) string {
+	if name != "" {
+		what = name + ": " + what
 	}
-	return text + strings.ReplaceAll(e.Last.Error(), "\n", "; ")
+	if last != nil {
+		what += ": " + lineOf(last)
+	}
+	return prefix + what
+}
+
+// lineOf is the text of an error as part of another one.
+func lineOf(err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), prefix), "\n", "; ")
 }
 
 // tried says how many attempts were made.
 func (e *Error) tried() string {
-	if e.Attempts == 0 {
-		return "not started: "
+	switch e.Attempts {
+	case 0:
+		return "not started"
+	case 1:
+		return "gave up after 1 attempt"
 	}
-	text := "gave up after " + strconv.Itoa(e.Attempts) + " attempts"
-	if e.Attempts == 1 {
-		text = "gave up after 1 attempt"
-	}
-	if e.Elapsed > 0 { // 0 where the clock was not read
-		text += " in " + round(e.Elapsed)
-	}
-	return text + ": "
+	return "gave up after " + strconv.Itoa(e.Attempts) + " attempts"
 }
 
 // why explains the reasons that the number of attempts does not.
 func (e *Error) why() string {
 	switch e.Reason {
+	case ReasonPermanent:
+		return ": permanent"
 	case ReasonElapsed:
-		if e.wait == 0 {
-			return "no time was left of MaxElapsed " + e.limit.String() + ": "
-		}
-		return "the next wait of " + round(e.wait) + " would pass MaxElapsed " + e.limit.String() + ": "
+		return e.limitedBy("out of time", "Policy.MaxElapsed", "")
 	case ReasonRetryAfter:
-		return "the server asks to wait " + e.retryAfter.String() + ", more than MaxRetryAfter " + e.limit.String() + ": "
+		return e.limitedBy("the server asks for a longer wait", "Policy.MaxRetryAfter", "Hedge.MaxRetryAfter")
 	case ReasonDeadline, ReasonCanceled:
 		return e.whyEnded()
 	case ReasonNotIdempotent:
-		return "not idempotent, not sent again: "
+		return e.limitedBy("not idempotent", "Policy.Idempotency", "Hedge.Idempotency")
 	case ReasonOverloaded:
-		return "the server says not to retry: "
+		return ": the server says not to retry"
 	case ReasonBudget:
-		return "budget refused: "
+		return e.limitedBy("budget refused", "Policy.Budget", "Hedge.Budget or MaxExtraLoad")
 	case ReasonOpen:
-		return "circuit open: "
+		return e.limitedBy("circuit open", "Policy.WaitOpen", "")
 	}
 	return ""
+}
+
+// limitedBy names what ended the call, and the field of a policy or of a hedge
+// to change.
+func (e *Error) limitedBy(what, policyField, hedgeField string) string {
+	if e.hedged {
+		policyField = hedgeField
+	}
+	if policyField == "" {
+		return ": " + what
+	}
+	return ": " + what + " (" + policyField + ")"
 }
 
 // whyEnded explains the end of the context, unless the last error does.
@@ -203,13 +238,13 @@ func (e *Error) whyEnded() string {
 	switch {
 	case e.Reason == ReasonCanceled:
 		text = e.cause()
-	case e.wait > 0:
-		return "the next wait of " + round(e.wait) + " would pass the deadline in " + round(e.limit) + ": "
+	case e.early:
+		text = "the next wait would pass the deadline"
 	}
-	if e.Last != nil && e.Last.Error() == text {
+	if e.Last != nil && lineOf(e.Last) == text {
 		return ""
 	}
-	return text + ": "
+	return ": " + text
 }
 
 // cause returns why the context was cancelled.
@@ -217,23 +252,11 @@ func (e *Error) cause() string {
 	if e.ctx == nil {
 		return context.Canceled.Error()
 	}
-	return context.Cause(e.ctx).Error()
+	return lineOf(context.Cause(e.ctx))
 }
 
-// round shortens d to what a reader can use.
-func round(d time.Duration) string {
-	switch {
-	case d > time.Minute:
-		d = d.Round(time.Second)
-	case d > time.Second:
-		d = d.Round(10 * time.Millisecond)
-	case d > time.Millisecond:
-		d = d.Round(10 * time.Microsecond)
-	}
-	return d.String()
-}
-
-// Unwrap returns the errors of the reason, and the operation's last error.
+// Unwrap returns the errors of the reason, the operation's last error, and that
+// of the attempt which the end of the context cut.
 func (e *Error) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -243,8 +266,8 @@ func (e *Error) Unwrap() []error {
 	if e.timedOut {
 		timeout = ErrAttemptTimeout
 	}
-	all := make([]error, 0, 4)
-	for _, err := range [...]error{reason, cause, timeout, e.Last} {
+	all := make([]error, 0, 5)
+	for _, err := range [...]error{reason, cause, timeout, e.Last, e.cut} {
 		if err != nil {
 			all = append(all, err)
 		}
@@ -277,7 +300,7 @@ func (e *Error) contextErrors() (err, cause error) {
 	switch {
 	case e.ctx == nil && e.Reason == ReasonCanceled: // not made by this package
 		return context.Canceled, nil
-	case e.ctx == nil, e.wait > 0, e.ctx.Err() == nil: // before the deadline, whatever became of ctx since
+	case e.ctx == nil, e.early, e.ctx.Err() == nil: // before the deadline, whatever became of ctx since
 		return context.DeadlineExceeded, nil
 	}
 	err, cause = e.ctx.Err(), context.Cause(e.ctx)
@@ -287,8 +310,9 @@ func (e *Error) contextErrors() (err, cause error) {
 	return err, cause
 }
 
-// RetryAfter returns how long the server asked to wait when it failed the last
-// attempt, or 0 if it did not say.
+// RetryAfter returns how long the server asked to wait when it failed with Last,
+// or, where a [Breaker] refused the next attempt, for how long it refuses calls.
+// It is 0 if that is not known.
 func (e *Error) RetryAfter() time.Duration {
 	if e == nil {
 		return 0
@@ -306,12 +330,13 @@ func (e *Error) RetryableError() bool { return !e.final() }
 // NonRetriable says to the loops of the Azure SDK not to retry.
 func (e *Error) NonRetriable() {}
 
-// OpenError is the error of a call that a [Breaker] refused. It matches, by
-// errors.Is and errors.As, ErrOpen and the failure that opened the circuit,
-// with its whole tree.
+// OpenError is the error of a call that a [Breaker] refused. By errors.Is it
+// matches ErrOpen, and nothing else: the failure that opened the circuit
+// happened to another call. It is in Last and in the text.
 //
-// It is permanent to every policy of this package, and tells the loops of other
-// libraries so by its methods. To wait for the circuit anyway, pass
+// It is permanent to every policy of this package, except to one under
+// [Policy.Supervise], and tells the loops of other libraries so by its methods.
+// To wait for the circuit anyway, pass
 // WithClass(err, ClassRetryable) to the policy, which keeps the time of
 // RetryAfter.
 type OpenError struct {
@@ -324,33 +349,18 @@ type OpenError struct {
 	until time.Time
 }
 
-// Error returns one line: which circuit is open, for how long, and why.
+// Error returns one line: which circuit is open, and the [Cause] of what opened
+// it. RetryAfter tells for how long.
 func (e *OpenError) Error() string {
 	if e == nil {
 		return nilError
 	}
-	text := "backoff: "
-	if e.Name != "" {
-		text += e.Name + ": "
-	}
-	text += [...]string{"circuit recovering", "circuit open", "circuit half-open"}[min(e.State, StateHalfOpen)]
-	if d := e.RetryAfter(); d > 0 {
-		text += ", try again in " + round(d)
-	}
-	if e.Last != nil {
-		text += ": " + e.Last.Error()
-	}
-	return text
+	state := [...]string{"circuit recovering", "circuit open", "circuit half-open"}[min(e.State, StateHalfOpen)]
+	return line(e.Name, state, Cause(e.Last))
 }
 
-// Unwrap returns ErrOpen and the failure that opened the circuit.
-func (e *OpenError) Unwrap() []error {
-	all := append(make([]error, 0, 2), ErrOpen)
-	if e != nil && e.Last != nil {
-		all = append(all, e.Last)
-	}
-	return all
-}
+// Unwrap returns ErrOpen.
+func (e *OpenError) Unwrap() error { return ErrOpen }
 
 // RetryAfter returns for how long, from now, calls will be refused: until the
 // open time is over, or until all calls are admitted again. It is 0 if that

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,21 +30,20 @@ func TestEveryEndReadsWell(t *testing.T) {
 		result error
 	}{
 		{"final", backoff.Policy{}, nil, backoff.Permanent(errFinal)},
-		{"backoff: fetch: gave up after 4 attempts in 3m0s: boom", backoff.Policy{}, nil, errBoom},
+		{"backoff: fetch: gave up after 4 attempts: boom", backoff.Policy{}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: boom", backoff.Policy{MaxAttempts: 1}, nil, errBoom},
-		{"backoff: fetch: gave up after 2 attempts in 1m0s: the next wait of 1m0s would pass MaxElapsed 1m59s: boom", backoff.Policy{MaxElapsed: 2*minute - time.Second}, nil, errBoom},
-		{"backoff: fetch: gave up after 1 attempt: the server asks to wait 1h0m0s, more than MaxRetryAfter 5m0s: boom", backoff.Policy{}, nil, hour},
-		{"backoff: fetch: gave up after 1 attempt: the server asks to wait 1h0m0s, more than MaxRetryAfter 30m0s: boom", backoff.Policy{MaxRetryAfter: 30 * minute}, nil, hour},
-		{"backoff: fetch: gave up after 1 attempt: the next wait of 1m0s would pass the deadline in 30s: boom", backoff.Policy{}, deadline(30 * time.Second), errBoom},
-		{"backoff: fetch: gave up after 2 attempts in 1m0s: the next wait of 1m0s would pass the deadline in 30s: boom", backoff.Policy{}, deadline(90 * time.Second), errBoom},
-		{"backoff: fetch: gave up after 1 attempt in 30s: shutdown: boom", backoff.Policy{}, cancelled(30*time.Second, errors.New("shutdown")), errBoom},
-		{"backoff: fetch: gave up after 1 attempt in 30s: context canceled: boom", backoff.Policy{}, cancelled(30*time.Second, nil), errBoom},
+		{"backoff: fetch: gave up after 2 attempts: out of time (Policy.MaxElapsed): boom", backoff.Policy{MaxElapsed: 2*minute - time.Second}, nil, errBoom},
+		{"backoff: fetch: gave up after 1 attempt: the server asks for a longer wait (Policy.MaxRetryAfter): boom", backoff.Policy{}, nil, hour},
+		{"backoff: fetch: gave up after 1 attempt: the next wait would pass the deadline: boom", backoff.Policy{}, deadline(30 * time.Second), errBoom},
+		{"backoff: fetch: gave up after 2 attempts: the next wait would pass the deadline: boom", backoff.Policy{}, deadline(90 * time.Second), errBoom},
+		{"backoff: fetch: gave up after 1 attempt: shutdown: boom", backoff.Policy{}, cancelled(30*time.Second, errors.New("shutdown")), errBoom},
+		{"backoff: fetch: gave up after 1 attempt: context canceled: boom", backoff.Policy{}, cancelled(30*time.Second, nil), errBoom},
 		{"backoff: fetch: not started: context canceled", backoff.Policy{}, cancelled(0, nil), nil},
 		{"backoff: fetch: not started: shutdown", backoff.Policy{}, cancelled(0, errors.New("shutdown")), nil},
 		{"backoff: fetch: not started: context deadline exceeded", backoff.Policy{}, deadline(0), nil},
-		{"backoff: fetch: not started: budget refused", backoff.Policy{Budget: refusing(1)}, nil, nil},
-		{"backoff: fetch: gave up after 1 attempt: budget refused: boom", backoff.Policy{Budget: refusing(2)}, nil, errBoom},
-		{"backoff: fetch: gave up after 1 attempt: not idempotent, not sent again: boom", backoff.Policy{Idempotency: backoff.NonIdempotent}, nil, errBoom},
+		{"backoff: fetch: not started: budget refused (Policy.Budget)", backoff.Policy{Budget: refusing(1)}, nil, nil},
+		{"backoff: fetch: gave up after 1 attempt: budget refused (Policy.Budget): boom", backoff.Policy{Budget: refusing(2)}, nil, errBoom},
+		{"backoff: fetch: gave up after 1 attempt: not idempotent (Policy.Idempotency): boom", backoff.Policy{Idempotency: backoff.NonIdempotent}, nil, errBoom},
 		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.WithClass(errBoom, backoff.ClassOverloaded)},
 		{"backoff: fetch: gave up after 1 attempt: the server says not to retry: boom", backoff.Policy{}, nil, backoff.Pushback(errBoom, -1)},
 		{"backoff: Policy.Schedule is an empty Sequence, want at least one delay", backoff.Policy{Schedule: backoff.Sequence()}, nil, nil},
@@ -99,7 +102,7 @@ func TestATimedOutAttemptIsNamed(t *testing.T) {
 		policy := steady(time.Second)
 		policy.AttemptTimeout = time.Second
 		err := policy.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		require.EqualError(t, err, "backoff: gave up after 4 attempts in 7s: attempt timed out: context deadline exceeded")
+		require.EqualError(t, err, "backoff: gave up after 4 attempts: attempt timed out: context deadline exceeded")
 	})
 }
 
@@ -139,16 +142,6 @@ func TestElapsedCountsFromTheBeginningIfAnythingNeedsTheClock(t *testing.T) {
 			}
 			require.Equal(t, want, gaveUp(t, err).Elapsed, name)
 		})
-	}
-}
-
-func TestTheTextRoundsItsTimes(t *testing.T) {
-	for elapsed, want := range map[time.Duration]string{
-		0: "", 999: " in 999ns", 1234567: " in 1.23ms", 1234567890: " in 1.23s", time.Minute: " in 1m0s",
-		61400 * time.Millisecond: " in 1m1s", 25*time.Hour + 1: " in 25h0m0s",
-	} {
-		e := &backoff.Error{Attempts: 2, Elapsed: elapsed, Reason: backoff.ReasonAttempts, Last: errBoom}
-		require.EqualError(t, e, "backoff: gave up after 2 attempts"+want+": boom")
 	}
 }
 
@@ -229,13 +222,60 @@ func TestAPermanentErrorComesBackAsItIs(t *testing.T) {
 	}
 }
 
+// What the default classifier finds definitive needs no mark, because any loop
+// would find the same. So ==, type switches and %T work.
+func TestADefinitiveErrorComesBackAsTheOperationReturnedIt(t *testing.T) {
+	answer := &httpStatus{404, errBoom}
+	for name, want := range map[string]error{
+		"an answer":               answer,
+		"an answer, wrapped":      fmt.Errorf("op: %w", answer),
+		"no such host":            &net.DNSError{Err: "no such host", IsNotFound: true},
+		"its own cancellation":    context.Canceled,
+		"marked by the operation": backoff.Permanent(errFinal),
+	} {
+		for way, call := range ways {
+			calls := 0
+			op := func(context.Context) error { calls++; return want }
+			inner, outer := backoff.Policy{}, backoff.Policy{AttemptTimeout: time.Hour}
+			err := call(t.Context(), &outer, func(ctx context.Context) error { return call(ctx, &inner, op) })
+			require.True(t, err == want, "%s by %s: %T", name, way, err)
+			require.Equal(t, 1, calls, "%s by %s", name, way)
+		}
+		_, err := backoff.HedgeValue(t.Context(), new(backoff.Hedge), func(context.Context) (int, error) { return 0, want }, nil)
+		require.True(t, err == want, "%s in a Hedge: %T", name, err)
+	}
+}
+
+// refuses refuses every error.
+func refuses(error) bool { return false }
+
 // An inner policy's classifier knows its operation, the outer one's need not.
 func TestWhatAnInnerClassifierRefusedIsFinalOutside(t *testing.T) {
-	inner := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}
-	outer := backoff.Policy{Schedule: backoff.Constant(0)}
-	op := returning(errBoom)
-	require.EqualError(t, outer.Wrap(inner.Wrap(op.do))(t.Context()), "boom")
-	require.Len(t, op.at, 1)
+	inner := backoff.Policy{Classify: backoff.RetryIf(refuses)}
+	for name, outer := range map[string]backoff.Policy{
+		"by default": {}, "whatever its classifier": {Classify: backoff.RetryIf(func(error) bool { return true })},
+	} {
+		outer.Schedule = backoff.Constant(0)
+		op := returning(errBoom)
+		err := outer.Wrap(inner.Wrap(op.do))(t.Context())
+		require.EqualError(t, err, "boom", name)
+		require.True(t, backoff.Cause(err) == errBoom, name)
+		require.Len(t, op.at, 1, name)
+	}
+}
+
+// Then a mark would say what any loop around the policy finds by itself.
+func TestWhatBothClassifiersRefuseComesBackAsTheOperationReturnedIt(t *testing.T) {
+	missing := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}
+	for _, want := range []error{&httpStatus{404, errBoom}, missing, context.Canceled} {
+		inner, outer := backoff.Policy{Classify: backoff.RetryIf(refuses)}, backoff.Policy{Schedule: backoff.Constant(0)}
+		op := returning(want)
+		err := outer.Wrap(inner.Wrap(op.do))(t.Context())
+		require.True(t, err == want, "%T", err)
+		require.Len(t, op.at, 1, "%T", want)
+		_, err = backoff.HedgeValue(t.Context(), &backoff.Hedge{Classify: backoff.RetryIf(refuses)}, func(context.Context) (int, error) { return 0, want }, nil)
+		require.True(t, err == want, "%T in a Hedge", err)
+	}
 }
 
 // Contract rows 37 and 38, in one process.
@@ -376,7 +416,7 @@ func TestAnErrorMadeByHandDoesNotPanic(t *testing.T) {
 
 func TestAnErrorMadeByHandReadsAndMatchesAsTheOthersDo(t *testing.T) {
 	open := &backoff.Error{Reason: backoff.ReasonOpen, Last: errBoom, Attempts: 1}
-	require.EqualError(t, open, "backoff: gave up after 1 attempt: circuit open: boom")
+	require.EqualError(t, open, "backoff: gave up after 1 attempt: circuit open (Policy.WaitOpen): boom")
 	require.ErrorIs(t, open, backoff.ErrOpen)
 	late := &backoff.Error{Reason: backoff.ReasonDeadline, Last: errBoom, Attempts: 1}
 	require.EqualError(t, late, "backoff: gave up after 1 attempt: context deadline exceeded: boom")
@@ -401,6 +441,13 @@ func TestCauseIsTheOperationsOwnError(t *testing.T) {
 	call := func(ctx context.Context, err error) error { return steady(0).Do(ctx, returning(err).do) }
 	refused := backoff.Policy{Budget: &recordingBudget{name: "r", log: new([]string), refuse: true}}.Do(t.Context(), returning(nil).do)
 	wrapped := fmt.Errorf("layer: %w", errBoom)
+	layered := fmt.Errorf("layer: %w", call(t.Context(), errBoom))
+	open := &backoff.OpenError{Last: errBoom}
+	past, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	soon, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	early := backoff.Policy{Budget: slow(2 * time.Hour)}.Do(soon, returning(nil).do)
 	for _, c := range []struct{ err, want error }{
 		{nil, nil},
 		{errBoom, errBoom},
@@ -410,8 +457,188 @@ func TestCauseIsTheOperationsOwnError(t *testing.T) {
 		{backoff.RetryAfter(backoff.WithClass(errBoom, backoff.ClassThrottled), time.Hour), errBoom},
 		{call(t.Context(), call(t.Context(), errBoom)), errBoom},
 		{call(ended, errBoom), context.Canceled},
+		{call(past, errBoom), context.DeadlineExceeded},
+		{early, context.DeadlineExceeded},
 		{refused, refused},
+		{open, open},
+		{call(t.Context(), open), open},
+		{layered, layered},
 	} {
 		require.True(t, backoff.Cause(c.err) == c.want, "%v: %v", c.err, backoff.Cause(c.err))
 	}
+}
+
+// After three answers that said why, an attempt that the deadline cut says
+// nothing new.
+func TestTheLastErrorFromWhileTheContextLivedIsKeptAndShown(t *testing.T) {
+	errQuota := backoff.RetryAfter(errors.New("quota exceeded"), time.Second)
+	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"context deadline exceeded": deadline(30 * time.Second), "shutdown": cancelled(30*time.Second, errors.New("shutdown")),
+	} {
+		for way, call := range waysToFail {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := end(t.Context())
+				defer cancel()
+				var events []backoff.Event
+				policy := steady(time.Second)
+				policy.Observer = func(_ context.Context, e backoff.Event) { events = append(events, e) }
+				calls := 0
+				err := call(ctx, policy, func(ctx context.Context) error {
+					if calls++; calls < 4 {
+						return errQuota
+					}
+					<-ctx.Done()
+					return &net.OpError{Op: "read", Err: ctx.Err()}
+				})
+				require.EqualError(t, err, "backoff: gave up after 4 attempts: "+name+": quota exceeded", way)
+				e := gaveUp(t, err)
+				require.Equal(t, errQuota, e.Last, way)
+				require.Equal(t, time.Second, e.RetryAfter(), "which Last said, by %s", way)
+				require.ErrorIs(t, err, errQuota, way)
+				require.ErrorIs(t, err, ctx.Err(), way)
+				_, ok := errors.AsType[*net.OpError](err)
+				require.True(t, ok, "nothing is lost, by %s", way)
+				last := events[len(events)-1]
+				require.Equal(t, errQuota, last.Err, way)
+				require.Equal(t, backoff.ClassUnknown, last.Class, "which is not that of the other error, by %s", way)
+			})
+		}
+	}
+}
+
+// Who hears "declined" must not read that the service was busy.
+func TestAnAnswerThatComesAsTheContextEndsIsTheLastError(t *testing.T) {
+	declined := backoff.Permanent(errors.New("declined"))
+	for name, row := range map[string]struct{ answer, last error }{
+		"marked as final":         {declined, declined},
+		"do not retry":            {backoff.Pushback(errFinal, -1), backoff.Pushback(errFinal, -1)},
+		"a marked end":            {backoff.Permanent(context.Canceled), errBoom},
+		"an end":                  {context.Canceled, errBoom},
+		"what a loop gave up on":  {&backoff.Error{Reason: backoff.ReasonBudget, Last: errFinal}, errBoom},
+		"what a breaker refused":  {&backoff.OpenError{}, errBoom},
+		"a failure that may pass": {backoff.WithClass(errFinal, backoff.ClassRetryable), errBoom},
+	} {
+		for way, call := range waysToFail {
+			ctx, cancel := context.WithCancel(t.Context())
+			calls := 0
+			err := call(ctx, steady(0), func(context.Context) error {
+				if calls++; calls == 1 {
+					return errBoom
+				}
+				cancel()
+				return row.answer
+			})
+			require.Equal(t, row.last, gaveUp(t, err).Last, "%s by %s", name, way)
+			require.ErrorIs(t, err, context.Canceled, "%s by %s", name, way)
+		}
+	}
+}
+
+// A sibling's failure is often why a context ends.
+func TestTheCauseOfAContextIsPartOfOneLine(t *testing.T) {
+	sibling := (&backoff.Policy{Name: "users", MaxAttempts: 1}).Do(t.Context(), returning(errors.Join(errBoom, errFinal)).do)
+	for want, cause := range map[string]error{
+		"backoff: orders: not started: users: gave up after 1 attempt: boom; final": sibling,
+		"backoff: orders: not started: boom; final":                                 errors.Join(errBoom, errFinal),
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		require.EqualError(t, backoff.Policy{Name: "orders"}.Do(ctx, returning(nil).do), want)
+		require.EqualError(t, backoff.Policy{Name: "orders"}.Do(ctx, returning(nil).do), want)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := (&backoff.Policy{}).Do(ctx, func(context.Context) error { cancel(sibling); return sibling })
+	require.EqualError(t, err, "backoff: gave up after 1 attempt: users: gave up after 1 attempt: boom; final", "said once")
+}
+
+// A breaker keeps the error that opened it for as long as it is open.
+func TestAnErrorKeepsNoContextThatDidNotEndTheCall(t *testing.T) {
+	type key struct{}
+	for name, policy := range map[string]backoff.Policy{
+		"attempts": {MaxAttempts: 1}, "budget": {Budget: refusing(2)}, "the server": {MaxRetryAfter: 1},
+	} {
+		large := new([1 << 20]byte)
+		kept := weak.Make(large)
+		ctx := context.WithValue(t.Context(), key{}, large)
+		err := policy.Do(ctx, returning(backoff.RetryAfter(errBoom, time.Second)).do)
+		ctx, large = nil, nil
+		runtime.GC()
+		require.True(t, kept.Value() == nil, name)
+		runtime.KeepAlive(err)
+	}
+}
+
+// waysToFail are ways, and a loop that does not call Begin.
+var waysToFail = func() map[string]func(context.Context, *backoff.Policy, func(context.Context) error) error {
+	all := maps.Clone(ways)
+	all["Retry only"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		r := p.Start(ctx)
+		for {
+			pause, ok := r.Retry(op(ctx))
+			if !ok {
+				return r.Err()
+			}
+			time.Sleep(pause)
+		}
+	}
+	return all
+}()
+
+// What failed before the last Progress is another story.
+func TestAnErrorFromBeforeTheLastProgressIsNotTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		r := steady(time.Second).Start(ctx)
+		for n := range r.Attempts() {
+			if n == 1 {
+				r.Fail(errBoom)
+				continue
+			}
+			r.Progress()
+			<-ctx.Done()
+			r.Fail(io.ErrUnexpectedEOF)
+		}
+		require.EqualError(t, r.Err(), "backoff: gave up after 1 attempt: context deadline exceeded: unexpected EOF")
+		require.NotErrorIs(t, r.Err(), errBoom)
+	})
+}
+
+func TestAHedgeKeepsTheLastErrorFromWhileTheContextLived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var end backoff.Event
+		hedge := backoff.Hedge{Delay: time.Second, Observer: func(_ context.Context, e backoff.Event) { end = e }}
+		_, err := backoff.HedgeValue(ctx, &hedge, func(ctx context.Context) (int, error) {
+			if backoff.HedgeNumber(ctx) == 0 {
+				return 0, backoff.WithClass(errBoom, backoff.ClassNotSent)
+			}
+			<-ctx.Done()
+			return 0, io.ErrUnexpectedEOF
+		}, nil)
+		require.EqualError(t, err, "backoff: gave up after 2 attempts: context deadline exceeded: boom")
+		require.Equal(t, backoff.ClassNotSent, end.Class)
+	})
+}
+
+// Guards around one another say "backoff:" once, and what opened a circuit is
+// told without the loop around it.
+func TestGuardsAroundOneAnotherSayTheirPrefixOnce(t *testing.T) {
+	breaker := func() *backoff.Breaker {
+		return &backoff.Breaker{Name: "orders", ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+	}
+	policy := &backoff.Policy{Name: "orders", Schedule: backoff.Constant(0)}
+	once := &backoff.Policy{Name: "once", MaxAttempts: 1}
+	fail := returning(errors.New("status 503")).do
+	failed := func(d backoff.Doer) error { _ = d.Do(t.Context(), fail); return d.Do(t.Context(), fail) }
+
+	require.EqualError(t, failed(backoff.Stack(breaker(), policy)), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, failed(backoff.Stack(breaker(), once, policy)), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, failed(backoff.Stack(policy, breaker())), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, failed(backoff.Stack(once, breaker(), policy)), "backoff: orders: circuit open: status 503")
+	require.EqualError(t, policy.Do(t.Context(), breaker().Wrap(fail)), "backoff: orders: gave up after 1 attempt: circuit open (Policy.WaitOpen): status 503")
+	require.EqualError(t, policy.Do(t.Context(), once.Wrap(fail)), "backoff: orders: gave up after 4 attempts: once: gave up after 1 attempt: status 503")
+	require.EqualError(t, policy.Do(t.Context(), returning(backoff.RetryAfter(backoff.ErrBudget, 0)).do), "backoff: orders: gave up after 4 attempts: budget refused")
+	require.EqualError(t, &backoff.OpenError{Name: "orders", State: backoff.StateOpen, Last: errors.Join(errBoom, io.EOF)}, "backoff: orders: circuit open: boom; EOF")
 }

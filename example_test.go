@@ -835,8 +835,11 @@ func ExampleBreaker() {
 		fmt.Println("not reached")
 		return nil
 	})
-	fmt.Println(breaker.State(), errors.Is(err, backoff.ErrOpen), errors.Is(err, down))
-	// Output: open true true
+	fmt.Println(breaker.State(), errors.Is(err, backoff.ErrOpen))
+	fmt.Println(err)
+	// Output:
+	// open true
+	// backoff: search: circuit open: connection refused
 }
 
 // A breaker on trial: it goes through its states and tells, but refuses

@@ -171,10 +171,10 @@ func (h *Hedge) Validate() error {
 // Values beside errors are not discarded: an attempt that fails cleans up after
 // itself. HedgeValue returns such a value if the call ended with that attempt.
 //
-// A definitive error comes back as it is, marked [Permanent]. Otherwise the
-// error is an [*Error], which matches the error of the last attempt and says
-// why there was no further one. Both are final to a Policy around the call,
-// unless MaxAttempts is 1. HedgeValue refuses an invalid h with the error of
+// A definitive error comes back as from [Policy.Do]. Otherwise the error is an
+// [*Error], which matches the error of the last attempt and says why there was
+// no further one. It is final to a Policy around the call, unless MaxAttempts
+// is 1. HedgeValue refuses an invalid h with the error of
 // Validate, before the first attempt, and a ctx that has ended.
 //
 // HedgeValue blocks until there is a result, which it returns also if ctx has

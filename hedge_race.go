@@ -58,18 +58,18 @@ type race struct {
 	first    hedgeAttempt
 	winner   *hedgeAttempt // that ended the call with success
 	attempts [mostHedgeAttempts]*hedgeAttempt
-	number   int           // of attempts sent
-	running  int           // attempts that have no result yet
-	unsent   int           // attempts that a breaker refused
-	alarm    *clock.Alarm  // for the next hedge
-	earliest time.Time     // for the next hedge, as a server or the Budget said
-	ticket   Ticket        // of the attempt about to be sent
-	granted  bool          // the next hedge is paid for, and only has to wait
-	unpaid   bool          // there was nothing to pay a hedge with
-	class    Class         // of the last attempt that failed
-	wait     time.Duration // the wait that there was no time for
-	why      Reason        // why there are no more hedges; ReasonSuccess while there may be
-	err      error         // of the call
+	number   int          // of attempts sent
+	running  int          // attempts that have no result yet
+	unsent   int          // attempts that a breaker refused
+	alarm    *clock.Alarm // for the next hedge
+	earliest time.Time    // for the next hedge, as a server or the Budget said
+	ticket   Ticket       // of the attempt about to be sent
+	granted  bool         // the next hedge is paid for, and only has to wait
+	unpaid   bool         // there was nothing to pay a hedge with
+	class    Class        // of the last attempt that failed
+	early    bool         // there was no time for the next wait
+	why      Reason       // why there are no more hedges; ReasonSuccess while there may be
+	err      error        // of the call
 	over     bool
 	done     chan struct{} // closed when over, if the caller waits
 	crashed  bool          // an attempt ended the call by a panic or a Goexit
@@ -148,18 +148,28 @@ func (r *race) askFirst() (why Reason) {
 		return ReasonSuccess
 	}
 	ticket, wait, ok := b.Reserve(r.ask(AttemptFirst, r.began))
-	switch {
-	case !ok:
+	if !ok {
 		return ReasonBudget
-	case wait > 0 && wait >= r.left(r.began):
-		r.wait, why = wait, ReasonDeadline
-	case !clock.Sleep(r.ctx, wait):
-		why = endOf(r.ctx.Err())
-	case !confirm(b, ticket):
+	}
+	for why == ReasonSuccess && wait > 0 {
+		switch {
+		case wait >= r.left(r.sent):
+			r.early, why = true, ReasonDeadline
+		case !clock.Sleep(r.ctx, wait):
+			why = endOf(r.ctx.Err())
+		default:
+			r.sent = clock.Now()
+			if ticket, wait, ok = pace(b, ticket); !ok {
+				why = ReasonBudget
+			}
+		}
+	}
+	if why == ReasonSuccess && !confirm(b, ticket) {
 		why = ReasonBudget
-	default:
-		r.ticket, r.sent = ticket, clock.Now()
-		return ReasonSuccess
+	}
+	if why == ReasonSuccess {
+		r.ticket = ticket
+		return why
 	}
 	b.Done(ticket, Result{Outcome: OutcomeNotSent})
 	return why
@@ -328,7 +338,10 @@ func (r *race) measure(winner *hedgeAttempt, now time.Time) {
 // fail decides what follows a failed attempt.
 func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 	v.ended = r.ctx.Err()
-	if v.open == nil || a == &r.first {
+	switch {
+	case v.ended != nil && r.last != nil && v.wasCut(err):
+		r.cut = err
+	case v.open == nil || a == &r.first:
 		r.last, r.class = err, v.class // after a refusal, the service's last answer stays
 	}
 	if v.hint.given {
@@ -358,7 +371,7 @@ func (r *race) next(err error, v verdict, now time.Time) {
 	case v.class == ClassPermanent && r.running > 0 && errtree.Is(err, ErrBudget):
 		r.stop(ReasonBudget)
 	case v.class == ClassPermanent:
-		if !v.marked {
+		if v.judged {
 			err = inferred(err)
 		}
 		r.end(err)
@@ -398,7 +411,7 @@ func (r *race) sendSoon(now time.Time) {
 	case r.fits(now, wait):
 		r.runner.arm(wait)
 	default:
-		r.wait = wait
+		r.early = true
 		r.stop(ReasonDeadline)
 	}
 }
@@ -437,7 +450,7 @@ func (r *race) grant(now time.Time) bool {
 	case ended != nil:
 		r.stop(endOf(ended))
 	case !r.fits(now, 0):
-		r.wait = r.delay
+		r.early = r.delay > 0
 		r.stop(ReasonDeadline)
 	case h.Idempotency != nil && !h.Idempotency.Repeatable(r.ctx, r.class):
 		r.stop(ReasonNotIdempotent)
@@ -490,16 +503,10 @@ func (r *race) stop(why Reason) {
 
 // giveUp ends the call with an *Error.
 func (r *race) giveUp(why Reason) {
-	now := clock.Now()
 	e := r.newError(r.hedge.Name, r.number-r.unsent, r.hedge.maxAttempts(), why)
-	e.Elapsed = now.Sub(r.began)
-	switch {
-	case why == ReasonRetryAfter:
-		e.limit = r.hedge.maxRetryAfter()
-	case why == ReasonDeadline && r.ctx.Err() == nil:
-		e.wait, e.limit = r.wait, r.left(now)
-	}
-	e.tell()
+	e.Elapsed, e.hedged = clock.Now().Sub(r.began), true
+	e.early = why == ReasonDeadline && r.ctx.Err() == nil && r.early
+	e.tell(r.ctx)
 	r.end(e)
 }
 
@@ -562,7 +569,7 @@ func (r *race) endEvent() Event {
 		return e
 	}
 	e.Kind, e.Err, e.Class, e.RetryAfter, e.Reason = EventGiveUp, r.last, r.class, r.retryAfter, ReasonPermanent
-	if gave, ok := r.err.(*Error); ok {
+	if gave, ok := r.err.(*Error); ok && gave != nil {
 		e.Reason = gave.Reason
 	} else if r.number == 0 {
 		e.Err, e.Class, e.Reason = r.err, ClassPermanent, ReasonInvalid

@@ -374,7 +374,7 @@ func TestRow57HedgeAsGRPCEndsWithTheLastFailureIfAllFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(inTime(milli, 0, errHedgeUnavailable), inTime(milli, 0, errHedgeUnknown), inTime(milli, 7, errHedgeUnavailable))
 		v, took, err := s.run(t.Context(), hedgeGRPC())
-		require.EqualError(t, err, "backoff: grpc: gave up after 3 attempts in 3ms: UNAVAILABLE")
+		require.EqualError(t, err, "backoff: grpc: gave up after 3 attempts: UNAVAILABLE")
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, errHedgeUnavailable)
 		require.Equal(t, 7, v)
@@ -534,7 +534,7 @@ func TestHedgeDetach(t *testing.T) {
 		defer cancel()
 		s := script(deaf(time.Hour, 1, nil), deaf(time.Hour, 2, nil))
 		_, took, err := s.run(ctx, &backoff.Hedge{Name: "slow", Delay: 100 * milli, Detach: true})
-		require.EqualError(t, err, "backoff: slow: gave up after 2 attempts in 1s: context deadline exceeded")
+		require.EqualError(t, err, "backoff: slow: gave up after 2 attempts: context deadline exceeded")
 		require.Equal(t, time.Second, took)
 		rest(2 * time.Hour)
 		require.ElementsMatch(t, []int{1, 2}, s.lost())
@@ -916,7 +916,7 @@ func TestHedgeIdempotency(t *testing.T) {
 
 		s = script(inTime(0, 1, errHedgeUnknown))
 		_, _, err = s.run(t.Context(), &backoff.Hedge{Delay: 100 * milli, Idempotency: never})
-		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent, not sent again: UNKNOWN")
+		require.EqualError(t, err, "backoff: gave up after 1 attempt: not idempotent (Hedge.Idempotency): UNKNOWN")
 	})
 	hedgeTest(t, "but what was not sent may be sent", func(t *testing.T) {
 		s := script(inTime(0, 1, backoff.WithClass(errHedgeUnknown, backoff.ClassNotSent)), inTime(0, 2, nil))
@@ -1017,4 +1017,43 @@ func TestHedgeUnderLoad(t *testing.T) {
 	wg.Wait()
 	require.Eventually(t, func() bool { return open.Load() == 0 }, 5*time.Second, milli)
 	require.EqualValues(t, 4000, h.Stats().Calls)
+}
+
+// askingBudget makes a first attempt wait until it has been asked three times.
+type askingBudget struct {
+	hedgeBudget
+	asked  int
+	refuse bool
+}
+
+func (b *askingBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	if b.asked++; b.asked < 3 {
+		return t, time.Second, !b.refuse
+	}
+	return backoff.Ticket{99}, 0, true
+}
+
+func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		grant := func(backoff.Attempt) (time.Duration, bool) { return time.Second, true }
+		b := &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}
+		began := time.Now()
+		_, err := backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, map[uint64][]backoff.Outcome{99: {backoff.OutcomeSuccess}}, b.outcomes, "with the newest ticket")
+
+		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}, refuse: true}
+		_, err = backoff.HedgeValue(t.Context(), &backoff.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Equal(t, map[uint64][]backoff.Outcome{1: {backoff.OutcomeNotSent}}, b.outcomes)
+
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		b = &askingBudget{hedgeBudget: hedgeBudget{grant: grant}}
+		began = time.Now()
+		_, err = backoff.HedgeValue(ctx, &backoff.Hedge{Delay: time.Hour, Budget: b}, func(context.Context) (int, error) { return 1, nil }, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began), "there was no time for the second wait")
+	})
 }

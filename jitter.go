@@ -50,10 +50,10 @@ func EqualJitter(delay, _ time.Duration, u float64) time.Duration {
 // retry. It does not look at the schedule's delay; the waits grow by their own
 // draws.
 //
-// A base of 0 means 100 ms. A max of 0 means 30 s, or base if that is longer; a
-// negative max means no limit. [Policy.Validate] refuses a negative base, and a
-// base beyond max. The price: of the waits that follow a wait of max, two
-// thirds are exactly max, so clients bunch there.
+// A base of 0 means 100 ms. A max of 0 means 30 s, or thirty times base if that
+// is longer; a negative max means no limit. [Policy.Validate] refuses a negative
+// base, and a base beyond max. The price: of the waits that follow a wait of
+// max, two thirds are exactly max, so clients bunch there.
 //
 // The previous wait lives in the call. In [Policy.Delay] and [Policy.Decide],
 // which have no call, every wait is drawn as if it were the first.

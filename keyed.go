@@ -3,6 +3,7 @@ package backoff
 import (
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
@@ -17,9 +18,11 @@ import (
 //
 // The zero value makes a [RetryBudget] for each key. Keys may come from
 // strangers: the number of keys is bounded, and a key that is not used is
-// forgotten with its budget. A Budgets must not be copied, nor its fields
-// changed, after first use. It is safe for concurrent use; looking up a known
-// key takes no lock.
+// forgotten with its budget. What a RetryBudget grants to the first call beyond
+// its spare retry, the budgets of all keys have together, once: an outage seen
+// by many keys must not be multiplied. A Budgets must not be copied, nor its
+// fields changed, after first use. It is safe for concurrent use; looking up a
+// known key takes no lock.
 type Budgets struct {
 	// New makes the budget of a key that is new or was forgotten. It must not
 	// call For. nil means a RetryBudget with its defaults.
@@ -27,16 +30,16 @@ type Budgets struct {
 	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is
 	// never forgotten. Beyond, a new key takes the place of another: of one
 	// that was asked for only once, if there is one. It must earn its retries:
-	// its RetryBudget has no spare ones before its third success. Other
-	// budgets start as New makes them. 0 means 1024, a negative number no
-	// limit.
+	// its RetryBudget has no spare one before its third success. Other budgets
+	// start as New makes them. 0 means 1024, a negative number no limit.
 	MaxKeys int
 	// Idle is how long a key is kept at least after it was last asked for. 0
 	// means 10 minutes, a negative number for ever, as far as MaxKeys allows.
 	Idle time.Duration
 
-	once sync.Once
-	keys registry.Registry[Budget]
+	once  sync.Once
+	leads [maxBudgets]atomic.Int64 // of the RetryBudgets, by their place where several are joined
+	keys  registry.Registry[Budget]
 }
 
 // For returns the budget of key.
@@ -55,16 +58,14 @@ func (b *Budgets) setUp() {
 	b.keys.SetLimits(b.MaxKeys, b.Idle)
 }
 
-// newBudget makes the budget of a key, which may be too late for spare retries.
+// newBudget makes the budget of a key, which may be too late for a spare retry.
 func (b *Budgets) newBudget(key string, late bool) (made Budget) {
 	if b.New == nil {
 		made = new(RetryBudget)
 	} else {
 		made = b.New(key)
 	}
-	if late {
-		earnFirst(made)
-	}
+	joinKeys(made, b.leads[:], late)
 	return made
 }
 

@@ -32,9 +32,9 @@ func within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, enclosingKey{}, unsafe.Pointer(&enclosing{outer: enclosingOf(ctx)}))
 }
 
-// tell tells the attempts around a call that it gave up.
-func (e *Error) tell() {
-	for around := enclosingOf(e.ctx); around != nil && e.final(); around = around.outer {
+// tell tells the attempts around a call under ctx that it gave up.
+func (e *Error) tell(ctx context.Context) {
+	for around := enclosingOf(ctx); around != nil && e.final(); around = around.outer {
 		i := uint32(0)
 		if e.Reason != ReasonCanceled {
 			i = 1 + atomic.AddUint32(&around.told, 1)%uint32(len(around.gaveUp)-1)
@@ -46,14 +46,14 @@ func (e *Error) tell() {
 // readText looks in the text of err for the error of a call inside the attempt
 // that gave up.
 func (v *verdict) readText(attempt context.Context, err error) {
-	if attempt == nil || v.marked {
+	if attempt == nil || v.marked || v.lasting {
 		return
 	}
 	around := enclosingOf(attempt)
 	for i := range around.gaveUp {
 		gave := (*Error)(atomic.LoadPointer(&around.gaveUp[i]))
 		if gave != nil && strings.Contains(err.Error(), gave.Error()) {
-			v.class, v.gaveUp, v.outOfTime = ClassPermanent, true, gave.Reason == ReasonDeadline
+			v.class, v.judged, v.gaveUp, v.outOfTime = ClassPermanent, true, true, gave.Reason == ReasonDeadline
 			return
 		}
 	}

@@ -86,6 +86,23 @@ func TestOnlyTheTextOfTheCallThatGaveUpEndsTheOuterOne(t *testing.T) {
 	}
 }
 
+// Texts carry no times, so that two calls that gave up read alike. Only the one
+// inside the same attempt counts.
+func TestTheTextOfACallInAnEarlierAttemptEndsNothing(t *testing.T) {
+	inner := backoff.Policy{Name: "inner", Schedule: backoff.Constant(0)}
+	outer := backoff.Policy{Name: "outer", Schedule: backoff.Constant(0), AttemptTimeout: time.Hour}
+	calls, earlier := 0, error(nil)
+	err := outer.Do(t.Context(), func(ctx context.Context) error {
+		if calls++; calls == 1 {
+			earlier = inner.Do(ctx, returning(errBoom).do)
+			return backoff.WithClass(earlier, backoff.ClassRetryable)
+		}
+		return flat(earlier)
+	})
+	require.Equal(t, 4, calls)
+	require.EqualError(t, err, "backoff: outer: gave up after 4 attempts: layer: backoff: inner: gave up after 4 attempts: boom")
+}
+
 // What ends for want of time in an attempt is retried, as without a text.
 func TestATextThatSaysTheAttemptsTimeWasOverIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

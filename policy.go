@@ -61,7 +61,8 @@ type Policy struct {
 	// the wait that a server asked for. 0 and negative mean no limit.
 	MaxDelay time.Duration
 	// MaxRetryAfter is the longest wait that a server may ask for. If it asks
-	// for more, the call ends. 0 means 5 minutes, a negative value no limit.
+	// for more, the call ends. 0 means 5 minutes, a negative value no limit. For
+	// Supervise, 0 means that the wait is cut to 5 minutes.
 	MaxRetryAfter time.Duration
 	// Classify sorts errors, such as RetryIf(isTransient). nil means
 	// DefaultClassifier.
@@ -79,7 +80,8 @@ type Policy struct {
 	// from one attempt to the next, no longer than MaxElapsed, or, if that is
 	// not set, MaxRetryAfter. It does not begin a wait beyond MaxRetryAfter or
 	// the context's deadline. Then, and by default, the refusal ends the call.
-	// A refusal is not an attempt, and costs the budget nothing.
+	// A refusal is not an attempt, and costs the budget nothing. Supervise
+	// always waits for the circuit.
 	WaitOpen bool
 	// ShortenLastWait makes a wait that would pass MaxElapsed end with it, for
 	// one more attempt at the end. By default the call ends at once instead. No
@@ -104,10 +106,12 @@ type Policy struct {
 // must not be lost. If ctx has ended before the first attempt, Do does not call
 // op.
 //
-// A definitive error comes back marked [Permanent]: errors.Is and errors.As see
-// through the mark, == does not. Otherwise the error is an [*Error]. It matches
-// op's last error, and says why the call ended. Do refuses an invalid policy
-// with the error of Validate, before the first attempt.
+// A definitive error comes back as op returned it. Only if Classify finds it so
+// and DefaultClassifier does not, it is marked [Permanent], so that policies
+// around this one do not retry it; [Cause] takes the mark off. Any other error
+// is an [*Error]. It matches op's last error, and says why the call ended. Do
+// refuses an invalid policy with the error of Validate, before the first
+// attempt.
 //
 // op gets ctx, or a context derived from it where AttemptTimeout or [Keyed]
 // need one. A panic in op passes through. While op succeeds, Do allocates

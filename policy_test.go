@@ -503,7 +503,7 @@ func TestAnAttemptWhoseTimeIsOverIsNotBegun(t *testing.T) {
 			require.Equal(t, 1, gaveUp(t, err).Attempts, way)
 			require.Equal(t, errBoom, gaveUp(t, err).Last, way)
 			require.NotErrorIs(t, err, context.DeadlineExceeded, way)
-			require.EqualError(t, err, "backoff: gave up after 1 attempt in 2s: no time was left of MaxElapsed 1.5s: boom", way)
+			require.EqualError(t, err, "backoff: gave up after 1 attempt: out of time (Policy.MaxElapsed): boom", way)
 			require.Equal(t, "done 2: not sent", late.lines[len(late.lines)-1], way)
 		})
 	}

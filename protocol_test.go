@@ -333,7 +333,7 @@ func TestADepartureMayBeRefusedToTheFirstAttempt(t *testing.T) {
 	books := &turnstile{shut: func(uint64) bool { return true }}
 	op := returning(nil)
 	err := (&backoff.Policy{Budget: books}).Do(t.Context(), op.do)
-	require.EqualError(t, err, "backoff: not started: budget refused")
+	require.EqualError(t, err, "backoff: not started: budget refused (Policy.Budget)")
 	require.Empty(t, op.at)
 	require.Empty(t, books.out)
 }

@@ -62,9 +62,7 @@ func Pushback(err error, d time.Duration) error {
 func RetryAfterOf(err error) (time.Duration, bool) {
 	var gave *Error
 	errtree.Find(err, func(err error) (found bool) {
-		if _, found = err.(*OpenError); !found { // what is below it happened to another call
-			gave, found = err.(*Error)
-		}
+		gave, found = err.(*Error)
 		return found
 	})
 	if gave.RetryAfter() > 0 {

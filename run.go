@@ -33,8 +33,10 @@ type Run struct {
 	policy Policy   // a copy, which nobody changes
 	phase  runPhase // where in the call it is
 
-	timedOut bool // AttemptTimeout ended the last attempt
-	granted  bool // the budget waits for the ticket
+	timedOut  bool // AttemptTimeout ended the last attempt
+	granted   bool // the budget waits for the ticket
+	lasting   bool // under Supervise: only what was said explicitly ends it, and with an *Error
+	cutsHints bool // also, without a MaxRetryAfter: the default one ends nothing
 
 	number     int           // of attempts begun
 	base       int           // attempts that Progress no longer counts
@@ -274,15 +276,14 @@ func (r *Run) catchUp(err error) {
 		return
 	}
 	r.number++
-	if err != nil {
-		r.last = err
-	}
 	switch {
 	case r.phase == starting && err != nil:
+		r.last = err
 		r.start()
 	case r.phase == starting && r.policy.Budget != nil:
 		r.ticket, _, r.granted = r.policy.Budget.Reserve(r.ask(AttemptFirst, new(verdict)))
 	case err != nil && r.granted && !confirm(r.policy.Budget, r.ticket):
+		r.last = err
 		r.withdraw(ReasonBudget, 0)
 	}
 	if r.phase != over {
@@ -399,11 +400,11 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 //
 //go:noinline
 func (r *Run) pace() (wait time.Duration) {
-	b, ok := r.policy.Budget.(pacer)
-	if !r.granted || !ok {
+	if !r.granted {
 		return 0
 	}
-	r.ticket, wait, ok = b.Pace(r.ticket)
+	ok := false
+	r.ticket, wait, ok = pace(r.policy.Budget, r.ticket)
 	why := ReasonBudget
 	if ok {
 		why = r.fits(wait, r.age())

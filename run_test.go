@@ -111,7 +111,7 @@ func TestAForgottenFailIsAFailure(t *testing.T) {
 			}
 		}
 		require.Equal(t, 4, attempts)
-		require.EqualError(t, r.Err(), "backoff: gave up after 4 attempts in 3s: attempt ended without Run.Fail")
+		require.EqualError(t, r.Err(), "backoff: gave up after 4 attempts: attempt ended without Run.Fail")
 		require.NotErrorIs(t, r.Err(), errBoom)
 	})
 }
@@ -548,7 +548,7 @@ func TestAdmitSaysNo(t *testing.T) {
 	}{
 		{ended, backoff.Policy{}, "backoff: not started: context canceled"},
 		{ended, backoff.Policy{Idempotency: backoff.Keyed}, "backoff: not started: context canceled"},
-		{t.Context(), backoff.Policy{Budget: refusing(1)}, "backoff: not started: budget refused"},
+		{t.Context(), backoff.Policy{Budget: refusing(1)}, "backoff: not started: budget refused (Policy.Budget)"},
 		{t.Context(), backoff.Policy{Schedule: backoff.Constant(-1)}, "backoff: Policy.Schedule: Constant is -1ns, want 0 or more"},
 	} {
 		r := row.policy.Start(row.ctx)

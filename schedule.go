@@ -14,6 +14,7 @@ const (
 	defaultInitial    = 100 * time.Millisecond
 	defaultMax        = 30 * time.Second
 	defaultMultiplier = 2
+	growth            = 30 // times the first delay is the longest one, if that is beyond defaultMax
 	maxDuration       = time.Duration(math.MaxInt64)
 )
 
@@ -65,8 +66,9 @@ type Linear struct {
 	// Step is what each further retry adds. 0 means Initial, which makes the
 	// delay Initial times the number of the retry.
 	Step time.Duration
-	// Max bounds the delay, before jitter. 0 means 30 s, or Initial if that is
-	// longer. A negative Max means no limit.
+	// Max bounds the delay, before jitter. 0 means 30 s, or thirty times the
+	// larger of Initial and Step if that is longer. A negative Max means no
+	// limit.
 	Max time.Duration
 }
 
@@ -80,12 +82,12 @@ func (l Linear) Delay(retry int) time.Duration {
 	if step <= 0 {
 		step = initial
 	}
-	limit := limitOf(l.Max, initial)
-	hi, growth := bits.Mul64(uint64(retry-1), uint64(step))
-	if hi != 0 || growth >= uint64(limit) {
+	limit := limitOf(l.Max, max(initial, step))
+	hi, more := bits.Mul64(uint64(retry-1), uint64(step))
+	if hi != 0 || more >= uint64(limit) {
 		return limit
 	}
-	return min(limits.Add(initial, time.Duration(growth)), limit)
+	return min(limits.Add(initial, time.Duration(more)), limit)
 }
 
 // Exponential is a [Schedule] that grows by a factor: Initial,
@@ -97,8 +99,9 @@ func (l Linear) Delay(retry int) time.Duration {
 type Exponential struct {
 	// Initial is the delay before the first retry. 0 means 100 ms.
 	Initial time.Duration
-	// Max bounds the delay, before jitter. 0 means 30 s, or Initial if that is
-	// longer. A negative Max means no limit.
+	// Max bounds the delay, before jitter. 0 means 30 s, or thirty times
+	// Initial if that is longer. A negative Max means no limit. With a Max of
+	// Initial the delay never grows.
 	Max time.Duration
 	// Multiplier is the factor between two delays, at least 1. 0 means 2.
 	Multiplier float64
@@ -195,13 +198,16 @@ func initialOf(initial time.Duration) time.Duration {
 	return initial
 }
 
-// limitOf returns the longest delay of a schedule that starts at initial.
-func limitOf(limit, initial time.Duration) time.Duration {
-	limit = limits.Or(limit, max(defaultMax, initial))
-	if limit < 0 {
+// limitOf returns the longest delay of a schedule. Without a limit of its own,
+// it has room to grow: longest is the larger of its first delay and its step.
+func limitOf(limit, longest time.Duration) time.Duration {
+	switch {
+	case limit > 0:
+		return limit
+	case limit < 0 || longest > maxDuration/growth:
 		return maxDuration
 	}
-	return limit
+	return max(defaultMax, growth*longest)
 }
 
 // scale returns d*f for d >= 0, between 0 and the largest duration. A NaN gives

@@ -138,14 +138,36 @@ func TestThereIsNoDelayBeforeTheFirstRetry(t *testing.T) {
 	}
 }
 
-func TestTheDefaultBoundGivesWayToALongerInitial(t *testing.T) {
-	for _, initial := range []time.Duration{29 * time.Second, 31 * time.Second, forever - 1} {
-		want := max(initial, 30*time.Second)
-		require.Equal(t, initial, backoff.Exponential{Initial: initial}.Delay(1))
-		require.Equal(t, want, backoff.Exponential{Initial: initial}.Delay(2))
-		require.Equal(t, want, backoff.Exponential{Initial: initial, Multiplier: 3}.Delay(2))
-		require.Equal(t, initial, backoff.Linear{Initial: initial}.Delay(1))
-		require.Equal(t, want, backoff.Linear{Initial: initial}.Delay(2))
+// The default bound is 30 s, or thirty times the larger of Initial and Step.
+func TestAScheduleThatGrowsGrowsUnderItsDefaultBound(t *testing.T) {
+	const s, m = time.Second, time.Minute
+	for _, c := range []struct {
+		schedule backoff.Schedule
+		first    []time.Duration
+		bound    time.Duration
+	}{
+		{backoff.Exponential{}, msec(100, 200, 400), 30 * s},
+		{backoff.Exponential{Initial: s}, []time.Duration{s, 2 * s, 4 * s}, 30 * s},
+		{backoff.Exponential{Initial: s + 1}, []time.Duration{s + 1, 2*s + 2}, 30*s + 30},
+		{backoff.Exponential{Initial: m}, []time.Duration{m, 2 * m, 4 * m}, 30 * m},
+		{backoff.Exponential{Initial: m, Multiplier: 3}, []time.Duration{m, 3 * m, 9 * m}, 30 * m},
+		{backoff.Exponential{Initial: m, Multiplier: 1}, []time.Duration{m, m, m}, m},
+		{backoff.Linear{Initial: 30 * s}, []time.Duration{30 * s, m, 90 * s}, 15 * m},
+		{backoff.Linear{Initial: s, Step: m}, []time.Duration{s, s + m, s + 2*m}, 30 * m},
+		{backoff.Linear{Step: m}, []time.Duration{s / 10, s/10 + m}, 30 * m},
+		{backoff.Linear{Initial: m, Step: s}, []time.Duration{m, m + s}, 30 * m},
+		{backoff.Exponential{Initial: forever/30 + 1}, []time.Duration{forever/30 + 1}, forever},
+		{backoff.Exponential{Initial: forever - 1}, []time.Duration{forever - 1, forever}, forever},
+		{backoff.Linear{Initial: forever - 1}, []time.Duration{forever - 1, forever}, forever},
+		{backoff.Linear{Step: forever}, []time.Duration{s / 10, forever}, forever},
+		{backoff.Exponential{Initial: m, Max: m}, []time.Duration{m, m}, m}, // said so, as to grpc-go
+		{backoff.Truncate(backoff.Exponential{Initial: m}, 0), []time.Duration{30 * s, 30 * s}, 30 * s},
+	} {
+		require.NoError(t, backoff.Policy{Schedule: c.schedule}.Validate())
+		for i, want := range c.first {
+			require.Equal(t, want, c.schedule.Delay(i+1), "%#v.Delay(%d)", c.schedule, i+1)
+		}
+		require.Equal(t, c.bound, c.schedule.Delay(1e6), "%#v", c.schedule)
 	}
 }
 
@@ -236,7 +258,7 @@ func FuzzSchedules(f *testing.F) {
 			case most < 0:
 				bound = math.MaxInt64
 			case most == 0:
-				bound = max(30*time.Second, first)
+				bound = standard(s, first)
 			}
 			d := s.Delay(retry)
 			if d < 0 || d > bound || retry > 0 && d < min(first, bound) && most != 0 || retry <= 0 && d != 0 {
@@ -247,4 +269,20 @@ func FuzzSchedules(f *testing.F) {
 			}
 		}
 	})
+}
+
+// standard is the bound of a schedule that names none.
+func standard(s backoff.Schedule, first time.Duration) time.Duration {
+	largest := first
+	switch s := s.(type) {
+	case backoff.Exponential:
+	case backoff.Linear:
+		largest = max(first, s.Step)
+	default: // Truncate knows no first delay
+		return 30 * time.Second
+	}
+	if largest > forever/30 {
+		return forever
+	}
+	return max(30*time.Second, 30*largest)
 }

@@ -16,7 +16,8 @@ const (
 	longestRefusal    = 2 * time.Minute
 )
 
-var errEnded = errors.New("run ended")
+// errEnded is marked, because no classifier can know it.
+var errEnded = WithClass(errors.New("run ended"), ClassRetryable)
 
 // Supervise runs op again and again, for as long as ctx lives. op is a
 // connection, a subscription or a watch, which should not end but does. Between
@@ -38,24 +39,35 @@ var errEnded = errors.New("run ended")
 // pays, such as [RetryBudget], would wait for the loop, and the loop for the
 // budget. A run that lasted ResetAfter pays.
 //
-// Supervise returns when ctx ends, op returns a permanent error or one that
-// says not to retry, or a limit is reached, with the error that Do would
-// return. What another policy in op gave up on is permanent to this loop as to
-// any other. To go on after it, mark its error: WithClass(err, ClassRetryable).
-// For a [Breaker] in op there is WaitOpen; here MaxRetryAfter bounds a single
-// wait for the circuit, not all of them. A panic in op passes through.
+// Supervise ends when ctx ends, a limit that the policy sets is reached, op
+// returns an error marked [Permanent] or ClassOverloaded, or the policy's own
+// Classify says one of the two. Nothing else ends it. What DefaultClassifier
+// finds permanent, such as a name that does not exist, a certificate or a
+// cancellation of op's own, may be well at the next run, and so may what another
+// policy in op gave up on, which Classify is shown here. So mark what should end
+// the loop, such as a refused login. A [Breaker] in op is waited for, with or
+// without WaitOpen.
+//
+// A server that asks for a wait beyond MaxRetryAfter, or a [Breaker] that does,
+// ends the loop if MaxRetryAfter is set. If it is 0, the loop waits 5 minutes
+// instead. MaxRetryAfter bounds a single wait for a circuit, not all of them.
+//
+// The error is an [*Error], also after a permanent one, and its Reason tells
+// which it was; to ask for context.Canceled would find one of op's own, too.
+// Only an invalid policy is refused with the error of Validate. A panic in op
+// passes through.
 func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
 	s := supervisor{budget: p.Budget, observer: p.Observer, grant: new(runGrant)}
-	if p.MaxAttempts == 0 {
-		p.MaxAttempts = -1
-	}
+	s.Run = Run{lasting: true, cutsHints: p.MaxRetryAfter == 0, ending: ending{ctx: ctx}}
+	p.WaitOpen = true
+	p.MaxAttempts, p.MaxRetryAfter = limits.Or(p.MaxAttempts, -1), limits.Or(p.MaxRetryAfter, -1)
 	if p.Budget != nil {
 		p.Budget = &s
 	}
 	if p.Observer != nil {
 		p.Observer = s.observe
 	}
-	s.Run = Run{policy: p, ending: ending{ctx: ctx}}
+	s.policy = p
 	defer s.abandon()
 	for s.admit() {
 		err := s.runOnce(op)

@@ -2,11 +2,16 @@ package backoff_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,7 +87,7 @@ func TestSuperviseWaitsAlsoAfterARunThatEndedWithoutAnError(t *testing.T) {
 		p.MaxAttempts = 5
 		var l lineman
 		err := p.Supervise(t.Context(), l.run)
-		require.EqualError(t, err, "backoff: line: gave up after 5 attempts in 1.5s: run ended")
+		require.EqualError(t, err, "backoff: line: gave up after 5 attempts: run ended")
 		require.Equal(t, millis(100, 200, 400, 800), l.waits)
 	})
 }
@@ -184,19 +189,201 @@ func TestSuperviseCountsMaxElapsedSinceTheLastHealthyRun(t *testing.T) {
 	})
 }
 
-func TestSuperviseEndsOnAPermanentError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var p backoff.Policy
-		runs := 0
-		err := p.Supervise(t.Context(), func(context.Context) error {
-			if runs++; runs < 10 {
-				return errCut
+// coded is an error with the status of an HTTP answer.
+type coded int
+
+func (c coded) Error() string       { return fmt.Sprintf("status %d", int(c)) }
+func (c coded) HTTPStatusCode() int { return int(c) }
+
+// final is the error of a client that says by its method not to retry.
+type final struct{}
+
+func (final) Error() string        { return "no" }
+func (final) RetryableError() bool { return false }
+
+// What ends a call need not end a loop: the name comes back, the certificate is
+// replaced, the rollout is over.
+func TestAReconnectLoopGoesOnAfterAnErrorThatNobodyMarked(t *testing.T) {
+	inner := func(p backoff.Policy, err error) func(context.Context) error {
+		return p.Wrap(func(context.Context) error { return err })
+	}
+	returns := func(err error) func(context.Context) error {
+		return func(context.Context) error { return err }
+	}
+	nxdomain := &net.DNSError{Err: "no such host", Name: "db", IsNotFound: true}
+	for name, op := range map[string]func(context.Context) error{
+		"NXDOMAIN":                     returns(nxdomain),
+		"wrapped":                      returns(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: nxdomain})),
+		"x509":                         returns(x509.UnknownAuthorityError{}),
+		"a cancellation of its own":    returns(context.Canceled),
+		"a wrapped cancellation":       returns(&url.Error{Op: "Get", URL: "http://db", Err: context.Canceled}),
+		"a definitive status":          returns(coded(403)),
+		"a client's word":              returns(final{}),
+		"joined":                       returns(errors.Join(errCut, context.Canceled)),
+		"a refusal that is nil":        returns((*backoff.OpenError)(nil)),
+		"another library's loop":       returns(errors.New("GET http://db giving up after 4 attempt(s)")),
+		"exhausted inside":             inner(backoff.Policy{}, errCut),
+		"found permanent inside":       inner(backoff.Policy{}, nxdomain),
+		"listed as permanent inside":   inner(backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}, errCut),
+		"told to wait too long inside": inner(backoff.Policy{}, backoff.RetryAfter(errCut, time.Hour)),
+		"refused by a budget inside":   inner(backoff.Policy{Budget: &clerk{reserve: no(1, 1<<30)}}, errCut),
+		"not idempotent inside":        inner(backoff.Policy{Idempotency: backoff.NonIdempotent}, errCut),
+		"exhausted inside, told as a text": func(ctx context.Context) error {
+			return errors.New("dial: " + inner(backoff.Policy{}, errCut)(ctx).Error())
+		},
+		"a loop inside": func(ctx context.Context) error {
+			return backoff.Policy{MaxAttempts: 2}.Supervise(ctx, returns(nxdomain))
+		},
+		"a hedge inside": func(ctx context.Context) error {
+			_, err := backoff.HedgeValue(ctx, &backoff.Hedge{Delay: time.Second}, func(context.Context) (int, error) { return 0, nxdomain }, nil)
+			return err
+		},
+		"an open circuit inside a policy": func(ctx context.Context) error {
+			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1}
+			return backoff.Stack(backoff.Policy{}, &breaker).Do(ctx, returns(errCut))
+		},
+	} {
+		for _, timeout := range []time.Duration{0, time.Hour} {
+			t.Run(fmt.Sprint(name, timeout), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithCancel(t.Context())
+					p := rigid()
+					p.AttemptTimeout = timeout
+					clerk := clerk{}
+					p.Budget = &clerk
+					events := watch(&p)
+					runs := 0
+					err := p.Supervise(ctx, func(ctx context.Context) error {
+						if runs++; runs == 6 {
+							cancel()
+							return nil
+						}
+						return op(ctx)
+					})
+					var gave *backoff.Error
+					require.ErrorAs(t, err, &gave)
+					require.Equal(t, backoff.ReasonCanceled, gave.Reason)
+					require.Equal(t, 6, runs)
+					require.NotContains(t, clerk.told, backoff.OutcomeDefinitive)
+					require.NotContains(t, clerk.told, backoff.OutcomeSuccess, "which would pay for further runs")
+					require.Len(t, *events, 6)
+					for _, e := range (*events)[:5] {
+						require.Equal(t, backoff.EventReconnect, e.Kind)
+						require.True(t, e.Class.Retryable(), e.Class)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAReconnectLoopEndsWhenItsOwnerSaysSoAndTellsWhy(t *testing.T) {
+	const permanent, overloaded = backoff.ReasonPermanent, backoff.ReasonOverloaded
+	inner := func(p backoff.Policy, err error) error {
+		return p.Do(t.Context(), func(context.Context) error { return err })
+	}
+	once := backoff.Policy{MaxAttempts: 1}
+	said := func(c backoff.Class) backoff.Policy {
+		return backoff.Policy{Classify: func(err error) backoff.Class {
+			if errors.Is(err, errCut) {
+				return c
 			}
-			return fmt.Errorf("login: %w", backoff.Permanent(errCut))
+			return backoff.ClassUnknown
+		}}
+	}
+	for name, row := range map[string]struct {
+		policy backoff.Policy
+		err    error
+		why    backoff.Reason
+	}{
+		"a mark":                     {backoff.Policy{}, backoff.Permanent(errCut), permanent},
+		"wrapped":                    {backoff.Policy{}, fmt.Errorf("login: %w", backoff.Permanent(errCut)), permanent},
+		"of a cancellation":          {backoff.Policy{}, backoff.Permanent(fmt.Errorf("%w: %w", errCut, context.Canceled)), permanent},
+		"beside what is retried":     {backoff.Policy{}, errors.Join(io.ErrUnexpectedEOF, backoff.Permanent(errCut)), permanent},
+		"do not retry":               {backoff.Policy{}, backoff.WithClass(errCut, backoff.ClassOverloaded), overloaded},
+		"a server's do not retry":    {backoff.Policy{}, backoff.Pushback(errCut, -1), overloaded},
+		"through a policy inside":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.Permanent(errCut)), permanent},
+		"overloaded, through one":    {backoff.Policy{}, inner(backoff.Policy{}, backoff.Pushback(errCut, -1)), overloaded},
+		"of what one gave up on":     {backoff.Policy{}, backoff.Permanent(inner(once, errCut)), permanent},
+		"beside what one gave up on": {backoff.Policy{}, errors.Join(inner(backoff.Policy{}, io.EOF), backoff.Permanent(errCut)), permanent},
+		"its classifier":             {said(backoff.ClassPermanent), errCut, permanent},
+		"its classifier, overloaded": {said(backoff.ClassOverloaded), errCut, overloaded},
+		"its list":                   {backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}, errCut, permanent},
+		"of what a policy gave up":   {said(backoff.ClassPermanent), inner(backoff.Policy{MaxAttempts: 2}, errCut), permanent},
+		"its idempotency":            {backoff.Policy{Idempotency: backoff.NonIdempotent}, errCut, backoff.ReasonNotIdempotent},
+		"its attempts":               {once, context.Canceled, backoff.ReasonAttempts},
+		"its time":                   {backoff.Policy{MaxElapsed: time.Nanosecond, Jitter: backoff.NoJitter}, context.Canceled, backoff.ReasonElapsed},
+		"its longest wait":           {backoff.Policy{MaxRetryAfter: time.Minute}, backoff.RetryAfter(errCut, time.Hour), backoff.ReasonRetryAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clerk := clerk{}
+			row.policy.Name, row.policy.Budget = "line", &clerk
+			events := watch(&row.policy)
+			runs := 0
+			err := row.policy.Supervise(t.Context(), func(context.Context) error {
+				runs++
+				return row.err
+			})
+			var gave *backoff.Error
+			require.True(t, errors.As(err, &gave) && error(gave) == err, "%T", err)
+			require.Equal(t, row.why, gave.Reason)
+			require.Equal(t, row.err, gave.Last)
+			require.Equal(t, []any{"line", 1, 1}, []any{gave.Name, gave.Attempts, runs})
+			require.Equal(t, row.why == permanent, strings.HasPrefix(err.Error(), "backoff: line: gave up after 1 attempt: permanent: "), err.Error())
+			require.Len(t, *events, 1)
+			require.Equal(t, row.why, (*events)[0].Reason)
+			require.Equal(t, row.err, (*events)[0].Err)
+			require.Equal(t, row.why == permanent, (*events)[0].Class == backoff.ClassPermanent)
+			if row.why == permanent {
+				require.Equal(t, []backoff.Outcome{backoff.OutcomeDefinitive}, clerk.told)
+			}
 		})
-		require.EqualError(t, err, "login: connection cut")
-		require.Equal(t, 10, runs)
+	}
+}
+
+// A classifier cannot know it, and a list of what to retry has it not.
+func TestNoClassifierIsAskedAboutARunThatEndedWithoutAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		p.MaxAttempts = 3
+		p.Classify = backoff.RetryIf(func(err error) bool { panic(err) })
+		var l lineman
+		require.ErrorIs(t, p.Supervise(t.Context(), l.run), backoff.ErrExhausted)
+		require.Equal(t, 3, l.runs)
 	})
+}
+
+// 5 minutes is nobody's limit for this loop. A server can have it wait that
+// long, however much more it asks for, and not end it.
+func TestAReconnectLoopWithoutAMaxRetryAfterWaitsNoLongerThanTheDefault(t *testing.T) {
+	const h, m = time.Hour, time.Minute
+	for _, row := range []struct {
+		limit       time.Duration
+		mark        func(error, time.Duration) error
+		asked       time.Duration
+		least, most time.Duration
+	}{
+		{0, backoff.RetryAfter, 4 * m, 4 * m, 4*m + 24*time.Second},
+		{0, backoff.RetryAfter, 10 * h, 5 * m, 5*m + 30*time.Second},
+		{0, backoff.RetryAfter, forever, 5 * m, 5*m + 30*time.Second},
+		{0, backoff.Pushback, forever, 5 * m, 5 * m},
+		{-1, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
+		{11 * h, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := backoff.Policy{MaxRetryAfter: row.limit, MaxAttempts: 2}
+			events := watch(&p)
+			l := lineman{err: row.mark(errCut, row.asked)}
+			err := p.Supervise(t.Context(), l.run)
+			require.ErrorIs(t, err, backoff.ErrExhausted)
+			require.GreaterOrEqual(t, l.waits[0], row.least)
+			require.LessOrEqual(t, l.waits[0], row.most)
+			require.Equal(t, row.asked, (*events)[0].RetryAfter, "what it asked for is told")
+			var gave *backoff.Error
+			require.ErrorAs(t, err, &gave)
+			require.Equal(t, row.asked, gave.RetryAfter())
+		})
+	}
 }
 
 func TestSuperviseReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
@@ -209,7 +396,7 @@ func TestSuperviseReturnsAtOnceWhenTheContextEndsInAWait(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(began))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, errCut)
-		require.EqualError(t, err, "backoff: gave up after 1 attempt in 1m0s: shutdown: connection cut")
+		require.EqualError(t, err, "backoff: gave up after 1 attempt: shutdown: connection cut")
 	})
 }
 
@@ -295,51 +482,55 @@ func TestSuperviseGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	}
 }
 
-func TestSuperviseEndsWithAPolicyInsideUnlessItsErrorIsMarked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		var dialing, keeping backoff.Policy
-		dials := 0
-		dial := func(ctx context.Context) error {
-			return dialing.Do(ctx, func(context.Context) error { dials++; return errCut })
+// WaitOpen is for calls: nobody wants a loop to end with an outage.
+func TestAReconnectLoopWaitsForACircuitInsideWithAndWithoutWaitOpen(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		for _, open := range []time.Duration{time.Minute, 10 * time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter}
+				var clerk clerk
+				p := rigid()
+				p.WaitOpen, p.Budget = waits, &clerk
+				l := lineman{err: errCut}
+				err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+				require.Empty(t, clerk.out)
+				require.ErrorIs(t, err, errCut)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, clerk.told[:2])
+				for _, wait := range l.waits[1:] {
+					require.GreaterOrEqual(t, wait, open)
+				}
+				require.InDelta(t, 0.85*float64(time.Hour/open), l.runs, 0.2*float64(time.Hour/open))
+			})
 		}
-		require.ErrorIs(t, keeping.Supervise(ctx, dial), backoff.ErrExhausted)
-		require.Equal(t, 4, dials)
-		err := keeping.Supervise(ctx, func(ctx context.Context) error {
-			return backoff.WithClass(dial(ctx), backoff.ClassRetryable)
-		})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Greater(t, dials, 400)
-	})
+	}
 }
 
-func TestSuperviseEndsWithABreakerInsideUnlessItWaitsForIt(t *testing.T) {
-	for _, waits := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
-			var clerk clerk
-			p := rigid()
-			p.WaitOpen, p.Budget = waits, &clerk
-			l := lineman{err: errCut}
-			err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
-			require.Empty(t, clerk.out)
-			require.ErrorIs(t, err, errCut)
-			if !waits {
-				require.ErrorIs(t, err, backoff.ErrOpen)
-				require.Equal(t, 1, l.runs)
-				require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, clerk.told)
-				return
-			}
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			for _, wait := range l.waits[1:] {
-				require.GreaterOrEqual(t, wait, time.Minute)
-			}
-			require.InDelta(t, 50, l.runs, 10)
-		})
-	}
+func TestAMaxRetryAfterThatWasSetEndsALoopThatWaitsForACircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Hour)}
+		p := backoff.Policy{MaxRetryAfter: time.Minute}
+		l := lineman{err: errCut}
+		err := p.Supervise(t.Context(), func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+		var gave *backoff.Error
+		require.ErrorAs(t, err, &gave)
+		require.Equal(t, backoff.ReasonRetryAfter, gave.Reason)
+		require.Equal(t, 1, l.runs)
+
+		breaker.Force(backoff.ModeForcedOpen) // does not know when
+		p.MaxRetryAfter, p.Schedule, p.Jitter = time.Second, backoff.Constant(time.Minute), backoff.NoJitter
+		err = p.Supervise(t.Context(), func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+		require.ErrorAs(t, err, &gave)
+		require.Equal(t, backoff.ReasonOpen, gave.Reason)
+		require.ErrorIs(t, err, backoff.ErrOpen)
+		p.MaxRetryAfter = 0
+		p.Schedule = backoff.Constant(10 * time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.ErrorIs(t, p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) }), context.DeadlineExceeded)
+	})
 }
 
 func TestAReconnectLoopWaitsForACircuitAsLongAsItLives(t *testing.T) {

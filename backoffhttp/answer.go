@@ -72,8 +72,8 @@ func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
 func (c *call) inspect(resp *http.Response) error {
 	if resp.StatusCode >= 400 {
 		unmark(resp, c.req)
-		if err := givenUp(resp); err != nil { // by a Transport around Base
-			return err
+		if m := markOf(resp.Request); m != nil { // by a Transport inside this one
+			return m.gave
 		}
 	}
 	if c.t.Inspect == nil {

@@ -28,7 +28,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	t.once.Do(t.open)
 	g, ctx := t.guard(req.URL), req.Context()
 	c := call{t: t, base: base, guards: g, request: request{req: req}}
-	if g.plain && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
+	if g.unasked() && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
 		return c.end(g.do(ctx, c.runPlain))
 	}
 	err := c.read()
@@ -76,7 +76,11 @@ func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) er
 	if refused := c.read(); refused != nil {
 		return refused
 	}
-	run := c.policy.Start(ctx)
+	p := *c.policy
+	if p.Budget != nil {
+		p.Budget = grantedBudget{backoff.JoinBudgets(p.Budget).(pacedBudget)}
+	}
+	run := p.Start(ctx)
 	defer run.Reset() // as in run
 	return c.repeat(run, err)
 }
@@ -117,27 +121,28 @@ func (c *call) end(err error) (*http.Response, error) {
 		closeBody(c.req)
 	}
 	if c.resp == nil {
-		return nil, asTimeout(err)
+		return nil, asTimeout(c.explained(err))
 	}
-	markGivenUp(c.resp, err)
+	c.markGivenUp(err)
 	return c.resp, nil
 }
 
 // asTimeout returns err so that a timeout in its tree is a timeout to
-// [url.Error], which looks no deeper than one level. What is below an open
-// circuit happened to another call.
+// [url.Error], which looks no deeper than one level.
 func asTimeout(err error) error {
-	if errtree.Is(err, backoff.ErrOpen) {
+	if _, ok := err.(timeouter); ok {
 		return err
 	}
-	t, ok := errtree.As[interface {
-		error
-		Timeout() bool
-	}](err)
-	if ok && t.Timeout() {
+	if t, ok := errtree.As[timeouter](err); ok && t.Timeout() {
 		return &timeoutError{err}
 	}
 	return err
+}
+
+// timeouter is an error that knows whether it is a timeout.
+type timeouter interface {
+	error
+	Timeout() bool
 }
 
 // timeoutError is an error with a timeout in its tree.

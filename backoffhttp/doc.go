@@ -7,8 +7,9 @@
 // A client uses a [Transport], an http.RoundTripper around another one. A
 // Transport sends a request again if the failure may be transient and the
 // request may be sent twice. It waits as long as the server asks, does not
-// retry if the server says so, and has a budget and a breaker for each host. If
-// all attempts fail, it returns the last answer as it came. [Client] and [Wrap]
+// retry if the server says so, and has a budget and a breaker for each host. A
+// 429 slows the calls to a host down, instead of failing them. If all attempts
+// fail, it returns the last answer as it came. [Client] and [Wrap]
 // make a Transport. Its parts can be used with other clients: [Classify]
 // classifies errors, [Check] makes an error of an answer, [RetryAfter] reads
 // how long the server asks to wait, and [Idempotency] and [Operations] say

@@ -107,8 +107,7 @@ func statusFor(r *http.Request, err error) (status int, final bool) {
 }
 
 // refusal is what *backoff.Error and *backoff.OpenError have in common. The
-// outermost one of a tree tells of the call. What is below an open circuit
-// happened to another call.
+// outermost one of a tree tells of the call.
 type refusal interface {
 	error
 	NonRetriable()

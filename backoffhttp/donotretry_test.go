@@ -61,7 +61,7 @@ func TestADoNotRetryOnADefinitiveAnswerIsNoFailure(t *testing.T) {
 		ended := new(outcomes)
 		tr := &backoffhttp.Transport{
 			Base: new(http.Transport), Policy: backoff.Policy{Budget: ended, MaxRetryAfter: -1}, ShareRetryAfter: status == 402,
-			Breakers: &backoff.Breakers{},
+			Breakers: &backoff.Breakers{New: func(string) *backoff.Breaker { return &backoff.Breaker{WindowCalls: 20} }},
 		}
 		t.Cleanup(tr.CloseIdleConnections)
 		refused := 0

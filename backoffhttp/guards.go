@@ -28,7 +28,29 @@ type guards struct {
 	nonIdempotent backoff.Policy   // the same for other requests
 	timeouts      backoff.Schedule // of attempts; nil without any
 	plain         bool             // neither policy nor Transport need anything before the first attempt
+	first         granter          // of the policy's budget; nil without one
 }
+
+// granter is a Budget with the optional method GrantsFirst.
+type granter interface{ GrantsFirst() bool }
+
+// A pacedBudget is a Budget with the optional methods for an attempt that waits.
+// What JoinBudgets returns is one.
+type pacedBudget interface {
+	backoff.Budget
+	Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool)
+	Confirm(t backoff.Ticket) bool
+}
+
+// grantedBudget is the budget of a call whose first attempt was made without
+// being asked for, as the budget said. It may say otherwise by now.
+type grantedBudget struct{ pacedBudget }
+
+func (grantedBudget) GrantsFirst() bool { return true }
+
+// unasked reports whether a request may be sent now with nothing done before,
+// unless the request itself needs it.
+func (g *guards) unasked() bool { return g.plain && (g.first == nil || g.first.GrantsFirst()) }
 
 // do calls op if the breaker of the host, if any, lets it pass.
 func (g *guards) do(ctx context.Context, op func(context.Context) error) error {
@@ -100,7 +122,8 @@ func (t *Transport) newGuards(u *url.URL) *guards {
 	g.policy = *g.carrier(t.Policy, t.classify)
 	g.nonIdempotent = g.policy
 	g.nonIdempotent.Idempotency = backoff.NonIdempotent
-	g.plain = t.plain() && plainPolicy(&g.policy)
+	g.first, _ = g.policy.Budget.(granter)
+	g.plain = t.plain() && (g.policy.Budget == nil || g.first != nil) && plainPolicy(&g.policy)
 	return g
 }
 
@@ -111,12 +134,10 @@ func (t *Transport) plain() bool {
 		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 
-// plainPolicy reports whether a policy needs nothing before the first failure.
-// A RetryBudget needs nothing: it refuses no first attempt, and its Done
-// accepts a success without a ticket.
+// plainPolicy reports whether a policy needs nothing before the first failure,
+// its budget aside.
 func plainPolicy(p *backoff.Policy) bool {
-	_, ok := p.Budget.(*backoff.RetryBudget)
-	return (ok || p.Budget == nil) && p.Observer == nil && p.MaxElapsed <= 0 && p.Validate() == nil
+	return p.Observer == nil && p.MaxElapsed <= 0 && p.Validate() == nil
 }
 
 // budgets returns the budgets of the hosts.

@@ -2,10 +2,13 @@ package backoffhttp_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -47,6 +50,93 @@ func TestTheBudgetAloneBoundsTheRetries(t *testing.T) {
 		w := newWire(answer(503))
 		tr := &backoffhttp.Transport{Base: w, Unguarded: true, Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}}
 		require.Less(t, calls(t, tr, w, "http://a.test/", 1000), 1100)
+	})
+}
+
+// A program that makes one call, as a command or a cron job does, gets the
+// attempts that it asked for: neither the budget nor the breaker of the host is
+// in the way of its first call.
+func TestTheFirstCallOfAClientMakesAllOfItsAttempts(t *testing.T) {
+	for limit := 1; limit <= 6; limit++ {
+		for failures := range 7 {
+			var requests atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if int(requests.Add(1)) <= failures {
+					w.WriteHeader(503)
+				}
+			}))
+			client := backoffhttp.Client(backoff.Policy{MaxAttempts: limit, Schedule: backoff.Constant(time.Millisecond)})
+			resp, err := client.Get(s.URL)
+			require.NoError(t, err)
+			require.EqualValues(t, min(failures+1, limit), requests.Load(), "%d failures, %d attempts", failures, limit)
+			err = backoffhttp.Check(resp)
+			require.Equal(t, failures < limit, err == nil)
+			if err != nil {
+				gave, ok := errors.AsType[*backoff.Error](err)
+				require.True(t, ok)
+				require.Equal(t, backoff.ReasonAttempts, gave.Reason)
+			}
+			resp.Body.Close()
+			s.Close()
+		}
+	}
+}
+
+// The breaker counts calls, not attempts, also where their attempts take long.
+func TestTheBreakerDoesNotEndACallForItsOwnFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		tr := &backoffhttp.Transport{Base: w, Policy: steady()}
+		tr.Policy.MaxAttempts, tr.Policy.Schedule = 20, backoff.Constant(time.Second)
+		require.Equal(t, 503, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		require.Equal(t, 20, w.requests())
+	})
+}
+
+// An outage that a client sees at many hosts is multiplied once.
+func TestTheHostsHaveTheFirstCallTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 6}}
+		for host := range 100 {
+			want := 2
+			if host == 0 {
+				want = 6
+			}
+			require.Equal(t, want, calls(t, tr, w, "http://"+strconv.Itoa(host)+".test/", 1))
+		}
+	})
+}
+
+// door is a budget that grants first attempts unasked while it is open.
+type door struct {
+	backoff.RetryBudget
+	shut  bool
+	asked int
+}
+
+func (d *door) GrantsFirst() bool { return !d.shut }
+
+func (d *door) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	if d.asked++; d.shut {
+		return backoff.Ticket{}, time.Second, true
+	}
+	return d.RetryBudget.Reserve(a)
+}
+
+// A budget may want to be asked only at times, and is at once.
+func TestABudgetIsAskedForFirstRequestsOnlyWhileItWantsToBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(door)
+		tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Budget: d}}
+		for i, shut := range []bool{false, true, false, true} {
+			d.shut = shut
+			began := time.Now()
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			require.Equal(t, shut, time.Since(began) == time.Second)
+			require.Equal(t, (i+1)/2, d.asked)
+			require.EqualValues(t, i+1, d.Stats().Successes)
+		}
 	})
 }
 

@@ -40,6 +40,9 @@ type request struct {
 	retryConflict bool
 	// copied says that req and its header are copies, which may be changed.
 	copied bool
+	// sentOnce says that the body cannot be sent again, and why not more than
+	// one attempt is made.
+	sentOnce bool
 }
 
 // isPlain reports whether nothing has to be read from a request before its
@@ -257,6 +260,7 @@ func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards
 		own := *r.policy
 		own.Idempotency = said
 		if !again {
+			r.sentOnce = own.MaxAttempts != 1
 			once(&own)
 		}
 		r.policy = &own

@@ -202,14 +202,14 @@ func (b *resumedBody) reopen(err error) error {
 func (b *resumedBody) policy() *backoff.Policy {
 	p := *b.call.policy
 	if p.Budget != nil {
-		p.Budget = progressBudget{p.Budget, b}
+		p.Budget = progressBudget{backoff.JoinBudgets(p.Budget).(pacedBudget), b}
 	}
 	return &p
 }
 
 // progressBudget is the budget of a resumed body.
 type progressBudget struct {
-	backoff.Budget
+	pacedBudget
 	body *resumedBody
 }
 
@@ -218,7 +218,7 @@ func (b progressBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 	if b.body.moved {
 		a.Kind = backoff.AttemptFirst
 	}
-	return b.Budget.Reserve(a)
+	return b.pacedBudget.Reserve(a)
 }
 
 // ask makes one attempt to get the rest.

@@ -11,6 +11,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // StatusError is an HTTP answer as an error. [Check] returns one, and a
@@ -82,18 +83,22 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 //		return err
 //	}
 //
-// If the answer comes from a [Transport] that gave up on it, Check returns the
-// [*backoff.Error] of that Transport. It tells how many attempts were made, and
-// why not more. No other policy retries it.
+// If the answer comes from a [Transport] that gave up on it, Check returns an
+// error with the [*backoff.Error] of that Transport in its tree, and the
+// *StatusError in the tree of that. It tells how many attempts were made, why
+// not more, and what to change: a field of the Transport or of its policy. No
+// other policy retries it. That goes for an answer below 400, too, if
+// [Transport.Inspect] found it to be a failure.
 //
 // Check neither reads nor closes the body. Set Classify as the classifier of
 // the policy, so that the policy does not retry errors that it does not know.
 func Check(resp *http.Response) error {
-	if resp.StatusCode < 400 {
+	m := markOf(resp.Request)
+	switch {
+	case m != nil && (resp.StatusCode >= 400 || m.of == resp):
+		return m.check()
+	case resp.StatusCode < 400:
 		return nil
-	}
-	if err := givenUp(resp); err != nil {
-		return err
 	}
 	e := newStatusError(resp)
 	return e.advised(e, nil, time.Now())
@@ -147,47 +152,98 @@ func sizeOfField(name string, values []string) (size int) {
 // strategy.
 func StatusClass(code int) backoff.Class { return backoff.Class(evidence.Status(code)) }
 
-// gaveUpKey is the key of the error in the context of an answer.
-type gaveUpKey struct{}
+// markKey is the key of the mark in the context of an answer.
+type markKey struct{}
+
+// A mark says why there were no more attempts than those that led to an answer.
+type mark struct {
+	gave   *backoff.Error
+	remark string         // what to change, where gave cannot know it
+	of     *http.Response // the answer
+}
+
+// check returns the mark as the error of Check.
+func (m *mark) check() error {
+	if m.remark == "" {
+		return m.gave
+	}
+	return &remarkedError{m.gave, m.remark}
+}
+
+// remarkedError is the error of a Transport with a remark.
+type remarkedError struct {
+	error
+	remark string
+}
+
+func (e *remarkedError) Error() string { return e.error.Error() + "; " + e.remark }
+func (e *remarkedError) Unwrap() error { return e.error }
+
+// explained returns the error of a call without an answer, with the remark if
+// there is one.
+func (c *call) explained(err error) error {
+	if gave, ok := err.(*backoff.Error); ok && gave.Reason == backoff.ReasonBudget {
+		return (&mark{gave: gave, remark: c.remark(gave)}).check()
+	}
+	return err
+}
 
 // markGivenUp stores why there were no more attempts, in the context of the
-// request of the answer.
-func markGivenUp(resp *http.Response, err error) {
-	if resp.Request == nil {
-		return
-	}
+// request of the answer. The request is req if Base left it out.
+func (c *call) markGivenUp(err error) {
 	refused, _ := errtree.As[refusal](err)
 	gave, ok := refused.(*backoff.Error)
 	if !ok {
 		return // the answer is final: its status says so
 	}
-	resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), gaveUpKey{}, gave))
+	if c.resp.Request == nil {
+		c.resp.Request = c.req
+	}
+	if m := markOf(c.resp.Request); m == nil || m.gave != gave { // by a Transport inside this one
+		setMark(c.resp, &mark{gave, c.remark(gave), c.resp})
+	}
 }
 
-// givenUp returns the error that markGivenUp stored, or nil.
-func givenUp(resp *http.Response) error {
-	if resp.Request == nil {
+// remark says what to change, if the error names no field of the Transport.
+func (c *call) remark(gave *backoff.Error) string {
+	switch why := gave.Reason; {
+	case why == backoff.ReasonBudget && c.t.Policy.Budget == nil && c.isPaced(gave):
+		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Budgets)"
+	case why == backoff.ReasonBudget && c.t.Policy.Budget == nil:
+		return "it is the budget of the host (Transport.Budgets)"
+	case why == backoff.ReasonAttempts && c.sentOnce:
+		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
+	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.t.Policy.MaxAttempts != 1):
+		return "the caller of this service is retrying already (Inbound)"
+	}
+	return ""
+}
+
+// isPaced reports whether the pacer of the host refused, and not the RetryBudget
+// in it, which grants first attempts and does not pay for throttled ones.
+func (c *call) isPaced(gave *backoff.Error) bool {
+	_, ok := c.guards.budget.(*pace.Pacer)
+	return ok && (gave.Attempts == 0 || c.t.classify(gave.Last) == backoff.ClassThrottled)
+}
+
+// setMark replaces the mark of an answer.
+func setMark(resp *http.Response, m *mark) {
+	resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), markKey{}, m))
+}
+
+// markOf returns the mark in the context of a request, or nil.
+func markOf(req *http.Request) *mark {
+	if req == nil {
 		return nil
 	}
-	if gave := markOf(resp.Request); gave != nil {
-		return gave
-	}
-	return nil
+	m, _ := req.Context().Value(markKey{}).(*mark)
+	return m
 }
 
-// markOf returns the error in the context of a request, or nil.
-func markOf(req *http.Request) *backoff.Error {
-	gave, _ := req.Context().Value(gaveUpKey{}).(*backoff.Error)
-	return gave
-}
-
-// unmark removes from an answer to req the error of an earlier call, in whose
+// unmark removes from an answer to req the mark of an earlier call, in whose
 // answer req got its context.
 func unmark(resp *http.Response, req *http.Request) {
-	if resp.Request == nil {
-		return
-	}
 	if old := markOf(req); old != nil && old == markOf(resp.Request) {
-		resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), gaveUpKey{}, nil))
+		setMark(resp, nil)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // Transport is an [http.RoundTripper] that sends a request again if it failed
@@ -30,12 +31,23 @@ import (
 // are read to their end, here or by net/http, so that the connection can serve
 // the next attempt.
 //
-// For each host (scheme, name and port) there is a [backoff.RetryBudget] and a
-// [backoff.Breaker]. With them the retries to a host that is down are 2 % of
-// its load instead of 300 %, and when the host stays down, calls fail at once
-// with [backoff.ErrOpen]. Until the first success a new client has two retries
-// for each host, and none beyond 1024 hosts: see MaxKeys of [backoff.Budgets].
+// For each host (scheme, name and port) there is a [pace.Pacer], which is a
+// [backoff.RetryBudget] as well, and a [backoff.Breaker]. With them the retries
+// to a host that is down are 2 % of its load instead of 300 %, and when the host
+// stays down, calls fail at once with [backoff.ErrOpen]. The first call of a new
+// client may use all of its attempts, once for all hosts. A host with fewer than
+// three successes has a spare retry besides, if there were not 1024 others
+// before it: see [backoff.RetryBudget], and MaxKeys of [backoff.Budgets].
 // Unguarded switches both off.
+//
+// A 429 does not fail the calls to a host, it slows them down: from then on they
+// wait for their turn, first attempts too, at a rate that the host takes. A call
+// waits as long as its context and MaxElapsed allow, and no longer than
+// MaxRetryAfter (5 minutes by default). If 1,000 calls to the host wait already,
+// or as many as pass in 10 s, if that is more, a call ends at once with
+// [backoff.ErrBudget]. A request that may not be sent twice is not sent again,
+// but the next one waits. An answer that asks for more than MaxRetryAfter tells
+// of a quota that is used up: it ends its call, and slows nobody.
 //
 // A retry waits as long as the answer asks: see [RetryAfter]. There is no retry
 // if the answer forbids it, by X-Should-Retry or Stripe-Should-Retry: false, by
@@ -52,8 +64,9 @@ import (
 // The deprecated Request.Cancel ends attempts, but no waits.
 //
 // A Transport is safe for concurrent use. It must not be copied, and its fields
-// must not be changed, after first use. It starts no goroutine, takes no lock
-// and logs nothing. It adds about 0.1 us to a call that succeeds at once. All
+// must not be changed, after first use. It starts no goroutine, logs nothing, and
+// takes no lock unless a host throttles. It adds about 0.1 us to a call that
+// succeeds at once. All
 // attempts are made on the goroutine of the caller, which blocks until the call
 // ends. When the context of the request ends, waits and attempts end at once. A
 // panic of Base passes through.
@@ -135,10 +148,16 @@ type Transport struct {
 	// Budgets and Breakers hold the budget and the breaker of each host,
 	// under keys such as "https://example.com". Set them to share them, to
 	// watch them, or to change their settings. nil means budgets and
-	// breakers for this Transport alone.
+	// breakers for this Transport alone, and each budget is a pace.Pacer.
+	//
+	// Budgets without New holds plain RetryBudgets, which do not slow calls
+	// down. To keep the pace:
+	//
+	//	&backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
 	Budgets  *backoff.Budgets
 	Breakers *backoff.Breakers
-	// Unguarded switches budgets and breakers off, except Policy.Budget.
+	// Unguarded switches budgets and breakers off, except Policy.Budget. Then
+	// a 429 is retried like a 503, and slows no other call.
 	Unguarded bool
 
 	once     sync.Once
@@ -148,9 +167,24 @@ type Transport struct {
 
 // Client returns a client with a [Transport] with the policy, around
 // [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout: give
-// its requests a context that ends, or the policy an AttemptTimeout. Like every
-// Transport it has a budget and a breaker for each host. Until the first
-// success of a host that is two retries.
+// its requests a context that ends, or the policy an AttemptTimeout.
+//
+// Like every Transport it has two guards for each host, which may slow a call
+// down, or end it before the policy does:
+//
+//   - A [pace.Pacer] makes calls wait for their turn once the host has said "too
+//     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
+//     the first call may use all of its attempts, and later calls to a host where
+//     nothing succeeds make one attempt or two. To change that, set
+//     Policy.Budget, or Transport.Budgets.
+//   - A [backoff.Breaker] opens when calls keep failing: after 5 in a row over
+//     at least a second, or when half of the recent ones have failed. Then
+//     calls fail at once with [backoff.ErrOpen], until a probe succeeds. To
+//     change that, set Transport.Breakers.
+//
+// Transport.Unguarded switches both off. If a guard or the policy ends a call
+// after an answer, the client returns the answer, such as a 503, and no error:
+// [Check] then returns an error that says what ended the call.
 func Client(policy backoff.Policy) *http.Client {
 	return &http.Client{Transport: &Transport{Policy: policy}}
 }
@@ -200,6 +234,7 @@ func (t *Transport) CloseIdleConnections() {
 // open prepares the Transport at first use.
 func (t *Transport) open() {
 	t.classify = after(t.Policy.Classify)
+	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: t.Policy.MaxRetryAfter} }
 	t.hosts.gates.New = func(string, bool) *gate { return new(gate) }
 	t.hosts.gates.Max, t.hosts.gates.Idle = maxGates, idleGate
 }

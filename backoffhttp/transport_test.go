@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"syscall"
@@ -151,7 +153,7 @@ func TestTheLastErrorKeepsItsTree(t *testing.T) {
 		_, err := over(w).RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
-		require.EqualError(t, err, "backoff: gave up after 4 attempts in 700ms: connection refused")
+		require.EqualError(t, err, "backoff: gave up after 4 attempts: connection refused")
 	})
 }
 
@@ -399,6 +401,28 @@ func TestATimeoutStaysATimeoutToTheCaller(t *testing.T) {
 	require.True(t, timeout.Timeout())
 }
 
+// As with any other client: programs compare, switch on the type, and label
+// their metrics with it.
+func TestADefinitiveErrorIsTheClientsOwn(t *testing.T) {
+	past, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	missing := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}
+	for name, row := range map[string]struct {
+		ctx   context.Context
+		fails error
+		want  error
+	}{
+		"no such host":          {t.Context(), missing, missing},
+		"a deadline that is up": {past, nil, context.DeadlineExceeded},
+	} {
+		client := &http.Client{Transport: &backoffhttp.Transport{Base: newWire(failure(row.fails)), Policy: atOnce()}}
+		_, err := client.Do(newRequest(t, "GET", "http://a.test/", nil).WithContext(row.ctx))
+		failed, ok := errors.AsType[*url.Error](err)
+		require.True(t, ok, name)
+		require.True(t, failed.Err == row.want, "%s: %T", name, failed.Err)
+	}
+}
+
 type lateAnswer struct{}
 
 func (lateAnswer) Error() string { return "late" }
@@ -406,7 +430,7 @@ func (lateAnswer) Timeout() bool { return true }
 
 func everywhere(u *url.URL) bool { return true }
 
-// A base that leaves the answer's request out breaks nothing.
+// A base that leaves the answer's request out loses nothing.
 func TestAnAnswerWithoutItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := over(newBase(func(req *http.Request) (*http.Response, error) {
@@ -415,6 +439,111 @@ func TestAnAnswerWithoutItsRequest(t *testing.T) {
 			return resp, err
 		}))
 		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
-		require.EqualError(t, backoffhttp.Check(resp), "status 503 Service Unavailable")
+		require.ErrorContains(t, backoffhttp.Check(resp), "gave up after 4 attempts")
+	})
+}
+
+// What the caller gets beside a nil error says which guard ended the call, and
+// what to change, in a text by which logs can group.
+func TestCheckSaysWhatToChange(t *testing.T) {
+	retrying := func(t *testing.T) context.Context {
+		var ctx context.Context
+		req := httptest.NewRequest("GET", "/", nil)
+		req.Header.Set(backoffhttp.HeaderAttempt, "2")
+		backoffhttp.Inbound(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })).ServeHTTP(httptest.NewRecorder(), req)
+		return context.WithoutCancel(ctx)
+	}
+	for name, c := range map[string]struct {
+		transport *backoffhttp.Transport // nil for the zero value
+		request   func(t *testing.T) *http.Request
+		step      step
+		reason    backoff.Reason
+		text      string
+	}{
+		"attempts": {transport: &backoffhttp.Transport{Unguarded: true}, reason: backoff.ReasonAttempts, text: "gave up after 4 attempts.*: status 503 Service Unavailable$"},
+		"a body that is sent once": {
+			request: func(t *testing.T) *http.Request { return newRequest(t, "PUT", "http://a.test/", stream("content")) },
+			reason:  backoff.ReasonAttempts, text: `cannot be sent again \(Request.GetBody, Transport.MaxBuffer\)$`,
+		},
+		"a body that is sent once, as every request": {
+			transport: &backoffhttp.Transport{Policy: backoff.Policy{MaxAttempts: 1}},
+			request:   func(t *testing.T) *http.Request { return newRequest(t, "PUT", "http://a.test/", stream("content")) },
+			reason:    backoff.ReasonAttempts, text: "gave up after 1 attempt: status 503 Service Unavailable$",
+		},
+		"budget of the host": {
+			transport: &backoffhttp.Transport{Budgets: &backoff.Budgets{New: func(string) backoff.Budget { return refusing{} }}},
+			reason:    backoff.ReasonBudget, text: `budget.*the budget of the host \(Transport.Budgets\)$`,
+		},
+		"budget of the policy": {
+			transport: &backoffhttp.Transport{Policy: backoff.Policy{Budget: refusing{}}},
+			reason:    backoff.ReasonBudget, text: "budget.*status 503 Service Unavailable$",
+		},
+		"a caller that retries": {
+			request: func(t *testing.T) *http.Request {
+				return newRequest(t, "GET", "http://a.test/", nil).WithContext(retrying(t))
+			},
+			reason: backoff.ReasonAttempts, text: `retrying already \(Inbound\)$`,
+		},
+		"hint": {step: answer(503, "Retry-After", "1000"), reason: backoff.ReasonRetryAfter, text: "status 503 Service Unavailable$"},
+		"deadline": {step: answer(503, "Retry-After", "100"), reason: backoff.ReasonDeadline, text: "status 503 Service Unavailable$",
+			request: func(t *testing.T) *http.Request {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				t.Cleanup(cancel)
+				return newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx)
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if c.step == nil {
+					c.step = answer(503)
+				}
+				if c.request == nil {
+					c.request = func(t *testing.T) *http.Request { return newRequest(t, "GET", "http://a.test/", nil) }
+				}
+				if c.transport == nil {
+					c.transport = new(backoffhttp.Transport)
+				}
+				c.transport.Base = newWire(c.step)
+				outer := &backoffhttp.Transport{Base: c.transport, Policy: atOnce()} // changes nothing
+				clients := []*http.Client{{Transport: c.transport}, {Transport: outer}}
+				if c.transport.Policy.MaxAttempts == 1 {
+					clients = clients[:1] // it leaves retries to the outer one
+				}
+				for _, client := range clients {
+					resp, err := client.Do(c.request(t))
+					require.NoError(t, err)
+					err = backoffhttp.Check(resp)
+					gave, ok := errors.AsType[*backoff.Error](err)
+					require.True(t, ok)
+					require.Equal(t, c.reason, gave.Reason)
+					status, ok := errors.AsType[*backoffhttp.StatusError](err)
+					require.True(t, ok)
+					require.Equal(t, 503, status.Code)
+					require.Regexp(t, c.text, err.Error())
+					require.Equal(t, "body of 503", text(t, resp))
+					if errors.Is(err, backoff.ErrBudget) != (c.reason == backoff.ReasonBudget) {
+						t.Error("does not match its sentinel")
+					}
+				}
+			})
+		})
+	}
+}
+
+// Check does not take an answer for a success that Inspect found to be none,
+// nor the next one for a failure.
+func TestCheckKnowsAnAnswerBelow400ThatIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := errors.New("in the body")
+		tr := over(newWire(answer(200)))
+		tr.Inspect = func(*http.Response) error { return backoff.WithClass(failed, backoff.ClassRetryable) }
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		err := backoffhttp.Check(resp)
+		require.ErrorIs(t, err, failed)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, "body of 200", text(t, resp))
+
+		next := newRequest(t, "GET", "http://a.test/", nil).WithContext(resp.Request.Context())
+		require.NoError(t, backoffhttp.Check(roundTrip(t, over(newWire(answer(200))), next)))
 	})
 }

@@ -39,7 +39,8 @@ var (
 // A failure of BEGIN, of a statement or of COMMIT is repeated if the policy's
 // own Classify, which is asked first, or [Classify] knows it to be transient.
 // All other errors are final: the transaction is rolled back, and Tx returns
-// the error marked [backoff.Permanent]. The same holds for fn's own errors,
+// the error as [backoff.Policy.Do] does: marked [backoff.Permanent], unless
+// [backoff.DefaultClassifier] finds it permanent. The same holds for fn's own errors,
 // unless they are marked otherwise ([backoff.WithClass]). When the policy gives
 // up, Tx returns a [*backoff.Error], which matches the last error.
 //

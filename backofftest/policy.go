@@ -100,8 +100,10 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 // negative wait. It uses only the first word of its tickets. It gives nothing
 // back twice. It grants no more to many callers than to one. It stays right if
 // Done is never called. The same holds for its method Pace, if it has one, and
-// asked again Pace takes nothing more. open must return a new budget each time.
-// Run the test with -race.
+// asked again Pace takes nothing more. While its method GrantsFirst, if it has
+// one, returns true, it grants first attempts at once, and Done without a ticket
+// gives nothing back. open must return a new budget each time. Run the test with
+// -race.
 func Budget(t testing.TB, open func() backoff.Budget) {
 	t.Helper()
 	within(t, func() error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")
@@ -161,7 +163,30 @@ func checkBudget(open func() backoff.Budget) error {
 	if err != nil {
 		return err
 	}
+	if err := checkGrantsFirst(open(), now, alone); err != nil {
+		return err
+	}
 	return checkPace(open)
+}
+
+// checkGrantsFirst returns what is wrong with a budget's method GrantsFirst, if
+// it has one. alone is how many retries a new budget grants.
+func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
+	g, ok := b.(interface{ GrantsFirst() bool })
+	if !ok || !g.GrantsFirst() {
+		return nil
+	}
+	if _, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Now: now}); !ok || wait > 0 {
+		return errors.New("a Budget whose GrantsFirst returns true does not grant a first attempt at once")
+	}
+	for o := backoff.OutcomeTransient; o <= backoff.OutcomeNotSent; o++ {
+		b.Done(backoff.Ticket{}, backoff.Result{Outcome: o})
+	}
+	again, err := grantRetries(b, now, 1)
+	if err == nil && again > alone {
+		err = errors.New("a Done without a ticket gives back what nobody took")
+	}
+	return err
 }
 
 // retry returns the Attempt of a retry.

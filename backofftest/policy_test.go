@@ -110,6 +110,27 @@ func TestBudgetsPass(t *testing.T) {
 	}
 }
 
+// free is a budget of ten tokens that grants first attempts unasked, with a
+// fault.
+type free struct{ tokens }
+
+func (b *free) GrantsFirst() bool { return true }
+
+func (b *free) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
+	if a.Kind == backoff.AttemptFirst {
+		return t, 0, b.fault != "asked after all"
+	}
+	t, wait, ok = b.tokens.Reserve(a)
+	t[0] = 1
+	return t, wait, ok
+}
+
+func (b *free) Done(t backoff.Ticket, r backoff.Result) {
+	if t[0] != 0 || b.fault == "pays twice" {
+		b.tokens.Done(t, r)
+	}
+}
+
 // tokens is a budget of ten tokens, with a fault.
 type tokens struct {
 	used  atomic.Int64
@@ -161,6 +182,20 @@ func TestABudgetsFaultsAreFound(t *testing.T) {
 	} {
 		requireCaught(t, want, func(t testing.TB) {
 			Budget(t, func() backoff.Budget { return &tokens{fault: fault} })
+		})
+	}
+}
+
+func TestABudgetThatIsNotAskedIsChecked(t *testing.T) {
+	for fault, want := range map[string]string{
+		"asked after all": "does not grant a first attempt at once",
+		"pays twice":      "gives back what nobody took",
+	} {
+		requireCaught(t, want, func(t testing.TB) {
+			require.NoError(t, checkGrantsFirst(new(free), time.Now(), 10))
+			if err := checkGrantsFirst(&free{tokens{fault: fault}}, time.Now(), 10); err != nil {
+				t.Fatal(err)
+			}
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrTripped is the Last of a [backoff.OpenError] if other processes caused the
-// breaker to open.
+// breaker to open. The OpenError itself matches backoff.ErrOpen only.
 var ErrTripped = errors.New("fleet: other processes found the service down")
 
 // A Client is how one process takes part in a fleet. It is the Shared of the

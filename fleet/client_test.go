@@ -90,8 +90,9 @@ func TestAProcessHearsWithinAboutASecond(t *testing.T) {
 		trip(t, store, time.Minute)
 		require.LessOrEqual(t, steady(t, b, 5*time.Second, nil), 14)
 		require.Equal(t, backoff.StateOpen, b.State())
-		err := b.Do(t.Context(), nil)
-		require.ErrorIs(t, err, fleet.ErrTripped)
+		open, ok := errors.AsType[*backoff.OpenError](b.Do(t.Context(), nil))
+		require.True(t, ok)
+		require.Equal(t, fleet.ErrTripped, open.Last)
 	})
 }
 
@@ -215,13 +216,13 @@ func TestAFleetProbesOnceAndAllHearOfIt(t *testing.T) {
 			require.Equal(t, 10, round(errDown))
 		}
 		require.Zero(t, round(errDown))
-		for range 600 { // a minute; it opens for 5, 10, 20, 40, 60 s
+		for range 600 { // a minute; it opens for 5, 6, 7.2, 8.6, 10.4, 12.4, 14.9 s
 			require.LessOrEqual(t, round(errDown), 1)
 		}
 		c, err := store.Load(t.Context(), "db")
 		require.NoError(t, err)
-		require.EqualValues(t, 4, c.Generation, "three probes have failed")
-		require.Equal(t, 4, c.Openings)
+		require.EqualValues(t, 7, c.Generation, "six probes have failed")
+		require.Equal(t, 7, c.Openings)
 		for range 1000 {
 			round(nil)
 		}

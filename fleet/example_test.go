@@ -28,8 +28,12 @@ func ExampleClient() {
 
 	third := backoff.Breaker{Name: "search", Shared: &fleet.Client{Store: store, Wait: time.Second}}
 	err := third.Do(ctx, down)
-	fmt.Println(errors.Is(err, backoff.ErrOpen), errors.Is(err, fleet.ErrTripped))
-	// Output: true true
+	open, ok := errors.AsType[*backoff.OpenError](err)
+	fmt.Println(ok && open.Last == fleet.ErrTripped)
+	fmt.Println(err)
+	// Output:
+	// true
+	// backoff: search: circuit open: fleet: other processes found the service down
 }
 
 // All processes share one retry in ten seconds. This process takes it, and gets

@@ -105,7 +105,7 @@ func TestARetryThatFindsNoSlotOfConcurrencyEndsTheCallWithItsOwnError(t *testing
 			p.Do(t.Context(), func(ctx context.Context) error { return hold(ctx, time.Minute) })
 		}()
 		err := p.Do(t.Context(), failing)
-		require.EqualError(t, err, "backoff: call: gave up after 1 attempt in 1s: budget refused: connection cut")
+		require.EqualError(t, err, "backoff: call: gave up after 1 attempt: budget refused (Policy.Budget): connection cut")
 		require.ErrorIs(t, err, backoff.ErrBudget)
 		require.ErrorIs(t, err, errCut)
 		require.Equal(t, 1, concurrency.Load(), "the slot is that of the other call")
@@ -161,6 +161,6 @@ func ExampleConcurrency() {
 	fmt.Println(policy.Do(ctx, query))
 	// Output:
 	// 2 under way
-	// backoff: query: not started: budget refused
+	// backoff: query: not started: budget refused (Policy.Budget)
 	// <nil>
 }

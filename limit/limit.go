@@ -11,7 +11,8 @@
 //     attempts.
 //
 // A limit bounds all policies that share it. It joins with a retry budget, and
-// a [backoff.Budgets] keeps one per key:
+// a [backoff.Budgets] keeps one per key. For a service that answers "too much"
+// there is package [github.com/gobackoff/backoff/pace].
 //
 //	search := backoff.Policy{
 //		Name: "search",

@@ -427,7 +427,7 @@ func ExampleThrottle() {
 	}
 	fmt.Println("sent:", sent)
 	// Output:
-	// backoff: search: not started: budget refused
+	// backoff: search: not started: budget refused (Policy.Budget)
 	// sent: 9
 }
 

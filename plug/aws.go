@@ -11,6 +11,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
 // AWSRetryer is a policy in the shape of aws.RetryerV2, and so of aws.Retryer
@@ -104,7 +105,7 @@ func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 		final = &backoff.Error{Name: r.policy.Name, Attempts: max(attempt, 1), Reason: backoff.ReasonDeadline, Last: err}
 	}
 	if final != nil && t != nil {
-		r.report(t, backoff.OutcomeNotSent)
+		r.report(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	}
 	return wait, final
 }
@@ -151,7 +152,11 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 		return nil, err
 	}
 	if t := r.takeByContext(ctx); t != nil {
-		return releaseNothing, r.waitForBudget(ctx, t.ticket, time.Until(t.until))
+		ticket, err := r.waitForBudget(ctx, t.ticket, time.Until(t.until))
+		r.mu.Lock()
+		t.ticket = ticket
+		r.mu.Unlock()
+		return releaseNothing, err
 	}
 	b := r.policy.Budget
 	if b == nil {
@@ -161,7 +166,7 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 	if !ok {
 		return nil, r.overBudget()
 	}
-	if err := r.waitForBudget(ctx, ticket, wait); err != nil {
+	if ticket, err = r.waitForBudget(ctx, ticket, wait); err != nil {
 		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 		return nil, err
 	}
@@ -175,7 +180,7 @@ func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func
 		return nil, refused
 	}
 	if !r.repeatable(ctx, err) {
-		return nil, r.newFinalError("not idempotent, not sent again", nil)
+		return nil, r.newFinalError("not idempotent (Policy.Idempotency)", nil)
 	}
 	t := &awsRetry{ctx: ctx, err: err}
 	if b := r.policy.Budget; b != nil {
@@ -187,7 +192,7 @@ func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func
 	}
 	r.add(t)
 	return func(err error) error {
-		r.report(t, r.outcome(ctx, err))
+		r.report(t, r.result(ctx, err))
 		return nil
 	}, nil
 }
@@ -201,30 +206,50 @@ func (r *AWSRetryer) releaser(ctx context.Context, t backoff.Ticket) func(error)
 	var reported atomic.Bool
 	return func(err error) error {
 		if reported.CompareAndSwap(false, true) {
-			r.policy.Budget.Done(t, backoff.Result{Outcome: r.outcome(ctx, err), Class: r.class(err)})
+			r.policy.Budget.Done(t, r.result(ctx, err))
 		}
 		return nil
 	}
 }
 
 // waitForBudget waits as long as the budget wants, and then asks it to confirm
-// the attempt.
-func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait time.Duration) error {
-	if passesDeadline(ctx, wait) {
-		return r.newFinalError("the budget's wait of "+wait.String()+" would pass the deadline", context.DeadlineExceeded)
-	}
-	if !clock.Sleep(ctx, wait) {
-		return ctx.Err()
+// the attempt. It returns the ticket that the budget wants back.
+func (r *AWSRetryer) waitForBudget(ctx context.Context, t backoff.Ticket, wait time.Duration) (backoff.Ticket, error) {
+	pacer, paced := r.policy.Budget.(interface {
+		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
+	})
+	for again := true; again; again = paced && wait > 0 {
+		if passesDeadline(ctx, wait) {
+			return t, r.newFinalError("the next wait would pass the deadline", context.DeadlineExceeded)
+		}
+		if !clock.Sleep(ctx, wait) {
+			return t, ctx.Err()
+		}
+		if paced {
+			granted := false
+			if t, wait, granted = pacer.Pace(t); !granted {
+				return t, r.overBudget()
+			}
+		}
 	}
 	if b, ok := r.policy.Budget.(interface{ Confirm(backoff.Ticket) bool }); ok && !b.Confirm(t) {
-		return r.overBudget()
+		return t, r.overBudget()
 	}
-	return nil
+	return t, nil
+}
+
+// result returns what a budget is told of an attempt.
+func (r *AWSRetryer) result(ctx context.Context, err error) backoff.Result {
+	result := backoff.Result{Outcome: r.outcome(ctx, err), Class: r.class(err)}
+	if resp := awsResponse(err); resp != nil {
+		result.RetryAfter, _ = retryafter.From(resp.Header, time.Now())
+	}
+	return result
 }
 
 // overBudget returns the error of a call that the budget refused.
 func (r *AWSRetryer) overBudget() error {
-	return r.newFinalError("retry budget refused", backoff.ErrBudget)
+	return r.newFinalError("budget refused (Policy.Budget)", backoff.ErrBudget)
 }
 
 // newFinalError returns an error that is final to the policies around the call.
@@ -301,14 +326,14 @@ func (r *AWSRetryer) expire(t *awsRetry) {
 	begun := !r.remove(t)
 	r.mu.Unlock()
 	if !begun {
-		r.report(t, backoff.OutcomeNotSent)
+		r.report(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 	}
 }
 
 // report tells the budget, once, how a retry ended.
-func (r *AWSRetryer) report(t *awsRetry, o backoff.Outcome) {
+func (r *AWSRetryer) report(t *awsRetry, result backoff.Result) {
 	r.mu.Lock()
-	reported := t.reported
+	reported, ticket := t.reported, t.ticket
 	t.reported = true
 	r.remove(t)
 	stop := t.stop
@@ -317,7 +342,7 @@ func (r *AWSRetryer) report(t *awsRetry, o backoff.Outcome) {
 		stop()
 	}
 	if !reported && r.policy.Budget != nil {
-		r.policy.Budget.Done(t.ticket, backoff.Result{Outcome: o})
+		r.policy.Budget.Done(ticket, result)
 	}
 }
 

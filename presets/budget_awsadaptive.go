@@ -30,7 +30,9 @@ func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(),
 // first, flat near the rate that was throttled, and then steep again, but never
 // beyond twice the measured rate. It takes cbrt(0.75 * rate) seconds to return
 // to the rate that was throttled: 4.2 s for 100 a second. So the client stays
-// within some percent of a limit that it does not know.
+// within some percent of a limit that it does not know. It is for programs that
+// must behave like the SDK. What a client of package backoffhttp does after a 429
+// by itself is pace.Pacer.
 //
 // Rates, curve and bucket are those of the SDK, to the last digit that the
 // SDK's tests print. If many attempts are under way at once, AWSRate differs:

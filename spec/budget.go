@@ -10,6 +10,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -17,6 +18,7 @@ import (
 type budget struct {
 	Preset         string          `json:"-"`
 	Retry          *retryBudget    `json:"retry,omitzero"`
+	Pacer          *pacer          `json:"pacer,omitzero"`
 	Throttle       *throttle       `json:"throttle,omitzero"`
 	Rate           *rateLimit      `json:"rate,omitzero"`
 	AdaptiveRate   *adaptiveRate   `json:"adaptiveRate,omitzero"`
@@ -31,6 +33,14 @@ type retryBudget struct {
 	Ratio  float64  `json:"ratio,omitzero"`
 	Window duration `json:"window,omitzero"`
 	Floor  int      `json:"floor,omitzero"`
+}
+
+// pacer holds the fields of [pace.Pacer].
+type pacer struct {
+	Ratio   float64  `json:"ratio,omitzero"`
+	Window  duration `json:"window,omitzero"`
+	Floor   int      `json:"floor,omitzero"`
+	MaxWait duration `json:"maxWait,omitzero"`
 }
 
 // throttle holds the fields of [limit.Throttle].
@@ -133,6 +143,8 @@ func (b *budget) kind() (member, name string) {
 	switch {
 	case b.Retry != nil:
 		return "retry", "RetryBudget"
+	case b.Pacer != nil:
+		return "pacer", "RetryBudget"
 	case b.Throttle != nil:
 		return "throttle", "limit.Throttle"
 	case b.AdaptiveRate != nil:
@@ -187,6 +199,8 @@ func (b *budget) build() backoff.Budget {
 		return b.preset()
 	case b.Retry != nil:
 		return &backoff.RetryBudget{Ratio: b.Retry.Ratio, Window: b.Retry.Window.value(), Floor: b.Retry.Floor}
+	case b.Pacer != nil:
+		return b.Pacer.build()
 	case b.Throttle != nil:
 		return b.Throttle.build()
 	case b.Rate != nil:
@@ -205,6 +219,13 @@ func (b *budget) build() backoff.Budget {
 		members = append(members, b.All[i].build())
 	}
 	return backoff.JoinBudgets(members...)
+}
+
+// build returns a new pacer.
+func (p *pacer) build() *pace.Pacer {
+	l := &pace.Pacer{MaxWait: p.MaxWait.value()}
+	l.Ratio, l.Window, l.Floor = p.Ratio, p.Window.value(), p.Floor
+	return l
 }
 
 // build returns a new throttle.

@@ -134,7 +134,7 @@ func (r maker) jitter() *jitter {
 }
 
 func (r maker) budget(depth int) *budget {
-	switch r.IntN(9 - min(depth, 1)) {
+	switch r.IntN(10 - min(depth, 1)) {
 	case 0:
 		return &budget{Retry: &retryBudget{Ratio: maybe(r, r.Float64()), Window: maybe(r, r.duration()), Floor: r.IntN(10)}}
 	case 1:
@@ -150,6 +150,8 @@ func (r maker) budget(depth int) *budget {
 	case 6:
 		return &budget{GRPCThrottling: &grpcThrottling{MaxTokens: 1 + r.IntN(1000), TokenRatio: 0.01 + r.Float64()}}
 	case 7:
+		return &budget{Pacer: &pacer{Ratio: maybe(r, r.Float64()), Window: maybe(r, r.duration()), Floor: r.IntN(10), MaxWait: r.duration()}}
+	case 8:
 		var known []string
 		for name := range presets.Budgets() {
 			known = append(known, name)

@@ -79,7 +79,7 @@ func TestADashIsNoMember(t *testing.T) {
 	refuse(t,
 		`{"jitter": {"-": "unheard"}}`, `jitter.- is not known, want one of decorrelated, uniform, added, slotted`,
 		`{"schedule": {"-": "1s"}}`, `schedule.- is not known, want one of linear, exponential, sequence, truncated`,
-		`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
+		`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
 	)
 }
 
@@ -128,7 +128,7 @@ func TestAnEmptyChoiceIsRefused(t *testing.T) {
 	refuse(t,
 		`{"schedule": {}}`, `schedule has nothing, want one of linear, exponential, sequence, truncated`,
 		`{"jitter": {}}`, `jitter has nothing, want one of decorrelated, uniform, added, slotted`,
-		`{"budget": {}}`, `budget has nothing, want one of retry, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
+		`{"budget": {}}`, `budget has nothing, want one of retry, pacer, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
 		`{"budget": {"all": []}}`, `budget.all is empty, want at least one budget`,
 		`{"schedule": {"sequence": []}}`, `schedule is an empty Sequence, want at least one delay`,
 		`{"schedule": {"truncated": {"schedule": {}}}}`, `schedule.truncated.schedule has nothing, want one of linear, exponential, sequence, truncated`,

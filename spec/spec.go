@@ -38,12 +38,12 @@
 //     slotted (a duration).
 //   - idempotency is "idempotent", "nonIdempotent", "keyed" or "alwaysRetry".
 //   - A budget is the name of one of [presets.Budgets], or an object with one
-//     of retry {ratio, window, floor}, throttle {k, window, pad, maxReject},
-//     rate {limit, burst, tokens, retriesOnly}, adaptiveRate {max, min, burst,
-//     decrease, steps, recovery}, concurrency {max}, sleeping {max},
-//     grpcThrottling {maxTokens, tokenRatio}, all [budgets]. Rates are attempts
-//     per second. The limit of a rate must be given. Its burst is by default
-//     what one attempt takes.
+//     of retry {ratio, window, floor}, pacer {ratio, window, floor, maxWait},
+//     throttle {k, window, pad, maxReject}, rate {limit, burst, tokens,
+//     retriesOnly}, adaptiveRate {max, min, burst, decrease, steps, recovery},
+//     concurrency {max}, sleeping {max}, grpcThrottling {maxTokens,
+//     tokenRatio}, all [budgets]. Rates are attempts per second. The limit of a
+//     rate must be given. Its burst is by default what one attempt takes.
 //   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,
 //     maxDelay, maxRetryAfter, waitOpen, shortenLastWait and resetAfter. At
 //     most one of attemptTimeout and attemptTimeoutSchedule may be set.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
 	"github.com/gobackoff/backoff/spec"
 )
@@ -112,8 +113,9 @@ func TestEveryIdempotencyCanBeWritten(t *testing.T) {
 func TestEveryBudgetCanBeWritten(t *testing.T) {
 	for text, want := range map[string]backoff.Budget{
 		`{"retry": {}}`: &backoff.RetryBudget{},
-		`{"retry": {"ratio": 0.2, "window": "1m", "floor": 10}}`:               &backoff.RetryBudget{Ratio: 0.2, Window: time.Minute, Floor: 10},
-		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`: &limit.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
+		`{"retry": {"ratio": 0.2, "window": "1m", "floor": 10}}`:                &backoff.RetryBudget{Ratio: 0.2, Window: time.Minute, Floor: 10},
+		`{"pacer": {"ratio": 0.2, "window": "1m", "floor": 10, "maxWait": -1}}`: newPacer(),
+		`{"throttle": {"k": 1.1, "window": "2m", "pad": 1, "maxReject": 0.9}}`:  &limit.Throttle{K: 1.1, Window: 2 * time.Minute, Pad: 1, MaxReject: 0.9},
 		`{"rate": {"limit": 10}}`:                                    &limit.Rate{Limiter: rate.NewLimiter(10, 1)},
 		`{"rate": {"limit": 0.5, "tokens": 3, "retriesOnly": true}}`: &limit.Rate{Limiter: rate.NewLimiter(0.5, 3), Tokens: 3, RetriesOnly: true},
 		`{"rate": {"limit": 10, "burst": 20}}`:                       &limit.Rate{Limiter: rate.NewLimiter(10, 20)},
@@ -127,6 +129,12 @@ func TestEveryBudgetCanBeWritten(t *testing.T) {
 		require.Equal(t, want, s.Budget(), text)
 		require.Equal(t, want, s.Policy().Budget, text)
 	}
+}
+
+func newPacer() *pace.Pacer {
+	p := &pace.Pacer{MaxWait: -1}
+	p.Ratio, p.Window, p.Floor = 0.2, time.Minute, 10
+	return p
 }
 
 func TestEveryPresetBudgetCanBeNamed(t *testing.T) {
@@ -149,6 +157,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{backoff.Exponential{}, `{"schedule":{"exponential":{%}}}`, ""},
 		{backoff.RetryBudget{}, `{"budget":{"retry":{%}}}`, ""},
 		{limit.Throttle{}, `{"budget":{"throttle":{%}}}`, " Rand "},
+		{pace.Pacer{}, `{"budget":{"pacer":{%}}}`, " RetryBudget "},
 		{limit.Rate{}, `{"budget":{"rate":{%}}}`, " Limiter "},
 		{limit.AdaptiveRate{}, `{"budget":{"adaptiveRate":{%}}}`, ""},
 		{limit.Concurrency{}, `{"budget":{"concurrency":{%}}}`, ""},

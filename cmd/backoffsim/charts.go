@@ -30,6 +30,9 @@ func limitLines[T any](lines []T, frame *chart.Frame) []T {
 func (t *trial) chart(m *modelFlags) chart.Chart {
 	frame := m.frame("", conditions(&t.scenario), t.verdicts...)
 	switch {
+	case t.scenario.Calls > 0:
+		frame.Title = "Attempts per 100ms at an API, of a job"
+		return t.herdChart(frame)
 	case t.scenario.Failed:
 		return t.herdChart(frame)
 	case t.scenario.Name == "chain" && t.scenario.Layers < maxLines:
@@ -105,7 +108,7 @@ func removeQuantiles(bands ...*chart.Band) {
 
 func (t *trial) herdChart(frame chart.Frame) chart.Chart {
 	fault := t.scenario.Fault
-	c := chart.Herd{Frame: frame, From: fault.From.Seconds(), To: (fault.From + fault.For).Seconds(), Capacity: t.scenario.Server.Capacity() / 10}
+	c := chart.Herd{Frame: frame, From: fault.From.Seconds(), To: (fault.From + fault.For).Seconds(), Capacity: t.accepted() / 10}
 	bins := 0
 	for i, r := range t.results {
 		drain := r.Drain.Mean
@@ -124,6 +127,19 @@ func (t *trial) herdChart(frame chart.Frame) chart.Chart {
 	}
 	c.Panels = limitLines(c.Panels, &c.Frame)
 	return c
+}
+
+// accepted returns how many attempts the service takes per second, and 0 if
+// there is no limit.
+func (t *trial) accepted() float64 {
+	most := t.scenario.Server.Capacity()
+	if limit := t.scenario.Server.Rate; limit > 0 {
+		most = min(most, limit)
+	}
+	if math.IsInf(most, 1) {
+		return 0
+	}
+	return most
 }
 
 // binsUsed returns the number of bins up to the last one with arrivals.

@@ -181,7 +181,7 @@ func TestEveryPictureOfTheDocumentIsDrawnByACommandInIt(t *testing.T) {
 func TestEveryPeerIsDescribedInTheDocument(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(docs, "simulation.md"))
 	require.NoError(t, err)
-	for _, command := range []string{"dip", "chain", "herd"} {
+	for _, command := range []string{"dip", "chain", "herd", "ratelimit"} {
 		_, help, _ := strings.Cut(succeed(t, command, "-h"), "Peers, for -peer:\n")
 		names, _, _ := strings.Cut(help, "\n\n")
 		for name := range strings.SplitSeq(names, ";") {

@@ -9,6 +9,7 @@
 //	backoffsim dip -policy fetch.json -load 0.7 -svg dip.svg
 //	backoffsim chain -policy fetch.json -p 0.1,0.5,1
 //	backoffsim herd -policy fetch.json -clients 5000
+//	backoffsim ratelimit -policy fetch.json -users 50 -limit 100 -retry-after 1s
 //	backoffsim occ -clients 10,50,100
 //	backoffsim run -policy fetch.json -trace calls.csv -p50 8ms -p99 90ms -capacity 1200
 //
@@ -17,9 +18,10 @@
 // policies, and import converts a gRPC service config or an Istio
 // VirtualService. The other commands simulate: dip a server that is slow for a
 // while, chain retries in several layers, herd clients that come back together,
-// occ clients that contend for one record, and run your own service and
-// traffic. Each command has help by -h. The same seed gives the same numbers
-// and pictures on every machine.
+// ratelimit a job at an API that accepts so many requests a second, occ clients
+// that contend for one record, and run your own service and traffic. Each
+// command has help by -h. The same seed gives the same numbers and pictures on
+// every machine.
 //
 // Tables, or JSON with -json, go to the standard output, and everything else to
 // the standard error. -svg, -png and -html draw charts.
@@ -79,6 +81,7 @@ func init() {
 		{"dip", "simulate a server that is slow for a while, and whether it recovers", runDip},
 		{"chain", "simulate retries in several layers of services", runChain},
 		{"herd", "simulate clients that failed together and come back together", runHerd},
+		{"ratelimit", "simulate a job at an API with a rate limit", runRateLimit},
 		{"occ", "simulate clients that contend for one version", runOCC},
 		{"run", "simulate your own service and traffic", runRun},
 		{"version", "print the version", runVersion},

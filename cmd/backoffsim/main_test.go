@@ -111,6 +111,8 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"policy -deadline -1s":                   `backoffsim policy: -deadline and -attempt must not be negative`,
 		"import":                                 `backoffsim import: want one file; see backoffsim import -h`,
 		"dip -depth 2":                           `backoffsim dip: -depth is 2, want 0 (for all of it) to 1`,
+		"dip -down -part 2":                      `backoffsim dip: -part is 2, want 0 (for all of it) to 1, with -down`,
+		"dip -part 0.1":                          `backoffsim dip: -part is 0.1, want 0 (for all of it) to 1, with -down`,
 		"dip -rate 10 -users 3":                  `backoffsim dip: -rate and -users exclude one another`,
 		"dip -seeds 0":                           `backoffsim dip: -seeds is 0, want 1 to 100000`,
 		"dip -min-success 95":                    `backoffsim dip: -min-success is 95, want 0 (for no limit) to 1`,
@@ -139,6 +141,12 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"dip -rate 1e12":                         `backoffsim dip: -rate is 1e+12, want more than 0 calls per second, and at most 100000000`,
 		"dip -horizon 1s":                        `backoffsim dip: -fault-at + -fault is 40s, want less than the -horizon of 1s`,
 		"dip -fault-at 2562047h -fault 2562047h": `backoffsim dip: -fault-at + -fault is 2562047h47m16.854775807s, want less than the -horizon of 4m0s`,
+		"ratelimit -calls 0":                     `backoffsim ratelimit: a job has a number of -calls, and is done by -users; for other traffic there is backoffsim run`,
+		"ratelimit -rate 5":                      `backoffsim ratelimit: a job has a number of -calls, and is done by -users; for other traffic there is backoffsim run`,
+		"ratelimit -limit -1":                    `backoffsim ratelimit: -limit is -1, want 0 (for no limit) or more`,
+		"ratelimit -burst -1":                    `backoffsim ratelimit: -burst is -1, want 0 (for 1) or more`,
+		"ratelimit -must-recover 9s":             `backoffsim ratelimit: -must-recover and -find-cliff want a fault, with calls that go on after it`,
+		"dip -calls 5":                           `backoffsim dip: -calls is 5, want 0 (for no limit) or more, and only with -users`,
 		"version 2":                              `backoffsim version: "2" is not a flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {
@@ -150,6 +158,14 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 	status, out, _ := execute(t, "")
 	require.Equal(t, 2, status)
 	require.Contains(t, out, "Commands")
+}
+
+func TestEveryColumnOfAJobIsExplained(t *testing.T) {
+	help := succeed(t, "ratelimit", "-h")
+	for _, column := range []string{"success", "lost", "last served s", "of the least", "attempts per call", "refused", "mean s, p99 s"} {
+		require.Contains(t, help, "\n  "+column+" ")
+	}
+	require.Contains(t, help, "Peers, for -peer:\n")
 }
 
 // The tests of package spec have all rules. This one is about files.

@@ -44,7 +44,7 @@ func TestTheReferencesAreAlwaysShown(t *testing.T) {
 
 func TestAllPeersAreThoseThatAreNotThereAlready(t *testing.T) {
 	all := policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "all")...))
-	require.Len(t, all, 3+28)
+	require.Len(t, all, 3+32)
 	require.NotContains(t, all, "no retries")
 	require.NotContains(t, all, "default (peer)")
 	require.Contains(t, policiesOf(simulated(t, with("dip", "-seeds", "1", "-peer", "default")...)), "default (peer)")
@@ -140,6 +140,12 @@ func TestAPolicyThatServesNobodyPassesNoGate(t *testing.T) {
 	require.Equal(t, "gate: default: there was no call to hold against a gate\n", err)
 }
 
+func TestAPartOfTheServiceMayBeDown(t *testing.T) {
+	args := with("dip", "-depth", "0", "-down", "-part", "0.1", "-seeds", "1")
+	require.Contains(t, succeed(t, args...), "default: recovers from an outage of 10s of 10 % of the service at 80 % load")
+	require.Contains(t, simulated(t, args...).Conditions, "10 % of it down for 10s")
+}
+
 func TestWarningsNeedNoRun(t *testing.T) {
 	out := succeed(t, "dip", "-warn-only", "-policy", "naive", "-seeds", "100000")
 	require.NotContains(t, out, "success")
@@ -196,6 +202,46 @@ func TestAHerdIsServedSoonerWithJitter(t *testing.T) {
 	require.Contains(t, succeed(t, "herd", "-seeds", "1"), "last served s")
 }
 
+func TestAJobIsPacedByWhoHearsThatItIsTooMuch(t *testing.T) {
+	out := simulated(t, "ratelimit", "-seeds", "1", "-peer", "HTTP default", "-policy", "extra-go-retryablehttp")
+	require.Equal(t, []string{"none", "naive", "default", "HTTP default", "extra-go-retryablehttp"}, policiesOf(out))
+	require.Equal(t, "1000 calls by 50 users, limit 100/s, burst 100", out.Conditions)
+	require.InDelta(t, 9, out.Least, 1e-9)
+	paced := out.Results[3]
+	require.InDelta(t, 1, paced.Success.Mean, 1e-9)
+	require.InDelta(t, 9.2, paced.Drain.Mean, .3)
+	require.Less(t, paced.Throttled.Mean, .15)
+	require.Greater(t, out.Results[0].Throttled.Mean, .85)
+	require.Regexp(t, `^extra-go-retryablehttp: does all 1000 calls in \d+\.\d s, \d\.\d\d times the least; success 100\.0 %, amplification \d\.\d\dx$`, out.Verdicts[0])
+
+	text := succeed(t, "ratelimit", "-seeds", "1", "-peer", "HTTP default")
+	require.Regexp(t, `^policy +success % +lost +last served s +of the least +attempts per call +refused % +mean s +p99 s\nnone `, text)
+	require.Regexp(t, `(?m)^HTTP default +100 +0 +9\.\d+ +1\.0\d `, text)
+	require.Regexp(t, `(?m)^default: fails \d+ of the 1000 calls of a job that takes 9\.0 s at the least; success `, text)
+
+	out = simulated(t, "ratelimit", "-seeds", "1", "-users", "5", "-calls", "60", "-limit", "10", "-burst", "10", "-retry-after", "1s", "-fault-at", "2s", "-fault", "1s", "-down")
+	require.Equal(t, "60 calls by 5 users, limit 10/s, burst 10, rejections ask for 1s, down for 1s", out.Conditions)
+	require.InDelta(t, 5, out.Least, 1e-9)
+}
+
+func TestAJobMustPassTheGates(t *testing.T) {
+	status, _, err := execute(t, "", "ratelimit", "-seeds", "1", "-min-success", "0.99", "-max-amplification", "1.15")
+	require.Equal(t, 1, status)
+	require.Regexp(t, `^gate: default: success \d+\.\d\d % < 99\.00 %\n$`, err)
+	patient := file(t, "patient.json", `{"name": "patient", "maxAttempts": -1, "schedule": "1s"}`)
+	succeed(t, "ratelimit", "-seeds", "1", "-policy", patient, "-min-success", "0.99")
+}
+
+// A server that takes overload for a caller who exceeds a rate.
+func TestALyingServerIsBelieved(t *testing.T) {
+	args := with("dip", "-queue", "10", "-reject-cost", "0.3", "-throttles", "-peer", "Policy + Pacer", "-peer", "Policy + RetryBudget")
+	out := simulated(t, args...)
+	require.Contains(t, out.Conditions, "queue 10, rejections say too much, attempt timeout 1s")
+	pacer, budget := out.Results[3], out.Results[4]
+	require.Greater(t, pacer.Success.Mean, budget.Success.Mean)
+	require.Less(t, pacer.Wasted.Mean, budget.Wasted.Mean)
+}
+
 func TestContentionHasACellForEachStrategyAndCount(t *testing.T) {
 	var out struct {
 		Cells []struct {
@@ -226,6 +272,8 @@ func TestEveryModelHasAPicture(t *testing.T) {
 		"deep":    {"chain", "-seeds", "1", "-every", "1s", "-layers", "13"},
 		"failure": {"chain", "-seeds", "1", "-every", "1s", "-p", "0,.5,1"},
 		"herd":    {"herd", "-seeds", "2", "-clients", "50", "-peer", "all"},
+		"job":     {"ratelimit", "-seeds", "1", "-peer", "all"},
+		"free":    {"ratelimit", "-seeds", "1", "-limit", "0"},
 		"occ":     {"occ", "-seeds", "2", "-clients", "2,5"},
 		"trace":   {"run", "-trace", "testdata/trace.csv", "-capacity", "500", "-fault", "0", "-seeds", "1"},
 		"many":    with("dip", "-peer", "all", "-seeds", "1"),

@@ -42,6 +42,22 @@ func TestPoliciesAreListedRetryByRetry(t *testing.T) {
 	require.Regexp(t, `(?m)^10 +gcs-go-default +30s`, out)
 }
 
+func TestAGrowingScheduleThatDoesNotGrowIsNamed(t *testing.T) {
+	for text, never := range map[string]bool{
+		`{"name": "minutely", "schedule": {"exponential": {"initial": "1m", "max": "1m"}}}`:     true,
+		`{"name": "minutely", "schedule": {"linear": {"initial": "1m", "max": "1m"}}}`:          true,
+		`{"name": "minutely", "schedule": {"exponential": {"initial": "1m", "multiplier": 1}}}`: true,
+		`{"name": "minutely", "schedule": {"exponential": {"initial": "1m"}}}`:                  false,
+		`{"name": "minutely", "schedule": "1m"}`:                                                false,
+	} {
+		status, out, _ := execute(t, text, "policy", "-policy", "-")
+		require.Zero(t, status)
+		require.Equal(t, never, strings.Contains(out, "The delay of minutely never grows.\n"), text)
+		_, out, _ = execute(t, text, "policy", "-json", "-policy", "-")
+		require.Equal(t, never, strings.Contains(out, `"neverGrows": true`), text)
+	}
+}
+
 func TestYAMLIsTheSameAsJSON(t *testing.T) {
 	json := succeed(t, "policy", "-json", "-policy", "testdata/fetch.json")
 	require.Equal(t, json, succeed(t, "policy", "-json", "-policy", "testdata/fetch.yaml"))

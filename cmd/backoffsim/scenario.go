@@ -20,11 +20,14 @@ type scenarioFlags struct {
 
 	rate, load, capacity float64
 	every                time.Duration
-	users                int
+	users, calls         int
 	think                time.Duration
 	trace                string
 	service, p50, p99    time.Duration
 	queue                int
+	limit                float64
+	burst                int
+	throttles            bool
 	dropExpired          bool
 	rejectCost           float64
 	retryAfter           time.Duration
@@ -35,6 +38,7 @@ type scenarioFlags struct {
 	faultAt, fault       time.Duration
 	depth, faultErrors   float64
 	down                 bool
+	part                 float64
 	horizon              time.Duration
 }
 
@@ -46,6 +50,7 @@ func (f *scenarioFlags) define(set *flag.FlagSet, s sim.Scenario) {
 	set.DurationVar(&f.every, "every", s.Every, "instead of -rate: calls exactly this `time` apart")
 	set.IntVar(&f.users, "users", s.Users, "instead of -rate: a `number` of users who each call, wait for the answer, and think")
 	set.DurationVar(&f.think, "think", s.Think, "the mean `time` that users think")
+	set.IntVar(&f.calls, "calls", s.Calls, "with -users: a `number` of calls that they make together, as in a job; 0 means no limit")
 	set.StringVar(&f.trace, "trace", "", "instead of -rate: a CSV `file` of recorded traffic: lines of t,count, or of the time of a call")
 
 	set.Float64Var(&f.capacity, "capacity", 0, "how many attempts the service can serve per second, a `number`")
@@ -53,6 +58,9 @@ func (f *scenarioFlags) define(set *flag.FlagSet, s sim.Scenario) {
 	set.DurationVar(&f.p50, "p50", 0, "instead of -service: the median `time` that the service takes")
 	set.DurationVar(&f.p99, "p99", 0, "with -p50: the `time` that 99 of 100 answers stay below; log-normal")
 	set.IntVar(&f.queue, "queue", s.Server.Limit, "the `number` of attempts that may wait or be served; 0 means no limit")
+	set.Float64Var(&f.limit, "limit", s.Server.Rate, "the `number` of attempts per second that the service accepts; to others it answers \"too much\"; 0 means no limit")
+	set.IntVar(&f.burst, "burst", max(1, s.Server.Burst), "with -limit: the `number` of attempts that it accepts at once after a pause")
+	set.BoolVar(&f.throttles, "throttles", s.Server.Throttles, "the service answers \"too much\" when its -queue is full, or when it is -down")
 	set.BoolVar(&f.dropExpired, "drop-expired", s.Server.DropExpired, "the service drops attempts whose client has given up")
 	set.Float64Var(&f.rejectCost, "reject-cost", s.Server.RejectCost, "what a rejection costs the service, as a `share` of the service time")
 	set.DurationVar(&f.retryAfter, "retry-after", s.Server.RetryAfter, "the `time` that rejections and failures ask the client to wait")
@@ -70,6 +78,7 @@ func (f *scenarioFlags) define(set *flag.FlagSet, s sim.Scenario) {
 	set.Float64Var(&f.depth, "depth", s.Fault.Capacity, "the `share` of its capacity that the service has left in the fault; 0 means all")
 	set.Float64Var(&f.faultErrors, "fault-errors", s.Fault.Errors, "the `share` of attempts that fail in the fault")
 	set.BoolVar(&f.down, "down", s.Fault.Down, "the service refuses everything in the fault")
+	set.Float64Var(&f.part, "part", s.Fault.Part, "with -down: the `share` of the calls that need the part of the service that is down; 0 means all")
 	set.DurationVar(&f.horizon, "horizon", s.Horizon, "the `time` that is simulated")
 }
 
@@ -90,14 +99,16 @@ func (f *scenarioFlags) apply(s *sim.Scenario) error {
 		return err
 	}
 	for name, change := range map[string]func(){
-		"queue": func() { s.Server.Limit = f.queue }, "drop-expired": func() { s.Server.DropExpired = f.dropExpired },
+		"calls": func() { s.Calls = f.calls }, "limit": func() { s.Server.Rate = f.limit }, "burst": func() { s.Server.Burst = f.burst },
+		"throttles": func() { s.Server.Throttles = f.throttles },
+		"queue":     func() { s.Server.Limit = f.queue }, "drop-expired": func() { s.Server.DropExpired = f.dropExpired },
 		"reject-cost": func() { s.Server.RejectCost = f.rejectCost }, "retry-after": func() { s.Server.RetryAfter = f.retryAfter },
 		"errors": func() { s.Server.Errors = f.errors }, "timeout": func() { s.Timeout = f.timeout },
 		"deadline": func() { s.Deadline = f.deadline }, "delay": func() { s.Delay = f.delay }, "delay-sd": func() { s.DelaySD = f.delaySD },
 		"processes": func() { s.Processes = f.processes }, "layers": func() { s.Layers = f.layers },
 		"fault-at": func() { s.Fault.From = f.faultAt }, "fault": func() { s.Fault.For = f.fault },
 		"depth": func() { s.Fault.Capacity = f.depth }, "fault-errors": func() { s.Fault.Errors = f.faultErrors },
-		"down": func() { s.Fault.Down = f.down }, "horizon": func() { s.Horizon = f.horizon },
+		"down": func() { s.Fault.Down = f.down }, "part": func() { s.Fault.Part = f.part }, "horizon": func() { s.Horizon = f.horizon },
 	} {
 		if given[name] {
 			change()
@@ -129,11 +140,12 @@ func checkTrace(s *sim.Scenario) error {
 // errors.
 var flagNames = map[string]string{
 	"MaxAmplification": "-max-amplification", "MustRecover": "-must-recover", "MinSuccess": "-min-success",
-	"Rate": "-rate", "Every": "-every", "Users": "-users", "Think": "-think", "Trace": "-trace",
+	"Rate": "-rate", "Every": "-every", "Users": "-users", "Think": "-think", "Calls": "-calls", "Trace": "-trace",
+	"Server.Rate": "-limit", "Server.Burst": "-burst",
 	"Server.Service": "-service", "Server.Limit": "-queue", "Server.RejectCost": "-reject-cost",
 	"Server.RetryAfter": "-retry-after", "Server.Errors": "-errors", "Timeout": "-timeout", "Deadline": "-deadline",
 	"Delay": "-delay", "DelaySD": "-delay-sd", "Processes": "-processes", "Layers": "-layers", "Fault": "the fault",
-	"Fault.From": "-fault-at", "Fault.For": "-fault", "Fault.Capacity": "-depth", "Fault.Errors": "-fault-errors",
+	"Fault.From": "-fault-at", "Fault.For": "-fault", "Fault.Capacity": "-depth", "Fault.Errors": "-fault-errors", "Fault.Part": "-part", "Fault.Down": "-down",
 	"Horizon": "-horizon",
 }
 
@@ -207,6 +219,9 @@ func (f *scenarioFlags) applyTraffic(s *sim.Scenario, given map[string]bool) err
 		return nil
 	}
 	s.Rate, s.Every, s.Users, s.Trace = 0, 0, 0, nil
+	if kinds[0] != "users" {
+		s.Calls = 0
+	}
 	switch kinds[0] {
 	case "rate":
 		s.Rate = f.rate
@@ -254,8 +269,17 @@ func conditions(s *sim.Scenario) string {
 	if c := s.Server.Capacity(); !math.IsInf(c, 1) {
 		parts = append(parts, fmt.Sprintf("capacity %.4g/s", c))
 	}
+	if v := s.Server; v.Rate > 0 {
+		parts = append(parts, fmt.Sprintf("limit %.4g/s, burst %d", v.Rate, max(1, v.Burst)))
+	}
 	if s.Server.Limit > 0 {
 		parts = append(parts, fmt.Sprintf("queue %d", s.Server.Limit))
+	}
+	if s.Server.Throttles {
+		parts = append(parts, "rejections say too much")
+	}
+	if s.Server.RetryAfter > 0 {
+		parts = append(parts, fmt.Sprintf("rejections ask for %v", s.Server.RetryAfter))
 	}
 	if s.Timeout > 0 {
 		parts = append(parts, fmt.Sprintf("attempt timeout %v", s.Timeout))
@@ -279,6 +303,8 @@ func traffic(s *sim.Scenario) string {
 		return fmt.Sprintf("%d clients that failed together", s.Trace[0].Count)
 	case s.Trace != nil:
 		return "recorded traffic"
+	case s.Calls > 0:
+		return fmt.Sprintf("%d calls by %d users", s.Calls, s.Users)
 	case s.Users > 0:
 		return fmt.Sprintf("%d users who think for %v", s.Users, s.Think)
 	case s.Every > 0:
@@ -293,6 +319,8 @@ func fault(s *sim.Scenario) string {
 	switch {
 	case f.For == 0:
 		return ""
+	case f.Part > 0:
+		return fmt.Sprintf("%.3g %% of it down", 100*f.Part)
 	case f.Down:
 		return "down"
 	case f.Errors > 0:

@@ -13,6 +13,7 @@ type trialJSON struct {
 	Conditions  string       `json:"conditions"`
 	Seeds       int          `json:"seeds"`
 	FirstSeed   uint64       `json:"firstSeed"`
+	Least       float64      `json:"leastSeconds,omitempty"` // that a job takes
 	Results     []resultJSON `json:"results"`
 	Verdicts    []string     `json:"verdicts"`
 	Warnings    []string     `json:"warnings"`
@@ -33,6 +34,7 @@ type resultJSON struct {
 	Never         int          `json:"neverRecovered"`
 	Lost          figureJSON   `json:"lost"`
 	Wasted        figureJSON   `json:"wasted"`
+	Throttled     figureJSON   `json:"throttled"`
 	AddedP50      figureJSON   `json:"addedP50Seconds"`
 	AddedP99      figureJSON   `json:"addedP99Seconds"`
 	Mean          figureJSON   `json:"meanSeconds"`
@@ -66,6 +68,7 @@ type bandJSON struct {
 func (t *trial) json(m *modelFlags) trialJSON {
 	out := trialJSON{
 		Model: t.scenario.Name, Conditions: conditions(&t.scenario), Seeds: m.seeds, FirstSeed: m.first,
+		Least:   t.scenario.LeastTime().Seconds(),
 		Results: []resultJSON{}, Verdicts: nonNil(t.verdicts), Warnings: nonNil(t.warnings), FailedGates: nonNil(t.failed),
 	}
 	for i, r := range t.results {
@@ -90,7 +93,7 @@ func (t *trial) resultJSON(i int, r sim.Result) resultJSON {
 	out := resultJSON{
 		Policy: r.Client, Parameters: t.subjects[i].parameters,
 		Success: figureJSON(r.Success), PeakArrivals: figureJSON(r.PeakArrivals), Never: r.Never,
-		Lost: figureJSON(r.Lost), Wasted: figureJSON(r.Wasted),
+		Lost: figureJSON(r.Lost), Wasted: figureJSON(r.Wasted), Throttled: figureJSON(r.Throttled),
 		AddedP50: figureJSON(r.AddedP50), AddedP99: figureJSON(r.AddedP99),
 		Mean: figureJSON(r.Mean), P99: figureJSON(r.P99), Drain: figureJSON(r.Drain),
 	}

@@ -12,7 +12,11 @@ import (
 // print prints the tables, the verdicts and the warnings.
 func (t *trial) print(term *terminal) {
 	if len(t.results) > 0 {
-		t.table().print(term.out)
+		if t.scenario.Calls > 0 {
+			t.jobTable().print(term.out)
+		} else {
+			t.table().print(term.out)
+		}
 		if len(t.results[0].Amplification) > 1 {
 			fmt.Fprintln(term.out)
 			t.hopTable().print(term.out)

@@ -31,7 +31,10 @@ type view struct {
 	Worst         *seconds `json:"worst"`
 	TimedAttempts bool     `json:"timedAttempts"`
 	Retries       []step   `json:"retries"`
-	more          int      // retries that are not shown
+	// NeverGrows says that the schedule is written as one that grows, and has
+	// the same delay before every retry.
+	NeverGrows bool `json:"neverGrows,omitempty"`
+	more       int  // retries that are not shown
 }
 
 // A step is one retry.
@@ -81,6 +84,7 @@ func newView(c candidate, f *policyFlags) view {
 		v.more = v.Attempts.Most - 1 - len(v.Retries)
 	}
 	v.setWorst(&p)
+	v.NeverGrows = preview.Of(p, 1).NeverGrows
 	return v
 }
 

@@ -33,6 +33,9 @@ func (t *terminal) printViews(views []view, f *policyFlags) {
 		if v.more > 0 {
 			fmt.Fprintf(t.out, "%s has %d more retries; -retries %d shows them.\n\n", v.Policy, v.more, v.more+len(v.Retries))
 		}
+		if v.NeverGrows {
+			fmt.Fprintf(t.out, "The delay of %s never grows.\n\n", v.Policy)
+		}
 	}
 	summary := table{left: 1}
 	head := []string{"policy", "attempts", "a call takes at most"}

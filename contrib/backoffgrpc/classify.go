@@ -22,15 +22,18 @@ const (
 // Classify sorts the errors of calls by their code. UNAVAILABLE is
 // ClassRetryable, or ClassNotSent if a client of this package knows that no
 // stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
-// when to come back, by RetryInfo or pushback. Otherwise it is ClassPermanent,
-// since it may mean a quota of the day. All other codes are ClassPermanent, and
-// so is nil. Of errors that are joined the greatest class counts, and
-// ClassNotSent only if all of them are.
+// when to come back, by RetryInfo or pushback. Otherwise it is ClassOverloaded:
+// it is not retried, since it may mean a quota of the day, but budgets hear that
+// the server said "too much". If it says that a message is larger than a limit
+// of grpc-go, it is ClassPermanent. All other codes are ClassPermanent, and so is
+// nil. Of errors that are joined the greatest class counts, and ClassNotSent
+// only if all of them are.
 //
 // Whatever the classifier, a client of this package marks two errors as
 // [backoff.Permanent]: that one side does not trust the certificate of the
 // other, which grpc-go calls UNAVAILABLE, and that a message is larger than a
-// limit of grpc-go, which it calls RESOURCE_EXHAUSTED.
+// limit of grpc-go. A policy's own classifier decides whether any other
+// RESOURCE_EXHAUSTED is retried. Its budget hears "too much" in either case.
 //
 // DEADLINE_EXCEEDED, INTERNAL, ABORTED, UNKNOWN and RESOURCE_EXHAUSTED in
 // general should be retried only by clients that know what their servers mean
@@ -97,12 +100,13 @@ func (r *classReader) ofStatus(s *status.Status, err error) backoff.Class {
 		return backoff.ClassNotSent
 	case code == codes.Unavailable:
 		return backoff.ClassRetryable
-	case code == codes.ResourceExhausted:
-		if _, told := retryInfo(s.Err()); told || below == backoff.ClassThrottled {
-			return backoff.ClassThrottled
-		}
+	case code != codes.ResourceExhausted || isTooLarge(s):
+		return backoff.ClassPermanent
 	}
-	return backoff.ClassPermanent
+	if _, told := retryInfo(s.Err()); told || below == backoff.ClassThrottled {
+		return backoff.ClassThrottled
+	}
+	return backoff.ClassOverloaded
 }
 
 // ofBranches returns the greatest class of several errors. All must be known not
@@ -121,6 +125,26 @@ func (r *classReader) ofBranches(errs []error) (class backoff.Class, known bool)
 		class = backoff.ClassRetryable
 	}
 	return class, known
+}
+
+// forPolicy is withFallback for a policy, whose budget hears of every
+// RESOURCE_EXHAUSTED. Whether it is retried is what first says.
+func forPolicy(first backoff.Classifier) backoff.Classifier {
+	if first == nil {
+		return Classify
+	}
+	return func(err error) backoff.Class {
+		class, own := first(err), Classify(err)
+		switch {
+		case class == backoff.ClassUnknown:
+			return own
+		case own != backoff.ClassThrottled && own != backoff.ClassOverloaded:
+			return class
+		case class.Retryable():
+			return backoff.ClassThrottled
+		}
+		return backoff.ClassOverloaded
+	}
 }
 
 // withFallback returns a classifier that asks first, and Classify if first has
@@ -180,7 +204,7 @@ func (f *failure) Unwrap() []error {
 // policies and hedges understand.
 func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent bool) error {
 	f := &failure{err: err, notSent: notSent, trailer: trailer}
-	if notSent && isDistrust(err.Error()) || isTooLarge(f) {
+	if notSent && isDistrust(err.Error()) || isTooLarge(status.Convert(f)) {
 		return backoff.Permanent(f)
 	}
 	if status.Code(f) == codes.DeadlineExceeded {
@@ -199,9 +223,8 @@ func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent b
 // isTooLarge reports whether grpc-go, here or on the server, refused a message
 // because it is larger than its limit: it would do so again. grpc-go gives the
 // text only.
-func isTooLarge(f *failure) bool {
-	text := status.Convert(f).Message()
-	return status.Code(f) == codes.ResourceExhausted && strings.Contains(text, "message ") && strings.Contains(text, " larger than max ")
+func isTooLarge(s *status.Status) bool {
+	return s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "message ") && strings.Contains(s.Message(), " larger than max ")
 }
 
 // isDistrust reports whether the text of a connection's error says that one
@@ -288,7 +311,7 @@ func callError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		code = status.FromContextError(ctx.Err()).Code()
-	case isRefused(err): // whatever opened the circuit
+	case isRefused(err): // whatever the last attempt met
 		code = codes.Unavailable
 	case is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
@@ -297,8 +320,7 @@ func callError(ctx context.Context, err error) error {
 }
 
 // statusOf returns the first status within err that is not OK, as it was sent.
-// status.Convert would change its message, and take that of the call that opened
-// a circuit.
+// status.Convert would change its message.
 func statusOf(err error) (s *status.Status, ok bool) {
 	ok = search(err, func(err error) bool {
 		if e, is := err.(interface{ GRPCStatus() *status.Status }); is {

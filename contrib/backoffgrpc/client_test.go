@@ -59,7 +59,8 @@ func TestCodesAreOptedIn(t *testing.T) {
 func TestClassify(t *testing.T) {
 	require.Equal(t, backoff.ClassPermanent, backoffgrpc.Classify(nil))
 	require.Equal(t, backoff.ClassRetryable, backoffgrpc.Classify(status.Error(codes.Unavailable, "")))
-	require.Equal(t, backoff.ClassPermanent, backoffgrpc.Classify(status.Error(codes.ResourceExhausted, "")))
+	require.Equal(t, backoff.ClassOverloaded, backoffgrpc.Classify(status.Error(codes.ResourceExhausted, "")))
+	require.Equal(t, backoff.ClassPermanent, backoffgrpc.Classify(status.Error(codes.ResourceExhausted, "grpc: received message larger than max (2 vs. 1)")))
 	require.Equal(t, backoff.ClassThrottled, backoffgrpc.Classify(retryInfo(codes.ResourceExhausted, time.Second)))
 	require.Equal(t, backoff.ClassPermanent, backoffgrpc.Classify(errors.New("of something else")))
 }

@@ -23,7 +23,10 @@ type Method struct {
 	// Policy retries. nil means no retries. The policy is used as it is,
 	// except for errors that its Classify has no opinion on: they are
 	// classified by [Classify], so unknown errors are final. AttemptTimeout
-	// does not apply to streams.
+	// does not apply to streams. Unlike a client of package backoffhttp, a
+	// policy has no budget that it is not given. One pace.Pacer as the Budget
+	// of all policies for a server makes calls wait when the server says
+	// RESOURCE_EXHAUSTED, and bounds the other retries.
 	Policy *backoff.Policy
 	// Hedge sends a call again while it is slow, which grpc-go itself does
 	// not do. nil means no hedging. It must be nil if there is a Policy. It
@@ -108,7 +111,7 @@ func (c *Config) client() *client {
 	for name, m := range c.Methods {
 		if m.Policy != nil {
 			policy := *m.Policy
-			policy.Classify = withFallback(policy.Classify)
+			policy.Classify = forPolicy(policy.Classify)
 			m.Policy = &policy
 		}
 		made.methods[name] = m

@@ -183,8 +183,7 @@ func ownStatus(err error) *status.Status {
 
 // isRefused reports whether a budget or a breaker refused a call.
 func isRefused(err error) bool {
-	_, open := as[*backoff.OpenError](err)
-	return open || is(err, backoff.ErrOpen) || is(err, backoff.ErrBudget)
+	return is(err, backoff.ErrOpen) || is(err, backoff.ErrBudget)
 }
 
 // refusal is what [*backoff.Error] and [*backoff.OpenError] have in common. The
@@ -200,7 +199,7 @@ type refusal interface {
 func codeOf(err error) codes.Code {
 	_, gaveUp := as[*backoff.Error](err)
 	switch {
-	case isRefused(err): // whatever opened the circuit
+	case isRefused(err): // whatever the last attempt met
 		return codes.Unavailable
 	case is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded

@@ -55,6 +55,12 @@ func (s *service) calls() int {
 	return s.n
 }
 
+func (s *service) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n = 0
+}
+
 func (s *service) UnaryCall(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	if err := s.unary(ctx, s.enter(ctx)); err != nil {
 		return nil, err

@@ -1,14 +1,11 @@
 package backoffgrpc
 
-import "github.com/gobackoff/backoff"
-
 // most is how many errors of a tree are read. The functions of package errors go
 // on for ever in a tree that is a cycle.
 const most = 10_000
 
 // search reports whether accept accepts err or an error in its tree, in the
-// order of errors.As. What is below the error of an open circuit happened to
-// another call, and is not shown to accept.
+// order of errors.As.
 func search(err error, accept func(error) bool) bool {
 	left := most
 	return searchOf(err, &left, accept)
@@ -31,11 +28,9 @@ func searchOf(err error, left *int, accept func(error) bool) bool {
 	return false
 }
 
-// unwrap returns what happened to the call that err is of: one error, or several
-// of which any may be nil.
+// unwrap returns what err wraps: one error, or several of which any may be nil.
 func unwrap(err error) (branches []error, inner error) {
 	switch e := err.(type) {
-	case *backoff.OpenError:
 	case interface{ Unwrap() error }:
 		return nil, e.Unwrap()
 	case interface{ Unwrap() []error }:

@@ -1,13 +1,12 @@
 // Command adaptive finds the rate limit of a server that does not announce it.
 // The HTTP server accepts 100 requests a second and answers the others with
 // 429, without a Retry-After. Thirty callers want three times as much. They
-// share the rate limiter of the AWS SDKs' adaptive mode, which slows them down
-// to the server's limit and keeps them there.
+// share a client with its defaults, which slows them down to the server's limit
+// and keeps them there.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/presets"
+	"github.com/gobackoff/backoff/backoffhttp"
 )
 
 const (
@@ -42,13 +41,12 @@ func run(ctx context.Context, out io.Writer) (perSecond float64, err error) {
 		return 0, err
 	}
 	defer s.http.Close()
-	rate := presets.NewAWSRate()
-	c := client{url: s.url, policy: backoff.Policy{Name: "ask", Budget: rate}}
+	c := client{http: backoffhttp.Client(backoff.Policy{Name: "ask"}), url: s.url}
 
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	fmt.Fprintf(out, "%d callers, up to %d requests a second. The server takes %d, which they do not know.\n\n", callers, callers*int(time.Second/pause), hidden)
-	fmt.Fprintln(out, " second   sent   taken   refused   the client's rate")
+	fmt.Fprintln(out, " second   sent   taken   refused")
 	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() { c.keepAsking(ctx, time.Duration(i)*pause/callers) })
@@ -56,7 +54,7 @@ func run(ctx context.Context, out io.Writer) (perSecond float64, err error) {
 	var last, learned counts
 	for second := 1; wait(ctx, time.Second); second++ {
 		now := s.counts()
-		fmt.Fprintf(out, "%7d %6d %7d %9d %15.0f/s\n", second, now.sent()-last.sent(), now.taken-last.taken, now.refused-last.refused, rate.Rate())
+		fmt.Fprintf(out, "%7d %6d %7d %9d\n", second, now.sent()-last.sent(), now.taken-last.taken, now.refused-last.refused)
 		if last = now; time.Duration(second)*time.Second == learning {
 			learned = now
 		}
@@ -78,9 +76,9 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// A client makes calls that share a policy.
+// A client counts the calls that were answered.
 type client struct {
-	policy   backoff.Policy
+	http     *http.Client
 	url      string
 	answered atomic.Int64
 }
@@ -88,28 +86,26 @@ type client struct {
 // keepAsking makes one call after another until ctx ends.
 func (c *client) keepAsking(ctx context.Context, offset time.Duration) {
 	for wait(ctx, offset) {
-		if c.policy.Do(ctx, c.ask) == nil {
+		if c.ask(ctx) == nil {
 			c.answered.Add(1)
 		}
 		offset = pause
 	}
 }
 
-var errTooMany = errors.New("429 Too Many Requests")
-
-// ask is one attempt.
+// ask makes one call.
 func (c *client) ask(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusTooManyRequests {
-		return backoff.WithClass(errTooMany, backoff.ClassThrottled)
+	if err := backoffhttp.Check(resp); err != nil {
+		return err
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err

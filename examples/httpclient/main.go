@@ -55,9 +55,7 @@ func recovers(ctx context.Context, out io.Writer) error {
 }
 
 // staysDown calls a server that does not recover. The caller gets its last
-// answer with the body, not an error. The client makes three attempts, not
-// four, because without a success so far its budget allows two retries per
-// host.
+// answer with the body, not an error.
 func staysDown(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(out, "GET, a server that does not:")
 	return call(ctx, out, http.MethodGet, "", faulty.Status(503))

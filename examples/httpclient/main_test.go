@@ -12,7 +12,8 @@ const want = `GET, a server that recovers:
 GET, a server that does not:
   attempt 1: status 503 Service Unavailable
   attempt 2: status 503 Service Unavailable
-  503 Service Unavailable "", requests 3, because of budget
+  attempt 3: status 503 Service Unavailable
+  503 Service Unavailable "", requests 4, because of attempts
 POST:
   503 Service Unavailable "", requests 1, because of not idempotent
 POST, under a key:

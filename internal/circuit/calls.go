@@ -34,9 +34,12 @@ func NewCalls(calls int) (c Calls) {
 }
 
 // Count takes in the successes so far and one call that failed or was slow, and
-// returns what the window holds. With None it only looks. A slow success is
-// among the successes already.
+// returns what the window holds. With None and Throttled it only looks. A slow
+// success is among the successes already.
 func (c *Calls) Count(age, span time.Duration, successes uint64, s Score, slow bool) Counts {
+	if s == Throttled {
+		s = None
+	}
 	if c.last != nil {
 		return c.countLast(successes, s, slow)
 	}

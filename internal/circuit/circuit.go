@@ -78,8 +78,8 @@ const (
 	None Score = iota
 	// Good is a success.
 	Good
-	// Throttled is a failure that counts for the rate and for a probe, but not
-	// for the failures in a row.
+	// Throttled is an answer of a service that is alive and says "too much". It
+	// fails a probe. Otherwise it does not count, unless nothing succeeds.
 	Throttled
 	// Bad is a failure.
 	Bad
@@ -172,10 +172,17 @@ func (p Phase) Share(age time.Duration) float64 { return 0.1 + 0.9*float64(age)/
 // Failures is what a closed phase has learned from calls that failed. All times
 // are ages of the phase.
 type Failures struct {
-	InARow int           // since the last success
-	First  time.Duration // when the first of them happened
-	Rest   time.Duration // until when the service asked to be left alone
+	InARow    uint32        // since the last success
+	Throttled uint32        // answers since then
+	First     time.Duration // when the first failure in a row happened
+	Rest      time.Duration // until when the service asked to be left alone
 }
+
+// row returns how many calls were failures or throttled since the last success.
+func (f *Failures) row() uint64 { return uint64(f.InARow) + uint64(f.Throttled) }
+
+// succeed takes in that a call succeeded.
+func (f *Failures) succeed() { f.InARow, f.Throttled = 0, 0 }
 
 // Probes is what a half-open phase has learned.
 type Probes struct {
@@ -222,7 +229,7 @@ type Input struct {
 
 	Permit Permit        // Answer: of the call; Rule, Advise: the generation they speak of
 	Age    time.Duration // of the current phase; it does not go back
-	Calls  Counts        // in the window of a closed phase, with the call of this Answer
+	Calls  Counts        // in the window of a closed phase, with that of this Answer unless Throttled
 
 	Rest         time.Duration // Answer: how long the service asked to be left alone
 	For          time.Duration // Extend, Advise: how long to stay open

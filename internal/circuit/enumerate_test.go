@@ -18,6 +18,8 @@ type world struct {
 	good   int // calls of the closed phase; its window forgets none
 	bad    int
 	slow   int
+	row    int // failures and throttled calls since the last success
+	busy   int // throttled calls since then
 	passed int // probes of the half-open phase that succeeded
 	out    [4]given
 	given  int
@@ -67,6 +69,7 @@ func alphabet() []letter {
 			letter{Input: Input{Kind: Answer, Score: Good}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Good, Slow: true}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Throttled}, of: of},
+			letter{Input: Input{Kind: Answer, Score: Throttled, Slow: true, Rest: 3}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Bad}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Bad, Rest: 3}, of: of},
 			letter{Input: Input{Kind: Answer, Score: None}, of: of},
@@ -137,8 +140,12 @@ func (w *world) input(l letter) Input {
 		return in
 	}
 	if in.Kind == Answer && in.Permit.Generation == w.state.Generation && in.Score != None {
-		w.good, w.bad = w.good+number(in.Score == Good), w.bad+number(in.Score > Good)
-		w.slow += number(in.Slow)
+		w.good, w.bad = w.good+number(in.Score == Good), w.bad+number(in.Score == Bad)
+		w.slow += number(in.Slow && in.Score != Throttled)
+		w.row, w.busy = w.row+1, w.busy+number(in.Score == Throttled)
+		if in.Score == Good {
+			w.row, w.busy = 0, 0
+		}
 		in.Calls.New = uint64(number(in.Score == Good))
 	}
 	in.Calls.Good, in.Calls.Dated = uint64(w.good), uint64(w.good)
@@ -167,7 +174,7 @@ func (w world) follow(in Input, l letter, next State, e Effects) world {
 	}
 	w.state = next
 	if e.Changed {
-		w.age, w.good, w.bad, w.slow, w.passed = 0, 0, 0, 0, 0
+		w.age, w.good, w.bad, w.slow, w.row, w.busy, w.passed = 0, 0, 0, 0, 0, 0, 0
 	}
 	return w
 }
@@ -185,7 +192,7 @@ func (e *explorer) broken(before world, in Input, after world, effects Effects) 
 	case in.Kind != Force && is.Mode != was.Mode:
 		return "the mode changes by itself"
 	}
-	for _, check := range []func(world, Input, world, Effects) string{e.admission, e.answers, e.probes, e.changes, e.advice, e.modes} {
+	for _, check := range []func(world, Input, world, Effects) string{e.admission, e.answers, e.probes, e.throttled, e.changes, e.advice, e.modes} {
 		if bad := check(before, in, after, effects); bad != "" {
 			return bad
 		}
@@ -264,6 +271,30 @@ func (e *explorer) probes(before world, in Input, after world, effects Effects) 
 		return "a probe failed and the circuit is not open"
 	case success && before.passed+1 == e.config.ProbeSuccesses && after.state.Kind != Closed:
 		return "enough probes succeeded and the circuit is not closed"
+	}
+	return ""
+}
+
+// throttled checks that a throttled answer of a closed circuit has no
+// consequence while anything succeeds, and that it opens the circuit where
+// nothing succeeded for a whole window. before has the calls with this answer.
+func (e *explorer) throttled(before world, in Input, after world, effects Effects) string {
+	was := before.state
+	if in.Kind != Answer || in.Score != Throttled || was.Kind != Closed || was.Mode > Observe || in.Permit.Generation != was.Generation {
+		return ""
+	}
+	c := &e.config
+	enough := before.row >= c.MinCalls && in.Age >= c.Window && before.good == 0
+	if c.WindowCalls > 0 {
+		enough = before.row >= max(c.MinCalls, c.WindowCalls)
+	}
+	switch is := after.state; {
+	case effects.Changed != (enough && c.FailureRate >= 0):
+		return "a throttled answer does not do to the circuit what it should"
+	case !effects.Changed && (is.Failures.InARow != was.Failures.InARow || is.Failures.Rest != was.Failures.Rest || in.Calls.Bad != uint64(before.bad)):
+		return "a throttled answer counts as a failure"
+	case !effects.Changed && int(is.Failures.Throttled) != before.busy:
+		return "the throttled answers are not counted"
 	}
 	return ""
 }
@@ -366,7 +397,9 @@ func TestEverySequenceOfInputsKeepsThePromises(t *testing.T) {
 	any.MaxProbes, any.FailureRate, any.SlowRate = MostProbes, -1, -1
 	never := base
 	never.ConsecutiveFailures, never.FailureRate, never.SlowRate = -1, -1, -1
-	for name, c := range map[string]Config{"one probe": base, "two probes": several, "any number of probes": any, "no rule": never} {
+	calls := base
+	calls.WindowCalls = 3
+	for name, c := range map[string]Config{"one probe": base, "two probes": several, "any number of probes": any, "no rule": never, "window of calls": calls} {
 		t.Run(name, func(t *testing.T) {
 			length := nightly.Size(5, 7)
 			worlds := explore(t, c, world{}, length)

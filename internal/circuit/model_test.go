@@ -92,7 +92,7 @@ func (d *driver) Stats() (good, bad, slow, inARow, openings int) {
 		d.step(&in)
 	}
 	s := d.live.State()
-	return int(in.Calls.Good), int(in.Calls.Bad), int(in.Calls.Slow), s.Failures.InARow, int(s.Openings)
+	return int(in.Calls.Good), int(in.Calls.Bad), int(in.Calls.Slow), int(s.Failures.InARow), int(s.Openings)
 }
 
 // The same programs as for the breaker, without a breaker.

@@ -20,7 +20,7 @@ type machine struct {
 func Step(c *Config, s State, in *Input) (State, Effects) {
 	m := machine{State: s}
 	if in.Calls.New > 0 {
-		m.Failures.InARow = 0
+		m.Failures.succeed()
 	}
 	switch in.Kind {
 	case Tick:
@@ -141,18 +141,20 @@ func (m *machine) answerCall(c *Config, in *Input) {
 	f := &m.Failures
 	switch in.Score {
 	case Good:
-		f.InARow = 0
+		f.succeed()
 		if !in.Slow {
 			return
 		}
+	case Throttled:
+		f.Throttled++
 	case Bad:
 		if f.InARow++; f.InARow == 1 {
 			f.First = in.Age
 		}
+		f.Rest = max(f.Rest, limits.Add(in.Age, in.Rest))
 	}
-	f.Rest = max(f.Rest, limits.Add(in.Age, in.Rest))
 	if why, ok := m.broken(c, in); ok {
-		m.open(c, in, m.rest(in.Age), why)
+		m.open(c, in, max(m.rest(in.Age), in.Rest), why)
 	} else {
 		m.effects.Undecided = true
 	}
@@ -170,7 +172,9 @@ func (m *machine) broken(c *Config, in *Input) (Trigger, bool) {
 	switch {
 	case in.Score == Bad && m.tooManyInARow(c, in.Age):
 		return TriggerConsecutive, true
-	case total < uint64(c.MinCalls):
+	case m.onlyThrottled(c, in):
+		return TriggerRate, true
+	case in.Score == Throttled || total < uint64(c.MinCalls):
 	case reached(n.Bad, total, c.FailureRate):
 		return TriggerRate, true
 	case reached(n.Slow, total, c.SlowRate):
@@ -181,7 +185,20 @@ func (m *machine) broken(c *Config, in *Input) (Trigger, bool) {
 
 func (m *machine) tooManyInARow(c *Config, age time.Duration) bool {
 	f := &m.Failures
-	return c.ConsecutiveFailures >= 0 && f.InARow >= c.ConsecutiveFailures && age-f.First >= c.ConsecutiveSpan
+	return c.ConsecutiveFailures >= 0 && uint64(f.InARow) >= uint64(c.ConsecutiveFailures) && age-f.First >= c.ConsecutiveSpan
+}
+
+// onlyThrottled reports whether nothing succeeded for a whole window, and what
+// failed in a row makes enough calls with the throttled ones.
+func (m *machine) onlyThrottled(c *Config, in *Input) bool {
+	f := &m.Failures
+	switch {
+	case f.Throttled == 0 || c.FailureRate < 0 || f.row() < uint64(c.MinCalls):
+		return false
+	case c.WindowCalls > 0:
+		return f.row() >= uint64(c.WindowCalls)
+	}
+	return in.Calls.Good == 0 && in.Age >= c.Window
 }
 
 // reached compares by division. The quotient of two integers is the float64
@@ -206,7 +223,7 @@ func (m *machine) open(c *Config, in *Input, rest time.Duration, why Trigger) {
 // healthy reports whether a closed phase has lasted for a whole window.
 func (m *machine) healthy(c *Config, in *Input) bool {
 	if c.WindowCalls > 0 {
-		return in.Calls.Full
+		return in.Calls.Full || m.Failures.row() >= uint64(c.WindowCalls)
 	}
 	return in.Age >= c.Window
 }

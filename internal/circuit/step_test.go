@@ -99,7 +99,9 @@ func TestASuccessEndsARowOfFailures(t *testing.T) {
 		require.Zero(t, next.Failures.InARow)
 	}
 	next, _ := Step(&standard, s, &Input{Kind: Answer, Score: Throttled, Age: time.Minute})
-	require.Equal(t, 4, next.Failures.InARow, "what is throttled is neither")
+	require.Equal(t, Failures{InARow: 4, Throttled: 1}, next.Failures, "what is throttled is neither")
+	next, _ = Step(&standard, next, &Input{Kind: Tick, Calls: Counts{New: 1}})
+	require.Zero(t, next.Failures)
 }
 
 func TestARateCountsFromALeastNumberOfCalls(t *testing.T) {
@@ -121,10 +123,46 @@ func TestARateCountsFromALeastNumberOfCalls(t *testing.T) {
 		{slow, Counts{Good: 20, Slow: 5}, TriggerSlow, true},
 		{off, Counts{Bad: 1000}, 0, false},
 	} {
-		next, effects := Step(&c.Config, State{}, &Input{Kind: Answer, Score: Throttled, Calls: c.calls})
+		next, effects := Step(&c.Config, State{}, &Input{Kind: Answer, Score: Bad, Calls: c.calls})
 		require.Equal(t, c.opens, next.Kind == Open, "%+v", c.calls)
 		require.Equal(t, c.want, effects.Trigger)
 		require.Equal(t, !c.opens, effects.Undecided)
+	}
+}
+
+// Half of the calls failed, so that any failure would open the circuit.
+func TestAThrottledAnswerCountsOnlyWhereNothingSucceedsForAWholeWindow(t *testing.T) {
+	off, calls := standard, standard
+	off.FailureRate = -1
+	calls.WindowCalls = 30
+	for _, c := range []struct {
+		name      string
+		config    Config
+		age       time.Duration
+		calls     Counts
+		failures  Failures // before
+		wantsOpen bool
+	}{
+		{"something succeeded", standard, time.Hour, Counts{Good: 1, Bad: 100}, Failures{Throttled: 100}, false},
+		{"the phase is younger than a window", standard, standard.Window - 1, Counts{Bad: 100}, Failures{Throttled: 100}, false},
+		{"too few calls", standard, time.Hour, Counts{}, Failures{InARow: 5, Throttled: 13}, false},
+		{"nothing succeeded", standard, standard.Window, Counts{}, Failures{Throttled: 19}, true},
+		{"neither of both kinds", standard, standard.Window, Counts{Bad: 10}, Failures{InARow: 10, Throttled: 9}, true},
+		{"there is no rate", off, time.Hour, Counts{}, Failures{Throttled: 100}, false},
+		{"the window has room", calls, time.Hour, Counts{}, Failures{InARow: 10, Throttled: 18}, false},
+		{"the window is full", calls, 0, Counts{Good: 29}, Failures{InARow: 10, Throttled: 19}, true},
+	} {
+		s := State{Phase: Phase{Openings: 3}, Failures: c.failures}
+		next, effects := Step(&c.config, s, &Input{Kind: Answer, Score: Throttled, Age: c.age, Calls: c.calls, Rest: time.Minute})
+		require.Equal(t, c.wantsOpen, next.Kind == Open, c.name)
+		if !c.wantsOpen {
+			require.True(t, effects.Undecided, c.name)
+			require.Zero(t, next.Failures.Rest, "%s: its wait does not count, either", c.name)
+			continue
+		}
+		require.Equal(t, TriggerRate, effects.Trigger, c.name)
+		require.EqualValues(t, 1, next.Openings, "%s: it was closed for a whole window", c.name)
+		require.Equal(t, time.Minute, next.Span, c.name)
 	}
 }
 
@@ -132,7 +170,7 @@ func TestACircuitThatHasSeenEnoughTrustsItself(t *testing.T) {
 	in := Input{Kind: Advise, Advice: Open, For: time.Second, Calls: Counts{Good: 1000, Dated: 15, Bad: 5}}
 	for _, c := range []struct {
 		dated  uint64
-		inARow int
+		inARow uint32
 		want   Kind
 	}{{14, 0, Open}, {15, 0, Closed}, {15, 1, Open}} {
 		in.Calls.Dated = c.dated

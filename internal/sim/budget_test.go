@@ -94,10 +94,48 @@ func TestRareCallersMayRetry(t *testing.T) {
 
 	down := Total(Fleet{Budget: retryBudget, Every: time.Minute}.Run(1, &Faulty{Failing: Always(1)}, 59*time.Second))
 	require.Equal(t, 1, down.Calls)
-	require.Equal(t, 3, down.Attempts, "one shot, at a service that is down: two retries, not three")
+	require.Equal(t, 4, down.Attempts, "one shot, at a service that is down")
 
 	hour := Total(rare.Run(1, &Faulty{Failing: Always(1)}, time.Hour))
-	require.Equal(t, hour.Calls+2, hour.Attempts, "and no more until something succeeds")
+	require.Equal(t, hour.Calls+3, hour.Attempts, "and no more until something succeeds")
+}
+
+// Processes that start in an outage cost the service the attempts of one call
+// each, once: at most MaxAttempts retries, however long the outage is and however
+// many calls they make. They recover like those that were there before.
+func TestAFleetThatStartsInAnOutagePaysOneCallEach(t *testing.T) {
+	const processes, minute = 1000, time.Minute
+	for _, limit := range []int{2, 4, 10, -1} {
+		policy := backoff.Policy{MaxAttempts: limit}
+		fresh := Fleet{Processes: processes, Policy: policy, Budget: retryBudget, Rate: processes}
+		most := limit
+		if limit < 0 {
+			most = 4
+		}
+		seconds := fresh.Run(1, &Faulty{Failing: Within(0, minute, 1), Latency: 20 * time.Millisecond}, 2*minute)
+		outage, end := Total(seconds[:60]), Total(seconds[50:60])
+		require.LessOrEqual(t, outage.Attempts-outage.Calls, most*processes, "MaxAttempts %d", limit)
+		require.GreaterOrEqual(t, outage.Attempts-outage.Calls, (most-1)*processes*9/10, "MaxAttempts %d", limit)
+		require.LessOrEqual(t, amplification(end), 1.01, "MaxAttempts %d", limit)
+		t.Logf("MaxAttempts %d: %.2f retries for each process, in a minute in which it makes %d calls", limit, float64(outage.Attempts-outage.Calls)/processes, outage.Calls/processes)
+		after := Total(seconds[70:]) // when the last calls of the outage are over
+		require.Equal(t, after.Attempts, after.Calls, "MaxAttempts %d", limit)
+	}
+}
+
+// A fleet whose processes all start when the server gets slow recovers as soon as
+// the server has worked off the four attempts of one call of each.
+func TestAFleetThatStartsInADipRecovers(t *testing.T) {
+	start := Dip()
+	start.Fault.From = 0
+	bare := recoveryFrom(start, backoff.Policy{MaxAttempts: 1}, nil)
+	for _, processes := range []int{20, 200, 1000, 4000} {
+		start.Processes = processes
+		got := recoveryFrom(start, referencePolicy, retryBudget)
+		const spare = 1000 - 800 // attempts per second
+		t.Logf("%d processes: %v, without retries %v", processes, got, bare)
+		require.LessOrEqual(t, got, bare+time.Duration(4*processes)*time.Second/spare, "%d processes", processes)
+	}
 }
 
 // referencePolicy is the default policy of the reference model.
@@ -111,6 +149,10 @@ const never = 200 * time.Second
 func recovery(rate float64, processes int, p backoff.Policy, budget func() backoff.Budget) time.Duration {
 	dip := Dip()
 	dip.Rate, dip.Processes = rate, processes
+	return recoveryFrom(dip, p, budget)
+}
+
+func recoveryFrom(dip Scenario, p backoff.Policy, budget func() backoff.Budget) time.Duration {
 	r, err := Compare(dip, []Client{NewClient("fleet", p, budget, nil)}, Options{Seeds: 3})
 	if err != nil {
 		panic(err)

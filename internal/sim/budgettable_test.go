@@ -31,7 +31,7 @@ func TestTheDefaultBudgetInTheTableOfBudgets(t *testing.T) {
 	start := run(1000, down(5*ms), 5*time.Second)[0]
 	onset := Total(run(1000, &Faulty{Failing: Within(30*time.Second, time.Hour, 1), Latency: 5 * ms}, 35*time.Second)[30:35])
 	t.Logf("retries: %d in the first second of a start in an outage, %d in 5 s after a healthy time", start.Attempts-start.Calls, onset.Attempts-onset.Calls)
-	require.LessOrEqual(t, start.Attempts-start.Calls, 2)
+	require.LessOrEqual(t, start.Attempts-start.Calls, 4, "the attempts of one call, and the spare one")
 	require.InDelta(t, 1200, onset.Attempts-onset.Calls, 150)
 
 	for _, c := range []struct{ errors, amplification, success float64 }{{0.1, 1.11, 0.999}, {0.3, 1.09, 0.76}} {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -15,6 +16,7 @@ type call struct {
 	ctx         callContext
 	process     *process
 	parent      *call       // the call whose attempt this is; nil for a call of a user
+	needs       Service     // all or a part of the service
 	doneCall    func(error) // the breaker's, if it guards calls
 	doneAttempt func(error) // the breaker's, if it guards attempts
 	err         error       // of the current attempt
@@ -49,6 +51,11 @@ func (c *call) handle(kind int) {
 func (w *simulation) startCall(layer int, parent *call, end time.Duration) {
 	c := w.newCall()
 	c.layer, c.parent, c.began, c.attempts, c.underWay = layer, parent, w.now, 0, true
+	if parent != nil {
+		c.needs = parent.needs
+	} else {
+		c.needs = w.serviceFor()
+	}
 	c.ctx.end = end
 	c.process = w.randomProcess(layer)
 	if b := c.process.breaker; b != nil && c.process.guard == GuardCalls {
@@ -154,15 +161,18 @@ func (c *call) cut(end, limit time.Duration) time.Duration {
 // arrive handles the arrival of an attempt at the service.
 func (c *call) arrive() {
 	var latency time.Duration
-	latency, c.err = c.serve(c.attemptEnd)
+	latency, c.err = c.serve(c.needs, c.attemptEnd)
 	c.afterInOrder(latency, c, answered)
 }
 
-// serve sends an attempt to the service for a client that gives up at end. It
+// serve sends an attempt to a service for a client that gives up at end. It
 // returns when the client learns the result, and the result.
-func (w *simulation) serve(end time.Duration) (time.Duration, error) {
+func (w *simulation) serve(s Service, end time.Duration) (time.Duration, error) {
 	w.countArrival()
-	latency, err := w.service.Serve(w.now, end, w.work)
+	latency, err := s.Serve(w.now, end, w.work)
+	if errors.Is(err, ErrTooMuch) {
+		w.throttled++
+	}
 	if w.delayed && latency < forever {
 		latency += w.networkDelay()
 	}

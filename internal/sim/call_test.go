@@ -145,6 +145,29 @@ func TestUsersThinkWaitAndThinkAgain(t *testing.T) {
 	require.InEpsilon(t, 100*200/2, calls, .02)
 }
 
+func TestAJobEndsWhenItsCallsAreMade(t *testing.T) {
+	s := Scenario{Users: 10, Calls: 25, Server: Server{Servers: 10, Service: Exact(time.Second), Errors: .5}, Horizon: 200 * time.Second}
+	r := run(t, s, 1, None())[0]
+	require.Equal(t, 25, r.Calls)
+	require.Equal(t, 25, r.Attempts, "a call that fails is not made again")
+	require.Equal(t, 10.0, r.Series[0].Calls, "each user makes one at a time")
+	require.Less(t, r.Drain.Mean, 4.0)
+
+	s.Server.Errors, s.Server.Service = 0, Distribution{}
+	require.Equal(t, 25, run(t, s, 1, None())[0].Calls)
+}
+
+func TestTheLeastTimeOfAJobIsThatOfItsNarrowestPart(t *testing.T) {
+	s := RateLimit()
+	require.Equal(t, 9*time.Second, s.LeastTime(), "what the API accepts")
+	s.Server.Rate = 0
+	require.Equal(t, 40*time.Millisecond, s.LeastTime(), "the network, for 20 calls of each worker")
+	s.Server.Service = Exact(20 * time.Millisecond)
+	require.Equal(t, 20*time.Second, s.LeastTime(), "the server")
+	s.Calls = 0
+	require.Zero(t, s.LeastTime())
+}
+
 func TestATraceIsReplayed(t *testing.T) {
 	s := Scenario{Trace: Trace{{At: 0, For: 2 * time.Second, Count: 1000}, {At: 5 * time.Second, Count: 30}, {At: 7 * time.Second, Count: 1}}, Horizon: 7 * time.Second}
 	r := run(t, s, 1, None())[0]

@@ -49,6 +49,7 @@ type aggregate struct {
 	calls    int // that count in the figures
 
 	success, lost, peakArrivals, recovery, wasted sample
+	throttled                                     sample
 	addedP50, addedP99, mean, p99, drain, onset   sample
 	amplification, peak                           []sample // by hop
 
@@ -110,6 +111,9 @@ func (g *aggregate) add(t *tally) {
 	g.lost.add(float64(t.lost))
 	g.peakArrivals.add(float64(t.peak.most))
 	g.wasted.add(float64(t.arrivals - t.succeeded))
+	if t.arrivals > 0 {
+		g.throttled.add(float64(t.throttled) / float64(t.arrivals))
+	}
 	if r := t.recovery(s); r >= 0 {
 		g.recovery.add(r.Seconds())
 	} else {
@@ -136,7 +140,7 @@ func (g *aggregate) addLatencies(t *tally) {
 	if n := t.succeeded + t.unanswered; n > 0 {
 		g.mean.add(t.totalLatency.Seconds() / float64(n))
 		g.p99.add(t.allLatencies.quantile(0.99).Seconds())
-		g.drain.add(max(0, t.lastSuccess-t.fault.end()).Seconds())
+		g.drain.add(max(0, t.lastSuccess-g.scenario.drainFrom()).Seconds())
 	}
 }
 
@@ -181,7 +185,7 @@ func (g *aggregate) result(name string) Result {
 	r := Result{
 		Client: name, Seeds: g.seeds, Never: g.never, Attempts: g.attempts, Calls: g.calls,
 		Success: g.success.figure(), Lost: g.lost.figure(), PeakArrivals: g.peakArrivals.figure(),
-		Recovery: g.recovery.figure(), Slowest: g.recovery.max(), Wasted: g.wasted.figure(),
+		Recovery: g.recovery.figure(), Slowest: g.recovery.max(), Wasted: g.wasted.figure(), Throttled: g.throttled.figure(),
 		AddedP50: g.addedP50.figure(), AddedP99: g.addedP99.figure(), Mean: g.mean.figure(), P99: g.p99.figure(),
 		Drain: g.drain.figure(), Onset: g.onset.figure(), Arrivals: g.arrivals,
 	}

@@ -16,7 +16,7 @@ func (c *call) startHedge() { c.process.hedge.Steer(c.context(), hedgedCall{c}) 
 
 // Send implements steer.Driver.
 func (h hedgedCall) Send(done func(error)) {
-	h.after(0, &hedgedAttempt{simulation: h.simulation, process: h.process, end: h.ctx.end, done: done}, sending)
+	h.after(0, &hedgedAttempt{simulation: h.simulation, process: h.process, needs: h.needs, end: h.ctx.end, done: done}, sending)
 }
 
 // Arm implements steer.Driver.
@@ -34,6 +34,7 @@ func (t timer) handle(int) { t() }
 type hedgedAttempt struct {
 	*simulation
 	process     *process
+	needs       Service
 	end         time.Duration // of the call
 	attemptEnd  time.Duration // when the attempt ends at the latest
 	err         error
@@ -76,7 +77,7 @@ func (a *hedgedAttempt) send() {
 
 func (a *hedgedAttempt) arrive() {
 	var latency time.Duration
-	latency, a.err = a.serve(a.attemptEnd)
+	latency, a.err = a.serve(a.needs, a.attemptEnd)
 	a.afterInOrder(latency, a, answered)
 }
 

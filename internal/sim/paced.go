@@ -28,6 +28,12 @@ type reservation struct {
 	refused bool           // by Pace
 }
 
+// GrantsFirst is the optional method of a [backoff.Budget].
+func (b *pacedBudget) GrantsFirst() bool {
+	g, ok := b.pacer.(interface{ GrantsFirst() bool })
+	return ok && g.GrantsFirst()
+}
+
 // Reserve implements [backoff.Budget].
 func (b *pacedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	t, wait, ok := b.pacer.Reserve(a)
@@ -52,9 +58,13 @@ func (b *pacedBudget) pace(number uint64) (wait time.Duration) {
 	return wait
 }
 
-// Confirm is the optional method of a [backoff.Budget].
+// Confirm is the optional method of a [backoff.Budget]. Nothing is held for a
+// first attempt that the budget was not asked for.
 func (b *pacedBudget) Confirm(t backoff.Ticket) bool {
 	r := b.held[t[0]]
+	if r == nil {
+		r = new(reservation)
+	}
 	if r.refused {
 		return false
 	}
@@ -64,8 +74,12 @@ func (b *pacedBudget) Confirm(t backoff.Ticket) bool {
 
 // Done implements [backoff.Budget].
 func (b *pacedBudget) Done(t backoff.Ticket, result backoff.Result) {
-	b.pacer.Done(b.held[t[0]].ticket, result)
-	delete(b.held, t[0])
+	var own backoff.Ticket
+	if r := b.held[t[0]]; r != nil {
+		own = r.ticket
+		delete(b.held, t[0])
+	}
+	b.pacer.Done(own, result)
 }
 
 // wake makes an attempt whose wait is over, unless the budget asks for a longer

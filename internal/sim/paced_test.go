@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // atOnce are 20 calls at the same time, whose attempts all fail.
@@ -50,6 +51,33 @@ func TestACallThatThePaceWouldKeepTooLongEnds(t *testing.T) {
 	s.Deadline = 2300 * time.Millisecond
 	r = run(t, s, 1, tenPerSecond(backoff.Policy{}, alone))[0]
 	require.Equal(t, 20+3, r.Attempts, "at 2, 2.1 and 2.2 s")
+}
+
+// An askedBudget is a Pacer without its method GrantsFirst.
+type askedBudget struct{ pacer *pace.Pacer }
+
+func (b askedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return b.pacer.Reserve(a)
+}
+func (b askedBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	return b.pacer.Pace(t)
+}
+func (b askedBudget) Done(t backoff.Ticket, r backoff.Result) { b.pacer.Done(t, r) }
+
+// Calls that a budget grants unasked take a shorter way, here as in the loop of
+// a policy, and to the same end.
+func TestFirstAttemptsThatAreGrantedUnaskedCountAsOthers(t *testing.T) {
+	asked := NewClient("Policy + Pacer", backoff.Policy{}, func() backoff.Budget { return askedBudget{new(pace.Pacer)} }, nil)
+	for _, s := range []Scenario{RateLimit(), Lying()} {
+		r := run(t, s, 1, paced(), asked)
+		require.Equal(t, r[1], r[0], s.Name)
+	}
+	b := &pacedBudget{pacer: new(pace.Pacer)}
+	require.True(t, b.GrantsFirst())
+	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+	require.False(t, b.GrantsFirst(), "calls are paced")
+	b.pacer = &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+	require.False(t, b.GrantsFirst(), "it must be asked")
 }
 
 // A shutBudget grants every retry, and refuses its pace.

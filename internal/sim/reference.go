@@ -9,8 +9,8 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// References returns the clients of the reference's table for a model, "dip" or
-// "chain". For any other name it returns the three clients that are always
+// References returns the clients of the table for a model: "dip", "chain" or
+// "ratelimit". For any other name it returns the three clients that are always
 // shown: none, naive and default.
 func References(model string) []Client {
 	switch model {
@@ -18,6 +18,8 @@ func References(model string) []Client {
 		return dipReferences()
 	case "chain":
 		return chainReferences()
+	case "ratelimit":
+		return rateLimitReferences()
 	}
 	return []Client{None(), Naive(), Default()}
 }
@@ -121,8 +123,22 @@ func dipReferences() []Client {
 		preset("AWS quota 2026", func() backoff.Budget { return presets.NewAWSQuota2026() }),
 		preset(".NET budget", func() backoff.Budget { return presets.NewDotNetBudget() }),
 		preset("Kubernetes budget", func() backoff.Budget { return presets.NewKubernetesBudget() }),
-		preset("AWS adaptive", func() backoff.Budget { return presets.NewAWSAdaptive() }),
-	}, libraryClients(), []Client{Hedging()})
+		preset("AWS adaptive", awsAdaptive),
+	}, libraryClients(), refusers(), []Client{Hedging(), paced(), HTTPDefault()})
+}
+
+// refusers returns clients with the zero Policy and RetryBudget, and a budget
+// that refuses a share of all attempts.
+func refusers() []Client {
+	with := func(name string, refuser func(Environment) backoff.Budget) Client {
+		return Client{Name: "RetryBudget + " + name, New: func(env Environment) Process {
+			return Process{Policy: backoff.Policy{Budget: backoff.JoinBudgets(new(backoff.RetryBudget), refuser(env))}}
+		}}
+	}
+	return []Client{
+		with("Throttle", func(env Environment) backoff.Budget { return &limit.Throttle{Rand: env.Rand} }),
+		with("proportional", func(env Environment) backoff.Budget { return &Proportional{Rand: env.Rand} }),
+	}
 }
 
 // Hedging returns a client with a zero Hedge and no policy. It sends a second

@@ -41,6 +41,9 @@ type Result struct {
 	// Wasted is the number of attempts in the whole run that reached the
 	// service and did not make a call succeed.
 	Wasted Figure
+	// Throttled is the share of all attempts of the whole run that the service
+	// answered with "too much".
+	Throttled Figure
 	// AddedP50 and AddedP99 are quantiles of the time that calls took, minus
 	// the same quantile of the service time without queue, fault or retry. They
 	// cover calls that succeeded, and calls that were under way at the end with
@@ -49,7 +52,8 @@ type Result struct {
 	// Mean and P99 are those of the times that the same calls of the whole run
 	// took.
 	Mean, P99 Figure
-	// Drain is the time from the end of the fault to the last success.
+	// Drain is the time from the end of the fault to the last success. If the
+	// users make only so many Calls, it is the time from the beginning.
 	Drain Figure
 	// Onset is the amplification of the last hop during the first 10 s of the
 	// fault.

@@ -18,6 +18,9 @@ type Scenario struct {
 	// the call to end, and thinks for an exponential time with the mean Think.
 	Users int
 	Think time.Duration
+	// Calls is how many calls the users make together, as a job does that has so
+	// much to do. 0 means no limit.
+	Calls int
 	// Trace lists when calls begin. After its end there are none.
 	Trace Trace
 	// Failed says that the first attempt of every call has just failed, so that
@@ -70,6 +73,15 @@ type Server struct {
 	// Limit is how many attempts may wait or be served at the same time.
 	// Further attempts are rejected at once. 0 means no limit.
 	Limit int
+	// Rate is how many attempts per second the server accepts, though it could
+	// serve more, and Burst how many at once after a pause; 0 means one. It
+	// answers others with "too much". A Rate of 0 means no limit.
+	Rate  float64
+	Burst int
+	// Throttles says that the server answers "too much" when it rejects an
+	// attempt because of Limit, or because it is Down, like one that takes
+	// overload for a caller who exceeds a rate.
+	Throttles bool
 	// RejectCost is how much work a rejection is, as a share of the mean
 	// service time. 0 means none, although rejections of real servers cost
 	// something.
@@ -90,14 +102,38 @@ type Server struct {
 type Fault struct {
 	// From is when the fault begins, and For how long it lasts.
 	From, For time.Duration
-	// Capacity is the share of its capacity that the server has left: 0.3 is a
-	// dip to 30 %. 0 means all of it; see Down.
+	// Capacity is the share of its capacity, and of its Rate, that the server
+	// has left: 0.3 is a dip to 30 %. 0 means all of it; see Down.
 	Capacity float64
 	// Errors is the share of attempts that fail after their service time, from
 	// 0 to 1.
 	Errors float64
 	// Down says that every attempt is rejected at once.
 	Down bool
+	// Part is the share of the calls that need the part of the service that is
+	// Down, such as a shard. All attempts of such a call are rejected, and the
+	// other calls do not notice. 0 means that the whole service is Down.
+	Part float64
+}
+
+// LeastTime returns how long the service, and users who do not pause, need for
+// all Calls if nothing goes wrong. It returns 0 if there is no limit to the
+// calls.
+func (s *Scenario) LeastTime() time.Duration {
+	calls, unloaded := float64(s.Calls), s.Server.Service.Mean()+2*s.Delay
+	least := max(calls/s.Server.Capacity(), calls/float64(max(1, s.Users))*unloaded.Seconds())
+	if s.Server.Rate > 0 {
+		least = max(least, (calls-float64(max(1, s.Server.Burst)))/s.Server.Rate)
+	}
+	return seconds(least)
+}
+
+// drainFrom returns the beginning of the time that is called Drain.
+func (s *Scenario) drainFrom() time.Duration {
+	if s.Calls > 0 {
+		return 0
+	}
+	return s.Fault.end()
 }
 
 func (s *Scenario) layers() int { return max(1, s.Layers) }

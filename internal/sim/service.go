@@ -21,6 +21,7 @@ var (
 	ErrFault   = errors.New("simulated fault")
 	ErrFull    = errors.New("simulated rejection: queue full")
 	ErrDown    = errors.New("simulated rejection: down")
+	ErrTooMuch = backoff.WithClass(errors.New("simulated rejection: too much"), backoff.ClassThrottled)
 	ErrTimeout = backoff.WithClass(timeoutError{}, backoff.ClassRetryable)
 )
 
@@ -40,19 +41,25 @@ func (timeoutError) Is(target error) bool { return target == backoff.ErrAttemptT
 type serverState struct {
 	Server
 	fault      Fault
-	freeAt     timeHeap // when each server has finished the work it has accepted
-	departures timeHeap // when attempts leave the system; only kept with a Limit
+	freeAt     timeHeap      // when each server has finished the work it has accepted
+	departures timeHeap      // when attempts leave the system; only kept with a Limit
+	tokens     float64       // with a Rate: what the server would accept at once
+	filled     time.Duration // when they were counted
 
-	full, down, failure error // what clients receive
+	full, down, tooMuch, failure error // what clients receive
 }
 
 func newServerState(s Server, f Fault) *serverState {
 	q := &serverState{Server: s, fault: f, freeAt: make(timeHeap, max(1, s.Servers))}
-	q.full, q.down, q.failure = ErrFull, ErrDown, ErrFault
+	q.tokens = q.burst()
+	q.full, q.down, q.tooMuch, q.failure = ErrFull, ErrDown, ErrTooMuch, ErrFault
+	if s.Throttles {
+		q.full, q.down = ErrTooMuch, ErrTooMuch
+	}
 	if s.RetryAfter > 0 {
-		q.full = backoff.RetryAfter(ErrFull, s.RetryAfter)
-		q.down = backoff.RetryAfter(ErrDown, s.RetryAfter)
-		q.failure = backoff.RetryAfter(ErrFault, s.RetryAfter)
+		for _, err := range []*error{&q.full, &q.down, &q.tooMuch, &q.failure} {
+			*err = backoff.RetryAfter(*err, s.RetryAfter)
+		}
 	}
 	return q
 }
@@ -65,8 +72,12 @@ func (f *Fault) end() time.Duration { return limits.Add(f.From, f.For) }
 
 // Serve implements [Service].
 func (q *serverState) Serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {
-	if q.fault.Down && q.fault.activeAt(now) {
+	if q.fault.Down && q.fault.Part == 0 && q.fault.activeAt(now) {
 		return 0, q.down
+	}
+	if q.Rate > 0 && !q.takeToken(now) {
+		q.reject(now)
+		return 0, q.tooMuch
 	}
 	if q.Limit > 0 && q.inSystem(now) >= q.Limit {
 		q.reject(now)
@@ -85,6 +96,43 @@ func (q *serverState) Serve(now, deadline time.Duration, r *rand.Rand) (time.Dur
 		return end - now, q.failure
 	}
 	return end - now, nil
+}
+
+// takeToken takes one of the tokens that come at Rate, if there is one.
+func (q *serverState) takeToken(now time.Duration) bool {
+	rate := q.Rate
+	if q.fault.Capacity > 0 && q.fault.activeAt(now) {
+		rate *= q.fault.Capacity
+	}
+	q.tokens = min(q.burst(), q.tokens+rate*(now-q.filled).Seconds())
+	q.filled = now
+	if q.tokens < 1-1e-9 { // a tenth of a second at 10 a second is one, despite rounding
+		return false
+	}
+	q.tokens--
+	return true
+}
+
+func (q *serverState) burst() float64 { return float64(max(1, q.Burst)) }
+
+// A part is the part of a server that is down in a fault with a Part. It shares
+// the server with the other calls before and after that.
+type part struct{ *serverState }
+
+// Serve implements [Service].
+func (p part) Serve(now, deadline time.Duration, r *rand.Rand) (time.Duration, error) {
+	if p.fault.activeAt(now) {
+		return 0, p.down
+	}
+	return p.serverState.Serve(now, deadline, r)
+}
+
+// serviceFor returns the service that the next call of a user needs.
+func (w *simulation) serviceFor() Service {
+	if p := w.scenario.Fault.Part; p > 0 && w.work.Float64() < p {
+		return part{w.service.(*serverState)}
+	}
+	return w.service
 }
 
 // serviceTime draws how long the server works on an attempt from start on.

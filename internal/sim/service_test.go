@@ -162,6 +162,64 @@ func TestAServerThatIsDownRefusesAndAsksForTime(t *testing.T) {
 	require.Equal(t, 2, r.Attempts)
 }
 
+// accepted returns how many of the attempts that come every 10 ms, from one time
+// to another, a server accepts. It answers the others with "too much".
+func accepted(t *testing.T, q *serverState, from, to time.Duration) (n int) {
+	t.Helper()
+	for at := from; at < to; at += 10 * time.Millisecond {
+		_, err := q.Serve(at, forever, nil)
+		if err == nil {
+			n++
+			continue
+		}
+		require.ErrorIs(t, err, ErrTooMuch)
+	}
+	return n
+}
+
+func TestARateIsAcceptedAndABurstAfterAPause(t *testing.T) {
+	q := newServerState(Server{Rate: 10, Burst: 20}, Fault{})
+	require.Equal(t, 20+9, accepted(t, q, 0, time.Second), "the last of the ten comes at the end of the second")
+	require.Equal(t, 100, accepted(t, q, time.Second, 11*time.Second))
+	require.Equal(t, 20+9, accepted(t, q, time.Hour, time.Hour+time.Second))
+
+	one := newServerState(Server{Rate: 10}, Fault{})
+	require.Equal(t, 10, accepted(t, one, 0, time.Second), "without a Burst it is one")
+	require.Equal(t, 10, accepted(t, one, time.Hour, time.Hour+time.Second))
+}
+
+func TestADipLowersTheRateThatIsAccepted(t *testing.T) {
+	q := newServerState(Server{Rate: 50}, Fault{From: 10 * time.Second, For: 10 * time.Second, Capacity: .1})
+	require.Equal(t, 500, accepted(t, q, 0, 10*time.Second))
+	require.Equal(t, 50, accepted(t, q, 10*time.Second, 20*time.Second))
+	require.Equal(t, 500, accepted(t, q, 20*time.Second, 30*time.Second))
+}
+
+func TestALyingServerSaysTooMuchWheneverItRejects(t *testing.T) {
+	server := Server{Service: Exact(10 * time.Millisecond), Limit: 1, Throttles: true, Errors: 1}
+	for _, server.RetryAfter = range []time.Duration{0, time.Minute} {
+		q := newServerState(server, Fault{From: time.Second, For: time.Second, Down: true})
+		_, err := q.Serve(0, forever, rand.New(rand.NewPCG(1, 1)))
+		require.ErrorIs(t, err, ErrFault, "what it does not reject may fail")
+		for _, at := range []time.Duration{0, time.Second} {
+			_, err = q.Serve(at, forever, nil)
+			require.ErrorIs(t, err, ErrTooMuch, "when it is full, and when it is down")
+		}
+	}
+	_, err := newServerState(Server{}, Fault{For: 1, Down: true}).Serve(0, forever, nil)
+	require.NotErrorIs(t, err, ErrTooMuch, "an honest server that is down says so")
+}
+
+func TestRefusalsAreCountedAndAskForTheirWait(t *testing.T) {
+	s := RateLimit()
+	s.Users, s.Calls, s.Server.Burst, s.Server.RetryAfter = 1, 3, 2, time.Minute
+	r := run(t, s, 1, exactly(backoff.Policy{}))[0]
+	require.Equal(t, 1.0, r.Success.Mean)
+	require.Equal(t, 4, r.Attempts)
+	require.Equal(t, 1./4, r.Throttled.Mean)
+	require.InDelta(t, 63, r.Drain.Mean, 3.1, "a minute, and up to a tenth more")
+}
+
 func TestErrorsComeAsOftenAsTheyAreSaidTo(t *testing.T) {
 	s := Scenario{Every: time.Millisecond, Horizon: 60 * time.Second, Server: Server{Errors: .2}, Fault: Fault{From: 20 * time.Second, For: 20 * time.Second, Errors: .6}}
 	s.To = 20 * time.Second

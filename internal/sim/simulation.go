@@ -20,6 +20,7 @@ type simulation struct {
 	layers    int
 	timeout   time.Duration
 	delayed   bool    // the network takes time
+	thought   int     // calls that users have thought of, if they have only so many to make
 	calls     []*call // all that were made
 	freeCalls []*call // finished, to be used again
 }

@@ -27,6 +27,7 @@ type tally struct {
 
 	// The following are of the whole run.
 	arrivals     int // attempts that reached the service
+	throttled    int // those that were answered with "too much"
 	succeeded    int
 	unanswered   int // calls under way at the end
 	lastSuccess  time.Duration

@@ -101,8 +101,14 @@ type user struct{ *simulation }
 
 func (u user) handle(int) { u.startUserCall() }
 
-// think schedules the next call of a user after a random time.
+// think schedules the next call of a user after a random time, if there is one.
 func (w *simulation) think() {
+	if s := w.scenario; s.Calls > 0 {
+		if w.thought == s.Calls {
+			return
+		}
+		w.thought++
+	}
 	d := time.Duration(w.traffic.ExpFloat64() * float64(w.scenario.Think))
 	if w.now+d < w.scenario.until() {
 		w.after(max(1, d), user{w}, 0)

@@ -35,6 +35,8 @@ func (s *Scenario) checkTraffic() error {
 		return outOfRange("Every", s.Every, "more than 0")
 	case s.Users < 0 || s.Users > maxUsers:
 		return outOfRange("Users", s.Users, fmt.Sprintf("1 to %d", maxUsers))
+	case s.Calls < 0 || s.Calls > 0 && s.Users == 0:
+		return outOfRange("Calls", s.Calls, "0 (for no limit) or more, and only with Users")
 	case s.Think < 0:
 		return outOfRange("Think", s.Think, "0 or more")
 	case s.Users == 0 && s.load()*s.until().Seconds() > maxCalls:
@@ -90,6 +92,10 @@ func (s *Scenario) checkServer() error {
 		return outOfRange("Server.Service", v.Service.Mean(), "a mean of 0 or more")
 	case v.Limit < 0:
 		return outOfRange("Server.Limit", v.Limit, "0 or more")
+	case !(v.Rate >= 0 && v.Rate <= maxCalls):
+		return outOfRange("Server.Rate", v.Rate, "0 (for no limit) or more")
+	case v.Burst < 0:
+		return outOfRange("Server.Burst", v.Burst, "0 (for 1) or more")
 	case !(v.RejectCost >= 0 && v.RejectCost <= math.MaxInt32):
 		return outOfRange("Server.RejectCost", v.RejectCost, "0 or more")
 	case v.RetryAfter < 0:
@@ -113,6 +119,8 @@ func (s *Scenario) checkFault() error {
 		return outOfRange("Fault.Capacity", f.Capacity, "0 (for all of it) to 1")
 	case !(f.Errors >= 0 && f.Errors <= 1):
 		return outOfRange("Fault.Errors", f.Errors, "0 to 1")
+	case !(f.Part >= 0 && f.Part <= 1) || f.Part > 0 && !f.Down:
+		return outOfRange("Fault.Part", f.Part, "0 (for all of it) to 1, with Fault.Down")
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func Verdict(s Scenario, r Result) string {
 		return r.Client + ": there were no calls"
 	}
 	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, outcome(&s, &r), 100*r.Success.Mean, lastMean(r.Amplification))
-	if s.Failed {
+	if s.Failed || s.Calls > 0 {
 		return line
 	}
 	return fmt.Sprintf("%s, at worst %.2fx in a second", line, lastMean(r.Peak))
@@ -72,6 +72,8 @@ func outcome(s *Scenario, r *Result) string {
 	switch {
 	case s.Failed:
 		return herdOutcome(s, r)
+	case s.Calls > 0:
+		return jobOutcome(s, r)
 	case fault == "":
 		return "no fault"
 	case r.Never == r.Seeds:
@@ -102,6 +104,8 @@ func describeFault(s *Scenario) string {
 	switch {
 	case f.For == 0:
 		return ""
+	case f.Part > 0:
+		fault = fmt.Sprintf("an outage of %v of %.3g %% of the service", f.For, 100*f.Part)
 	case f.Down:
 		fault = fmt.Sprintf("an outage of %v", f.For)
 	case f.Errors > 0:

@@ -234,7 +234,7 @@ func allowanceOf(p *Process) allowance {
 	case nil:
 		return allowance{ratio: float64(min(attempts(&p.Policy), 1000) - 1), known: true}
 	case *backoff.RetryBudget:
-		return allowance{reserve: 2, known: true} // the spare ones; others are paid by successes
+		return allowance{reserve: 1, known: true} // the spare one; others are paid by successes, or made once in a life
 	case *TokenBucket:
 		f := allowance{ratio: b.Ratio, floor: b.Floor, reserve: b.Capacity, known: true}
 		if b.PaidBySuccess {

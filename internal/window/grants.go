@@ -46,6 +46,8 @@ type Grant uint64
 const (
 	// Own is the bit of a Grant that the owner may use.
 	Own Grant = 1 << 62
+	// Led is another one, of a Grant of Spare, which has no bucket.
+	Led Grant = 1 << 61
 
 	isGrant    = 1 << 63
 	numberBits = 32
@@ -170,7 +172,7 @@ func (g *Grants) Give(place Place, n uint64, window time.Duration) Grant {
 }
 
 // Spare returns a Grant that does not count. The caller calls Reclaim first.
-func (g *Grants) Spare() Grant { return grant(g.single.put(1, 1), 0, g.now) }
+func (g *Grants) Spare() Grant { return grant(g.single.put(1, 1), 0, 0) }
 
 // Done notes that a Grant is done. It reports whether this is the first time,
 // and whether the Grant is still known; of an unknown one it cannot tell. It

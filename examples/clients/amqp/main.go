@@ -92,7 +92,7 @@ func (s *service) connect(ctx context.Context) error {
 	}()
 	err = s.work(ctx, conn)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // not ctx.Err(), because an op that reports a cancellation ends the loop
+		return context.Cause(ctx) // tells why the connection ended, as ctx.Err() does not
 	}
 	return err
 }

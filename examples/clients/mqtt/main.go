@@ -92,7 +92,7 @@ func (v *device) connect(ctx context.Context) error {
 	defer client.Disconnect(&paho.Disconnect{})
 	err = v.work(ctx, client)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // not ctx.Err(), because an op that reports a cancellation ends the loop
+		return context.Cause(ctx) // tells why the connection ended, as ctx.Err() does not
 	}
 	return err
 }

@@ -26,14 +26,15 @@ type Circuit struct {
 	span   time.Duration // of the open phase
 	calls  []call        // closed: all of them
 	inARow []time.Time   // closed: the last failures
+	row    []call        // closed: what failed or was throttled since the last success
 	leases map[*Permit]bool
 	passed int // probes that succeeded
 }
 
 // call is a call that ended.
 type call struct {
-	at        time.Time
-	bad, slow bool
+	at                   time.Time
+	bad, slow, throttled bool
 }
 
 // A Permit is for a call that was admitted.
@@ -46,14 +47,14 @@ type Permit struct {
 func (m *Circuit) Enter(k circuit.Kind) {
 	m.kind, m.since = k, time.Now()
 	m.Phases++
-	m.calls, m.inARow, m.passed, m.leases = nil, nil, 0, map[*Permit]bool{}
+	m.calls, m.inARow, m.row, m.passed, m.leases = nil, nil, nil, 0, map[*Permit]bool{}
 }
 
 func (m *Circuit) elapsed() time.Duration { return time.Since(m.since) }
 
 func (m *Circuit) open() {
 	if m.kind == circuit.Closed {
-		if m.WindowCalls > 0 && len(m.calls) >= m.WindowCalls || m.WindowCalls == 0 && m.elapsed() >= m.Window {
+		if m.WindowCalls > 0 && max(len(m.calls), len(m.row)) >= m.WindowCalls || m.WindowCalls == 0 && m.elapsed() >= m.Window {
 			m.Openings = 0
 		}
 	}
@@ -133,8 +134,20 @@ func (m *Circuit) probed(s circuit.Score, slow bool) {
 
 func (m *Circuit) count(s circuit.Score, slow bool) {
 	now := time.Now()
-	m.calls = append(m.calls, call{at: now, bad: s != circuit.Good, slow: slow})
+	c := call{at: now, bad: s != circuit.Good, slow: slow, throttled: s == circuit.Throttled}
+	if !c.throttled {
+		m.calls = append(m.calls, c)
+	}
+	if m.row = append(m.row, c); !c.bad {
+		m.row = nil
+	}
+	if m.throttledOnly() {
+		m.open()
+		return
+	}
 	switch s {
+	case circuit.Throttled:
+		return
 	case circuit.Good:
 		m.inARow = nil
 		if !slow {
@@ -156,6 +169,20 @@ func (m *Circuit) count(s circuit.Score, slow bool) {
 	if total >= least && (share(bad) >= m.FailureRate || m.SlowCall > 0 && share(slowly) >= m.SlowRate) {
 		m.open()
 	}
+}
+
+// throttledOnly reports whether the calls since the last success open the
+// circuit, as some of them were throttled and they fill a whole window.
+func (m *Circuit) throttledOnly() bool {
+	isThrottled := func(c call) bool { return c.throttled }
+	total, bad, _ := m.counts()
+	switch {
+	case !slices.ContainsFunc(m.row, isThrottled):
+		return false
+	case m.WindowCalls > 0:
+		return len(m.row) >= m.WindowCalls
+	}
+	return len(m.row) >= m.MinCalls && total == bad && m.elapsed() >= m.Window
 }
 
 // counts returns what the window holds: the last calls, or those of the current

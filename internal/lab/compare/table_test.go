@@ -46,7 +46,7 @@ type table struct {
 	rows      []row
 }
 
-var tables = []table{strengths, retries, budgets, breakers, clients, hedges}
+var tables = []table{strengths, retries, budgets, breakers, clients, rateLimits, hedges}
 
 const (
 	nothing = "–"

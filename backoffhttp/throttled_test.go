@@ -1,0 +1,209 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/pace"
+)
+
+// perSecond answers so many requests a second, and the others with 429.
+func perSecond(rate int, header ...string) step {
+	free, last, mu := float64(rate), time.Time{}, new(sync.Mutex)
+	return func(req *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if last.IsZero() {
+			last = time.Now()
+		}
+		free = min(float64(rate), free+time.Since(last).Seconds()*float64(rate))
+		if last = time.Now(); free < 1 {
+			return answer(429, header...)(req)
+		}
+		free--
+		return answer(200)(req)
+	}
+}
+
+// A 429 is a rate, and not an outage. The test with a real server, beside other
+// clients, is in internal/lab/compare.
+func TestA429SlowsTheCallsToAHostInsteadOfFailingThem(t *testing.T) {
+	for _, header := range [][]string{nil, {"Retry-After", "1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(perSecond(100, header...))
+			tr := &backoffhttp.Transport{Base: w}
+			began := time.Now()
+			var failed atomic.Int64
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					for range 20 {
+						if roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode != 200 {
+							failed.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			require.LessOrEqual(t, failed.Load(), int64(5))
+			require.Less(t, time.Since(began), 10350*time.Millisecond)
+			require.Less(t, w.requests(), 1150)
+		})
+	}
+}
+
+// Decision 50: a POST without a key is not sent again. The next one waits for
+// its turn.
+func TestAPOSTThatIsThrottledIsNotSentAgainAndTheNextOneWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429), answer(200))
+		tr := &backoffhttp.Transport{Base: w}
+		post := func() *http.Response {
+			return roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", strings.NewReader("charge")))
+		}
+		resp := post()
+		require.Equal(t, 429, resp.StatusCode)
+		require.Equal(t, 1, w.requests())
+		require.ErrorContains(t, backoffhttp.Check(resp), "not idempotent")
+		began := time.Now()
+		require.Equal(t, 200, post().StatusCode)
+		require.Greater(t, time.Since(began), 500*time.Millisecond)
+	})
+}
+
+// A quota that is used up is no rate.
+func TestAQuotaThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429, "Retry-After", "3600"), answer(200))
+		tr := &backoffhttp.Transport{Base: w}
+		began := time.Now()
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 429, resp.StatusCode)
+		require.ErrorContains(t, backoffhttp.Check(resp), "the server asks for a longer wait (Policy.MaxRetryAfter)")
+		for range 20 {
+			require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		}
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// The gate holds all requests back until the time that the server said. Then
+// they come at the pace, and not all at once.
+func TestASharedRetryAfterIsFollowedAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := perSecond(10)
+		begin := time.Now()
+		w := newWire(func(req *http.Request) (*http.Response, error) {
+			if since := time.Since(begin); since < 3*time.Second {
+				return answer(429, "Retry-After", strconv.Itoa(3-int(since.Seconds())))(req)
+			}
+			return limited(req)
+		})
+		tr := slowed(t, &backoffhttp.Transport{Base: w, ShareRetryAfter: true})
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+			})
+		}
+		all.Wait()
+		require.GreaterOrEqual(t, w.request(1).at.Sub(begin), 3*time.Second)
+		require.Less(t, w.requests(), 60)
+	})
+}
+
+// slowed makes a call that is throttled, so that the others to http://a.test wait
+// for their turn.
+func slowed(t *testing.T, tr *backoffhttp.Transport) *backoffhttp.Transport {
+	require.Equal(t, 429, roundTrip(t, tr, newRequest(t, "POST", "http://a.test/", nil)).StatusCode)
+	return tr
+}
+
+// A call that cannot have its turn within its own time ends at once.
+func TestACallThatIsPacedEndsWithItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429), answer(200))
+		tr := slowed(t, &backoffhttp.Transport{Base: w})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "the next wait would pass the deadline")
+		require.Zero(t, time.Since(began))
+		require.Equal(t, 1, w.requests())
+	})
+}
+
+// No more than 1,000 calls wait for their turn, and none longer than
+// MaxRetryAfter. The error says so.
+func TestTheErrorSaysThatTooManyCallsWaitForTheirTurn(t *testing.T) {
+	const remark = "backoff: not started: budget refused (Policy.Budget); too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Budgets)"
+	for name, longest := range map[string]time.Duration{"too many": -1, "too long": 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Policy: backoff.Policy{MaxRetryAfter: longest}})
+			var all sync.WaitGroup
+			var refused atomic.Value
+			for range 1100 {
+				all.Go(func() {
+					if _, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil)); err != nil {
+						refused.Store(err)
+					}
+				})
+			}
+			all.Wait()
+			err, _ := refused.Load().(error)
+			require.EqualError(t, err, remark, name)
+			require.ErrorIs(t, err, backoff.ErrBudget)
+			require.False(t, (&backoff.Policy{}).Retryable(err))
+		})
+	}
+}
+
+// The RetryBudget of the same host, which pays for retries after other failures,
+// is named as before, also where there is no answer.
+func TestTheErrorNamesTheBudgetOfTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(failure(syscall.ECONNRESET))
+		tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 3}}
+		var last error
+		for range 3 {
+			_, last = tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+		}
+		require.ErrorIs(t, last, backoff.ErrBudget)
+		require.ErrorIs(t, last, syscall.ECONNRESET)
+		require.ErrorContains(t, last, "; it is the budget of the host (Transport.Budgets)")
+	})
+}
+
+// Transport.Budgets without New has budgets that refuse. With New it keeps the
+// pace.
+func TestBudgetsOfTheCallersOwnKeepThePaceByNew(t *testing.T) {
+	for name, c := range map[string]struct {
+		budgets *backoff.Budgets
+		paced   bool
+	}{
+		"none":        {nil, true},
+		"without New": {new(backoff.Budgets), false},
+		"with New":    {&backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := slowed(t, &backoffhttp.Transport{Base: newWire(answer(429), answer(200)), Budgets: c.budgets})
+			began := time.Now()
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			require.Equal(t, c.paced, time.Since(began) > 0, name)
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package backoffgrpc_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/pace"
+	"github.com/gobackoff/backoff/plug"
+)
+
+// heard is a budget that grants everything, and keeps what it hears.
+type heard struct{ outcomes []backoff.Outcome }
+
+func (*heard) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+func (h *heard) Done(_ backoff.Ticket, r backoff.Result) { h.outcomes = append(h.outcomes, r.Outcome) }
+
+// paces reports whether a pacer makes calls wait for their turn.
+func paces(p *pace.Pacer) bool {
+	perSecond, _ := p.Limit()
+	return perSecond < 1e9
+}
+
+// Decision 59: the pacer always hears of RESOURCE_EXHAUSTED, whatever the
+// classifier lists. Whether it is sent again is another matter.
+func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
+	only := func(codes ...codes.Code) backoff.Classifier { return plug.OnCode(status.Code, codes...) }
+	for name, c := range map[string]struct {
+		err      error
+		classify backoff.Classifier
+		calls    int
+	}{
+		"bare":              {status.Error(codes.ResourceExhausted, "quota"), nil, 1},
+		"RetryInfo":         {retryInfo(codes.ResourceExhausted, time.Millisecond), nil, 2},
+		"bare, listed":      {status.Error(codes.ResourceExhausted, "quota"), only(codes.ResourceExhausted), 2},
+		"bare, not listed":  {status.Error(codes.ResourceExhausted, "quota"), only(codes.Unavailable), 1},
+		"RetryInfo, not so": {retryInfo(codes.ResourceExhausted, time.Millisecond), only(codes.Unavailable), 1},
+		"no opinion":        {status.Error(codes.ResourceExhausted, "quota"), func(error) backoff.Class { return backoff.ClassUnknown }, 1},
+	} {
+		once := func(n int) error {
+			if n == 1 {
+				return c.err
+			}
+			return nil
+		}
+		s := &service{
+			unary:  func(_ context.Context, n int) error { return once(n) },
+			duplex: func(_ pb.TestService_FullDuplexCallServer, n int) error { return once(n) },
+		}
+		addr := s.serve(t)
+		for kind, make := range map[string]func(pb.TestServiceClient) error{
+			"unary": func(client pb.TestServiceClient) error { return call(t, client) },
+			"stream": func(client pb.TestServiceClient) error {
+				stream, err := client.FullDuplexCall(t.Context())
+				if err == nil {
+					_, err = stream.Recv()
+				}
+				return err
+			},
+		} {
+			s.reset()
+			budget, pacer := new(heard), new(pace.Pacer)
+			client := dial(t, addr, retrying(func(p *backoff.Policy) {
+				p.Budget, p.Classify = backoff.JoinBudgets(budget, pacer), c.classify
+			}))
+			err := make(client)
+			require.Equal(t, c.calls, s.calls(), "%s, %s: %v", name, kind, err)
+			require.Equal(t, backoff.OutcomeThrottled, budget.outcomes[0], "%s, %s", name, kind)
+			require.True(t, paces(pacer), "%s, %s", name, kind)
+			if c.calls == 1 {
+				require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
+				require.False(t, (&backoff.Policy{}).Retryable(err), "%s: it is final to policies around", name)
+			}
+		}
+	}
+}
+
+func TestWhatIsLargerThanALimitSlowsNobody(t *testing.T) {
+	for name, classify := range map[string]backoff.Classifier{
+		"default": nil,
+		"listed":  plug.OnCode(status.Code, codes.ResourceExhausted),
+	} {
+		for _, opt := range []grpc.CallOption{grpc.MaxCallSendMsgSize(10), grpc.MaxCallRecvMsgSize(10)} {
+			pacer := new(pace.Pacer)
+			s := &service{unary: fails(0, 0)}
+			client := dialLimited(t, s, backoffgrpc.Method{Policy: &backoff.Policy{Budget: pacer, Classify: classify}})
+			_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{Payload: &pb.Payload{Body: make([]byte, 1000)}}, opt)
+			require.Equal(t, codes.ResourceExhausted, status.Code(err), name)
+			require.False(t, paces(pacer), "%s: %v", name, err)
+		}
+	}
+}
+
+// A quota that is exhausted for hours is no rate.
+func TestAResourceThatIsExhaustedForHoursEndsTheCallAndSlowsNobody(t *testing.T) {
+	pacer := new(pace.Pacer)
+	s := &service{unary: func(context.Context, int) error { return retryInfo(codes.ResourceExhausted, time.Hour) }}
+	client := dial(t, s.serve(t), retrying(func(p *backoff.Policy) { p.Budget = pacer }))
+	began := time.Now()
+	require.ErrorIs(t, call(t, client), backoff.ErrExhausted)
+	require.Less(t, time.Since(began), 5*time.Second)
+	require.Equal(t, 1, s.calls())
+	require.False(t, paces(pacer))
+}
+
+// The mark of an interceptor goes before what the code says.
+func TestAResourceExhaustedThatIsMarkedPermanentSlowsNobody(t *testing.T) {
+	pacer := new(pace.Pacer)
+	client := dialLimited(t, &service{unary: fails(9, codes.ResourceExhausted)}, backoffgrpc.Method{Policy: &backoff.Policy{Budget: pacer}},
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			return backoff.Permanent(invoke(ctx, method, req, reply, cc, opts...))
+		}))
+	_, err := client.UnaryCall(client.ctx, &pb.SimpleRequest{})
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.False(t, paces(pacer))
+}
+
+// To a breaker around the calls it is what HTTP 429 is: neutral while anything
+// succeeds.
+func TestABreakerStaysClosedWhileSomeCallsAreExhausted(t *testing.T) {
+	s := &service{unary: func(_ context.Context, n int) error {
+		if n%4 == 0 {
+			return nil
+		}
+		return status.Error(codes.ResourceExhausted, "quota")
+	}}
+	client := dial(t, s.serve(t), retrying())
+	breaker := &backoff.Breaker{Classify: backoffgrpc.Classify, ConsecutiveSpan: -1}
+	for range 100 {
+		breaker.Do(t.Context(), func(ctx context.Context) error { return call(t, client) })
+	}
+	require.Equal(t, 100, s.calls())
+}

@@ -1,0 +1,277 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/avast/retry-go/v5"
+	cenkalti "github.com/cenkalti/backoff/v7"
+	"github.com/failsafe-go/failsafe-go/failsafehttp"
+	"github.com/hashicorp/go-retryablehttp"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/nightly"
+)
+
+// What a service takes per second, how many more at first, and how long all
+// calls take at least.
+const (
+	limitPerSecond = 100
+	limitBurst     = 100
+	limitedCalls   = 1000
+	idealTime      = (limitedCalls - limitBurst) * time.Second / limitPerSecond
+)
+
+// A getter makes a GET over a transport, with a library's defaults.
+type getter func(base http.RoundTripper) func(url string) (*http.Response, error)
+
+var getters = map[string]getter{
+	ours: func(base http.RoundTripper) func(string) (*http.Response, error) {
+		client := backoffhttp.Client(backoff.Policy{})
+		client.Transport.(*backoffhttp.Transport).Base = base
+		return client.Get
+	},
+	"go-retryablehttp": func(base http.RoundTripper) func(string) (*http.Response, error) {
+		c := retryablehttp.NewClient()
+		c.Logger, c.HTTPClient.Transport = nil, base
+		return c.StandardClient().Get
+	},
+	"failsafe-go": func(base http.RoundTripper) func(string) (*http.Response, error) {
+		policy := failsafehttp.NewRetryPolicyBuilder().Build()
+		return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, policy)}).Get
+	},
+	"cenkalti": func(base http.RoundTripper) func(string) (*http.Response, error) {
+		client := &http.Client{Transport: base}
+		return func(url string) (*http.Response, error) {
+			return cenkalti.Retry(context.Background(), func() (*http.Response, error) { return checked(client.Get(url)) })
+		}
+	},
+	"avast": func(base http.RoundTripper) func(string) (*http.Response, error) {
+		client := &http.Client{Transport: base}
+		return func(url string) (resp *http.Response, err error) {
+			err = retry.New().Do(func() error { resp, err = checked(client.Get(url)); return err })
+			return resp, err
+		}
+	},
+}
+
+// checked makes an error of a status that is one.
+func checked(resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || resp.StatusCode < 400 {
+		return resp, err
+	}
+	resp.Body.Close()
+	return nil, fmt.Errorf("status %s", resp.Status)
+}
+
+// limited is a service with a rate limit.
+type limited struct {
+	limiter       *rate.Limiter
+	hint          bool
+	sent, refused atomic.Int64
+}
+
+func (l *limited) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	l.sent.Add(1)
+	time.Sleep(5 * time.Millisecond) // or all clients would be in step
+	if l.limiter.Allow() {
+		return
+	}
+	l.refused.Add(1)
+	if l.hint {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(http.StatusTooManyRequests)
+}
+
+// A harvest is what became of the calls to a service with a rate limit.
+type harvest struct {
+	succeeded     int
+	sent, refused int64
+	took          time.Duration
+}
+
+func (h harvest) String() string {
+	return fmt.Sprintf("%4d in %5.2f s, %4d of %4d refused", h.succeeded, h.took.Seconds(), h.refused, h.sent)
+}
+
+func (h harvest) share() float64 { return float64(h.refused) / float64(h.sent) }
+
+// coarse is the same in every run: the numbers are far from the bounds.
+func (h harvest) coarse() string {
+	text := "under half"
+	switch {
+	case h.succeeded >= enough:
+		text = "all"
+	case h.succeeded >= limitedCalls/2:
+		text = "most"
+	}
+	for _, most := range []int{10, 20, 50} {
+		if h.share() < float64(most)/100 {
+			return fmt.Sprintf("%s, under %d %% refused", text, most)
+		}
+	}
+	return text + ", over 50 % refused"
+}
+
+// harvest makes the calls.
+func (l *limited) harvest(get func(string) (*http.Response, error), url string, workers int) harvest {
+	var calls, succeeded atomic.Int64
+	var all sync.WaitGroup
+	began := time.Now()
+	for range workers {
+		all.Go(func() {
+			for calls.Add(1) <= limitedCalls {
+				resp, err := get(url)
+				if err != nil {
+					continue
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					succeeded.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return harvest{int(succeeded.Load()), l.sent.Load(), l.refused.Load(), time.Since(began)}
+}
+
+// A cell is a number of workers, and whether the service says when to come back.
+type cell struct {
+	workers int
+	hint    bool
+}
+
+var cells = []cell{{10, false}, {50, false}, {10, true}, {50, true}}
+
+// Here over net.Pipe in virtual time. If the service refuses the last call twice,
+// which is rare, the hint makes the job a second longer.
+func TestARateLimitFailsHardlyACall(t *testing.T) {
+	for _, c := range cells {
+		synctest.Test(t, func(t *testing.T) {
+			mine, theirs := c.inMemory(getters[ours]), c.inMemory(getters["go-retryablehttp"])
+			for try := 1; try < 3 && mine.took > most; try++ {
+				mine = c.inMemory(getters[ours])
+			}
+			t.Logf("%+v: %v, go-retryablehttp %v", c, mine, theirs)
+			c.requireAccepted(t, mine, theirs)
+			require.LessOrEqual(t, theirs.took, most, "else the document is wrong")
+		})
+	}
+}
+
+// The same on sockets of the kernel, in real time. A busy machine may spoil one
+// run, but not three.
+func TestARateLimitFailsHardlyACallOnRealSockets(t *testing.T) {
+	if !nightly.On {
+		t.Skip("10 s in real time, and sure on a quiet machine only: make nightly")
+	}
+	for _, c := range cells {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			t.Parallel()
+			for try := 1; ; try++ {
+				mine, theirs := c.onSockets(getters[ours]), c.onSockets(getters["go-retryablehttp"])
+				t.Logf("%v, go-retryablehttp %v", mine, theirs)
+				if try == 3 || mine.succeeded >= enough && mine.took <= most {
+					c.requireAccepted(t, mine, theirs)
+					return
+				}
+			}
+		})
+	}
+}
+
+const (
+	enough = limitedCalls * 995 / 1000
+	most   = idealTime * 115 / 100
+)
+
+// requireAccepted compares what this library got with what another one got. Of
+// two clients of whose calls enough succeed the one is better of whose requests
+// fewer are refused. Otherwise it is the one of whose calls more succeed.
+func (c cell) requireAccepted(t *testing.T, mine, theirs harvest) {
+	require.GreaterOrEqual(t, mine.succeeded, enough, "%+v", c)
+	require.LessOrEqual(t, mine.took, most, "%+v", c)
+	require.LessOrEqual(t, mine.share(), 0.15, "%+v", c)
+	if theirs.succeeded >= enough {
+		require.Less(t, mine.refused, theirs.refused, "%+v", c)
+	}
+}
+
+// A row of the table says what holds in every run, and so no exact numbers.
+func (c cell) row() row {
+	name, says := fmt.Sprintf("rate-limit-%d", c.workers), "without a Retry-After"
+	if c.hint {
+		name, says = name+"-hint", "with Retry-After: 1"
+	}
+	answers := map[string]observation{}
+	for library, g := range getters {
+		answers[library] = virtual(func(*testing.T) string { return c.inMemory(g).coarse() })
+	}
+	return row{name, fmt.Sprintf("%d workers make 1000 GETs, and the service says 429 %s: calls that succeed, and requests refused", c.workers, says),
+		answers, "TestA429SlowsTheCallsToAHostInsteadOfFailingThem", ""}
+}
+
+var rateLimits = table{
+	name:      "rate limits",
+	libraries: []string{ours, "go-retryablehttp", "failsafe-go", "cenkalti", "avast"},
+	rows:      []row{cells[0].row(), cells[1].row(), cells[2].row(), cells[3].row()},
+}
+
+// inMemory serves over pipes.
+func (c cell) inMemory(g getter) harvest {
+	pipes := make(pipes)
+	return c.harvest(g, pipes, &http.Transport{DialContext: pipes.dial})
+}
+
+// onSockets serves over TCP.
+func (c cell) onSockets(g getter) harvest {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	return c.harvest(g, listener, new(http.Transport))
+}
+
+// harvest serves on a listener, and makes all calls over base.
+func (c cell) harvest(g getter, listener net.Listener, base *http.Transport) harvest {
+	l := &limited{limiter: rate.NewLimiter(limitPerSecond, limitBurst), hint: c.hint}
+	server := &http.Server{Handler: l}
+	go server.Serve(listener)
+	defer server.Close()
+	base.MaxIdleConnsPerHost = c.workers
+	defer base.CloseIdleConnections()
+	return l.harvest(g(base), "http://"+listener.Addr().String(), c.workers)
+}
+
+// pipes is a listener in memory.
+type pipes chan net.Conn
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p <- far
+	return near, nil
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/sim"
+)
+
+// A cell is a run beside its simulation.
+type cell struct {
+	*run
+	simulation sim.Result
+}
+
+// The sizes of the picture. Panels stand in rows of four, first those of the
+// lowest load.
+const (
+	width, panelWidth, panelHeight = 866, 192, 80
+	left, top, columnGap, rowGap   = 40, 62, 16, 48
+	inRow                          = 4
+	highest                        = 130 // percent
+)
+
+// The colours follow the reader's scheme.
+const style = `<style>
+text{font:11px "Liberation Sans",Arimo,Arial,Helvetica,sans-serif;fill:#57606A}
+.title,.load{font-size:16px;font-weight:bold;fill:#1F2328}
+.load{font-size:13px}.small{font-size:10.5px}
+.name{font-weight:bold;fill:#1F2328}
+.paper{fill:#FFFFFF}.dip{fill:#ECE3CF}.rule{stroke:#DDE1E6}
+.band{fill:#3A86D4;opacity:.25}
+polyline{fill:none;stroke-linejoin:round}
+.model{stroke:#3A86D4;stroke-width:1.2;stroke-dasharray:4 3}
+.real{stroke:#24292F;stroke-width:1.4}
+@media (prefers-color-scheme:dark){
+text{fill:#9DA7B3}.title,.load,.name{fill:#E6EDF3}
+.paper{fill:#0D1117}.dip{fill:#3B3423}.rule{stroke:#30363D}
+.band{fill:#79C0FF}.model{stroke:#79C0FF}.real{stroke:#DCE3EA}
+}
+</style>
+`
+
+// A picture is the text of an SVG.
+type picture struct{ strings.Builder }
+
+// line writes a line of the text.
+func (p *picture) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// write writes text, with its beginning at a point.
+func (p *picture) write(x, y int, class, text string) {
+	p.line(`<text x="%d" y="%d" class="%s">%s</text>`, x, y, class, html.EscapeString(text))
+}
+
+// draw returns the picture of all cells, which are sorted.
+func draw(cells []cell) string {
+	var panels picture
+	y, inGroup := top, 0
+	for i, c := range cells {
+		if i == 0 || c.Setup.Load != cells[i-1].Setup.Load {
+			panels.write(left, y, "load", fmt.Sprintf("load %d %% of capacity", c.Setup.Load))
+			y, inGroup = y+34, 0
+		}
+		panels.panel(left+inGroup%inRow*(panelWidth+columnGap), y, c, inGroup%inRow == 0)
+		inGroup++
+		if last := i == len(cells)-1 || c.Setup.Load != cells[i+1].Setup.Load; last || inGroup%inRow == 0 {
+			y += panelHeight + rowGap
+		}
+	}
+	var p picture
+	p.line(`<?xml version="1.0" encoding="UTF-8"?>`)
+	p.line(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`, width, y-rowGap/2)
+	p.line("<title>Goodput around a dip, on real sockets and simulated</title>")
+	p.line("<desc>%s</desc>", html.EscapeString(describe(cells)))
+	p.WriteString(style)
+	p.line(`<rect class="paper" width="%d" height="%d"/>`, width, y-rowGap/2)
+	p.write(8, 20, "title", "Goodput around a dip, % of the calls offered")
+	p.line(`<polyline class="real" points="8,36 40,36"/><rect class="band" x="210" y="32" width="32" height="8"/><polyline class="model" points="210,36 242,36"/>`)
+	p.write(46, 40, "", "measured on real sockets")
+	p.write(248, 40, "", fmt.Sprintf("simulated: mean and 5 to 95 %% of %d runs. In seconds.", simulations))
+	p.WriteString(panels.String())
+	p.line("</svg>")
+	return p.String()
+}
+
+// describe says what the picture shows, for those who cannot see it.
+func describe(cells []cell) string {
+	var all []string
+	for _, c := range cells {
+		all = append(all, fmt.Sprintf("%s at %d %%: recovery %s.", clientNamed(c.Client).caption, c.Setup.Load, recoveries(c)))
+	}
+	return strings.Join(all, " ")
+}
+
+// recoveries says how long the recovery takes, measured and simulated.
+func recoveries(c cell) string {
+	f, m := c.figures(), simulated(c.simulation)
+	m.never = 0 // that is in the table
+	if f.recovery < 0 && m.recovery < 0 {
+		return f.recovers(c.Setup) + ", nor simulated"
+	}
+	return f.recovers(c.Setup) + "; simulated " + m.recovers(c.Setup)
+}
+
+// panel draws a cell. Its upper left corner is given, and whether its y axis has
+// numbers.
+func (p *picture) panel(x, y int, c cell, numbers bool) {
+	s := c.Setup
+	second := float64(panelWidth) / s.Horizon.Seconds()
+	p.write(x, y-16, "name", clientNamed(c.Client).caption)
+	p.write(x, y-4, "small", "recovery "+recoveries(c))
+	p.line(`<rect class="dip" x="%.1f" y="%d" width="%.1f" height="%d"/>`, float64(x)+second*s.From.Seconds(), y, second*s.For.Seconds(), panelHeight)
+	for _, percent := range []int{0, 50, 100} {
+		at := float64(y) + depth(float64(percent))
+		p.line(`<path class="rule" d="M%d %.1fh%d"/>`, x, at, panelWidth)
+		if numbers {
+			p.line(`<text x="%d" y="%.1f" text-anchor="end">%d</text>`, x-5, at+4, percent)
+		}
+	}
+	for _, tick := range []struct {
+		at     time.Duration
+		anchor string
+		dx     int
+	}{{0, "start", 0}, {s.From, "end", 4}, {s.From + s.For, "start", -4}, {s.Horizon, "end", 0}} {
+		p.line(`<text x="%.1f" dx="%d" y="%d" text-anchor="%s">%d</text>`, float64(x)+second*tick.at.Seconds(), tick.dx, y+panelHeight+12, tick.anchor, seconds(tick.at))
+	}
+	var real, mean, low, high []float64
+	for i, point := range c.simulation.Series {
+		real = append(real, float64(c.Fleet.Good[i].Load()))
+		mean, low, high = append(mean, point.Good.Mean), append(low, point.Good.P5), append(high, point.Good.P95)
+	}
+	curve := func(counts []float64, backwards bool) string {
+		var all []string
+		for i := range counts {
+			if backwards {
+				i = len(counts) - 1 - i
+			}
+			all = append(all, fmt.Sprintf("%.1f,%.1f", float64(x)+second*(float64(i)+0.5), float64(y)+depth(100*counts[i]/s.rate())))
+		}
+		return strings.Join(all, " ")
+	}
+	p.line(`<polygon class="band" points="%s %s"/>`, curve(high, false), curve(low, true))
+	p.line(`<polyline class="real" points="%s"/>`, curve(real, false))
+	p.line(`<polyline class="model" points="%s"/>`, curve(mean, false))
+}
+
+// depth returns how far below the upper edge of a panel a goodput is drawn.
+func depth(percent float64) float64 { return panelHeight * (1 - min(percent, highest)/highest) }

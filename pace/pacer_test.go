@@ -1,0 +1,852 @@
+package pace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
+)
+
+var (
+	errTooMuch = backoff.WithClass(errors.New("too much"), backoff.ClassThrottled)
+
+	firstAttempt    = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst}
+	aRetry          = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
+	aThrottledRetry = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassThrottled}
+	tooMuch         = backoff.Result{Outcome: backoff.OutcomeThrottled}
+)
+
+// slowed returns a Pacer of a program that made so many calls in the last second,
+// and was tooMuch then. Its first retry has gone.
+func slowed(perSecond int) *pace.Pacer {
+	p := new(pace.Pacer)
+	for range perSecond {
+		p.Done(backoff.Ticket{}, backoff.Result{})
+	}
+	p.Done(backoff.Ticket{}, tooMuch)
+	return p
+}
+
+// A Pacer passes the tests that backofftest has for Budgets.
+func TestAPacerKeepsTheContractOfABudget(t *testing.T) {
+	backofftest.Budget(t, func() backoff.Budget { return new(pace.Pacer) })
+	backofftest.Budget(t, func() backoff.Budget { return slowed(0) })
+}
+
+// queue asks for n first attempts.
+func queue(t *testing.T, p *pace.Pacer, n int) (tickets []backoff.Ticket) {
+	t.Helper()
+	for range n {
+		ticket, _, ok := p.Reserve(firstAttempt)
+		require.True(t, ok)
+		tickets = append(tickets, ticket)
+	}
+	return tickets
+}
+
+func failing(context.Context) error { return errors.New("connection cut") }
+
+func giveBack(p *pace.Pacer, tickets ...backoff.Ticket) {
+	for _, ticket := range tickets {
+		p.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+	}
+}
+
+// turn reports whether it is the turn of a ticket.
+func turn(t *testing.T, p *pace.Pacer, ticket backoff.Ticket) bool {
+	t.Helper()
+	_, wait, ok := p.Pace(ticket)
+	require.True(t, ok)
+	return wait == 0
+}
+
+func passed(t *testing.T, p *pace.Pacer, tickets []backoff.Ticket) (n int) {
+	for _, ticket := range tickets {
+		if turn(t, p, ticket) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAPacerIsItsRetryBudgetUntilTheFirstThrottledAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, plain := new(pace.Pacer), new(backoff.RetryBudget)
+		for range 100 {
+			p.Done(backoff.Ticket{}, backoff.Result{})
+			plain.Done(backoff.Ticket{}, backoff.Result{})
+			require.True(t, p.GrantsFirst())
+			_, _, want := plain.Reserve(aRetry)
+			_, wait, ok := p.Reserve(aRetry)
+			require.Equal(t, want, ok)
+			require.Zero(t, wait)
+		}
+		require.Equal(t, plain.Stats(), p.Stats())
+		perSecond, waiting := p.Limit()
+		require.True(t, math.IsInf(perSecond, 1))
+		require.Zero(t, waiting)
+	})
+}
+
+// The issue of a bulk job: all of it, within 1.15 of the ideal time.
+func TestABulkJobGetsAlmostAllThatARateLimitedServiceGives(t *testing.T) {
+	for _, hint := range []time.Duration{0, time.Second} {
+		for _, workers := range []int{10, 50} {
+			t.Run(fmt.Sprint(workers, " workers, hint ", hint), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const calls = 1000
+					service := rate.NewLimiter(100, 100)
+					policy := backoff.Policy{Budget: new(pace.Pacer)}
+					var begun, succeeded, refused atomic.Int64
+					var group sync.WaitGroup
+					start := time.Now()
+					for range workers {
+						group.Go(func() {
+							for begun.Add(1) <= calls {
+								err := policy.Do(t.Context(), func(context.Context) error {
+									time.Sleep(time.Millisecond)
+									if !service.Allow() {
+										refused.Add(1)
+										if hint > 0 {
+											return backoff.RetryAfter(errTooMuch, hint)
+										}
+										return errTooMuch
+									}
+									return nil
+								})
+								if err == nil {
+									succeeded.Add(1)
+								}
+							}
+						})
+					}
+					group.Wait()
+					require.GreaterOrEqual(t, succeeded.Load(), int64(995))
+					require.Less(t, time.Since(start).Seconds(), 9*1.15+hint.Seconds(), "the last call may be told to wait twice")
+					require.Less(t, refused.Load(), int64(calls*15/100))
+				})
+			})
+		}
+	}
+}
+
+// A service may throttle a few calls whatever the rate is, such as those of one
+// of its many keys.
+func TestAFewThrottledAnswersAmongManyHardlyLowerTheRate(t *testing.T) {
+	for _, c := range []struct {
+		successes int
+		left      float64
+	}{{5, 0.75}, {10, 0.875}, {50, 0.975}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := slowed(100)
+			for _, ticket := range queue(t, p, c.successes) {
+				for !turn(t, p, ticket) {
+					time.Sleep(10 * time.Millisecond)
+				}
+				p.Done(ticket, backoff.Result{})
+			}
+			time.Sleep(time.Second)
+			ticket := queue(t, p, 1)[0]
+			before, _ := p.Limit()
+			p.Done(ticket, tooMuch)
+			after, _ := p.Limit()
+			require.InDelta(t, c.left, after/before, 0.001, "%d successes", c.successes)
+		})
+	}
+}
+
+func TestAThrottledAnswerLowersTheRateByAQuarter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(100)
+		require.False(t, p.GrantsFirst())
+		perSecond, _ := p.Limit()
+		require.Equal(t, 75., perSecond)
+
+		time.Sleep(time.Second)
+		ticket := queue(t, p, 1)[0]
+		p.Done(ticket, tooMuch)
+		perSecond, _ = p.Limit()
+		require.Equal(t, 75*.75, perSecond)
+	})
+}
+
+// Many attempts are under way when the rate falls. They say nothing new.
+func TestAnswersToAttemptsOfBeforeTheFallDoNotLowerTheRateAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(100)
+		time.Sleep(time.Second)
+		p.Done(queue(t, p, 1)[0], tooMuch)
+		const fallen = 75 * .75
+		time.Sleep(20 * time.Millisecond)
+		soon := queue(t, p, 1)[0]
+		time.Sleep(80 * time.Millisecond)
+		for range 100 {
+			p.Done(backoff.Ticket{}, tooMuch) // never asked for
+		}
+		p.Done(soon, tooMuch)
+		perSecond, _ := p.Limit()
+		require.Equal(t, fallen, perSecond)
+		for _, ticket := range queue(t, p, 5) {
+			p.Done(ticket, tooMuch)
+		}
+		perSecond, _ = p.Limit()
+		require.Equal(t, fallen*.75, perSecond, "once for five attempts")
+	})
+}
+
+// The first throttled answer comes before the others. Those show how many calls
+// there are.
+func TestTheUsualRateIsCountedForASecondAfterTheFirstThrottledAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(0)
+		queue(t, p, 100)
+		p.Done(backoff.Ticket{}, tooMuch)
+		perSecond, _ := p.Limit()
+		require.Equal(t, 75., perSecond)
+	})
+}
+
+func TestTheRateFallsToATwoHundredthOfTheUsualOneAtTheLowest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(200)
+		for range 40 {
+			time.Sleep(4 * time.Second)
+			p.Done(queue(t, p, 1)[0], tooMuch)
+		}
+		perSecond, _ := p.Limit()
+		require.Equal(t, 1., perSecond)
+	})
+}
+
+func TestASuccessRaisesTheRateFastToTheGoalAndSlowlyFromThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(4) // 4, and then 3
+		want := 3.
+		for range 5 {
+			p.Done(backoff.Ticket{}, backoff.Result{})
+			if want < 4 {
+				want += .5
+			} else {
+				want *= 1.1
+			}
+			perSecond, _ := p.Limit()
+			require.InDelta(t, want, perSecond, 1e-9)
+		}
+	})
+}
+
+func TestEachFallTakesATenthOffTheGoal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(4)
+		time.Sleep(time.Second)
+		p.Done(queue(t, p, 1)[0], tooMuch) // to 2.25, and the goal to 3.6
+		for _, want := range []float64{2.75, 3.25, 3.6, 3.96} {
+			p.Done(backoff.Ticket{}, backoff.Result{})
+			perSecond, _ := p.Limit()
+			require.InDelta(t, want, perSecond, 1e-9)
+		}
+	})
+}
+
+// An overloaded service may have no time left to say so.
+func TestATimeoutLowersTheRateOfAPaceAndBeginsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := backoff.Result{Outcome: backoff.OutcomeTimeout}
+		p := new(pace.Pacer)
+		p.Done(backoff.Ticket{}, late)
+		require.True(t, p.GrantsFirst())
+
+		p = slowed(100)
+		time.Sleep(time.Second)
+		p.Done(queue(t, p, 1)[0], late)
+		perSecond, _ := p.Limit()
+		require.Equal(t, 56.25, perSecond)
+	})
+}
+
+func TestOtherEndsDoNotMoveTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(100)
+		time.Sleep(time.Second)
+		for _, o := range []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeCanceled, backoff.OutcomeNotSent} {
+			p.Done(queue(t, p, 1)[0], backoff.Result{Outcome: o})
+			perSecond, _ := p.Limit()
+			require.Equal(t, 75., perSecond, "%v", o)
+		}
+	})
+}
+
+func TestCallsGoInTheOrderInWhichTheyAskedAndAtTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8) // 6 per second
+		tickets := queue(t, p, 30)
+		for n := 1; n <= 4; n++ {
+			time.Sleep(time.Second)
+			require.Equal(t, 6*n, passed(t, p, tickets))
+			for i, ticket := range tickets {
+				require.Equal(t, i < 6*n, turn(t, p, ticket), "first come, first served")
+			}
+			late := queue(t, p, 1)[0]
+			require.False(t, turn(t, p, late))
+			giveBack(p, late)
+		}
+	})
+}
+
+func TestTurnsThatNobodyTookAreNotSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, passed(t, p, queue(t, p, 30)))
+	})
+}
+
+// Half of a line leaves at once, as when a deadline passes that they share.
+func TestCallsThatLeaveTheLineDoNotMakeTheOthersBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		tickets := queue(t, p, 60)
+		giveBack(p, tickets[30:]...)
+		giveBack(p, tickets[30:]...) // a second Done changes nothing
+		require.Zero(t, passed(t, p, tickets[:30]))
+		giveBack(p, tickets[:6]...)
+		time.Sleep(time.Second)
+		require.Equal(t, 6, passed(t, p, tickets[6:30]), "those behind have the turns of those who left")
+		_, waiting := p.Limit()
+		require.Equal(t, 18, waiting)
+		behind := queue(t, p, 1)[0]
+		time.Sleep(3 * time.Second)
+		require.False(t, turn(t, p, behind))
+		time.Sleep(200 * time.Millisecond)
+		require.True(t, turn(t, p, behind), "18 before it, and not 48")
+	})
+}
+
+func TestATurnThatIsNotUsedIsTheNextOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		tickets := queue(t, p, 12)
+		time.Sleep(time.Second)
+		require.Equal(t, 6, passed(t, p, tickets))
+		giveBack(p, tickets[0])
+		require.Equal(t, 7, passed(t, p, tickets))
+	})
+}
+
+func TestAPacerKeepsThousandCallsWaitingOrThoseOfTenSeconds(t *testing.T) {
+	for usual, want := range map[int]int{8: 1000, 1000: 7500} {
+		synctest.Test(t, func(t *testing.T) {
+			p := slowed(usual)
+			tickets := queue(t, p, want)
+			_, _, ok := p.Reserve(firstAttempt)
+			require.False(t, ok)
+			giveBack(p, tickets[0])
+			queue(t, p, 1)
+		})
+	}
+}
+
+func TestAHundredThousandCallersAreServedOrRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(100)
+		policy := backoff.Policy{Budget: p}
+		var group sync.WaitGroup
+		var served, refused atomic.Int64
+		for range 100_000 {
+			group.Go(func() {
+				switch err := policy.Do(t.Context(), func(context.Context) error { return nil }); {
+				case err == nil:
+					served.Add(1)
+				case errors.Is(err, backoff.ErrBudget):
+					refused.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		require.EqualValues(t, 1000, served.Load())
+		require.EqualValues(t, 99_000, refused.Load())
+	})
+}
+
+func TestACallWaitsNoLongerThanMaxWaitOrItsOwnTime(t *testing.T) {
+	for maxWait, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			p := slowed(8)
+			p.MaxWait = maxWait
+			hold := func() { // nothing is answered, and the rate falls and falls
+				for range 50 {
+					time.Sleep(100 * time.Millisecond)
+					ticket, _, _ := p.Reserve(firstAttempt)
+					p.Done(ticket, tooMuch)
+				}
+			}
+			hold()
+			queue(t, p, 700)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			began := time.Now()
+			err := (&backoff.Policy{Budget: p}).Do(ctx, func(context.Context) error { return nil })
+			require.Error(t, err)
+			require.LessOrEqual(t, time.Since(began), want)
+			if want < time.Hour {
+				require.Equal(t, want, time.Since(began))
+				require.ErrorIs(t, err, backoff.ErrBudget)
+			}
+		})
+	}
+}
+
+func TestACallThatIsCancelledWhileItWaitsGivesItsTurnBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		first := queue(t, p, 6)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		require.ErrorIs(t, (&backoff.Policy{Budget: p}).Do(ctx, failing), context.Canceled)
+		_, waiting := p.Limit()
+		require.Equal(t, 3, waiting)
+		next := queue(t, p, 1)[0]
+		time.Sleep(700 * time.Millisecond)
+		require.True(t, turn(t, p, next))
+		require.Equal(t, 6, passed(t, p, first))
+	})
+}
+
+func TestTenQuietSecondsEndThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(100)
+		time.Sleep(10*time.Second - 1)
+		perSecond, _ := p.Limit()
+		require.Equal(t, 75., perSecond)
+		time.Sleep(time.Nanosecond)
+		perSecond, _ = p.Limit()
+		require.True(t, math.IsInf(perSecond, 1))
+		require.True(t, p.GrantsFirst())
+	})
+}
+
+func TestAPaceGoesOnWhileMoreThanOneWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		queue(t, p, 90)
+		time.Sleep(14 * time.Second)
+		_, waiting := p.Limit()
+		require.Equal(t, 6, waiting)
+		time.Sleep(time.Second)
+		perSecond, _ := p.Limit()
+		require.True(t, math.IsInf(perSecond, 1))
+	})
+}
+
+// A program that has called ten times in a day has a rate of one call in two
+// hours. That says nothing about the calls that it makes now.
+func TestARareProgramIsNotStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(pace.Pacer)
+		policy := backoff.Policy{Budget: p}
+		for range 10 {
+			require.NoError(t, policy.Do(t.Context(), func(context.Context) error { return nil }))
+			time.Sleep(2 * time.Hour)
+		}
+		var told atomic.Bool
+		began := time.Now()
+		var group sync.WaitGroup
+		for range 5 {
+			group.Go(func() {
+				for range 4 {
+					require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
+						time.Sleep(100 * time.Millisecond)
+						if told.CompareAndSwap(false, true) {
+							return errTooMuch
+						}
+						return nil
+					}))
+				}
+			})
+		}
+		group.Wait()
+		require.Less(t, time.Since(began), 2*time.Minute)
+	})
+}
+
+// Whatever the answers were, a call gets its turn.
+func TestNoAnswersKeepACallFromItsTurnForLong(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			p := slowed(r.IntN(30))
+			if seed%2 == 0 {
+				p = new(pace.Pacer)
+				p.Done(backoff.Ticket{}, backoff.Result{})
+				time.Sleep(24 * time.Hour)
+				p.Done(backoff.Ticket{}, tooMuch)
+			}
+			var tickets []backoff.Ticket
+			for range 300 {
+				time.Sleep(time.Duration(r.ExpFloat64() * 2e8))
+				if ticket, wait, ok := p.Reserve(firstAttempt); ok && wait == 0 {
+					tickets = append(tickets, ticket)
+				} else {
+					giveBack(p, ticket)
+				}
+				if n := len(tickets); n > 0 && r.IntN(2) == 0 {
+					p.Done(tickets[n-1], backoff.Result{Outcome: backoff.Outcome(r.IntN(7))})
+					tickets = tickets[:n-1]
+				}
+			}
+			began := time.Now()
+			queue(t, p, 2) // who never ask again
+			require.NoError(t, (&backoff.Policy{Budget: p}).Do(t.Context(), func(context.Context) error { return nil }))
+			require.Less(t, time.Since(began), 3*50*time.Second+10*time.Second)
+			time.Sleep(160 * time.Second)
+			p.Limit()
+			require.True(t, p.GrantsFirst(), "and all is well in the end")
+		})
+	}
+}
+
+// A random walk against a model: the integral of the rate bounds the turns, they
+// are taken in order, and the count of those waiting is right.
+func TestTurnsNeverExceedTheRate(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			p := slowed(8 + r.IntN(100))
+			var waiting, made []backoff.Ticket
+			allowed, taken := 0., 0.
+			for range 1000 {
+				perSecond, n := p.Limit()
+				if math.IsInf(perSecond, 1) {
+					break
+				}
+				require.Equal(t, len(waiting), n)
+				d := time.Duration(r.ExpFloat64() * 1e7)
+				allowed = min(allowed+perSecond*d.Seconds(), taken+float64(len(waiting))+max(1, perSecond/100))
+				time.Sleep(d)
+				for len(waiting) > 0 && turn(t, p, waiting[0]) {
+					ticket, _, _ := p.Pace(waiting[0])
+					waiting, made = waiting[1:], append(made, ticket)
+					taken++
+				}
+				for _, ticket := range waiting {
+					require.False(t, turn(t, p, ticket), "nobody overtakes")
+				}
+				require.LessOrEqual(t, taken, allowed+1e-6)
+				switch r.IntN(4) {
+				case 0, 1:
+					if ticket, wait, ok := p.Reserve(firstAttempt); ok && wait > 0 {
+						waiting = append(waiting, ticket)
+					} else if ok {
+						made, taken = append(made, ticket), taken+1
+						allowed = max(allowed, taken) // a saved turn
+					}
+				case 2:
+					if n := len(waiting); n > 0 {
+						i := r.IntN(n)
+						giveBack(p, waiting[i])
+						waiting = append(waiting[:i:i], waiting[i+1:]...)
+					}
+				default:
+					if len(made) > 0 {
+						p.Done(made[0], backoff.Result{Outcome: backoff.Outcome(r.IntN(6))})
+						made = made[1:]
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAQuotaThatIsUsedUpSlowsNobody(t *testing.T) {
+	for maxWait, slows := range map[time.Duration]bool{0: false, 4 * time.Minute: false, 6 * time.Minute: true, -1: true} {
+		p := &pace.Pacer{MaxWait: maxWait}
+		p.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: 5*time.Minute + 1})
+		require.Equal(t, slows, !p.GrantsFirst(), "%v", maxWait)
+	}
+}
+
+func TestRetriesAfterOtherFailuresDoNotWaitInTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		queue(t, p, 100)
+		ticket, wait, ok := p.Reserve(aRetry)
+		require.True(t, ok)
+		require.Zero(t, wait)
+		same, wait, ok := p.Pace(ticket)
+		require.True(t, ok)
+		require.Zero(t, wait)
+		require.Equal(t, ticket, same)
+		p.Done(ticket, backoff.Result{})
+		require.EqualValues(t, 9, p.Stats().Successes)
+	})
+}
+
+// A throttled retry must not use up what successes have paid for others.
+func TestThrottledRetriesAreNotPaidBySuccesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(100)
+		for range 50 {
+			time.Sleep(50 * time.Millisecond)
+			_, _, ok := p.Reserve(aThrottledRetry)
+			require.True(t, ok)
+		}
+		require.Zero(t, p.Stats().Retries)
+	})
+}
+
+func TestTheFirstRetryOfARareProgramGoesAtOnceAndTheSecondWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(pace.Pacer)
+		p.Done(backoff.Ticket{}, backoff.Result{})
+		time.Sleep(time.Hour)
+		p.Done(backoff.Ticket{}, tooMuch)
+		_, wait, _ := p.Reserve(aThrottledRetry)
+		require.Zero(t, wait)
+		_, wait, _ = p.Reserve(aThrottledRetry)
+		require.Equal(t, 10*time.Second, wait, "until the pace may end")
+	})
+}
+
+func TestARetryOfAThrottledAttemptJoinsTheLineWhenItsBackoffIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		a := aThrottledRetry
+		a.Wait = time.Second
+		ticket, _, ok := p.Reserve(a)
+		require.True(t, ok)
+		_, waiting := p.Limit()
+		require.Zero(t, waiting)
+		time.Sleep(time.Second)
+		before := queue(t, p, 6)
+		ticket, wait, ok := p.Pace(ticket)
+		require.True(t, ok)
+		require.Positive(t, wait)
+		_, waiting = p.Limit()
+		require.Equal(t, 6, waiting, "one of the six had the turn that was saved")
+		time.Sleep(time.Second)
+		require.Equal(t, 6, passed(t, p, before))
+		require.True(t, turn(t, p, ticket))
+	})
+}
+
+// The caller sleeps itself, and never asks for the pace.
+func TestARetryMadeWithoutPaceIsChargedAndHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		time.Sleep(100 * time.Millisecond)
+		a := aThrottledRetry
+		a.Wait = time.Minute
+		ticket, _, ok := p.Reserve(a)
+		require.True(t, ok)
+		p.Done(ticket, tooMuch)
+		perSecond, _ := p.Limit()
+		require.Equal(t, 4.5, perSecond)
+		_, wait, _ := p.Reserve(firstAttempt)
+		require.Greater(t, wait, 222*time.Millisecond, "the turn after the next one")
+	})
+}
+
+func TestAnAttemptThatAnotherBudgetRefusesTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		full := &limit.Concurrency{Max: 1}
+		full.Reserve(firstAttempt)
+		both := backoff.JoinBudgets(p, full)
+		for range 100 {
+			_, _, ok := both.Reserve(firstAttempt)
+			require.False(t, ok)
+		}
+		_, waiting := p.Limit()
+		require.Zero(t, waiting)
+		queue(t, p, 6)
+		next := queue(t, p, 1)[0]
+		time.Sleep(1200 * time.Millisecond)
+		require.True(t, turn(t, p, next))
+	})
+}
+
+// A hedged call waits for its turn as others do.
+func TestAHedgedCallKeepsThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		queue(t, p, 59)
+		began := time.Now()
+		h := backoff.Hedge{Budget: p, Delay: time.Hour}
+		_, err := backoff.HedgeValue(t.Context(), &h, func(context.Context) (int, error) { return 0, nil }, nil)
+		require.NoError(t, err)
+		require.InDelta(t, 10*time.Second, time.Since(began), float64(50*time.Millisecond))
+	})
+}
+
+// It says "too much" once every nine seconds, for ever.
+func TestAServiceThatThrottlesNowAndThenLosesLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Budget: new(pace.Pacer)}
+		var served int
+		next := time.Now().Add(9 * time.Second)
+		began := time.Now()
+		for time.Since(began) < 10*time.Minute {
+			require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
+				time.Sleep(20 * time.Millisecond)
+				if time.Now().After(next) {
+					next = time.Now().Add(9 * time.Second)
+					return errTooMuch
+				}
+				served++
+				return nil
+			}))
+		}
+		require.Greater(t, served, 600*50*85/100)
+	})
+}
+
+// For an hour it throttles every call, and then none.
+func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Budget: new(pace.Pacer)}
+		began := time.Now()
+		var late atomic.Int64
+		var group sync.WaitGroup
+		for range 50 {
+			group.Go(func() {
+				for time.Since(began) < time.Hour+2*time.Minute {
+					_ = policy.Do(t.Context(), func(context.Context) error {
+						time.Sleep(100 * time.Millisecond)
+						if d := time.Since(began); d > time.Second && d < time.Hour {
+							return errTooMuch
+						}
+						if time.Since(began) > time.Hour+time.Minute {
+							late.Add(1)
+						}
+						return nil
+					})
+				}
+			})
+		}
+		group.Wait()
+		require.Greater(t, late.Load(), int64(60*500*9/10), "a minute later all is as it was")
+	})
+}
+
+func TestAClockThatIsSetBackDoesNotStopThePace(t *testing.T) {
+	p := slowed(8)
+	now := time.Now().Round(0)
+	at := func(d time.Duration) time.Duration {
+		a := firstAttempt
+		a.Now = now.Add(d)
+		_, wait, ok := p.Reserve(a)
+		require.True(t, ok)
+		return wait
+	}
+	at(0)
+	at(-24 * time.Hour)
+	require.Less(t, at(-24*time.Hour+time.Second), time.Second)
+}
+
+func TestAnInvalidPacerGrantsNothingUnasked(t *testing.T) {
+	var none *pace.Pacer
+	require.Error(t, none.Validate())
+	require.False(t, none.GrantsFirst())
+	bad := &pace.Pacer{RetryBudget: backoff.RetryBudget{Ratio: -1}}
+	require.Error(t, bad.Validate())
+	require.False(t, bad.GrantsFirst())
+}
+
+func TestAForeignTicketHarmsNoPacer(t *testing.T) {
+	for _, word := range []uint64{1, 1 << 61, 1 << 62, 1<<62 | 1, 1<<62 | 1<<61, 1<<62 | 1<<44 - 1, 1 << 63, math.MaxUint64} {
+		for o := range backoff.OutcomeNotSent + 1 {
+			p := slowed(8)
+			queue(t, p, 5)
+			p.Pace(backoff.Ticket{word})
+			p.Done(backoff.Ticket{word}, backoff.Result{Outcome: o})
+			p.Pace(backoff.Ticket{word})
+		}
+	}
+}
+
+func TestASuccessUnderAPacerAllocatesNothing(t *testing.T) {
+	p := new(pace.Pacer)
+	policy := backoff.Policy{Budget: p}
+	op := func(context.Context) error { return nil }
+	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = policy.Do(t.Context(), op) }))
+}
+
+func TestAPacerIsSafeForConcurrentUse(t *testing.T) {
+	p := new(pace.Pacer)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 3))
+			for range 2000 {
+				a := firstAttempt
+				if r.IntN(3) == 0 {
+					a = aThrottledRetry
+					a.Wait = time.Duration(r.IntN(2)) * time.Second
+				}
+				p.GrantsFirst()
+				ticket, _, ok := p.Reserve(a)
+				if !ok {
+					continue
+				}
+				if r.IntN(2) == 0 {
+					ticket, _, _ = p.Pace(ticket)
+				}
+				p.Done(ticket, backoff.Result{Outcome: backoff.Outcome(r.IntN(7))})
+				p.Limit()
+			}
+		})
+	}
+	group.Wait()
+}
+
+func BenchmarkPacerSuccess(b *testing.B) {
+	for name, budget := range map[string]backoff.Budget{"RetryBudget": new(backoff.RetryBudget), "Pacer": new(pace.Pacer)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				budget.Done(backoff.Ticket{}, backoff.Result{})
+			}
+		})
+	}
+}
+
+func ExamplePacer() {
+	// The service takes 100 calls a second, and answers "too much" to more.
+	service := rate.NewLimiter(100, 20)
+	policy := backoff.Policy{Budget: &pace.Pacer{}}
+
+	var workers sync.WaitGroup
+	var failed atomic.Int64
+	for range 10 {
+		workers.Go(func() {
+			for range 4 {
+				err := policy.Do(context.Background(), func(context.Context) error {
+					if !service.Allow() {
+						return backoff.WithClass(errors.New("too much"), backoff.ClassThrottled)
+					}
+					return nil
+				})
+				if err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	fmt.Println("failed:", failed.Load())
+	// Output: failed: 0
+}
