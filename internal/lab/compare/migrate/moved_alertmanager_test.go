@@ -67,8 +67,9 @@ var alertmanager = []move{
 	{
 		program: "alertmanager", place: "Event webhook, hangs while the program shuts down after 2 s",
 		script: times(1, answer{status: 503, took: 10 * time.Second}), cancel: 2 * time.Second, before: countedWebhook, here: webhook,
-		was: outcome{attempts: exactly(1), after: exactly(0), sees: "last failure"},
-		is:  outcome{attempts: exactly(1), after: exactly(0), sees: "cancelled, cause"},
+		was:    outcome{attempts: exactly(1), after: exactly(8), sees: "last failure"},
+		is:     outcome{attempts: exactly(1), sees: "cancelled, cause"},
+		better: []reason{endsWithContext},
 	},
 }
 

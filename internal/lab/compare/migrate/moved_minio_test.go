@@ -40,6 +40,13 @@ var minio = []move{
 		was: outcome{attempts: exactly(1), sees: "last failure"},
 	},
 	{
+		program: "minio-go", place: "Request, the region is wrong once",
+		script: []answer{{status: 400, state: wrongRegion}, {status: 200}}, before: rangedRequest, here: s3Request,
+		was:    outcome{attempts: exactly(2), gaps: [2]float64{0, 0.2}, sees: "done"},
+		is:     outcome{attempts: exactly(2), gaps: exactly(0), sees: "done"},
+		better: []reason{goesAtOnce},
+	},
+	{
 		program: "minio-go", place: "Request, a deadline of 1 s",
 		script: times(1, answer{status: 503, state: "SlowDown"}), deadline: time.Second, before: rangedRequest, here: s3Request,
 		was:    outcome{attempts: [2]float64{2, 8}, gaps: [2]float64{0, 1}, after: [2]float64{0, 1}, sees: "deadline"},
@@ -62,6 +69,10 @@ var minio = []move{
 	},
 }
 
+// wrongRegion is the code of an answer that names the right region, which the
+// program then uses.
+const wrongRegion = "AuthorizationHeaderMalformed"
+
 // An s3Error is the answer of the service. Users of the program ask for it by
 // type.
 type s3Error struct {
@@ -72,7 +83,7 @@ type s3Error struct {
 func (e *s3Error) Error() string { return fmt.Sprintf("%s (%d)", e.code, e.status) }
 
 func (e *s3Error) again() bool {
-	return slices.Contains([]string{"SlowDown", "Throttling", "InternalError", "RequestTimeout", "ExpiredToken"}, e.code) ||
+	return slices.Contains([]string{"SlowDown", "Throttling", "InternalError", "RequestTimeout", "ExpiredToken", wrongRegion}, e.code) ||
 		slices.Contains([]int{408, 429, 499, 500, 502, 503, 504, 520}, e.status)
 }
 
@@ -159,6 +170,9 @@ func s3Request(ctx context.Context, r *remote) (string, error) {
 		}
 		if after, ok := backoffhttp.RetryAfter(resp); ok {
 			err = backoff.RetryAfter(err, after)
+		}
+		if answer, ok := errors.AsType[*s3Error](err); ok && answer.code == wrongRegion {
+			err = backoff.AtOnce(err)
 		}
 		run.Fail(err)
 	}

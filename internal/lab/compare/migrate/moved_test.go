@@ -240,6 +240,9 @@ var (
 	spreads = reason{"clients that were told the same come back one by one", []string{"gaps"}, func(m move, before, here seen) bool {
 		return before.each[0].most == m.script[0].after.Seconds() && here.each[0].least >= before.each[0].most
 	}}
+	goesAtOnce = reason{"again at once where a wait is of no use", []string{"attempts", "gaps"}, func(_ move, before, here seen) bool {
+		return before.each[0].most > 0.1 && here.each[0].most == 0
+	}}
 	endsWithContext = reason{"ends with its context", []string{"after", "sees"}, func(m move, before, here seen) bool {
 		return m.cancel > 0 && before.after.most > 0.1 && here.after.most == 0
 	}}
