@@ -130,7 +130,7 @@ func notification(ctx context.Context, r *remote) (string, error) {
 			return err
 		}
 		defer resp.Body.Close()
-		return backoffhttp.Check(resp)
+		return backoffhttp.Check(resp, backoffhttp.Status2xx)
 	})
 	if err != nil {
 		return "", fmt.Errorf("not sent: %w", err)
@@ -189,7 +189,7 @@ func webhook(ctx context.Context, r *remote) (string, error) {
 			return err
 		}
 		defer resp.Body.Close()
-		return backoffhttp.Check(resp)
+		return backoffhttp.Check(resp, backoffhttp.Status2xx)
 	})
 	if err != nil {
 		return "", fmt.Errorf("dropped: %w", err)

@@ -298,6 +298,9 @@ func (o outcome) requireIn(t *testing.T, s seen, name string) {
 		room := 0.001 + 0.35*(c.expected[1]-c.expected[0])
 		require.GreaterOrEqual(t, c.got.least, c.expected[0]-0.001, "%s, %s: %+v", name, c.column, s)
 		require.LessOrEqual(t, c.got.most, c.expected[1]+0.001, "%s, %s: %+v", name, c.column, s)
+		if c.column == "attempts" {
+			continue // few calls have the least or the most
+		}
 		require.LessOrEqual(t, c.got.least, c.expected[0]+room, "%s, %s: %+v", name, c.column, s)
 		require.GreaterOrEqual(t, c.got.most, c.expected[1]-room, "%s, %s: %+v", name, c.column, s)
 	}

@@ -86,8 +86,7 @@ func vaultRequest(ctx context.Context, r *remote) (string, error) {
 			return backoff.ClassUnknown // as usual
 		},
 	}
-	client := &http.Client{Transport: &backoffhttp.Transport{Base: r, Policy: policy}}
-	return status(r.post(ctx, client))
+	return status(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
 }
 
 // status is what the caller of an HTTP client sees.

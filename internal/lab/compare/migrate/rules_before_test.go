@@ -138,6 +138,15 @@ func beforeLinear(ctx context.Context, r *remote) (string, error) {
 	return status(r.post(ctx, c.StandardClient()))
 }
 
+func beforeTimeout(ctx context.Context, r *remote) (string, error) {
+	const D = 2 * time.Second
+	client := &http.Client{Transport: r, Timeout: D}
+	c := retryablehttp.NewClient()
+	c.Logger, c.RetryMax, c.RetryWaitMin, c.RetryWaitMax = nil, 2, time.Second, time.Second
+	c.HTTPClient = client
+	return status(r.post(ctx, c.StandardClient()))
+}
+
 func beforeSleep(ctx context.Context, r *remote) (string, error) {
 	const D, N = time.Second, 5
 	var err error

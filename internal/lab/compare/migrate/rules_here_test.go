@@ -158,7 +158,7 @@ func hereRetryMax(ctx context.Context, r *remote) (string, error) {
 		Jitter:      backoff.NoJitter,
 		Idempotency: backoff.Idempotent,
 	}
-	return status(r.post(ctx, &http.Client{Transport: &backoffhttp.Transport{Base: r, Policy: policy}}))
+	return status(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
 }
 
 func hereLinear(ctx context.Context, r *remote) (string, error) {
@@ -169,7 +169,19 @@ func hereLinear(ctx context.Context, r *remote) (string, error) {
 		Jitter:      backoff.UniformJitter(1, float64(B)/float64(A)),
 		Idempotency: backoff.Idempotent,
 	}
-	return status(r.post(ctx, &http.Client{Transport: &backoffhttp.Transport{Base: r, Policy: policy}}))
+	return status(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
+}
+
+func hereTimeout(ctx context.Context, r *remote) (string, error) {
+	const D = 2 * time.Second
+	client := &http.Client{Transport: r, Timeout: D}
+	policy := backoff.Policy{
+		MaxAttempts: 3,
+		Schedule:    backoff.Constant(time.Second),
+		Jitter:      backoff.NoJitter,
+		Idempotency: backoff.Idempotent,
+	}
+	return status(r.post(ctx, backoffhttp.WrapClient(client, policy)))
 }
 
 func hereSleep(ctx context.Context, r *remote) (string, error) {
