@@ -243,7 +243,10 @@ var (
 	goesAtOnce = reason{"again at once where a wait is of no use", []string{"attempts", "gaps"}, func(_ move, before, here seen) bool {
 		return before.each[0].most > 0.1 && here.each[0].most == 0
 	}}
-	endsWithContext = reason{"ends with its context", []string{"after", "sees"}, func(m move, before, here seen) bool {
+	lastLook = reason{"a last look at the limit", []string{"attempts", "gaps", "sees"}, func(m move, before, here seen) bool {
+		return before.last.least < m.limit.Seconds() && here.last.least == m.limit.Seconds() && here.last.most == here.last.least
+	}}
+	endsWithContext = reason{"ends with its context", []string{"attempts", "after", "sees"}, func(m move, before, here seen) bool {
 		return m.cancel > 0 && before.after.most > 0.1 && here.after.most == 0
 	}}
 )
