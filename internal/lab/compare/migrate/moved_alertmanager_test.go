@@ -66,8 +66,8 @@ var alertmanager = []move{
 	},
 	{
 		program: "alertmanager", place: "Event webhook, hangs while the program shuts down after 2 s",
-		script: times(1, answer{status: 503, took: 10 * time.Second}), cancel: 2 * time.Second, before: countedWebhook, here: webhook,
-		was:    outcome{attempts: exactly(1), after: exactly(8), sees: "last failure"},
+		script: times(1, answer{status: 503, took: 9 * time.Second}), cancel: 2 * time.Second, before: countedWebhook, here: webhook,
+		was:    outcome{attempts: exactly(1), after: exactly(7), sees: "last failure"},
 		is:     outcome{attempts: exactly(1), sees: "cancelled, cause"},
 		better: []reason{endsWithContext},
 	},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"testing"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v5"
