@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v5"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/poll"
 )
 
@@ -100,7 +102,7 @@ var lego = []move{
 		before: retriedLook(changes[0]), here: look(changes[0]),
 		was:    outcome{attempts: exactly(21), gaps: exactly(2), sees: "last failure"},
 		is:     outcome{attempts: exactly(22), gaps: [2]float64{1.1, 2}, sees: "done"},
-		better: []reason{lastLook},
+		better: []reason{lastLook, findsDone},
 	},
 	{
 		program: "lego", place: "Change at a DNS provider, a look fails",
@@ -111,6 +113,27 @@ var lego = []move{
 		program: "lego", place: "Change at two DNS providers, a look fails",
 		script: []answer{{state: "pending"}, {err: errDown}}, before: retriedLook(changes[8]), here: look(changes[8]),
 		was: outcome{attempts: exactly(2), gaps: exactly(2), sees: "last failure"},
+	},
+	{
+		program: "lego", sites: 1, place: "Client with a flood time, told 5 s by a refusal",
+		script: []answer{{err: errFlood, after: 5 * time.Second}, {}}, before: sleepingClient(1), here: heldOffClient(1),
+		was:    outcome{attempts: exactly(2), gaps: exactly(5), sees: "done"},
+		is:     outcome{attempts: exactly(2), gaps: [2]float64{5, 5.5}, sees: "done"},
+		better: []reason{spreads},
+	},
+	{
+		program: "lego", place: "Client with a flood time, told 5 s by an answer to the call before",
+		script: []answer{{after: 5 * time.Second}, {}}, before: sleepingClient(2), here: heldOffClient(2),
+		was:    outcome{attempts: exactly(2), gaps: exactly(5), sees: "done"},
+		is:     outcome{attempts: exactly(2), gaps: [2]float64{5, 5.5}, sees: "done"},
+		better: []reason{spreads},
+	},
+	{
+		program: "lego", place: "Client with a flood time, the program shuts down after 1 s",
+		script: []answer{{err: errFlood, after: 5 * time.Second}, {err: context.Canceled}}, cancel: time.Second, before: sleepingClient(1), here: heldOffClient(1),
+		was:    outcome{attempts: exactly(2), gaps: exactly(5), after: exactly(4), sees: "last failure, cancelled"},
+		is:     outcome{attempts: exactly(1), sees: "last failure, cancelled, cause"},
+		better: []reason{endsWithContext, saysWhy},
 	},
 	{
 		program: "lego", sites: 1, place: "DNS record, found at the third look",
@@ -131,6 +154,64 @@ var lego = []move{
 		is:     outcome{attempts: exactly(2), gaps: exactly(2), sees: "last failure, cancelled, cause"},
 		better: []reason{endsWithContext, saysWhy},
 	},
+}
+
+var errFlood = errors.New("flood_protection")
+
+// sleepingClient makes calls with a client that sleeps under a lock before each
+// request, until the time that the service has named.
+func sleepingClient(calls int) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		var mu sync.Mutex
+		var next time.Time
+		return repeated(calls, func() (string, error) {
+			return untilDone(ctx, func() error {
+				mu.Lock()
+				time.Sleep(time.Until(next))
+				mu.Unlock()
+				a := r.next(ctx)
+				mu.Lock()
+				next = time.Now().Add(a.after)
+				mu.Unlock()
+				if a.err != nil && !errors.Is(a.err, errFlood) {
+					return cenkalti.Permanent(a.err)
+				}
+				return a.err
+			}, cenkalti.WithBackOff(&cenkalti.ZeroBackOff{}), cenkalti.WithMaxElapsedTime(3*time.Minute))
+		})
+	}
+}
+
+func heldOffClient(calls int) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		flood := new(pace.HoldOff)
+		policy := backoff.Policy{
+			MaxAttempts: -1,
+			MaxElapsed:  3 * time.Minute,
+			Schedule:    backoff.Constant(0),
+			Classify:    backoff.RetryIf(func(err error) bool { return errors.Is(err, errFlood) }),
+			Budget:      flood,
+		}
+		return repeated(calls, func() (string, error) {
+			return done(policy.Do(ctx, func(ctx context.Context) error {
+				a := r.next(ctx)
+				if a.err == nil {
+					flood.Hold(a.after)
+				}
+				return backoff.RetryAfter(a.err, a.after)
+			}))
+		})
+	}
+}
+
+// repeated makes calls until one fails.
+func repeated(calls int, call func() (string, error)) (value string, err error) {
+	for range calls {
+		if value, err = call(); err != nil {
+			break
+		}
+	}
+	return value, err
 }
 
 // A wanted is what the program waits for.

@@ -101,6 +101,12 @@ func (r *remote) state(ctx context.Context) (string, error) {
 	return a.state, a.err
 }
 
+// found asks whether it is there.
+func (r *remote) found(ctx context.Context) (bool, error) {
+	state, err := r.state(ctx)
+	return state == "done", err
+}
+
 // RoundTrip is an attempt over HTTP.
 func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
 	a := r.next(req.Context())
@@ -243,10 +249,13 @@ var (
 	goesAtOnce = reason{"again at once where a wait is of no use", []string{"attempts", "gaps"}, func(_ move, before, here seen) bool {
 		return before.each[0].most > 0.1 && here.each[0].most == 0
 	}}
-	lastLook = reason{"a last look at the limit", []string{"attempts", "gaps", "sees"}, func(m move, before, here seen) bool {
+	findsDone = reason{"finds what is done by then", []string{"sees"}, func(_ move, before, here seen) bool {
+		return before.sees == "last failure" && here.sees == "done"
+	}}
+	lastLook = reason{"a last look at the limit", []string{"attempts", "gaps"}, func(m move, before, here seen) bool {
 		return before.last.least < m.limit.Seconds() && here.last.least == m.limit.Seconds() && here.last.most == here.last.least
 	}}
-	endsWithContext = reason{"ends with its context", []string{"attempts", "after", "sees"}, func(m move, before, here seen) bool {
+	endsWithContext = reason{"ends with its context", []string{"attempts", "gaps", "after", "sees"}, func(m move, before, here seen) bool {
 		return m.cancel > 0 && before.after.most > 0.1 && here.after.most == 0
 	}}
 )
@@ -263,7 +272,7 @@ func TestMovedProgramsDoTheSameOrBetter(t *testing.T) {
 		lines = append(lines, m.line())
 		sites += m.sites
 	}
-	_ = sites
+	require.Equal(t, 27, sites)
 	compareTable(t, "moved", strings.Join(lines, "\n")+"\n")
 }
 

@@ -10,6 +10,7 @@ import (
 	cenkalti4 "github.com/cenkalti/backoff/v4"
 	cenkalti "github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/go-retryablehttp"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // What the rules replace. The names of one letter are those of the rules.
@@ -157,6 +158,41 @@ func beforeSleep(ctx context.Context, r *remote) (string, error) {
 		time.Sleep(D)
 	}
 	return done(err)
+}
+
+func beforeSleepyPoll(_ context.Context, r *remote) (string, error) {
+	const D = 2 * time.Second
+	f := func(ctx context.Context) (bool, error) { return r.found(ctx) }
+	for {
+		found, err := f(context.Background())
+		if err != nil {
+			return "", err
+		}
+		if found {
+			return "done", nil
+		}
+		time.Sleep(D)
+	}
+}
+
+func beforeWait(ctx context.Context, r *remote) (string, error) {
+	const D, E = 2 * time.Second, 11 * time.Second
+	f := func(ctx context.Context) (bool, error) { return r.found(ctx) }
+	return done(wait.PollUntilContextTimeout(ctx, D, E, true, f))
+}
+
+func beforeRetriedPoll(ctx context.Context, r *remote) (string, error) {
+	const D, E = 2 * time.Second, 11 * time.Second
+	return untilDone(ctx, func() error {
+		found, err := r.found(ctx)
+		if err != nil {
+			return cenkalti.Permanent(err)
+		}
+		if !found {
+			return errors.New("pending")
+		}
+		return nil
+	}, cenkalti.WithBackOff(cenkalti.NewConstantBackOff(D)), cenkalti.WithMaxElapsedTime(E))
 }
 
 func beforeStop(ctx context.Context, r *remote) (string, error) {

@@ -2,11 +2,13 @@ package migrate
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/poll"
 )
 
 // What the rules make of it.
@@ -192,6 +194,51 @@ func hereSleep(ctx context.Context, r *remote) (string, error) {
 		Jitter:      backoff.NoJitter,
 	}
 	return done(policy.Do(ctx, r.call))
+}
+
+func hereSleepyPoll(ctx context.Context, r *remote) (string, error) {
+	const D = 2 * time.Second
+	f := func(ctx context.Context) (bool, error) { return r.found(ctx) }
+	policy := backoff.Policy{
+		MaxAttempts: 1,
+		MaxElapsed:  -1,
+		Schedule:    backoff.Constant(D),
+		Jitter:      backoff.NoJitter,
+	}
+	return done(poll.Until(ctx, policy, f))
+}
+
+func herePoll(ctx context.Context, r *remote) (string, error) {
+	const D, E = 2 * time.Second, 11 * time.Second
+	f := func(ctx context.Context) (bool, error) { return r.found(ctx) }
+	ctx, cancel := context.WithTimeout(ctx, E)
+	defer cancel()
+	policy := backoff.Policy{
+		MaxAttempts: 1,
+		Schedule:    backoff.Constant(D),
+		Jitter:      backoff.NoJitter,
+	}
+	return done(poll.Until(ctx, policy, f))
+}
+
+func hereRetriedPoll(ctx context.Context, r *remote) (string, error) {
+	const D, E = 2 * time.Second, 11 * time.Second
+	policy := backoff.Policy{
+		MaxAttempts: -1,
+		MaxElapsed:  E,
+		Schedule:    backoff.Constant(D),
+		Jitter:      backoff.NoJitter,
+	}
+	return done(poll.Until(ctx, policy, func(ctx context.Context) (bool, error) {
+		found, err := r.found(ctx)
+		if err != nil {
+			return false, backoff.Permanent(err)
+		}
+		if !found {
+			return false, fmt.Errorf("pending: %w", poll.ErrNotYet)
+		}
+		return true, nil
+	}))
 }
 
 func hereStop(parent context.Context, r *remote) (string, error) {
