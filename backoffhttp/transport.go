@@ -138,7 +138,8 @@ type Transport struct {
 	Propagate func(*url.URL) bool
 	// ShareRetryAfter applies the Retry-After of an answer to all requests
 	// to the host, including the first attempts of other calls. Then
-	// successful answers count too. A wait beyond MaxRetryAfter is ignored.
+	// successful answers count too. A wait beyond the MaxRetryAfter of Policy is
+	// ignored. Outside HTTP, pace.HoldOff does the same.
 	ShareRetryAfter bool
 	// ServerClock compares the dates of Retry-After and RateLimits with the
 	// Date of the answer, for programs whose own clock may be wrong. The Age
@@ -205,7 +206,9 @@ func (t *Transport) CloseIdleConnections() {
 func (t *Transport) open() {
 	t.classify = after(t.Policy.Classify)
 	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: t.Policy.MaxRetryAfter} }
-	t.hosts.gates.New = func(string, bool) *gate { return new(gate) }
+	t.hosts.gates.New = func(string, bool) *gate {
+		return &gate{pace.HoldOff{MaxWait: t.Policy.MaxRetryAfter}}
+	}
 	t.hosts.gates.Max, t.hosts.gates.Idle = maxGates, idleGate
 }
 
