@@ -37,8 +37,11 @@ func hereEvery(ctx context.Context, r *remote) (string, error) {
 
 func hereTries(ctx context.Context, r *remote) (string, error) {
 	const N = 4
-	policy := cenkaltisDefault
-	policy.MaxAttempts = N
+	policy := backoff.Policy{
+		MaxAttempts: N,
+		Schedule:    cenkaltisDefault.Schedule,
+		Jitter:      cenkaltisDefault.Jitter,
+	}
 	return done(policy.Do(ctx, r.call))
 }
 
@@ -81,14 +84,18 @@ func hereFinal(ctx context.Context, r *remote) (string, error) {
 func hereHook(ctx context.Context, r *remote) (string, error) {
 	retries := 0
 	f := func(error, time.Duration) { retries++ }
-	policy := cenkaltisDefault
-	policy.MaxAttempts = 3
-	policy.Observer = func(_ context.Context, e backoff.Event) {
-		if e.Kind == backoff.EventRetry {
-			f(e.Err, e.Wait)
-		}
+	policy := backoff.Policy{
+		MaxAttempts: 3,
+		Schedule:    cenkaltisDefault.Schedule,
+		Jitter:      cenkaltisDefault.Jitter,
+		Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				f(e.Err, e.Wait)
+			}
+		},
 	}
-	return retried(retries, policy.Do(ctx, r.call))
+	err := policy.Do(ctx, r.call)
+	return retried(retries, err)
 }
 
 func hereTicker(ctx context.Context, r *remote) (string, error) {
