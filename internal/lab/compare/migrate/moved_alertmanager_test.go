@@ -28,7 +28,7 @@ var alertmanager = []move{
 		program: "alertmanager", place: "Notification, fails after 10 s each",
 		script: append(times(4, answer{status: 503, took: 10 * time.Second}), answer{status: 200}), before: tickingNotification, here: notification,
 		was:    outcome{attempts: exactly(5), gaps: exactly(0), sees: "done"},
-		is:     outcome{attempts: exactly(5), gaps: [2]float64{0.25, 2.53}, sees: "done"},
+		is:     outcome{attempts: exactly(5), gaps: [2]float64{0.25, 2.54}, sees: "done"},
 		better: []reason{slowIsSpaced},
 	},
 	{

@@ -84,8 +84,6 @@ var rules = []rule{
 		unchanged(beforeLinear, hereLinear, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 8}, sees: "500"})},
 	{"M21", "c.ErrorHandler = retryablehttp.PassthroughErrorHandler", "", "Without the handler, backoffhttp.Check(resp) makes the error", nothing,
 		unchanged(beforeRetryMax, hereRetryMax, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 3}, sees: "500"})},
-	{"M29", "c.StandardClient()", "Idempotency: backoff.Idempotent", "The service may get a POST or PATCH twice, which go-retryablehttp does not ask", nothing,
-		unchanged(beforeRetryMax, hereRetryMax, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 3}, sees: "500"})},
 	{"M22", "c.HTTPClient = client", "backoffhttp.WrapClient(client, policy)", "It takes the place of c.StandardClient(). The Timeout of client stays that of one attempt", "A redirect has attempts of its own",
 		move{script: times(1, answer{took: time.Minute}), before: beforeTimeout, here: hereTimeout,
 			was:    outcome{attempts: exactly(3), gaps: exactly(1), sees: "deadline"},
@@ -116,6 +114,8 @@ var rules = []rule{
 			better: []reason{saysWhy}}},
 	{"M28", "if err == errBusy {", "if backoff.Cause(err) == errBusy {", "Likewise err.(T) and switch err.(type). errors.Is and errors.As need nothing", nothing,
 		unchanged(beforeCompared, hereCompared, times(1, answer{err: errBusy}), outcome{attempts: exactly(3), gaps: [2]float64{0.25, 1.13}, sees: "busy"})},
+	{"M29", "c.StandardClient()", "Idempotency: backoff.Idempotent", "The service may get a POST or PATCH twice, which go-retryablehttp does not ask", nothing,
+		unchanged(beforeRetryMax, hereRetryMax, times(1, answer{status: 500}), outcome{attempts: exactly(5), gaps: [2]float64{1, 3}, sees: "500"})},
 }
 
 // TestTheRulesHold runs what each rule replaces and what it makes of it.
