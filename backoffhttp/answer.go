@@ -9,6 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
@@ -68,8 +69,8 @@ func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
 func (c *call) inspect(resp *http.Response) error {
 	if resp.StatusCode >= 400 {
 		unmark(resp, c.req)
-		if m := markOf(resp.Request); m != nil { // by a Transport inside this one
-			return m.gave
+		if m := gaveup.Of(resp.Request); m != nil { // by a Transport inside this one
+			return m.Why
 		}
 	}
 	if c.t.Inspect == nil {

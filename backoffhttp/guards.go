@@ -129,7 +129,7 @@ func (t *Transport) newGuards(u *url.URL) *guards {
 // plain reports whether the Transport sends requests as they are, unless they
 // fail.
 func (t *Transport) plain() bool {
-	return timeouts.Of(&t.Policy) == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
+	return timeouts.Of(&t.Policy) == nil && t.wholeTimeout == 0 && t.Policy.Idempotency == nil && t.Idempotency == nil &&
 		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 

@@ -85,7 +85,12 @@ func TestTheLinksLeadSomewhere(t *testing.T) {
 }
 
 func TestEveryTestThatTheDocumentNamesExists(t *testing.T) {
-	tests := read(t, "behaviour_test.go") + read(t, "defaults_test.go")
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var tests string
+	for _, file := range files {
+		tests += read(t, file)
+	}
 	for _, match := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, document), -1) {
 		require.True(t, strings.Contains(tests, "\nfunc "+match[1]+"("), "there is no %s", match[1])
 	}

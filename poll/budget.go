@@ -1,0 +1,65 @@
+package poll
+
+import (
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
+)
+
+// Reserve implements [backoff.Budget] for the Run. Only a look after one that
+// failed is a retry to the caller's budget. Any other look is a first attempt,
+// for which the budget is asked when the wait is over.
+func (p *poll) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	a.Number, a.MaxAttempts = p.failed+1, p.most
+	if p.failed > 0 {
+		return p.reserve(a)
+	}
+	a.Kind, a.Class, a.TimedOut = backoff.AttemptFirst, backoff.ClassUnknown, false
+	if a.Wait == 0 {
+		return p.reserve(a)
+	}
+	a.Wait = 0
+	p.ask, p.due = a, true
+	return backoff.Ticket{}, 0, true
+}
+
+// reserve asks the caller's budget.
+func (p *poll) reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration, ok bool) {
+	t, wait, ok = p.policy.Budget.Reserve(a)
+	p.held = ok
+	return t, wait, ok
+}
+
+// Pace is an optional method of a Budget. The Run calls it when a wait is over.
+func (p *poll) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	if p.due {
+		p.due = false
+		p.ask.Now = clock.Now()
+		return p.reserve(p.ask)
+	}
+	if pacer, ok := p.policy.Budget.(interface {
+		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
+	}); ok {
+		return pacer.Pace(t)
+	}
+	return t, 0, true
+}
+
+// Confirm is an optional method of a Budget.
+func (p *poll) Confirm(t backoff.Ticket) bool {
+	confirmer, ok := p.policy.Budget.(interface{ Confirm(backoff.Ticket) bool })
+	return !ok || confirmer.Confirm(t)
+}
+
+// Done implements [backoff.Budget]. "Not yet" is a success.
+func (p *poll) Done(t backoff.Ticket, r backoff.Result) {
+	if !p.held {
+		return
+	}
+	p.held = false
+	if p.saw == pending && r.Outcome != backoff.OutcomeNotSent {
+		r = backoff.Result{}
+	}
+	p.policy.Budget.Done(t, r)
+}

@@ -1,0 +1,94 @@
+package poll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
+)
+
+// view is what a look saw.
+type view uint8
+
+const (
+	nothing view = iota // no look has ended, or one is under way
+	pending             // "not yet"
+	final               // the end of the poll
+	failure             // an error that is retried
+	refusal             // a breaker let it see nothing
+)
+
+// asNotYet returns the error of a look that says "not yet". It returns nil if
+// err says something else, as that of a poll inside the look does that gave up.
+func asNotYet(err error) error {
+	if err == nil {
+		return ErrNotYet
+	}
+	if _, gaveUp := errtree.As[*backoff.Error](err); gaveUp || !errtree.Is(err, ErrNotYet) {
+		return nil
+	}
+	return err
+}
+
+// judge says what the error of a look that failed means for the poll, and
+// returns the error as the Run should see it.
+func (p *poll) judge(err error, timedOut bool) (view, error) {
+	classify := p.policy.Classify
+	switch {
+	case timedOut:
+		classify = nil // it need not know of timeouts
+		err = fmt.Errorf("%w (%w)", err, backoff.ErrAttemptTimeout)
+	case p.rules.Retryable(err):
+		return failure, err
+	}
+	switch supervised(err, classify) {
+	case backoff.ReasonPermanent, backoff.ReasonOverloaded:
+		return final, err
+	case backoff.ReasonAttempts:
+		return failure, backoff.WithClass(err, backoff.ClassRetryable)
+	}
+	return refusal, err
+}
+
+// supervised returns the Reason for which Supervise ends after a run that failed
+// with err, and so by the same rule: an error that may be retried ends it
+// because of MaxAttempts, and a breaker that is open because of MaxRetryAfter.
+func supervised(err error, classify backoff.Classifier) backoff.Reason {
+	once := backoff.Policy{MaxAttempts: 1, MaxRetryAfter: 1, Classify: classify}
+	ended, _ := errors.AsType[*backoff.Error](once.Supervise(context.Background(), func(context.Context) error { return err }))
+	return ended.Reason
+}
+
+// classify is the Classifier of the Run. What nobody has said explicitly ends no
+// poll.
+func (p *poll) classify(err error) backoff.Class {
+	if p.saw == pending {
+		return backoff.ClassRetryable
+	}
+	class := backoff.ClassUnknown
+	if p.policy.Classify != nil {
+		class = p.policy.Classify(err)
+	}
+	if class == backoff.ClassUnknown {
+		if class = backoff.DefaultClassifier(err); !class.Retryable() {
+			return backoff.ClassRetryable
+		}
+	}
+	return class
+}
+
+// timedOut reports whether its AttemptTimeout ended a look that failed with err.
+// The context alone does not tell, because the look may have failed before it
+// ended.
+func timedOut(attempt context.Context, err error) bool {
+	if context.Cause(attempt) != backoff.ErrAttemptTimeout {
+		return false
+	}
+	timeout, ok := errtree.As[interface {
+		error
+		Timeout() bool
+	}](err)
+	return ok && timeout.Timeout() || errtree.Is(err, context.Canceled) || errtree.Is(err, backoff.ErrAttemptTimeout)
+}

@@ -1,0 +1,51 @@
+package poll
+
+import (
+	"context"
+
+	"github.com/gobackoff/backoff"
+)
+
+// observe is the observer of the Run. The caller's observer hears of each look
+// as of a call, and at the end of the poll that it failed.
+func (p *poll) observe(ctx context.Context, e backoff.Event) {
+	e.MaxAttempts = p.most
+	e.Attempt = p.failed
+	if p.row == 1 && !e.Waiting {
+		e.Slept = 0 // the time between two looks is no backoff
+	}
+	switch {
+	case e.Kind == backoff.EventSuccess:
+		e.Attempt = p.row
+	case p.saw == pending && !e.Waiting:
+		p.tell(ctx, backoff.Event{
+			Kind:        backoff.EventSuccess,
+			Name:        e.Name,
+			Attempt:     p.row,
+			MaxAttempts: p.most,
+			Slept:       e.Slept,
+			Elapsed:     e.Elapsed,
+		})
+		if e.Kind == backoff.EventRetry {
+			return
+		}
+	}
+	if e.Kind == backoff.EventGiveUp {
+		e = p.gaveUp(e)
+	}
+	p.tell(ctx, e)
+}
+
+// gaveUp completes the event of a poll that failed.
+func (p *poll) gaveUp(e backoff.Event) backoff.Event {
+	if p.spent() && e.Reason == backoff.ReasonAbandoned {
+		e.Reason = backoff.ReasonAttempts
+	}
+	if p.failed == 0 { // no retry was announced
+		e.Waiting, e.Slept = false, 0
+	}
+	if p.saw == pending {
+		e.Class = backoff.ClassUnknown
+	}
+	return e
+}

@@ -1,0 +1,648 @@
+package poll_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/poll"
+)
+
+var (
+	errDown   = errors.New("down")
+	errFailed = errors.New("job failed")
+	errGone   = &net.DNSError{Err: "no such host", Name: "example.invalid", IsNotFound: true}
+)
+
+// A look takes some time, and returns done and err.
+type look struct {
+	takes time.Duration
+	done  bool
+	err   error
+}
+
+// A record tells when the looks of a poll were made, and how it ended.
+type record struct {
+	at    []time.Duration
+	ended time.Duration
+	err   error
+}
+
+// recorded polls in virtual time. The looks come in turn, the last one again
+// and again. They end with their context.
+func recorded(t *testing.T, p backoff.Policy, looks ...look) record {
+	return recordedUnder(t, 0, p, looks...)
+}
+
+// recordedUnder is recorded with a deadline, if that is above 0.
+func recordedUnder(t *testing.T, deadline time.Duration, p backoff.Policy, looks ...look) (r record) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { r = recordedHere(t, deadline, p, looks...) })
+	return r
+}
+
+// recordedHere is recordedUnder for a test in a bubble: an error that matches
+// the error of its context cannot leave one.
+func recordedHere(t *testing.T, deadline time.Duration, p backoff.Policy, looks ...look) (r record) {
+	ctx, began := t.Context(), time.Now()
+	if deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, deadline)
+		defer cancel()
+	}
+	r.err = poll.Until(ctx, p, func(ctx context.Context) (bool, error) {
+		r.at = append(r.at, time.Since(began))
+		l := looks[min(len(r.at), len(looks))-1]
+		if l.takes == 0 {
+			return l.done, l.err
+		}
+		select {
+		case <-time.After(l.takes):
+			return l.done, l.err
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	})
+	r.ended = time.Since(began)
+	return r
+}
+
+func seconds(all ...float64) []time.Duration {
+	times := make([]time.Duration, len(all))
+	for i, s := range all {
+		times[i] = time.Duration(s * float64(time.Second))
+	}
+	return times
+}
+
+// every is a policy that looks every 10 s, for so long.
+func every(elapsed time.Duration) backoff.Policy {
+	return backoff.Policy{
+		Name:       "job",
+		Schedule:   backoff.Constant(10 * time.Second),
+		Jitter:     backoff.NoJitter,
+		MaxElapsed: elapsed,
+	}
+}
+
+func gaveUp(t *testing.T, err error) *backoff.Error {
+	t.Helper()
+	gave, ok := errors.AsType[*backoff.Error](err)
+	require.True(t, ok, "%v", err)
+	return gave
+}
+
+var (
+	notYet = look{}
+	done   = look{done: true}
+	down   = look{err: errDown}
+)
+
+func TestAPollLooksAtOnceAndUntilALookIsDone(t *testing.T) {
+	r := recorded(t, every(time.Minute), done)
+	require.NoError(t, r.err)
+	require.Equal(t, seconds(0), r.at)
+
+	r = recorded(t, every(time.Minute), notYet, notYet, down, notYet, done)
+	require.NoError(t, r.err)
+	require.Equal(t, seconds(0, 10, 20, 30, 40), r.at)
+}
+
+func TestTheLastLookIsExactlyAtMaxElapsed(t *testing.T) {
+	for _, p := range []backoff.Policy{every(25 * time.Second), func() backoff.Policy {
+		p := every(25 * time.Second)
+		p.AttemptTimeout = time.Second
+		return p
+	}()} {
+		r := recorded(t, p, notYet)
+		require.Equal(t, seconds(0, 10, 20, 25), r.at)
+		require.Equal(t, 25*time.Second, r.ended)
+		require.EqualError(t, r.err, "backoff: job: gave up after 4 attempts: out of time (Policy.MaxElapsed): not yet")
+		gave := gaveUp(t, r.err)
+		require.Equal(t, backoff.ReasonElapsed, gave.Reason)
+		require.Equal(t, 4, gave.Attempts)
+		require.Equal(t, 25*time.Second, gave.Elapsed)
+		require.Equal(t, poll.ErrNotYet, gave.Last)
+		require.ErrorIs(t, r.err, backoff.ErrExhausted)
+
+		require.NoError(t, recorded(t, p, notYet, notYet, notYet, done).err, "the last look counts")
+	}
+}
+
+// Many jobs take less than the first wait, and the limit may be shorter still.
+func TestAMaxElapsedBelowTheFirstWaitAllowsTwoLooks(t *testing.T) {
+	r := recorded(t, every(time.Second), notYet)
+	require.Equal(t, seconds(0, 1), r.at)
+	require.Equal(t, backoff.ReasonElapsed, gaveUp(t, r.err).Reason)
+}
+
+func TestTheLastLookHasItsAttemptTimeout(t *testing.T) {
+	p := every(25 * time.Second)
+	p.AttemptTimeout = 5 * time.Second
+	r := recorded(t, p, notYet, notYet, notYet, look{takes: 4 * time.Second, done: true})
+	require.NoError(t, r.err)
+	require.Equal(t, 29*time.Second, r.ended)
+}
+
+func TestALookThatOutlastsMaxElapsedIsTheLast(t *testing.T) {
+	r := recorded(t, every(25*time.Second), notYet, notYet, look{takes: 10 * time.Second})
+	require.Equal(t, seconds(0, 10, 20), r.at)
+	require.Equal(t, 30*time.Second, r.ended)
+	require.ErrorIs(t, r.err, poll.ErrNotYet)
+
+	r = recorded(t, every(25*time.Second), notYet, notYet, look{takes: 10 * time.Second, done: true})
+	require.NoError(t, r.err)
+}
+
+func TestTheIntervalBeginsWhenALookHasEnded(t *testing.T) {
+	r := recorded(t, every(80*time.Second), look{takes: 25 * time.Second}, look{takes: time.Second, err: errDown}, notYet, done)
+	require.NoError(t, r.err)
+	require.Equal(t, seconds(0, 35, 46, 56), r.at)
+}
+
+func TestThereIsNoLookAtTheDeadlineOfTheContext(t *testing.T) {
+	for _, deadline := range []time.Duration{30 * time.Second, 25 * time.Second} {
+		r := recordedUnder(t, deadline, every(0), notYet)
+		require.Equal(t, seconds(0, 10, 20), r.at)
+		require.Equal(t, 20*time.Second, r.ended)
+		require.ErrorIs(t, r.err, context.DeadlineExceeded)
+		require.ErrorIs(t, r.err, poll.ErrNotYet)
+		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, r.err).Reason)
+		require.Equal(t, 20*time.Second, gaveUp(t, r.err).Elapsed)
+	}
+	r := recordedUnder(t, 25*time.Second, every(25*time.Second), notYet)
+	require.Equal(t, seconds(0, 10, 20), r.at)
+	r = recordedUnder(t, 25*time.Second, every(24*time.Second), notYet)
+	require.Equal(t, seconds(0, 10, 20, 24), r.at)
+}
+
+func TestWithoutALimitOfTimeThereIsNoLook(t *testing.T) {
+	var told []backoff.Event
+	p := every(0)
+	p.Observer = func(_ context.Context, e backoff.Event) { told = append(told, e) }
+	err := poll.Until(t.Context(), p, func(context.Context) (bool, error) {
+		t.Error("a look was made")
+		return true, nil
+	})
+	require.EqualError(t, err, "backoff: Policy.MaxElapsed is 0 and the context has no deadline, want one of them, "+
+		"or a negative MaxElapsed to poll without end")
+	require.False(t, backoff.Policy{}.Retryable(err))
+	require.Len(t, told, 1)
+	require.Equal(t, backoff.ReasonInvalid, told[0].Reason)
+	require.Equal(t, err, told[0].Err)
+
+	r := recorded(t, every(-1), append(make([]look, 10_000), done)...)
+	require.NoError(t, r.err)
+	require.Len(t, r.at, 10_001)
+}
+
+func TestAnInvalidPolicyIsRefusedBeforeTheFirstLook(t *testing.T) {
+	for want, p := range map[string]backoff.Policy{
+		"Policy.Schedule":               {MaxElapsed: time.Second, Schedule: backoff.Linear{Initial: -1}},
+		"Policy.AttemptTimeoutSchedule": {MaxElapsed: time.Second, AttemptTimeoutSchedule: backoff.Linear{Initial: -1}},
+		"Policy.AttemptTimeout ":        {MaxElapsed: time.Second, AttemptTimeout: 1, AttemptTimeoutSchedule: backoff.Constant(1)},
+		"Policy.Jitter":                 {MaxElapsed: time.Second, Jitter: backoff.AddedJitter(-1)},
+		"RetryBudget":                   {MaxElapsed: time.Second, Budget: &backoff.RetryBudget{Ratio: -1}},
+	} {
+		err := poll.Until(t.Context(), p, func(context.Context) (bool, error) {
+			t.Error("a look was made")
+			return true, nil
+		})
+		require.ErrorContains(t, err, want)
+		require.Equal(t, p.Validate(), err)
+	}
+}
+
+func TestMaxAttemptsCountsFailedLooksInARow(t *testing.T) {
+	four := []look{down, down, down, notYet, down, down, down, down, done}
+	r := recorded(t, every(time.Hour), four...)
+	require.Equal(t, seconds(0, 10, 20, 30, 40, 50, 60, 70), r.at)
+	require.Equal(t, 70*time.Second, r.ended)
+	require.EqualError(t, r.err, "backoff: job: gave up after 8 attempts: down")
+	gave := gaveUp(t, r.err)
+	require.Equal(t, backoff.ReasonAttempts, gave.Reason)
+	require.Equal(t, 70*time.Second, gave.Elapsed)
+	require.Equal(t, errDown, gave.Last)
+	require.ErrorIs(t, r.err, backoff.ErrExhausted)
+
+	for limit, want := range map[int]int{1: 1, 2: 2, 5: 8 + 1} {
+		p := every(time.Hour)
+		p.MaxAttempts = limit
+		require.Len(t, recorded(t, p, four...).at, want, "%d", limit)
+	}
+	p := every(time.Hour)
+	p.MaxAttempts = -1
+	require.NoError(t, recorded(t, p, append(many(down, 100), done)...).err)
+	require.NoError(t, recorded(t, every(time.Hour), append(many(notYet, 100), done)...).err, "not yet never counts")
+}
+
+func many(l look, n int) []look {
+	all := make([]look, n)
+	for i := range all {
+		all[i] = l
+	}
+	return all
+}
+
+func TestOnlyWhatIsSaidExplicitlyEndsAPollBeforeItsTime(t *testing.T) {
+	inner := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
+	innerPermanent := backoff.Policy{Classify: func(error) backoff.Class { return backoff.ClassPermanent }}
+	fail := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	for name, err := range map[string]error{
+		"a name that does not exist":               errGone,
+		"a cancellation of the look's own":         context.Canceled,
+		"what a policy in the look gave up on":     inner.Do(t.Context(), fail(errDown)),
+		"the same, wrapped":                        fmt.Errorf("status: %w", inner.Do(t.Context(), fail(errDown))),
+		"what a policy in the look found final":    innerPermanent.Do(t.Context(), fail(errDown)),
+		"what another library gave up on":          canceledError{errDown},
+		"a poll in the look that ran out":          recorded(t, every(time.Second), notYet).err,
+		"a poll in the look that failed too often": recorded(t, every(time.Hour), down).err,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recorded(t, every(time.Hour), look{err: err}, notYet, look{err: err}, look{err: err}, look{err: err}, done)
+			require.NoError(t, r.err)
+			require.Len(t, r.at, 6)
+
+			r = recorded(t, every(time.Hour), look{err: err})
+			require.Len(t, r.at, 4)
+			require.ErrorIs(t, r.err, err)
+		})
+	}
+	for name, err := range map[string]error{
+		"permanent":  backoff.Permanent(errDown),
+		"wrapped":    fmt.Errorf("status: %w", backoff.Permanent(errDown)),
+		"overloaded": backoff.WithClass(errDown, backoff.ClassOverloaded),
+		"pushback":   backoff.Pushback(errDown, -1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recorded(t, every(time.Hour), notYet, look{err: err})
+			require.Len(t, r.at, 2)
+			require.ErrorIs(t, r.err, err)
+		})
+	}
+	err := backoff.Permanent(errDown)
+	require.Equal(t, err, recorded(t, every(time.Hour), notYet, look{err: err}).err, "as the look returned it")
+}
+
+// canceledError is what the AWS SDK returns: evidence to policies that a loop of
+// another library gave up.
+type canceledError struct{ error }
+
+func (canceledError) CanceledError() bool { return true }
+
+func TestThePolicysOwnClassifierIsExplicit(t *testing.T) {
+	p := every(time.Hour)
+	p.Classify = backoff.RetryIf(func(err error) bool { return errors.Is(err, errDown) })
+	r := recorded(t, p, notYet, down, notYet, look{err: errFailed})
+	require.Len(t, r.at, 4)
+	require.ErrorIs(t, r.err, errFailed)
+	require.False(t, backoff.Policy{}.Retryable(r.err), "policies around the poll do not retry it")
+
+	inner := backoff.Policy{MaxAttempts: 1}.Do(t.Context(), func(context.Context) error { return errFailed })
+	require.Len(t, recorded(t, p, look{err: inner}).at, 1, "it is shown what others gave up on")
+
+	p.AttemptTimeout = time.Second
+	require.NoError(t, recorded(t, p, look{takes: time.Minute}, done).err, "it need not know of timeouts")
+}
+
+func TestALookThatIsDoneWithAnErrorEndsThePollWithIt(t *testing.T) {
+	for _, err := range []error{errFailed, errGone, backoff.RetryAfter(errFailed, time.Second), poll.ErrNotYet, &backoff.OpenError{}} {
+		r := recorded(t, every(time.Hour), notYet, look{done: true, err: err}, notYet)
+		require.Len(t, r.at, 2)
+		require.Equal(t, 10*time.Second, r.ended)
+		require.True(t, r.err == err, "as it is")
+	}
+}
+
+func TestAResultIsNotLostToTheEndOfTheContext(t *testing.T) {
+	for _, want := range []error{nil, errFailed} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := poll.Until(ctx, every(time.Hour), func(context.Context) (bool, error) {
+			cancel()
+			return true, want
+		})
+		require.Equal(t, want, err)
+	}
+}
+
+func TestAContextThatHasEndedAllowsNoLook(t *testing.T) {
+	why := errors.New("shutting down")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	err := poll.Until(ctx, every(time.Hour), func(context.Context) (bool, error) {
+		t.Error("a look was made")
+		return true, nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, why)
+	require.EqualError(t, err, "backoff: job: not started: shutting down")
+}
+
+func TestTheErrorTellsWhatTheLastLookSaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cut := look{takes: time.Minute}
+		err := recordedHere(t, 25*time.Second, every(0), down, notYet, cut).err
+		require.Equal(t, poll.ErrNotYet, gaveUp(t, err).Last)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, err, "backoff: job: gave up after 3 attempts: context deadline exceeded: not yet")
+
+		err = recordedHere(t, 25*time.Second, every(0), notYet, down, cut).err
+		require.Equal(t, errDown, gaveUp(t, err).Last)
+		require.NotErrorIs(t, err, poll.ErrNotYet)
+	})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	p := every(time.Hour)
+	p.Schedule = backoff.Constant(0)
+	err := poll.Until(ctx, p, func(context.Context) (bool, error) {
+		if looks++; looks == 1 {
+			return false, errDown
+		}
+		cancel()
+		return false, nil
+	})
+	require.EqualError(t, err, "backoff: job: gave up after 2 attempts: context canceled: not yet")
+	require.NotErrorIs(t, err, errDown, "an answer counts, though ctx has ended")
+
+	r := recorded(t, every(25*time.Second), notYet, notYet, notYet, look{err: errGone})
+	require.Equal(t, errGone, gaveUp(t, r.err).Last)
+	require.Equal(t, backoff.ReasonElapsed, gaveUp(t, r.err).Reason)
+}
+
+func TestCancellingEndsAWaitAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		time.AfterFunc(13*time.Second, cancel)
+		looks := 0
+		err := poll.Until(ctx, every(-1), func(context.Context) (bool, error) {
+			looks++
+			return false, nil
+		})
+		require.Equal(t, 13*time.Second, time.Since(began))
+		require.Equal(t, 2, looks)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, poll.ErrNotYet)
+	})
+}
+
+func TestTheScheduleGoesOnThroughFailedLooks(t *testing.T) {
+	p := every(time.Hour)
+	p.Schedule, p.MaxDelay = backoff.Exponential{Initial: time.Second}, 20*time.Second
+	r := recorded(t, p, notYet, down, notYet, notYet, down, down, notYet, done)
+	require.NoError(t, r.err)
+	require.Equal(t, seconds(0, 1, 3, 7, 15, 31, 51, 71), r.at)
+}
+
+func TestAPollIsJitteredByDefaultAndNeverLooksTwiceAtOnce(t *testing.T) {
+	p := every(-1)
+	p.Jitter = nil
+	r := recorded(t, p, append(many(notYet, 2000), done)...)
+	var sum time.Duration
+	shortest, longest := time.Hour, time.Duration(0)
+	for i := 1; i < len(r.at); i++ {
+		wait := r.at[i] - r.at[i-1]
+		shortest, longest, sum = min(shortest, wait), max(longest, wait), sum+wait
+	}
+	require.GreaterOrEqual(t, shortest, 5*time.Second)
+	require.Less(t, shortest, 5100*time.Millisecond)
+	require.LessOrEqual(t, longest, 10*time.Second)
+	require.Greater(t, longest, 9900*time.Millisecond)
+	require.InDelta(t, 7.5, sum.Seconds()/2000, 0.2)
+
+	p.Jitter, p.Rand = backoff.FullJitter, func() float64 { return 0.1 }
+	require.Equal(t, seconds(0, 1, 2), recorded(t, p, notYet, notYet, done).at, "the policy's own counts")
+}
+
+func TestAHintMovesTheNextLook(t *testing.T) {
+	p := every(2 * time.Minute)
+	p.Rand = func() float64 { return 0 }
+	for _, l := range []look{
+		{err: backoff.RetryAfter(errDown, time.Minute)},
+		{err: backoff.RetryAfter(poll.ErrNotYet, time.Minute)},
+		{err: fmt.Errorf("accepted: %w", backoff.RetryAfter(poll.ErrNotYet, time.Minute))},
+	} {
+		r := recorded(t, p, notYet, l, done)
+		require.NoError(t, r.err)
+		require.Equal(t, seconds(0, 10, 70), r.at)
+	}
+	r := recorded(t, p, notYet, look{err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}, done)
+	require.Equal(t, seconds(0, 10, 20), r.at, "the longer one counts")
+	r = recorded(t, p, look{err: backoff.RetryAfter(poll.ErrNotYet, 2*time.Minute)}, done)
+	require.Equal(t, seconds(0, 120), r.at, "it just fits")
+}
+
+func TestNotYetWithAHintIsNoFailure(t *testing.T) {
+	waiting := look{err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}
+	require.NoError(t, recorded(t, every(time.Hour), append(many(waiting, 20), done)...).err)
+}
+
+func TestAHintBeyondTheLimitEndsThePoll(t *testing.T) {
+	hinted := func(err error, d time.Duration) look { return look{err: backoff.RetryAfter(err, d)} }
+	for _, err := range []error{errDown, poll.ErrNotYet} {
+		r := recorded(t, every(time.Minute), notYet, hinted(err, 51*time.Second))
+		require.Equal(t, 10*time.Second, r.ended)
+		require.Equal(t, backoff.ReasonElapsed, gaveUp(t, r.err).Reason)
+		require.Equal(t, 51*time.Second, gaveUp(t, r.err).RetryAfter())
+		require.ErrorIs(t, r.err, err)
+
+		r = recorded(t, every(time.Hour), notYet, hinted(err, 5*time.Minute+1))
+		require.Equal(t, 10*time.Second, r.ended)
+		require.Equal(t, backoff.ReasonRetryAfter, gaveUp(t, r.err).Reason)
+
+		r = recordedUnder(t, time.Minute, every(0), notYet, hinted(err, 50*time.Second))
+		require.Equal(t, 10*time.Second, r.ended)
+		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, r.err).Reason)
+	}
+}
+
+func TestAPollThatFailedTooOftenKeepsWhatTheServerAskedFor(t *testing.T) {
+	p := every(time.Hour)
+	p.MaxAttempts = 2
+	r := recorded(t, p, look{err: backoff.RetryAfter(errDown, time.Minute)})
+	after, ok := backoff.RetryAfterOf(r.err)
+	require.True(t, ok)
+	require.Equal(t, time.Minute, after)
+	require.Equal(t, backoff.ReasonAttempts, gaveUp(t, r.err).Reason)
+	require.False(t, backoff.Policy{}.Retryable(r.err))
+}
+
+func TestAttemptTimeoutLimitsEachLook(t *testing.T) {
+	p := every(time.Hour)
+	p.AttemptTimeout = 3 * time.Second
+	r := recorded(t, p, look{takes: time.Minute})
+	require.Equal(t, seconds(0, 13, 26, 39), r.at)
+	require.Equal(t, 42*time.Second, r.ended)
+	require.ErrorIs(t, r.err, backoff.ErrAttemptTimeout)
+	require.ErrorIs(t, r.err, context.DeadlineExceeded)
+	require.EqualError(t, r.err, "backoff: job: gave up after 4 attempts: context deadline exceeded (backoff: attempt timeout)")
+
+	p.AttemptTimeout, p.AttemptTimeoutSchedule = 0, backoff.Linear{Initial: time.Second, Step: time.Second}
+	slow := look{takes: time.Minute}
+	r = recorded(t, p, slow, slow, notYet, slow, done)
+	require.Equal(t, seconds(0, 11, 23, 33, 44), r.at, "not yet starts it again")
+}
+
+func TestAnErrorThatCameInTimeIsNoTimeout(t *testing.T) {
+	p := every(time.Hour)
+	p.MaxAttempts, p.AttemptTimeout = 1, time.Second
+	synctest.Test(t, func(t *testing.T) {
+		err := poll.Until(t.Context(), p, func(ctx context.Context) (bool, error) {
+			<-ctx.Done()
+			return false, errDown
+		})
+		require.NotErrorIs(t, err, backoff.ErrAttemptTimeout)
+		err = poll.Until(t.Context(), p, func(ctx context.Context) (bool, error) {
+			<-ctx.Done()
+			return false, backoff.Permanent(ctx.Err())
+		})
+		require.False(t, errors.Is(err, backoff.ErrExhausted), "a mark counts for more: %v", err)
+	})
+}
+
+func TestValueReturnsWhatTheLastLookSawThatAnswered(t *testing.T) {
+	type status struct{ percent int }
+	poller := func(p backoff.Policy, ctx context.Context, looks ...look) (status, error) {
+		n := 0
+		return poll.Value(ctx, p, func(context.Context) (status, bool, error) {
+			l := looks[min(n, len(looks)-1)]
+			n++
+			return status{n}, l.done, l.err
+		})
+	}
+	for want, looks := range map[int][]look{
+		1: {done},
+		3: {notYet, down, done},
+		2: {notYet, {done: true, err: errFailed}},
+		4: {down, notYet, down, {err: backoff.Permanent(errDown)}},
+		5: {down, notYet, down, down, notYet, down, down, down, down},
+		0: {down},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			got, err := poller(every(time.Hour), t.Context(), looks...)
+			require.Equal(t, status{want}, got, "%v", err)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got, err := poller(every(25*time.Second), t.Context(), notYet)
+		require.Error(t, err)
+		require.Equal(t, status{4}, got)
+	})
+}
+
+func TestAPanicPassesThrough(t *testing.T) {
+	b := &ledger{}
+	p := every(time.Hour)
+	p.Schedule, p.Budget = backoff.Constant(0), b
+	looks := 0
+	require.PanicsWithValue(t, "lost", func() {
+		_ = poll.Until(t.Context(), p, func(context.Context) (bool, error) {
+			if looks++; looks == 1 {
+				return false, nil
+			}
+			panic("lost")
+		})
+	})
+	require.Equal(t, []string{"first 1", "success", "first 1", "transient"}, b.notes)
+
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		_ = poll.Until(context.Background(), p, func(context.Context) (bool, error) {
+			runtime.Goexit()
+			return true, nil
+		})
+	}()
+	<-ended
+	require.Equal(t, []string{"first 1", "transient"}, b.notes[4:])
+}
+
+func TestPoliciesAndPollsNestWithoutMultiplying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		err := backoff.Policy{}.Do(t.Context(), func(ctx context.Context) error {
+			return poll.Until(ctx, every(25*time.Second), func(context.Context) (bool, error) {
+				looks++
+				return false, nil
+			})
+		})
+		require.Equal(t, 4, looks, "a poll that ran out is final")
+		require.ErrorIs(t, err, poll.ErrNotYet)
+
+		looks = 0
+		_ = backoff.Policy{}.Do(t.Context(), func(ctx context.Context) error {
+			return poll.Until(ctx, every(time.Hour), func(context.Context) (bool, error) {
+				looks++
+				return false, errDown
+			})
+		})
+		require.Equal(t, 4, looks, "so is one whose looks failed")
+
+		calls := 0
+		err = poll.Until(t.Context(), every(time.Hour), func(ctx context.Context) (bool, error) {
+			return false, backoff.Policy{MaxAttempts: 2}.Do(ctx, func(context.Context) error {
+				calls++
+				return errDown
+			})
+		})
+		require.Equal(t, 8, calls, "4 failed looks of 2 calls each")
+		require.ErrorIs(t, err, errDown)
+	})
+}
+
+func TestAPollIsWithinThePolicyThatKeepsTextsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		_ = backoff.Policy{AttemptTimeout: time.Hour}.Do(t.Context(), func(ctx context.Context) error {
+			err := poll.Until(ctx, every(25*time.Second), func(context.Context) (bool, error) {
+				looks++
+				return false, nil
+			})
+			return errors.New("deploying: " + err.Error())
+		})
+		require.Equal(t, 4, looks)
+	})
+}
+
+func TestAPolicyIsSharedByPollsThatRunAtOnce(t *testing.T) {
+	p := every(time.Hour)
+	p.Schedule, p.Budget = backoff.Constant(time.Millisecond), &backoff.RetryBudget{}
+	var ended atomic.Int32
+	t.Cleanup(func() { require.EqualValues(t, 8, ended.Load()) })
+	for range 8 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			require.NoError(t, poll.Until(t.Context(), p, func(context.Context) (bool, error) {
+				n++
+				return n == 20, nil
+			}))
+			ended.Add(1)
+		})
+	}
+}
+
+func TestALookThatSaysNotYetAllocatesNothing(t *testing.T) {
+	allocs := func(looks int) float64 {
+		return testing.AllocsPerRun(20, func() {
+			p := backoff.Policy{Schedule: backoff.Constant(1), Jitter: backoff.NoJitter, MaxElapsed: time.Hour, Budget: &backoff.RetryBudget{}}
+			n := 0
+			_ = poll.Until(context.Background(), p, func(context.Context) (bool, error) {
+				n++
+				return n == looks, nil
+			})
+		})
+	}
+	few, many := allocs(2), allocs(1002)
+	require.LessOrEqual(t, many-few, 50., "%v for 2 looks, %v for 1,002; the pool of timers may forget some", few, many)
+}
