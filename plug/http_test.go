@@ -158,6 +158,9 @@ func TestAnAnswerBelow400CanBeRetried(t *testing.T) {
 	require.GreaterOrEqual(t, h.Backoff(0, 0, 0, resp), 2*time.Second)
 	_, err = h.ErrorHandler(resp, nil, 4)
 	require.EqualError(t, err, "backoff: gave up after 4 attempts: status Accepted")
+
+	decided := plug.RetryableHTTP(&steps) // by a CheckRetry around it, with no word to Classify
+	require.GreaterOrEqual(t, decided.Backoff(0, 0, 0, resp), 2*time.Second)
 }
 
 func TestKeepAnswerReturnsTheLastAnswer(t *testing.T) {
