@@ -325,6 +325,7 @@ func TestAClientThatIsWrappedTwiceHasTheLastPolicyOnly(t *testing.T) {
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
 		require.Equal(t, 6*time.Second, time.Since(began), "the shorter one")
 
+		second.Timeout = time.Hour
 		third, tr := wrapped(second, p)
 		tr.Base = newWire(hang)
 		began = time.Now()
