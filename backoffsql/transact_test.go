@@ -84,6 +84,7 @@ func TestTransactNeverRepeatsWhatFnEnded(t *testing.T) {
 	refused := func(context.Context, int) error { return state("40001") }
 	sleep := func(ctx context.Context, _ int) error { <-ctx.Done(); return nil }
 	late := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+	cut := func(ctx context.Context, _ int) error { <-ctx.Done(); return context.Canceled }
 	for _, c := range []struct {
 		name string
 		fn   func(context.Context, int) error
@@ -94,6 +95,7 @@ func TestTransactNeverRepeatsWhatFnEnded(t *testing.T) {
 		{"and then took too long", sleep, backoffsql.ErrEnded, "begin rollback"},
 		{"by a COMMIT without an answer", lost, backoffsql.ErrCommitUnknown, "begin rollback"},
 		{"by a COMMIT that took too long", late, backoffsql.ErrCommitUnknown, "begin rollback"},
+		{"by a COMMIT that was cut short", cut, backoffsql.ErrCommitUnknown, "begin rollback"},
 		{"by a COMMIT that was refused", refused, nil, "begin rollback begin commit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

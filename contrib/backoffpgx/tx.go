@@ -162,7 +162,7 @@ func (d database) Commit(ctx context.Context, t *transaction) error {
 		return nil
 	case before == busy:
 		return backoffsql.RolledBack(backoff.Permanent(fmt.Errorf("%w: %w", errOpen, err)))
-	case before == closed, notSent(err), errors.Is(err, pgx.ErrTxCommitRollback):
+	case before == closed, notSent(err):
 		return backoffsql.RolledBack(d.final(err))
 	}
 	return d.final(err)
