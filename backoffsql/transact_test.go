@@ -113,6 +113,7 @@ func TestTransactNeverRepeatsWhatFnEnded(t *testing.T) {
 					return nil
 				})
 				require.ErrorIs(t, err, c.want)
+				require.Equal(t, c.want == backoffsql.ErrCommitUnknown, errors.Is(err, backoffsql.ErrCommitUnknown))
 				require.False(t, err != nil && (&backoff.Policy{}).Retryable(err))
 				require.Equal(t, c.log, strings.Join(l.log, " "))
 			})
