@@ -3,7 +3,6 @@ package backoffpgx_test
 import (
 	"context"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -133,11 +132,18 @@ func (f *fake) note(sql string) (fault string) {
 	return f.fault(f.n, sql)
 }
 
+// begun returns how many transactions were begun.
+func (f *fake) begun() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n
+}
+
 // heard returns the statements so far.
 func (f *fake) heard() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return strings.Join(slices.Clone(f.log), ", ")
+	return strings.Join(f.log, ", ")
 }
 
 func (f *fake) url() string { return "postgres://nobody@" + f.addr + "/test?sslmode=disable" }
@@ -149,6 +155,9 @@ func (f *fake) pool(t testing.TB, conns int32) *pgxpool.Pool {
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
+	first, err := pool.Acquire(context.Background()) // an attempt with a timeout finds it there
+	require.NoError(t, err)
+	first.Release()
 	return pool
 }
 
