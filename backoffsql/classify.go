@@ -25,8 +25,15 @@ import (
 // ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
 // it when a connection ends while they wait for the answer.
 //
-// Classify is a [backoff.Classifier]. [Tx] uses it by itself. It is safe for
-// concurrent use. Source: PostgreSQL, appendix A.
+// Do not put Classify into a policy whose Do begins and commits a transaction,
+// such as by sql.DB.BeginTx or pgx.BeginFunc. To Do, an answer to COMMIT that was
+// lost is a connection that was lost: it repeats the transaction, which then is
+// committed twice. [backoff.NonIdempotent] prevents that, but then serialization
+// failures are not repeated either. [Tx] and, for pgx, contrib/backoffpgx tell
+// the two apart, and use Classify by themselves.
+//
+// Classify is a [backoff.Classifier]. It is safe for concurrent use. Source:
+// PostgreSQL, appendix A.
 func Classify(err error) backoff.Class {
 	class := backoff.DefaultClassifier(err)
 	switch {
@@ -109,9 +116,9 @@ func numberClass(number uint16) backoff.Class {
 // nothing was committed. Only the server's own word proves it. ErrBadConn does
 // not (see Classify). SafeToRetry() of pgx 5.12 does not either: it is also
 // true for "conn closed", when the connection broke while pgx waited for the
-// answer.
-func (c *call) provesRollback(err error) bool {
-	if c.custom != nil && c.custom(err) == backoff.ClassNotSent {
+// answer. A [Transactor] that knows its driver says more by [RolledBack].
+func (o *outcome) provesRollback(err error) bool {
+	if o.custom != nil && o.custom(err) == backoff.ClassNotSent {
 		return true
 	}
 	e, ok := errtree.As[interface {

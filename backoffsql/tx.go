@@ -2,6 +2,10 @@
 // that may pass: a serialization failure, a deadlock, a lost connection. It
 // imports no driver. It knows errors by their SQLSTATE (pgx, lib/pq) or by a
 // function of the program ([MySQL]).
+//
+// [Tx] is for package database/sql. The module contrib/backoffpgx is its
+// counterpart for the pools and connections of pgx, and [Transact] is what both
+// are made of.
 package backoffsql
 
 import (
@@ -21,15 +25,7 @@ type Beginner interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
 
-// ErrCommitUnknown is matched if the answer to a COMMIT did not arrive, at the
-// last attempt or at an earlier one: the transaction may have been committed.
-// The text of the error says "commit state unknown".
-var ErrCommitUnknown = errors.New("backoffsql: commit state unknown")
-
-var (
-	errEnded = errors.New("backoffsql: fn ended the transaction itself")
-	errInput = errors.New("backoffsql: Tx wants a database and a function")
-)
+var errInput = errors.New("backoffsql: Tx wants a database and a function")
 
 // Tx begins a transaction, calls fn in it, and commits. If that fails in a way
 // that may pass, Tx rolls back and begins again, as the policy says. It returns
@@ -86,140 +82,35 @@ func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts *sql.TxOp
 	if none, ok := db.(*sql.DB); db == nil || ok && none == nil || fn == nil {
 		return backoff.Permanent(errInput)
 	}
-	if policy == nil {
-		policy = &backoff.Policy{}
-	}
-	c := &call{db: db, opts: opts, fn: fn, declared: policy.Idempotency, custom: policy.Classify}
-	if c.declared == backoff.Keyed && backoff.IdempotencyKey(ctx) == "" {
-		ctx = backoff.WithIdempotencyKey(ctx, "")
-	}
-	own := *policy
-	own.Classify = c.classify
-	own.Idempotency = c
-	return c.result(ctx, own.Do(ctx, c.attempt))
+	return Transact(ctx, database{db, opts}, policy, fn)
 }
 
-// call is one call of Tx. It is the Idempotency of its policy, since only it
-// knows how the attempt ended.
-type call struct {
-	db       Beginner
-	opts     *sql.TxOptions
-	fn       func(context.Context, *sql.Tx) error
-	declared backoff.Idempotency
-	custom   backoff.Classifier // the policy's own
-
-	unknown    bool // it is unknown whether the last attempt committed
-	anyUnknown bool // the same of any attempt
+// database is the Transactor of Tx.
+type database struct {
+	db   Beginner
+	opts *sql.TxOptions
 }
 
-// Repeatable implements backoff.Idempotency.
-func (c *call) Repeatable(ctx context.Context, class backoff.Class) bool {
-	if c.unknown {
-		return c.declared != nil && c.declared.Repeatable(ctx, max(class, backoff.ClassRetryable))
-	}
-	return c.declared == nil || c.declared.Repeatable(ctx, backoff.ClassNotSent)
-}
+// Begin implements Transactor.
+func (d database) Begin(ctx context.Context) (*sql.Tx, error) { return d.db.BeginTx(ctx, d.opts) }
 
-// classify is the Classifier of the call.
-func (c *call) classify(err error) backoff.Class {
-	if c.custom != nil {
-		if class := c.custom(err); class != backoff.ClassUnknown {
-			return class
-		}
-	}
-	return Classify(err)
-}
-
-// attempt makes one attempt.
-func (c *call) attempt(ctx context.Context) error {
-	c.unknown = false
-	tx, err := c.db.BeginTx(ctx, c.opts)
-	if err != nil {
-		return err
-	}
-	returned := false
-	defer func() {
-		if !returned { // a panic, or a Goexit
-			tx.Rollback()
-		}
-	}()
-	err = c.fn(ctx, tx)
-	returned = true
-	if err == nil && ctx.Err() == nil {
-		return c.commit(ctx, tx)
-	}
-	return c.rollback(ctx, tx, err)
-}
-
-// rollback ends an attempt that failed, or whose context has ended.
-func (c *call) rollback(ctx context.Context, tx *sql.Tx, err error) error {
-	gone := tx.Rollback()
-	switch {
-	case ctx.Err() != nil && (err == nil || errtree.Is(err, sql.ErrTxDone)):
-		return contextError(ctx)
-	case gone == sql.ErrTxDone && ctx.Err() == nil && c.classify(err).Retryable() && !c.provesRollback(err):
-		// fn has ended the transaction, perhaps by a COMMIT that failed.
-		return c.markUnknown(err)
-	}
-	return err
-}
-
-// contextError returns the error of a transaction that package sql rolled back
-// when ctx ended. Package sql itself only says that the transaction is done.
-func contextError(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", ctx.Err(), sql.ErrTxDone)
-}
-
-// commit commits, and tells what the result proves.
-func (c *call) commit(ctx context.Context, tx *sql.Tx) error {
+// Commit implements Transactor.
+func (database) Commit(ctx context.Context, tx *sql.Tx) error {
 	err := tx.Commit()
 	switch {
-	case err == nil:
-		return nil
-	case errtree.Is(err, sql.ErrTxDone) && ctx.Err() != nil:
-		return contextError(ctx)
-	case errtree.Is(err, sql.ErrTxDone):
-		return backoff.Permanent(fmt.Errorf("%w: %w", errEnded, err))
-	case c.provesRollback(err):
+	case err == nil || !errtree.Is(err, sql.ErrTxDone):
 		return err
+	case ctx.Err() != nil: // package sql rolled back when ctx ended
+		return RolledBack(contextError(ctx))
 	}
-	return c.markUnknown(err)
+	return fmt.Errorf("%w: %w", ErrEnded, err)
 }
 
-// markUnknown notes that it is unknown whether the attempt committed.
-func (c *call) markUnknown(err error) error {
-	c.unknown, c.anyUnknown = true, true
-	return &commitUnknown{err: err}
-}
-
-// result returns the error of the call. It says so if the transaction may have
-// been committed.
-func (c *call) result(ctx context.Context, err error) error {
-	if err == nil || !c.anyUnknown {
-		return err
-	}
-	if !errtree.Is(err, ErrCommitUnknown) {
-		err = &commitUnknown{err: err, earlier: true}
-	}
-	if c.declared == nil || !c.declared.Repeatable(ctx, backoff.ClassRetryable) {
-		return backoff.Permanent(err) // even if MaxAttempts is 1
+// Rollback implements Transactor.
+func (database) Rollback(ctx context.Context, tx *sql.Tx) error {
+	err := tx.Rollback()
+	if err == sql.ErrTxDone && ctx.Err() == nil { // else package sql did it
+		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	return err
 }
-
-// commitUnknown is an error after which a transaction may have been committed.
-type commitUnknown struct {
-	err     error
-	earlier bool // an earlier attempt may have committed, not the one of err
-}
-
-// Error returns the text, beginning with that of ErrCommitUnknown.
-func (u *commitUnknown) Error() string {
-	if u.earlier {
-		return ErrCommitUnknown.Error() + " (of an earlier attempt): " + u.err.Error()
-	}
-	return ErrCommitUnknown.Error() + ": " + u.err.Error()
-}
-
-// Unwrap returns ErrCommitUnknown and the error itself.
-func (u *commitUnknown) Unwrap() []error { return []error{ErrCommitUnknown, u.err} }

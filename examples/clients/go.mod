@@ -7,6 +7,7 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/gobackoff/backoff v0.0.0
 	github.com/gobackoff/backoff/contrib/backoffgrpc v0.0.0-00010101000000-000000000000
+	github.com/gobackoff/backoff/contrib/backoffpgx v0.0.0-00010101000000-000000000000
 	github.com/gobackoff/backoff/contrib/backoffredis v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats.go v1.55.0
@@ -43,5 +44,7 @@ require (
 replace github.com/gobackoff/backoff => ../..
 
 replace github.com/gobackoff/backoff/contrib/backoffgrpc => ../../contrib/backoffgrpc
+
+replace github.com/gobackoff/backoff/contrib/backoffpgx => ../../contrib/backoffpgx
 
 replace github.com/gobackoff/backoff/contrib/backoffredis => ../../contrib/backoffredis

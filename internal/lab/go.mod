@@ -4,6 +4,8 @@ go 1.26.0
 
 replace github.com/gobackoff/backoff => ../..
 
+replace github.com/gobackoff/backoff/contrib/backoffpgx => ../../contrib/backoffpgx
+
 require (
 	cloud.google.com/go/storage v1.70.0
 	connectrpc.com/connect v1.21.1
@@ -31,6 +33,7 @@ require (
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/gobackoff/backoff v0.0.0
+	github.com/gobackoff/backoff/contrib/backoffpgx v0.0.0-00010101000000-000000000000
 	github.com/gocql/gocql v1.7.0
 	github.com/gojek/heimdall/v7 v7.0.3
 	github.com/googleapis/gax-go/v2 v2.26.2

@@ -3,7 +3,7 @@
 // answer to a COMMIT, and refuses connections for a while. One transfer
 // conflicts with another transaction. Each transfer is made exactly once.
 //
-// [backoffsql.Tx] repeats the transactions. It may repeat one whose COMMIT was
+// [backoffpgx.Tx] repeats the transactions. It may repeat one whose COMMIT was
 // not answered, because every transfer has a unique key ([backoff.Keyed]).
 //
 // It needs a server on 127.0.0.1:5432. In the root of the repository:
@@ -15,7 +15,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -23,11 +22,12 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffsql"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/contrib/backoffpgx"
 )
 
 const server = "127.0.0.1:5432"
@@ -43,7 +43,7 @@ func main() {
 
 // A bank is two accounts and the transfers between them.
 type bank struct {
-	db, direct *sql.DB // through the proxy, and not
+	db, direct *pgxpool.Pool // through the proxy, and not
 	proxy      *faultproxy.Proxy
 	policy     backoff.Policy
 	schema     string
@@ -79,7 +79,7 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 			return r, err
 		}
 	}
-	row := b.direct.QueryRowContext(ctx, b.in("SELECT (SELECT balance FROM s.accounts WHERE id = 1), (SELECT balance FROM s.accounts WHERE id = 2), (SELECT COUNT(*) FROM s.transfers)"))
+	row := b.direct.QueryRow(ctx, b.in("SELECT (SELECT balance FROM s.accounts WHERE id = 1), (SELECT balance FROM s.accounts WHERE id = 2), (SELECT COUNT(*) FROM s.transfers)"))
 	err = row.Scan(&r.Balances[0], &r.Balances[1], &r.Transfers)
 	fmt.Fprintf(out, "%d transfers of 10, balances %d and %d\n", r.Transfers, r.Balances[0], r.Balances[1])
 	return r, err
@@ -89,31 +89,27 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 // happens before its COMMIT.
 func (b *bank) transfer(ctx context.Context, happens func(context.Context)) error {
 	attempt := 0
-	return backoffsql.Tx(ctx, b.db, &b.policy, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(ctx context.Context, tx *sql.Tx) error {
+	return backoffpgx.Tx(ctx, b.db, &b.policy, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(ctx context.Context, tx pgx.Tx) error {
 		attempt++
 		fresh, err := b.insert(ctx, tx)
 		if err != nil || !fresh {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, b.in("UPDATE s.accounts SET balance = balance - 10 WHERE id = 1")); err != nil {
+		if _, err := tx.Exec(ctx, b.in("UPDATE s.accounts SET balance = balance - 10 WHERE id = 1")); err != nil {
 			return err
 		}
 		if attempt == 1 {
 			happens(ctx)
 		}
-		_, err = tx.ExecContext(ctx, b.in("UPDATE s.accounts SET balance = balance + 10 WHERE id = 2"))
+		_, err = tx.Exec(ctx, b.in("UPDATE s.accounts SET balance = balance + 10 WHERE id = 2"))
 		return err
 	})
 }
 
 // insert records the transfer, and reports whether it is new.
-func (b *bank) insert(ctx context.Context, tx *sql.Tx) (bool, error) {
-	result, err := tx.ExecContext(ctx, b.in("INSERT INTO s.transfers VALUES ($1) ON CONFLICT DO NOTHING"), backoff.IdempotencyKey(ctx))
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n == 1, err
+func (b *bank) insert(ctx context.Context, tx pgx.Tx) (bool, error) {
+	tag, err := tx.Exec(ctx, b.in("INSERT INTO s.transfers VALUES ($1) ON CONFLICT DO NOTHING"), backoff.IdempotencyKey(ctx))
+	return tag.RowsAffected() == 1, err
 }
 
 // A step is one transfer, and what happens during it.
@@ -133,7 +129,7 @@ func (b *bank) steps() []step {
 			time.AfterFunc(300*time.Millisecond, func() { b.proxy.Restore() })
 		}},
 		{"another transfer comes first", func(ctx context.Context) {
-			b.direct.ExecContext(ctx, b.in("UPDATE s.accounts SET balance = balance + 0 WHERE id = 2"))
+			b.direct.Exec(ctx, b.in("UPDATE s.accounts SET balance = balance + 0 WHERE id = 2"))
 		}},
 	}
 }
@@ -155,16 +151,16 @@ func open(ctx context.Context) (*bank, error) {
 		return nil, err
 	}
 	b := &bank{proxy: proxy, schema: "example_" + strings.ToLower(rand.Text())[:12]}
-	b.direct, err = sql.Open("pgx", url(server))
+	b.direct, err = pgxpool.New(ctx, url(server))
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	// Without prepared statements each statement takes one exchange.
-	b.db, err = sql.Open("pgx", url(proxy.Addr())+"&default_query_exec_mode=exec")
+	b.db, err = pgxpool.New(ctx, url(proxy.Addr())+"&default_query_exec_mode=exec")
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	_, err = b.direct.ExecContext(ctx, b.in("CREATE SCHEMA s; CREATE TABLE s.transfers (id TEXT PRIMARY KEY);"+
+	_, err = b.direct.Exec(ctx, b.in("CREATE SCHEMA s; CREATE TABLE s.transfers (id TEXT PRIMARY KEY);"+
 		"CREATE TABLE s.accounts (id INT PRIMARY KEY, balance INT); INSERT INTO s.accounts VALUES (1, 100), (2, 100)"))
 	if err != nil {
 		return nil, fmt.Errorf("%w (compose.yaml starts the server)", errors.Join(err, b.close()))
@@ -181,7 +177,7 @@ func (b *bank) in(query string) string {
 
 func (b *bank) close() error {
 	if b.direct != nil {
-		b.direct.Exec(b.in("DROP SCHEMA s CASCADE"))
+		b.direct.Exec(context.Background(), b.in("DROP SCHEMA s CASCADE"))
 		b.direct.Close()
 	}
 	if b.db != nil {

@@ -1,3 +1,3 @@
-// Package sqltest tests package backoffsql on real databases. Its tests are
-// tagged integration (see compose.yaml).
+// Package sqltest tests package backoffsql and the module contrib/backoffpgx on
+// real databases. Its tests are tagged integration (see compose.yaml).
 package sqltest

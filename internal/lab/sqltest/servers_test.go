@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/lib/pq"
 	"github.com/stretchr/testify/require"
@@ -22,6 +24,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/contrib/backoffpgx"
 )
 
 // server is a database server of one kind.
@@ -39,6 +42,7 @@ type server struct {
 	conflict   string // code of a conflict
 	deadlock   string // code of a deadlock
 	width      int    // accounts, so that transfers meet often enough
+	native     bool   // through contrib/backoffpgx, not package sql
 }
 
 var postgres = server{
@@ -50,6 +54,12 @@ var postgres = server{
 	ignore: "INSERT", suffix: " ON CONFLICT DO NOTHING",
 	conflict: "40001", deadlock: "40P01", width: 48,
 }
+
+var pgxNative = func() server {
+	s := postgres
+	s.name, s.native = "pgxpool", true
+	return s
+}()
 
 var mariadb = server{
 	name: "mariadb", addr: "127.0.0.1:3306", driver: "mysql", level: sql.LevelDefault,
@@ -97,9 +107,10 @@ func code(err error) string {
 	return backoffsql.Classify(err).String()
 }
 
-// onEach runs a test on both kinds of server.
+// onEach runs a test on both kinds of server, and on PostgreSQL through pgx's
+// own pool.
 func onEach(t *testing.T, test func(*testing.T, *fixture)) {
-	for _, s := range []server{postgres, mariadb} {
+	for _, s := range []server{postgres, pgxNative, mariadb} {
 		t.Run(s.name, func(t *testing.T) { test(t, setUp(t, s)) })
 	}
 }
@@ -107,7 +118,8 @@ func onEach(t *testing.T, test func(*testing.T, *fixture)) {
 // fixture is a database behind a proxy, with tables of its own.
 type fixture struct {
 	server
-	db     *sql.DB // through the proxy
+	db     *sql.DB       // through the proxy
+	pool   *pgxpool.Pool // the same, if the server is native
 	direct *sql.DB
 	proxy  *faultproxy.Proxy
 	policy backoff.Policy
@@ -124,6 +136,11 @@ func setUp(t *testing.T, s server) *fixture {
 	t.Cleanup(proxy.Close)
 	f := &fixture{server: s, proxy: proxy, seen: make(map[string]int)}
 	f.direct, f.db = f.open(t, s.addr), f.open(t, proxy.Addr())
+	if s.native {
+		f.pool, err = pgxpool.New(t.Context(), f.dsn(proxy.Addr())+"&pool_max_conns=20")
+		require.NoError(t, err)
+		t.Cleanup(f.pool.Close)
+	}
 	f.policy = backoff.Policy{
 		Name:        "transfer",
 		MaxAttempts: -1,
@@ -177,11 +194,49 @@ func (f *fixture) count(what string) int {
 	return f.seen[what]
 }
 
+// A transaction is one of package sql or of pgx.
+type transaction interface {
+	exec(ctx context.Context, query string) (affected int64, err error)
+	scan(ctx context.Context, query string, column any) error
+}
+
+type sqlTx struct{ *sql.Tx }
+
+func (tx sqlTx) exec(ctx context.Context, query string) (int64, error) {
+	result, err := tx.ExecContext(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (tx sqlTx) scan(ctx context.Context, query string, column any) error {
+	return tx.QueryRowContext(ctx, query).Scan(column)
+}
+
+type pgxTx struct{ pgx.Tx }
+
+func (tx pgxTx) exec(ctx context.Context, query string) (int64, error) {
+	tag, err := tx.Exec(ctx, query)
+	return tag.RowsAffected(), err
+}
+
+func (tx pgxTx) scan(ctx context.Context, query string, column any) error {
+	return tx.QueryRow(ctx, query).Scan(column)
+}
+
 // tx runs fn under the policy of the fixture.
-func (f *fixture) tx(ctx context.Context, i backoff.Idempotency, fn func(context.Context, *sql.Tx) error) error {
+func (f *fixture) tx(ctx context.Context, i backoff.Idempotency, fn func(context.Context, transaction) error) error {
 	p := f.policy
 	p.Idempotency = i
-	return backoffsql.Tx(ctx, f.db, &p, &sql.TxOptions{Isolation: f.level}, fn)
+	if f.native {
+		opts := pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(f.level.String()))}
+		if f.level == sql.LevelDefault {
+			opts.IsoLevel = ""
+		}
+		return backoffpgx.Tx(ctx, f.pool, &p, opts, func(ctx context.Context, tx pgx.Tx) error { return fn(ctx, pgxTx{tx}) })
+	}
+	return backoffsql.Tx(ctx, f.db, &p, &sql.TxOptions{Isolation: f.level}, func(ctx context.Context, tx *sql.Tx) error { return fn(ctx, sqlTx{tx}) })
 }
 
 // fill makes n accounts of 1000 each.
@@ -201,18 +256,18 @@ func (f *fixture) end(ctx context.Context, session int64) error {
 	return err
 }
 
-func (f *fixture) sessionOf(ctx context.Context, tx *sql.Tx) (session int64, err error) {
-	err = tx.QueryRowContext(ctx, f.session).Scan(&session)
+func (f *fixture) sessionOf(ctx context.Context, tx transaction) (session int64, err error) {
+	err = tx.scan(ctx, f.session, &session)
 	return session, err
 }
 
 // add changes a balance, by reading and writing it.
-func (f *fixture) add(ctx context.Context, tx *sql.Tx, account, amount int) error {
+func (f *fixture) add(ctx context.Context, tx transaction, account, amount int) error {
 	var balance int
-	if err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT balance FROM %s WHERE id = %d%s", f.accounts, account, f.lock)).Scan(&balance); err != nil {
+	if err := tx.scan(ctx, fmt.Sprintf("SELECT balance FROM %s WHERE id = %d%s", f.accounts, account, f.lock), &balance); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET balance = %d WHERE id = %d", f.accounts, balance+amount, account))
+	_, err := tx.exec(ctx, fmt.Sprintf("UPDATE %s SET balance = %d WHERE id = %d", f.accounts, balance+amount, account))
 	return err
 }
 
@@ -223,16 +278,12 @@ func (f *fixture) balance(t *testing.T, account int) (balance int) {
 
 // insert records a transfer. If the transfer is recorded already, insert fails,
 // or returns false if that is allowed.
-func (f *fixture) insert(ctx context.Context, tx *sql.Tx, bear bool, id, src, dst, amount int) (bool, error) {
+func (f *fixture) insert(ctx context.Context, tx transaction, bear bool, id, src, dst, amount int) (bool, error) {
 	verb, suffix := "INSERT", ""
 	if bear {
 		verb, suffix = f.ignore, f.suffix
 	}
-	result, err := tx.ExecContext(ctx, fmt.Sprintf("%s INTO %s VALUES (%d, %d, %d, %d)%s", verb, f.transfers, id, src, dst, amount, suffix))
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+	n, err := tx.exec(ctx, fmt.Sprintf("%s INTO %s VALUES (%d, %d, %d, %d)%s", verb, f.transfers, id, src, dst, amount, suffix))
 	return n == 1, err
 }
 

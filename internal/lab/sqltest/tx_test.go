@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -28,7 +30,7 @@ func TestSixteenWritersOfOneRowUnderSerializable(t *testing.T) {
 			tasks.Go(func() {
 				for range each {
 					if errs[w] == nil {
-						errs[w] = f.tx(t.Context(), nil, func(ctx context.Context, tx *sql.Tx) error { return f.add(ctx, tx, 0, 1) })
+						errs[w] = f.tx(t.Context(), nil, func(ctx context.Context, tx transaction) error { return f.add(ctx, tx, 0, 1) })
 					}
 				}
 			})
@@ -39,7 +41,7 @@ func TestSixteenWritersOfOneRowUnderSerializable(t *testing.T) {
 		}
 		require.Equal(t, 1000+writers*each, f.balance(t, 0))
 		t.Log(f.seen)
-		if f.name == "postgres" { // FOR UPDATE lines the others up
+		if f.conflict == "40001" { // FOR UPDATE lines the others up
 			require.Positive(t, f.count("40001"))
 		}
 	})
@@ -55,7 +57,7 @@ func TestADeadlockIsRepeated(t *testing.T) {
 		for i := range 2 {
 			tasks.Go(func() {
 				var met sync.Once
-				errs[i] = f.tx(t.Context(), nil, func(ctx context.Context, tx *sql.Tx) error {
+				errs[i] = f.tx(t.Context(), nil, func(ctx context.Context, tx transaction) error {
 					if err := f.increase(ctx, tx, i); err != nil {
 						return err
 					}
@@ -73,8 +75,8 @@ func TestADeadlockIsRepeated(t *testing.T) {
 	})
 }
 
-func (f *fixture) increase(ctx context.Context, tx *sql.Tx, account int) error {
-	_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET balance = balance + 1 WHERE id = %d", f.accounts, account))
+func (f *fixture) increase(ctx context.Context, tx transaction, account int) error {
+	_, err := tx.exec(ctx, fmt.Sprintf("UPDATE %s SET balance = balance + 1 WHERE id = %d", f.accounts, account))
 	return err
 }
 
@@ -83,9 +85,9 @@ func TestALockWaitTimeoutIsRepeated(t *testing.T) {
 	f.fill(t, 1)
 	holder, err := f.direct.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
-	require.NoError(t, f.increase(t.Context(), holder, 0))
+	require.NoError(t, f.increase(t.Context(), sqlTx{holder}, 0))
 	time.AfterFunc(1300*time.Millisecond, func() { holder.Rollback() })
-	require.NoError(t, f.tx(t.Context(), nil, func(ctx context.Context, tx *sql.Tx) error { return f.increase(ctx, tx, 0) }))
+	require.NoError(t, f.tx(t.Context(), nil, func(ctx context.Context, tx transaction) error { return f.increase(ctx, tx, 0) }))
 	require.Equal(t, 1, f.count("1205"), "%v", f.seen)
 	require.Equal(t, 1001, f.balance(t, 0))
 }
@@ -93,7 +95,7 @@ func TestALockWaitTimeoutIsRepeated(t *testing.T) {
 func TestASessionIsTerminatedMidTransaction(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		attempts := 0
-		err := f.tx(t.Context(), nil, func(ctx context.Context, tx *sql.Tx) error {
+		err := f.tx(t.Context(), nil, func(ctx context.Context, tx transaction) error {
 			attempts++
 			if _, err := f.insert(ctx, tx, false, 1, 2, 3, 4); err != nil {
 				return err
@@ -118,7 +120,7 @@ func TestASessionIsTerminatedMidTransaction(t *testing.T) {
 func TestAFailoverIsSurvived(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		attempts := 0
-		err := f.tx(t.Context(), nil, func(ctx context.Context, tx *sql.Tx) error {
+		err := f.tx(t.Context(), nil, func(ctx context.Context, tx transaction) error {
 			if attempts++; attempts == 1 {
 				f.proxy.Refuse()
 				f.proxy.Cut()
@@ -158,9 +160,9 @@ func TestACommitWithoutAnAnswer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, f *fixture) {
 				attempts := 0
-				transfer := func(id int) func(context.Context, *sql.Tx) error {
+				transfer := func(id int) func(context.Context, transaction) error {
 					attempts = 0
-					return func(ctx context.Context, tx *sql.Tx) error {
+					return func(ctx context.Context, tx transaction) error {
 						attempts++
 						_, err := f.insert(ctx, tx, attempts > 1, id, 2, 3, 4)
 						if attempts == 1 {
@@ -182,17 +184,59 @@ func TestACommitWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// Why Tx is there: to Do, a COMMIT without an answer is a lost connection.
+func TestDoAroundATransactionWritesTwice(t *testing.T) {
+	f := setUp(t, pgxNative)
+	attempts := 0
+	write := func(ctx context.Context, tx transaction) error {
+		attempts++
+		_, err := f.insert(ctx, tx, false, attempts, 2, 3, 4) // as if a sequence gave the number
+		if attempts == 1 {
+			f.next(faultproxy.DropAnswer())
+		}
+		return err
+	}
+	rows := func() (n int) {
+		require.NoError(t, f.direct.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+f.transfers).Scan(&n))
+		return n
+	}
+	p := f.policy
+	p.Classify = backoffsql.Classify
+	begin := func(ctx context.Context) error {
+		return pgx.BeginFunc(ctx, f.pool, func(tx pgx.Tx) error { return write(ctx, pgxTx{tx}) })
+	}
+	require.NoError(t, p.Do(t.Context(), begin))
+	require.Equal(t, 2, rows(), "one call, which succeeded")
+
+	p.Idempotency = backoff.NonIdempotent // once, but without what is safe to repeat
+	refused := func(context.Context) error { return &pgconn.PgError{Code: "40001"} }
+	require.Error(t, p.Do(t.Context(), refused))
+
+	_, err := f.direct.ExecContext(t.Context(), "DELETE FROM "+f.transfers)
+	require.NoError(t, err)
+	attempts = 0
+	require.ErrorIs(t, f.tx(t.Context(), nil, write), backoffsql.ErrCommitUnknown)
+	require.Equal(t, 1, rows())
+	conflicts := 0
+	require.NoError(t, f.tx(t.Context(), backoff.NonIdempotent, func(ctx context.Context, _ transaction) error {
+		if conflicts++; conflicts == 1 {
+			return refused(ctx)
+		}
+		return nil
+	}))
+}
+
 // When fn ignores the failure of a statement, PostgreSQL accepts the COMMIT and
 // rolls back. Each driver says so in its own words.
 func TestASwallowedErrorIsNoSuccess(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} { // the latter is lib/pq
-		t.Run(driver, func(t *testing.T) {
-			s := postgres
-			s.driver = driver
-			s.dsn = func(addr string) string { return "postgres://postgres@" + addr + "/test?sslmode=disable" }
+	pq := postgres
+	pq.name, pq.driver = "lib/pq", "postgres"
+	pq.dsn = func(addr string) string { return "postgres://postgres@" + addr + "/test?sslmode=disable" }
+	for _, s := range []server{postgres, pgxNative, pq} {
+		t.Run(s.name, func(t *testing.T) {
 			f := setUp(t, s)
 			attempts := 0
-			err := f.tx(t.Context(), backoff.Idempotent, func(ctx context.Context, tx *sql.Tx) error {
+			err := f.tx(t.Context(), backoff.Idempotent, func(ctx context.Context, tx transaction) error {
 				attempts++
 				_, err := f.insert(ctx, tx, false, 1, 2, 3, 4)
 				require.NoError(t, err)
