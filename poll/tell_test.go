@@ -133,7 +133,7 @@ func TestARetryBudgetDoesNotEndALongPoll(t *testing.T) {
 	b := &backoff.RetryBudget{}
 	p := every(-1)
 	p.Budget = b
-	r := recorded(t, p, append(many(notYet, 1000), done)...)
+	r := recorded(t, p, append(append(many(notYet, 1000), down), done)...)
 	require.NoError(t, r.err)
 }
 

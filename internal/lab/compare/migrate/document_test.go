@@ -85,7 +85,7 @@ func TestTheLinksLeadSomewhere(t *testing.T) {
 }
 
 func TestEveryTestThatTheDocumentNamesExists(t *testing.T) {
-	tests := read(t, "behaviour_test.go") + read(t, "defaults_test.go")
+	tests := read(t, "behaviour_test.go") + read(t, "defaults_test.go") + read(t, "polls_test.go")
 	for _, match := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, document), -1) {
 		require.True(t, strings.Contains(tests, "\nfunc "+match[1]+"("), "there is no %s", match[1])
 	}
