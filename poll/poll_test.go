@@ -614,6 +614,18 @@ func TestAPollIsWithinThePolicyThatKeepsTextsOnly(t *testing.T) {
 	})
 }
 
+func TestALookMayBeRepeatedWhateverIdempotencySays(t *testing.T) {
+	p := every(time.Hour)
+	p.Idempotency = backoff.NonIdempotent
+	require.NoError(t, recorded(t, p, notYet, down, done).err)
+}
+
+func TestElapsedCountsFromTheStartOfThePoll(t *testing.T) {
+	r := recordedUnder(t, time.Minute, every(0), look{takes: 45 * time.Second}, notYet)
+	require.Equal(t, seconds(0, 55), r.at)
+	require.Equal(t, 55*time.Second, gaveUp(t, r.err).Elapsed)
+}
+
 func TestAPolicyIsSharedByPollsThatRunAtOnce(t *testing.T) {
 	p := every(time.Hour)
 	p.Schedule, p.Budget = backoff.Constant(time.Millisecond), &backoff.RetryBudget{}
