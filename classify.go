@@ -133,9 +133,10 @@ type marked struct {
 	_ [0]func() // no ==
 
 	err   error
-	hint  hint // all there is, if class is ClassUnknown
+	hint  hint // all there is beside atOnce, if class is ClassUnknown
 	class Class
 
+	atOnce   bool // AtOnce set the mark
 	inferred bool // a policy set the mark, because its own classifier said so
 }
 
@@ -190,6 +191,7 @@ type verdict struct {
 	ended     error      // of the caller's context, when the attempt had failed
 	open      *OpenError // a breaker refused
 	hint      hint       // what the server asked for
+	atOnce    bool       // the operation asked for a retry without a wait
 	seen      int        // errors of the tree that were read
 }
 
@@ -222,6 +224,9 @@ func (v *verdict) judge(classify Classifier, err error) {
 		if v.lasting && !v.class.Retryable() {
 			v.class = ClassUnknown // nobody has said so
 		}
+	}
+	if v.atOnce && !v.class.Retryable() {
+		v.class = ClassRetryable
 	}
 }
 
@@ -295,7 +300,7 @@ func (v *verdict) read(err error, overruled bool) {
 			v.mark(e.class)
 			overruled = true
 		}
-		v.hint = v.hint.longer(e.hint)
+		v.hint, v.atOnce = v.hint.longer(e.hint), v.atOnce || e.atOnce
 		v.read(e.err, overruled)
 	case *Error:
 		switch {
@@ -305,7 +310,9 @@ func (v *verdict) read(err error, overruled bool) {
 			v.gaveUp = true
 			v.outOfTime = e.Reason == ReasonDeadline
 		case e.Last != nil:
+			atOnce := v.atOnce
 			v.read(e.Last, overruled)
+			v.atOnce = atOnce || v.atOnce && !e.final() // the policy that gave up had its turn
 		}
 	case *OpenError: // its last error is of another call
 		if !overruled && e != nil {

@@ -139,6 +139,10 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	if v.open != nil {
 		return r.waitOpen(v.hint.after)
 	}
+	inRow := r.atOnce
+	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
+		return 0, 0
+	}
 	delay = delayOf(p.Schedule, r.retries+1)
 	wait = p.jittered(delay, r.prev)
 	r.retries, r.prev = r.retries+1, wait

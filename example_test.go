@@ -432,6 +432,25 @@ func ExamplePushback() {
 	// 0s false
 }
 
+// An ACME server answers badNonce, and sends a new nonce with it.
+func ExampleAtOnce() {
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour)}
+	nonce := "used"
+	err := policy.Do(context.Background(), func(context.Context) error {
+		fmt.Println("order with the nonce that is", nonce)
+		if nonce == "used" {
+			nonce = "new"
+			return backoff.AtOnce(errors.New("400 badNonce"))
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// order with the nonce that is used
+	// order with the nonce that is new
+	// <nil>
+}
+
 // readOnly allows what its context says is a read.
 type readOnly struct{}
 

@@ -201,6 +201,9 @@ func (p Policy) Decide(retry int, err error) (wait time.Duration, again bool) {
 	if !v.class.Retryable() || p.used(retry) || p.tooLong(v.hint) || !p.repeatable(context.Background(), v.class) {
 		return 0, false
 	}
+	if v.atOnce && retry == 1 && !v.hint.given {
+		return 0, true
+	}
 	return p.hinted(p.jittered(delayOf(p.Schedule, retry), 0), v.hint, maxDuration), true
 }
 

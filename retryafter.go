@@ -55,6 +55,31 @@ func Pushback(err error, d time.Duration) error {
 	return &marked{err: err, hint: hint{after: d, given: true, exact: true}}
 }
 
+// AtOnce marks err as a failure after which the same call succeeds if it is made
+// again at once: a nonce that was used before (ACME's badNonce), the wrong
+// region, a token that has expired and was renewed. The retry does not wait. If
+// the attempt before it failed with such an error as well, it waits as the
+// schedule says: of errors in a row that are marked AtOnce, only the first is
+// retried at once. A retry without a wait is an attempt like any other to
+// MaxAttempts and the budget, and takes no step of the schedule.
+//
+// The mark makes an error retryable that a classifier finds permanent, such as
+// an HTTP 400. An error that is marked [Permanent] or ClassOverloaded stays so,
+// and so does what an inner policy gave up on. The mark does not say that the
+// operation may be repeated: to a [NonIdempotent] one that the server did not
+// carry out, add WithClass(err, ClassNotSent). If err says how long to wait, as
+// [RetryAfter] and [Pushback] do, that counts instead. A [Hedge] sends the next
+// attempt at once after any error that may be retried.
+//
+// [Policy.Decide] does not know the attempts before, and retries at once only
+// for retry 1. AtOnce(nil) is nil.
+func AtOnce(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &marked{err: err, atOnce: true}
+}
+
 // RetryAfterOf returns how long a server asked to wait, for programs that pass
 // it on. It reads the marks of [RetryAfter] and [Pushback], a method
 // RetryAfter() time.Duration, and an [Error]. It returns false if err carries

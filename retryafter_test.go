@@ -249,3 +249,175 @@ func TestTheWaitOfAnOpenCircuitIsNotThatOfTheCallThatOpenedIt(t *testing.T) {
 		require.Less(t, got, time.Hour)
 	})
 }
+
+func TestAtOnceDoesNotWaitAndTakesNoStepOfTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events []backoff.Event
+		policy := backoff.Policy{
+			Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 6,
+			Observer: func(_ context.Context, e backoff.Event) { events = append(events, e) },
+		}
+		op := returning(backoff.AtOnce(errBoom), errBoom, fmt.Errorf("layer: %w", backoff.AtOnce(errBoom)), errBoom)
+		err := policy.Do(t.Context(), op.do)
+		require.Equal(t, msec(0, 0, 1000, 1000, 3000, 7000), op.at, "and counts as an attempt")
+		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
+		require.Zero(t, events[0].Wait+events[0].Delay+events[0].RetryAfter)
+		require.Equal(t, backoff.EventRetry, events[0].Kind)
+		_, asked := backoff.RetryAfterOf(backoff.AtOnce(errBoom))
+		require.False(t, asked)
+	})
+}
+
+// A server that finds every nonce bad gets the load of the schedule.
+func TestOfErrorsInARowOnlyTheFirstIsRetriedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Schedule: backoff.Exponential{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 5}
+		op := returning(backoff.AtOnce(errBoom))
+		require.Error(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 0, 1000, 3000, 7000), op.at)
+
+		r := policy.Start(t.Context())
+		var waits []time.Duration
+		retry := func() {
+			wait, ok := r.Retry(backoff.AtOnce(errBoom))
+			require.True(t, ok)
+			waits = append(waits, wait)
+		}
+		retry()
+		retry()
+		r.Progress()
+		retry()
+		r.Reset()
+		retry()
+		require.Equal(t, msec(0, 1000, 0, 0), waits, "Progress and Reset begin a new row")
+	})
+}
+
+func TestAConnectionThatEndsWithAtOnceIsNotTriedInABusyLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, MaxAttempts: 4}
+		op := returning(backoff.AtOnce(errBoom))
+		require.Error(t, policy.Supervise(t.Context(), op.do))
+		require.Equal(t, msec(0, 0, 1000, 2000), op.at)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour-time.Second)
+		defer cancel()
+		var at []time.Duration
+		began := time.Now()
+		require.Error(t, policy.Supervise(ctx, func(ctx context.Context) error { // a token lives for an hour
+			at = append(at, time.Since(began))
+			select {
+			case <-time.After(time.Hour):
+				return backoff.AtOnce(errBoom)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}))
+		require.Equal(t, []time.Duration{0, time.Hour, 2 * time.Hour}, at, "a run that lasted begins a new row")
+	})
+}
+
+// What is known to be final stays final; what a classifier only supposes does
+// not.
+func TestAtOnceMakesRetryableWhatIsNotMarkedAsFinal(t *testing.T) {
+	exhausted := (&backoff.Policy{MaxAttempts: 2}).Do(t.Context(), returning(backoff.AtOnce(errBoom)).do)
+	policy := backoff.Policy{Classify: backoff.RetryIf(func(error) bool { return false })}
+	for _, err := range []error{errBoom, httpStatus{400, nil}, backoff.WithClass(errBoom, backoff.ClassNotSent)} {
+		require.True(t, policy.Retryable(backoff.AtOnce(err)), "%v", err)
+		require.True(t, backoff.Policy{}.Retryable(errors.Join(err, backoff.AtOnce(errBoom))), "%v", err)
+	}
+	for _, err := range []error{
+		backoff.AtOnce(backoff.Permanent(errBoom)), backoff.Permanent(backoff.AtOnce(errBoom)),
+		errors.Join(backoff.AtOnce(errBoom), backoff.Permanent(errBoom)),
+		backoff.AtOnce(backoff.WithClass(errBoom, backoff.ClassOverloaded)), backoff.AtOnce(exhausted),
+	} {
+		require.False(t, policy.Retryable(err), "%v", err)
+	}
+	require.NoError(t, backoff.AtOnce(nil))
+	require.Equal(t, errBoom, backoff.Cause(backoff.AtOnce(errBoom)))
+	require.Equal(t, backoff.ClassThrottled, backoff.DefaultClassifier(backoff.AtOnce(httpStatus{429, nil})))
+}
+
+func TestAtOnceDoesNotSayThatARequestMayBeRepeated(t *testing.T) {
+	policy := backoff.Policy{Idempotency: backoff.NonIdempotent}
+	for want, err := range map[int]error{
+		1: backoff.AtOnce(errBoom),
+		4: backoff.AtOnce(backoff.WithClass(errBoom, backoff.ClassNotSent)),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			op := returning(err)
+			require.Error(t, policy.Do(t.Context(), op.do))
+			require.Len(t, op.at, want)
+		})
+	}
+}
+
+func TestWhatAServerAskedForGoesBeforeAtOnce(t *testing.T) {
+	for _, err := range []error{
+		backoff.AtOnce(backoff.Pushback(errBoom, 5*time.Second)), backoff.Pushback(backoff.AtOnce(errBoom), 5*time.Second),
+		errors.Join(backoff.AtOnce(errBoom), busy(5*time.Second)), backoff.AtOnce(backoff.RetryAfter(errBoom, 5*time.Second)),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Rand: fixed(0)}
+			op := returning(err, nil)
+			require.NoError(t, policy.Do(t.Context(), op.do))
+			require.Equal(t, msec(0, 5000), op.at)
+			wait, ok := policy.Decide(1, err)
+			require.True(t, ok)
+			require.Equal(t, 5*time.Second, wait)
+		})
+	}
+}
+
+// The policy that gave up has retried at once itself.
+func TestAtOnceEndsWithThePolicyThatHeardIt(t *testing.T) {
+	for attempts, want := range map[int]time.Duration{2: time.Second, 1: 0} { // one that makes no retries leaves them to others
+		synctest.Test(t, func(t *testing.T) {
+			inner := backoff.Policy{MaxAttempts: attempts, Schedule: backoff.Constant(0)}
+			outer := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+			began := time.Now()
+			require.Error(t, outer.Do(t.Context(), func(ctx context.Context) error {
+				return backoff.WithClass(inner.Do(ctx, returning(backoff.AtOnce(errBoom)).do), backoff.ClassRetryable)
+			}))
+			require.Equal(t, want, time.Since(began))
+		})
+	}
+	gave := (&backoff.Policy{MaxAttempts: 2}).Do(t.Context(), returning(errBoom).do)
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+	wait, ok := policy.Decide(1, backoff.AtOnce(backoff.WithClass(gave, backoff.ClassRetryable)))
+	require.True(t, ok)
+	require.Zero(t, wait, "the layer around it says so itself")
+}
+
+// Decide cannot know what came before any retry but the first.
+func TestDecideRetriesAtOnceOnlyFirst(t *testing.T) {
+	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+	for retry, want := range map[int]time.Duration{0: 0, 1: 0, 2: time.Second, 3: time.Second} {
+		wait, ok := policy.Decide(retry, backoff.AtOnce(errBoom))
+		require.True(t, ok)
+		require.Equal(t, want, wait, "retry %d", retry)
+	}
+}
+
+func TestARetryAtOnceIsARetryToTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clerk := clerk{reserve: no(2, 2)}
+		policy := backoff.Policy{Budget: &clerk}
+		op := returning(backoff.AtOnce(errBoom))
+		require.ErrorIs(t, policy.Do(t.Context(), op.do), backoff.ErrBudget)
+		require.Equal(t, backoff.AttemptRetry, clerk.asked[1].Kind)
+		require.Len(t, op.at, 1)
+	})
+}
+
+func TestAHedgeIsSentAtOnceAfterAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &backoff.Hedge{Delay: time.Minute}
+		op := returning(backoff.AtOnce(httpStatus{400, nil}), nil)
+		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (struct{}, error) { return struct{}{}, op.do(ctx) }, nil)
+		require.NoError(t, err)
+		require.Equal(t, msec(0, 0), op.at)
+	})
+}

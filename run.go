@@ -36,6 +36,7 @@ type Run struct {
 	timedOut  bool // AttemptTimeout ended the last attempt
 	granted   bool // the budget waits for the ticket
 	lasting   bool // under Supervise: only what was said explicitly ends it, and with an *Error
+	atOnce    bool // the last error asked for a retry without a wait
 	cutsHints bool // also, without a MaxRetryAfter: the default one ends nothing
 
 	number     int           // of attempts begun
@@ -295,7 +296,7 @@ func (r *Run) catchUp(err error) {
 // such as a chunk of a transfer. Attempts, elapsed time and schedule start
 // again, with the attempt under way as the first.
 func (r *Run) Progress() {
-	r.base, r.retries, r.prev = r.number, 0, 0
+	r.base, r.retries, r.prev, r.atOnce = r.number, 0, 0, false
 	if r.phase == running {
 		r.base--
 	}

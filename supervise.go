@@ -84,7 +84,9 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 // past its start: connected, logged in, subscribed. The policy's Budget then
 // hears of a success, and need not wait for the end of the run. So a
 // Concurrency of package limit that many loops share bounds how many are
-// connecting at once, and not how many are connected.
+// connecting at once, and not how many are connected. If the run then ends with
+// an error that says when to come back, the Budget hears of that by a second
+// Done.
 //
 // ReportReady does not start the schedule again; only ResetAfter does. It does
 // nothing if ctx does not come from a Supervise, if the run is over, or if it
@@ -106,8 +108,10 @@ type runGrant struct {
 	settled atomic.Bool
 }
 
+// settle tells the budget how the run ended, also if the grant is settled and a
+// server has asked for a wait.
 func (g *runGrant) settle(r Result) {
-	if g.budget != nil && g.settled.CompareAndSwap(false, true) {
+	if g.budget != nil && (g.settled.CompareAndSwap(false, true) || r.RetryAfter > 0) {
 		g.budget.Done(g.ticket, r)
 	}
 }

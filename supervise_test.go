@@ -704,6 +704,7 @@ func TestSuperviseNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 		"zero schedule": {Schedule: backoff.Constant(0), Rand: zero},
 		"zero draws":    {Rand: zero},
 		"pushback of 0": {},
+		"at once":       {Schedule: backoff.Constant(0)},
 	}
 	for who, clerk := range refused {
 		for what, p := range policies {
@@ -716,6 +717,9 @@ func TestSuperviseNeverSpinsWhereTheBudgetRefuses(t *testing.T) {
 					runs := 0
 					err := p.Supervise(ctx, func(context.Context) error {
 						runs++
+						if what == "at once" {
+							return backoff.AtOnce(errCut)
+						}
 						return backoff.Pushback(errCut, 0)
 					})
 					require.ErrorIs(t, err, context.DeadlineExceeded)

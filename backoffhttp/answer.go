@@ -9,7 +9,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
-	"github.com/gobackoff/backoff/internal/limits"
+	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
@@ -44,19 +44,16 @@ func (c *call) receive(resp *http.Response, err error) error {
 var errNoAnswer = backoff.Permanent(errors.New("backoffhttp: Base returned neither an answer with a body nor an error"))
 
 // closeGate closes the gate of the host if an answer, successful or not, asks
-// for a wait that the policy accepts. A definitive answer with a "do not retry"
+// for a wait. A definitive answer with a "do not retry"
 // means its own request only.
 func (c *call) closeGate(resp *http.Response) {
 	wait, ok := c.t.requestedWait(resp.Header)
-	longest := limits.Or(c.policy.MaxRetryAfter, defaultMaxRetryAfter)
 	e := StatusError{Code: resp.StatusCode, Header: resp.Header}
 	own := e.Code >= 400 && retryAdvice(e.Header) == adviseNo && e.definitive()
-	if ok && !own && (longest < 0 || wait <= longest) {
-		c.guards.gate.close(wait)
+	if ok && !own {
+		c.guards.gate.Hold(wait)
 	}
 }
-
-const defaultMaxRetryAfter = 5 * time.Minute // as in backoff.Policy
 
 // requestedWait returns how long a header asks to wait. Retry-After goes before
 // the rate limits of the vendor.
@@ -72,8 +69,8 @@ func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
 func (c *call) inspect(resp *http.Response) error {
 	if resp.StatusCode >= 400 {
 		unmark(resp, c.req)
-		if m := markOf(resp.Request); m != nil { // by a Transport inside this one
-			return m.gave
+		if m := gaveup.Of(resp.Request); m != nil { // by a Transport inside this one
+			return m.Why
 		}
 	}
 	if c.t.Inspect == nil {

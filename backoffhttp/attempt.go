@@ -89,7 +89,33 @@ func (c *call) propagateTo(req *http.Request, timeout time.Duration) {
 
 // send sends the request of an attempt.
 func (c *call) send(req *http.Request) error {
+	if c.t.wholeTimeout > 0 {
+		return c.receive(c.roundTripWithin(req, c.t.wholeTimeout))
+	}
 	return c.receive(c.base.RoundTrip(req))
+}
+
+// roundTripWithin makes a round trip with a timeout that goes on while the body
+// is read, as that of an http.Client does.
+func (c *call) roundTripWithin(req *http.Request, timeout time.Duration) (*http.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(req.Context(), timeout, errClientTimeout)
+	resp, err := c.base.RoundTrip(req.WithContext(ctx))
+	if context.Cause(ctx) == errClientTimeout && req.Context().Err() == nil {
+		if resp != nil && resp.Body != nil {
+			resp.Body.Close()
+		}
+		resp, err = nil, errClientTimeout
+	}
+	if err != nil || resp == nil || resp.Body == nil {
+		cancel()
+		return resp, err
+	}
+	body := resp.Body
+	if !isConnection(resp, req.Method) {
+		body = limitedBody{body, ctx}
+	}
+	resp.Body = bind(body, func(error) { cancel() })
+	return resp, nil
 }
 
 // sendWithin is send with a timeout. The context of the attempt lives as long
@@ -115,15 +141,33 @@ func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
 	return err
 }
 
-// errAttemptTimeout replaces the error with which Base reports the end of the
-// attempt's time.
-var errAttemptTimeout error = attemptTimeout{}
+// limitedBody is a body whose time the context limits.
+type limitedBody struct {
+	io.ReadCloser
+	ctx context.Context
+}
 
-// attemptTimeout is the error of an attempt that took longer than
-// AttemptTimeout.
-type attemptTimeout struct{}
+// Read says so if the end of that time broke the body off.
+func (b limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && context.Cause(b.ctx) == errClientTimeout {
+		err = errBodyTimeout
+	}
+	return n, err
+}
 
-func (attemptTimeout) Error() string   { return "no answer within AttemptTimeout" }
+// These errors replace those with which Base reports the end of the attempt's
+// time.
+var (
+	errAttemptTimeout error = attemptTimeout("no answer within AttemptTimeout")
+	errClientTimeout  error = attemptTimeout("no answer within Client.Timeout")
+	errBodyTimeout    error = attemptTimeout("no end of the body within Client.Timeout")
+)
+
+// attemptTimeout is the error of an attempt that took too long.
+type attemptTimeout string
+
+func (e attemptTimeout) Error() string { return string(e) }
 func (attemptTimeout) Timeout() bool   { return true }
 func (attemptTimeout) Temporary() bool { return true }
 func (attemptTimeout) Is(target error) bool {

@@ -84,7 +84,7 @@ func after(first backoff.Classifier) backoff.Classifier {
 		return roundTripClass
 	}
 	return func(err error) backoff.Class {
-		if err == errAttemptTimeout {
+		if _, late := err.(attemptTimeout); late {
 			return backoff.ClassRetryable // as in Policy.Do
 		}
 		if class := first(err); class != backoff.ClassUnknown {

@@ -355,6 +355,78 @@ func TestCheckPassesWhatIsNoFailure(t *testing.T) {
 	require.Error(t, backoffhttp.Check(&http.Response{StatusCode: 500}), "without a request")
 }
 
+func TestCheckCanBeToldWhatSuccessIs(t *testing.T) {
+	only, both := []int{http.StatusOK}, []int{backoffhttp.Status2xx, http.StatusConflict}
+	for _, c := range []struct {
+		code    int
+		success []int
+		failed  bool
+	}{
+		{200, only, false}, {204, only, true}, {302, only, true}, {503, only, true},
+		{200, both, false}, {299, both, false}, {304, both, true}, {199, both, true}, {300, both, true}, {409, both, false}, {410, both, true},
+		{100, []int{100}, false}, {999, []int{999}, false},
+	} {
+		err := backoffhttp.Check(respond(t, c.code), c.success...)
+		require.Equal(t, c.failed, err != nil, "%d by %v", c.code, c.success)
+		if c.failed {
+			status, ok := errors.AsType[*backoffhttp.StatusError](err)
+			require.True(t, ok)
+			require.Equal(t, c.code, status.Code)
+		}
+	}
+}
+
+func TestAnUnexpectedSuccessIsUnknownAndToClassifyPermanent(t *testing.T) {
+	err := backoffhttp.Check(respond(t, 302, "Retry-After", "7"), backoffhttp.Status2xx)
+	require.Equal(t, backoff.ClassUnknown, backoff.DefaultClassifier(err))
+	require.Equal(t, backoff.ClassPermanent, backoffhttp.Classify(err))
+	p := steady()
+	wait, again := p.Decide(1, err)
+	require.True(t, again, "a policy retries what it does not know")
+	require.GreaterOrEqual(t, wait, 7*time.Second)
+	require.Equal(t, backoff.ClassThrottled, backoffhttp.Classify(backoffhttp.Check(respond(t, 429), 200)))
+}
+
+func TestCheckRefusesASuccessThatIsNoStatus(t *testing.T) {
+	for _, bad := range []int{-200, 0, 1, 3, 99, 1000} {
+		err := backoffhttp.Check(respond(t, 200), 200, bad)
+		require.ErrorContains(t, err, "success "+strconv.Itoa(bad)+" is neither a status from 100 to 999 nor Status2xx")
+		require.Equal(t, backoff.ClassPermanent, backoff.DefaultClassifier(err))
+	}
+}
+
+// What the caller calls a success is none if a Transport gave up on it.
+func TestCheckSaysThatATransportGaveUpWhateverSuccessIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		resp := roundTrip(t, over(newWire(answer(503))), newRequest(t, "GET", "http://a.test/", nil))
+		require.ErrorIs(t, backoffhttp.Check(resp, 503), backoff.ErrExhausted)
+
+		next := newRequest(t, "GET", "http://a.test/", nil).WithContext(resp.Request.Context())
+		resp = roundTrip(t, over(newWire(answer(304))), next)
+		err := backoffhttp.Check(resp, backoffhttp.Status2xx)
+		require.EqualError(t, err, "status 304 Not Modified", "not what became of the call before")
+	})
+}
+
+// A job whose 202 means "not yet" is asked again, and says when to.
+func TestInspectCanRetryASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(202, "Retry-After", "30"), answer(202), answer(200))
+		tr := over(w)
+		tr.Inspect = func(resp *http.Response) error { return backoffhttp.Check(resp, http.StatusOK) }
+		tr.Policy.Classify = func(err error) backoff.Class {
+			if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == http.StatusAccepted {
+				return backoff.ClassRetryable
+			}
+			return backoff.ClassUnknown
+		}
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 200, resp.StatusCode)
+		require.GreaterOrEqual(t, w.waits()[0], 30*time.Second)
+		require.Equal(t, 200*time.Millisecond, w.waits()[1])
+	})
+}
+
 // Row 7 and 125: any client, with the policy around it.
 func TestCheckLetsAPolicyRetryWithAnyClient(t *testing.T) {
 	s := serve(t, inTurn(status(503, "Retry-After", "0"), status(429), status(200)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -181,24 +182,36 @@ func ExampleTransport_Middleware() {
 	// 200 OK
 }
 
-// For clients that take a function around their transport, such as Kubernetes'
-// rest.Config.
-func ExampleWrap() {
-	server := flaky(1)
+// The Timeout of the client becomes that of an attempt: the first one takes too
+// long, and the second one succeeds. Cookies are kept.
+func ExampleWrapClient() {
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("server: cookies", r.Cookies())
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "a"})
+		if requests.Add(1) == 1 {
+			<-r.Context().Done()
+		}
+	}))
 	defer server.Close()
 
-	wrap := backoffhttp.Wrap(quick)
-	client := &http.Client{Transport: wrap(http.DefaultTransport)}
-	resp, err := client.Get(server.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
+	jar, _ := cookiejar.New(nil)
+	existing := &http.Client{Timeout: 100 * time.Millisecond, Jar: jar}
+	client := backoffhttp.WrapClient(existing, quick)
+	for range 2 {
+		resp, err := client.Get(server.URL)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp.Body.Close()
+		fmt.Println(resp.Status)
 	}
-	resp.Body.Close()
-	fmt.Println(resp.Status)
 	// Output:
-	// server: GET
-	// server: GET
+	// server: cookies []
+	// server: cookies []
+	// 200 OK
+	// server: cookies [session=a]
 	// 200 OK
 }
 
@@ -248,6 +261,18 @@ func ExampleCheck() {
 	// Output:
 	// server: GET
 	// server: GET
+	// <nil>
+}
+
+// To a sender of webhooks everything but 2xx is a failure, a redirect too.
+func ExampleCheck_success() {
+	resp := &http.Response{StatusCode: 302, Status: "302 Found"}
+	fmt.Println(backoffhttp.Check(resp))
+	fmt.Println(backoffhttp.Check(resp, backoffhttp.Status2xx))
+	fmt.Println(backoffhttp.Check(resp, http.StatusOK, http.StatusFound))
+	// Output:
+	// <nil>
+	// status 302 Found
 	// <nil>
 }
 

@@ -2,8 +2,6 @@ package backoffhttp
 
 import (
 	"context"
-	"math"
-	"math/rand/v2"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -12,6 +10,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/registry"
 	"github.com/gobackoff/backoff/internal/timeouts"
+	"github.com/gobackoff/backoff/pace"
 )
 
 // guards is what all calls to one host share.
@@ -130,7 +129,7 @@ func (t *Transport) newGuards(u *url.URL) *guards {
 // plain reports whether the Transport sends requests as they are, unless they
 // fail.
 func (t *Transport) plain() bool {
-	return timeouts.Of(&t.Policy) == nil && t.Policy.Idempotency == nil && t.Idempotency == nil &&
+	return timeouts.Of(&t.Policy) == nil && t.wholeTimeout == 0 && t.Policy.Idempotency == nil && t.Idempotency == nil &&
 		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 
@@ -156,31 +155,10 @@ func (t *Transport) breakers() *backoff.Breakers {
 	return &t.hosts.breakers
 }
 
-// gate is a Budget that holds all requests to a host back until the time that
-// an answer of the host asked for.
-type gate struct{ until atomic.Pointer[time.Time] }
-
-// close closes the gate for d, unless it is closed for longer. Each request
-// waits up to a tenth longer than that.
-func (g *gate) close(d time.Duration) {
-	until := time.Now().Add(d)
-	for {
-		old := g.until.Load()
-		if old != nil && !until.After(*old) || g.until.CompareAndSwap(old, &until) {
-			return
-		}
-	}
-}
-
-// Reserve implements [backoff.Budget].
-func (g *gate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	until := g.until.Load()
-	if until == nil {
-		return backoff.Ticket{}, 0, true
-	}
-	left := max(0, min(until.Sub(a.Time()), math.MaxInt64/11*10))
-	return backoff.Ticket{}, left + time.Duration(rand.Float64()*float64(left)/10), true
-}
+// gate holds all requests to a host off until the time that an answer of the
+// host asked for. It is told of every answer, which says more than the error of
+// an attempt.
+type gate struct{ pace.HoldOff }
 
 // Done implements [backoff.Budget].
 func (*gate) Done(backoff.Ticket, backoff.Result) {}

@@ -70,3 +70,16 @@ func TestARequestUnderWayKeepsItsAnswerWhenThePaceBegins(t *testing.T) {
 		group.Wait()
 	})
 }
+
+func TestAHoldOffOfAPolicyHearsOfRetryAfter(t *testing.T) {
+	for _, once := range []int{1, 0} { // with and without an attempt that was asked for before
+		synctest.Test(t, func(t *testing.T) {
+			h := new(pace.HoldOff)
+			w := newWire(answer(503, "Retry-After", "60"), answer(200))
+			tr := &backoffhttp.Transport{Base: w, Policy: backoff.Policy{MaxAttempts: 1, Budget: h}, MaxBuffer: int64(once)}
+			roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+			roundTrip(t, tr, newRequest(t, "GET", "http://b.test/", nil))
+			require.GreaterOrEqual(t, w.waits()[0], time.Minute, "also at another host that shares it")
+		})
+	}
+}

@@ -1,7 +1,7 @@
 package backoffhttp
 
 import (
-	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -11,6 +11,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/evidence"
+	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -83,26 +84,49 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 //		return err
 //	}
 //
+// success replaces the rule "below 400": any other answer is an error then. It
+// lists statuses from 100 to 999, and [Status2xx] for all from 200 to 299. A
+// sender of webhooks, to which a redirect is a failure, and a 409 says "I have
+// it already", calls
+//
+//	backoffhttp.Check(resp, backoffhttp.Status2xx, http.StatusConflict)
+//
+// Nothing is known about an answer below 400 that is an error: to [Classify] it
+// is permanent, and a policy without a classifier retries it. Any other number
+// in success makes Check return an error that names it, and that no policy
+// retries.
+//
 // If the answer comes from a [Transport] that gave up on it, Check returns an
 // error with the [*backoff.Error] of that Transport in its tree, and the
 // *StatusError in the tree of that. It tells how many attempts were made, why
 // not more, and what to change: a field of the Transport or of its policy. No
 // other policy retries it. That goes for an answer below 400, too, if
-// [Transport.Inspect] found it to be a failure.
+// [Transport.Inspect] found it to be a failure, and for a status in success. It
+// also goes for the answers of the KeepAnswer of package plug.
 //
 // Check neither reads nor closes the body. Set Classify as the classifier of
 // the policy, so that the policy does not retry errors that it does not know.
-func Check(resp *http.Response) error {
-	m := markOf(resp.Request)
+func Check(resp *http.Response, success ...int) error {
+	ok := len(success) == 0 && resp.StatusCode < 400
+	for _, status := range success {
+		if status != Status2xx && (status < 100 || status > 999) {
+			return backoff.Permanent(fmt.Errorf("backoffhttp: Check: success %d is neither a status from 100 to 999 nor Status2xx", status))
+		}
+		ok = ok || status == resp.StatusCode || status == Status2xx && resp.StatusCode/100 == 2
+	}
+	m := gaveup.Of(resp.Request)
 	switch {
-	case m != nil && (resp.StatusCode >= 400 || m.of == resp):
-		return m.check()
-	case resp.StatusCode < 400:
+	case m != nil && (resp.StatusCode >= 400 || m.Answer == resp):
+		return m.Err()
+	case ok:
 		return nil
 	}
 	e := newStatusError(resp)
 	return e.advised(e, nil, time.Now())
 }
+
+// Status2xx tells [Check] that every status from 200 to 299 is a success.
+const Status2xx = 2
 
 func newStatusError(resp *http.Response) *StatusError {
 	return &StatusError{Code: resp.StatusCode, Status: resp.Status, Header: boundedHeader(resp.Header)}
@@ -152,38 +176,11 @@ func sizeOfField(name string, values []string) (size int) {
 // strategy.
 func StatusClass(code int) backoff.Class { return backoff.Class(evidence.Status(code)) }
 
-// markKey is the key of the mark in the context of an answer.
-type markKey struct{}
-
-// A mark says why there were no more attempts than those that led to an answer.
-type mark struct {
-	gave   *backoff.Error
-	remark string         // what to change, where gave cannot know it
-	of     *http.Response // the answer
-}
-
-// check returns the mark as the error of Check.
-func (m *mark) check() error {
-	if m.remark == "" {
-		return m.gave
-	}
-	return &remarkedError{m.gave, m.remark}
-}
-
-// remarkedError is the error of a Transport with a remark.
-type remarkedError struct {
-	error
-	remark string
-}
-
-func (e *remarkedError) Error() string { return e.error.Error() + "; " + e.remark }
-func (e *remarkedError) Unwrap() error { return e.error }
-
 // explained returns the error of a call without an answer, with the remark if
 // there is one.
 func (c *call) explained(err error) error {
 	if gave, ok := err.(*backoff.Error); ok && gave.Reason == backoff.ReasonBudget {
-		return (&mark{gave: gave, remark: c.remark(gave)}).check()
+		return (&gaveup.Mark{Why: gave, Remark: c.remark(gave)}).Err()
 	}
 	return err
 }
@@ -199,8 +196,8 @@ func (c *call) markGivenUp(err error) {
 	if c.resp.Request == nil {
 		c.resp.Request = c.req
 	}
-	if m := markOf(c.resp.Request); m == nil || m.gave != gave { // by a Transport inside this one
-		setMark(c.resp, &mark{gave, c.remark(gave), c.resp})
+	if m := gaveup.Of(c.resp.Request); m == nil || m.Why != gave { // by a Transport inside this one
+		gaveup.Set(c.resp, &gaveup.Mark{Why: gave, Remark: c.remark(gave), Answer: c.resp})
 	}
 }
 
@@ -226,24 +223,10 @@ func (c *call) isPaced(gave *backoff.Error) bool {
 	return ok && (gave.Attempts == 0 || c.t.classify(gave.Last) == backoff.ClassThrottled)
 }
 
-// setMark replaces the mark of an answer.
-func setMark(resp *http.Response, m *mark) {
-	resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), markKey{}, m))
-}
-
-// markOf returns the mark in the context of a request, or nil.
-func markOf(req *http.Request) *mark {
-	if req == nil {
-		return nil
-	}
-	m, _ := req.Context().Value(markKey{}).(*mark)
-	return m
-}
-
 // unmark removes from an answer to req the mark of an earlier call, in whose
 // answer req got its context.
 func unmark(resp *http.Response, req *http.Request) {
-	if old := markOf(req); old != nil && old == markOf(resp.Request) {
-		setMark(resp, nil)
+	if old := gaveup.Of(req); old != nil && old == gaveup.Of(resp.Request) {
+		gaveup.Set(resp, nil)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/pace"
@@ -60,8 +61,8 @@ import (
 // more requests than there are attempts, because net/http also repeats
 // requests: safe ones and those with an Idempotency-Key, when a kept connection
 // turns out to be closed, and streams that HTTP/2 refused, for up to a minute.
-// A Client.Timeout limits the whole call, and costs a goroutine of net/http.
-// The deprecated Request.Cancel ends attempts, but no waits.
+// A Client.Timeout around a Transport limits the whole call, and costs a
+// goroutine of net/http; [WrapClient] makes one attempt's of it. The deprecated Request.Cancel ends attempts, but no waits.
 //
 // A Transport is safe for concurrent use. It must not be copied, and its fields
 // must not be changed, after first use. It starts no goroutine, logs nothing, and
@@ -94,8 +95,9 @@ type Transport struct {
 	// Inspect returns an error for an answer that is a failure, which the
 	// classifier of the policy then classifies. It gets every answer. What
 	// it reads from the body it must put back. An error without a
-	// *StatusError in its tree, and an error for an answer below 400, carry
-	// no Retry-After. nil means Check.
+	// *StatusError in its tree carries no Retry-After. nil means Check. For
+	// an API whose 202 means "not yet", it returns Check(resp, 200), and the
+	// Classify of the policy says that a 202 is retried.
 	Inspect func(*http.Response) error
 	// RateLimits names the rate-limit headers of a vendor, such as
 	// GitHubLimits. An exhausted limit counts like a Retry-After.
@@ -136,7 +138,8 @@ type Transport struct {
 	Propagate func(*url.URL) bool
 	// ShareRetryAfter applies the Retry-After of an answer to all requests
 	// to the host, including the first attempts of other calls. Then
-	// successful answers count too. A wait beyond MaxRetryAfter is ignored.
+	// successful answers count too. A wait beyond the MaxRetryAfter of Policy is
+	// ignored. Outside HTTP, pace.HoldOff does the same.
 	ShareRetryAfter bool
 	// ServerClock compares the dates of Retry-After and RateLimits with the
 	// Date of the answer, for programs whose own clock may be wrong. The Age
@@ -160,43 +163,11 @@ type Transport struct {
 	// a 429 is retried like a 503, and slows no other call.
 	Unguarded bool
 
+	wholeTimeout time.Duration // limits each attempt with its body; 0 means no limit
+
 	once     sync.Once
 	classify backoff.Classifier
 	hosts    hosts
-}
-
-// Client returns a client with a [Transport] with the policy, around
-// [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout: give
-// its requests a context that ends, or the policy an AttemptTimeout.
-//
-// Like every Transport it has two guards for each host, which may slow a call
-// down, or end it before the policy does:
-//
-//   - A [pace.Pacer] makes calls wait for their turn once the host has said "too
-//     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
-//     the first call may use all of its attempts, and later calls to a host where
-//     nothing succeeds make one attempt or two. To change that, set
-//     Policy.Budget, or Transport.Budgets.
-//   - A [backoff.Breaker] opens when calls keep failing: after 5 in a row over
-//     at least a second, or when half of the recent ones have failed. Then
-//     calls fail at once with [backoff.ErrOpen], until a probe succeeds. To
-//     change that, set Transport.Breakers.
-//
-// Transport.Unguarded switches both off. If a guard or the policy ends a call
-// after an answer, the client returns the answer, such as a 503, and no error:
-// [Check] then returns an error that says what ended the call.
-func Client(policy backoff.Policy) *http.Client {
-	return &http.Client{Transport: &Transport{Policy: policy}}
-}
-
-// Wrap returns a function that puts a [Transport] with the policy around
-// another RoundTripper. Clients with a chain of RoundTrippers take such
-// functions, for example as WrapTransport of Kubernetes' rest.Config. Every
-// Transport has its own budgets and breakers.
-func Wrap(policy backoff.Policy) func(http.RoundTripper) http.RoundTripper {
-	return func(base http.RoundTripper) http.RoundTripper {
-		return &Transport{Policy: policy, Base: base}
-	}
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -235,7 +206,9 @@ func (t *Transport) CloseIdleConnections() {
 func (t *Transport) open() {
 	t.classify = after(t.Policy.Classify)
 	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: t.Policy.MaxRetryAfter} }
-	t.hosts.gates.New = func(string, bool) *gate { return new(gate) }
+	t.hosts.gates.New = func(string, bool) *gate {
+		return &gate{pace.HoldOff{MaxWait: t.Policy.MaxRetryAfter}}
+	}
 	t.hosts.gates.Max, t.hosts.gates.Idle = maxGates, idleGate
 }
 

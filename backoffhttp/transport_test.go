@@ -280,17 +280,6 @@ func TestMiddlewareIsTheSameWithANextFunction(t *testing.T) {
 	})
 }
 
-func TestWrapAndClientMakeATransport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(answer(500), answer(200))
-		rt := backoffhttp.Wrap(steady())(w)
-		require.Equal(t, 200, roundTrip(t, rt, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
-	})
-	client := backoffhttp.Client(backoff.Policy{MaxAttempts: 7})
-	require.Equal(t, 7, client.Transport.(*backoffhttp.Transport).Policy.MaxAttempts)
-	require.Zero(t, client.Timeout)
-}
-
 func TestTheZeroTransportUsesTheDefaultTransport(t *testing.T) {
 	s := serve(t, inTurn(status(503), status(200)))
 	client := &http.Client{Transport: &backoffhttp.Transport{Policy: atOnce()}}

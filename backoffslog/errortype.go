@@ -18,8 +18,8 @@ import (
 //   - the code of a gRPC error, such as "Unavailable", from GRPCStatus()
 //   - the SQLSTATE, such as "40001", from SQLState() string
 //   - otherwise the type, such as "*net.OpError", of the first error in the
-//     tree that is not just a wrapper: one of packages fmt and errors, a marker
-//     of package backoff, or a [backoff.Error] around an operation's last error
+//     tree that is not just a wrapper: one of packages fmt and errors, or one
+//     that this library put around the operation's error (see [backoff.Cause])
 //
 // ErrorType(nil) is "".
 func ErrorType(err error) string {
@@ -78,7 +78,11 @@ func statusCode(err error) (code string) {
 	if !method.IsValid() {
 		return ""
 	}
-	return method.Call(nil)[0].MethodByName("Code").Call(nil)[0].Interface().(interface{ String() string }).String()
+	code = method.Call(nil)[0].MethodByName("Code").Call(nil)[0].Interface().(interface{ String() string }).String()
+	if code == "OK" { // what a nil status says
+		return ""
+	}
+	return code
 }
 
 // unwrapped returns the first error that is not just a wrapper. Of errors that
@@ -86,11 +90,14 @@ func statusCode(err error) (code string) {
 func unwrapped(err error) error {
 	for left := errtree.Most; left > 0 && isWrapper(reflect.TypeOf(err)); left-- {
 		branches, inner := errtree.Unwrap(err)
-		if e, ok := err.(*backoff.Error); ok && e != nil {
-			inner, branches = e.Last, nil
-		}
 		if len(branches) > 0 {
 			inner = branches[0]
+		}
+		if e, ok := err.(*backoff.Error); ok {
+			inner = backoff.Cause(err)
+			if last, itself := inner.(*backoff.Error); itself && last == e {
+				return err // there is no other
+			}
 		}
 		if inner == nil {
 			return err
@@ -104,7 +111,9 @@ func unwrapped(err error) error {
 // names of the types, since they are not exported.
 func isWrapper(t reflect.Type) bool {
 	switch t.String() {
-	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*backoff.marked", "*backoff.Error":
+	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*backoff.marked", "*backoff.Error",
+		"*backoffhttp.timeoutError", "*backoffhttp.remarkedError", "backoffhttp.notConnected",
+		"*backoffgrpc.failure", "*backoffgrpc.statusError":
 		return true
 	}
 	return false

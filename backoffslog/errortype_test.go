@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,6 +65,94 @@ func TestTheTypeOfAnErrorIsShort(t *testing.T) {
 		require.Equal(t, want, backoffslog.ErrorType(err))
 	}
 }
+
+// noStatus is like the error of a gRPC client that has none.
+type noStatus struct{}
+
+type okCode int
+
+func (okCode) String() string { return "OK" }
+
+type nilStatus struct{}
+
+func (*nilStatus) Code() okCode         { return 0 }
+func (noStatus) Error() string          { return "no status" }
+func (noStatus) GRPCStatus() *nilStatus { return nil }
+
+// errorList is an error that cannot be compared.
+type errorList []error
+
+func (errorList) Error() string { return "list" }
+
+// What this library puts around an error does not change its name.
+func TestTheTypeOfAnErrorIsThatOfTheOperation(t *testing.T) {
+	open := backoff.Breaker{Name: "db"}
+	open.Force(backoff.ModeForcedOpen)
+	refused := open.Do(t.Context(), func(context.Context) error { return nil })
+	notCalled, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := backoff.Policy{}.Do(notCalled, func(context.Context) error { return nil })
+	for want, err := range map[string]error{
+		"*errors.errorString":           errBoom,
+		"*net.DNSError":                 &net.DNSError{},
+		"*fs.PathError":                 &fs.PathError{Err: errBoom},
+		"context.deadlineExceededError": context.DeadlineExceeded,
+		"503":                           &backoffhttp.StatusError{Code: 503},
+		"Unavailable":                   grpcError{&status{}},
+		"40001":                         state("40001"),
+		"*backoff.OpenError":            refused,
+		"backoffslog_test.noStatus":     noStatus{},
+	} {
+		once := backoff.Policy{MaxAttempts: 1}
+		for how, err := range map[string]error{
+			"plain":        err,
+			"permanent":    backoff.Permanent(err),
+			"retry after":  backoff.RetryAfter(err, 1),
+			"at once":      backoff.AtOnce(err),
+			"marked twice": backoff.WithClass(backoff.Pushback(err, 1), backoff.ClassNotSent),
+			"wrapped":      fmt.Errorf("load: %w", fmt.Errorf("layer: %w", err)),
+			"joined":       errors.Join(backoff.AtOnce(err), context.Canceled),
+			"gave up":      &backoff.Error{Reason: backoff.ReasonAttempts, Attempts: 3, Last: backoff.AtOnce(err)},
+			"a policy's":   once.Do(t.Context(), func(context.Context) error { return fmt.Errorf("load: %w", backoff.AtOnce(err)) }),
+			"all of it":    fmt.Errorf("app: %w", &backoff.Error{Last: backoff.Permanent(errors.Join(fmt.Errorf("load: %w", err)))}),
+		} {
+			require.Equal(t, want, backoffslog.ErrorType(err), how)
+		}
+	}
+	require.Equal(t, "backoffslog_test.errorList", backoffslog.ErrorType(backoff.AtOnce(errorList{errBoom})), "which == cannot compare")
+	require.Equal(t, "*errors.errorString", backoffslog.ErrorType(ended), "context.Canceled, because the operation was not called")
+	require.Equal(t, "*backoff.Error", backoffslog.ErrorType(&backoff.Error{Reason: backoff.ReasonBudget}))
+}
+
+// An http.Client needs a timeout in the first error of the tree.
+func TestTheTypeOfAnErrorIsThatOfTheTransportsOperation(t *testing.T) {
+	for want, cause := range map[string]error{
+		"*net.DNSError": &net.DNSError{IsTimeout: true}, "*net.OpError": &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}},
+	} {
+		tr := &backoffhttp.Transport{Policy: backoff.Policy{MaxAttempts: 1}, Base: failingBase{cause}}
+		req, err := http.NewRequest("GET", "http://a.test/", nil)
+		require.NoError(t, err)
+		_, err = tr.RoundTrip(req)
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, want, backoffslog.ErrorType(err))
+		refused := &backoffhttp.Transport{Policy: backoff.Policy{Budget: refusing{}}, Base: failingBase{cause}}
+		_, err = refused.RoundTrip(req)
+		require.ErrorIs(t, err, backoff.ErrBudget)
+		require.Equal(t, want, backoffslog.ErrorType(err))
+	}
+}
+
+type failingBase struct{ err error }
+
+func (f failingBase) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+// refusing is a budget that refuses retries.
+type refusing struct{}
+
+func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, a.Kind == backoff.AttemptFirst
+}
+func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
 func ExampleErrorType() {
 	fmt.Println(backoffslog.ErrorType(fmt.Errorf("listing: %w", &net.DNSError{})))

@@ -1,11 +1,12 @@
-// Package pace has the Budget for a service that may answer "too much", such as
+// Package pace has the Budgets for a service that may answer "too much", such as
 // HTTP 429: a [Pacer] slows the calls of a program to the rate that the service
 // takes, instead of refusing them.
 //
 //	search := backoff.Policy{Name: "search", Budget: new(pace.Pacer)}
 //	err := search.Do(ctx, query)
 //
-// A client of package backoffhttp has one for each host.
+// A client of package backoffhttp has one for each host. A [HoldOff] makes all
+// calls wait until the moment that the service named to one of them.
 package pace
 
 import (

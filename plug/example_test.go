@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/plug"
 )
 
@@ -71,6 +74,23 @@ func ExampleRetryableHTTP() {
 	retry := plug.RetryableHTTP(&patient)
 	fmt.Println(retry.RetryMax(), retry.Backoff(0, 0, 0, nil), retry.Backoff(0, 0, 1, nil))
 	// Output: 3 50ms 100ms
+}
+
+// A program that reads errors from the body of the last answer, as Vault's does,
+// gets that answer.
+func ExampleHTTPRetry_KeepAnswer() {
+	retry := plug.RetryableHTTP(&patient)
+	resp := &http.Response{
+		StatusCode: 503, Status: "503 Service Unavailable", Request: new(http.Request),
+		Body: io.NopCloser(strings.NewReader(`{"errors":["Vault is sealed"]}`)),
+	}
+	resp, err := retry.KeepAnswer(resp, nil, 4) // as go-retryablehttp calls its ErrorHandler
+	body, _ := io.ReadAll(resp.Body)
+	fmt.Println(err, resp.StatusCode, string(body))
+	fmt.Println(backoffhttp.Check(resp))
+	// Output:
+	// <nil> 503 {"errors":["Vault is sealed"]}
+	// backoff: put: gave up after 4 attempts: status 503 Service Unavailable
 }
 
 func ExampleGRPC() {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/internal/gaveup"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
@@ -24,24 +26,54 @@ type HTTPRetry struct{ rule }
 //	client.CheckRetry, client.Backoff = retry.CheckRetry, retry.Backoff
 //	client.ErrorHandler, client.RetryMax = retry.ErrorHandler, retry.RetryMax()
 //
+// If the program reads the last answer, as with PassthroughErrorHandler, take
+// KeepAnswer for ErrorHandler.
+//
+// p.Classify gets what it gets in a backoffhttp.Transport: the error of the
+// client, or a [*backoffhttp.StatusError] for an answer from 400 on. What it
+// does not know, [backoffhttp.Classify] decides. To retry an answer below 400,
+// make an error of it first:
+//
+//	client.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
+//		if err == nil {
+//			err = backoffhttp.Check(resp, http.StatusOK)
+//		}
+//		return retry.CheckRetry(ctx, resp, err)
+//	}
+//
 // Unlike the functions of that client, these obey Retry-After in every response
-// that is retried, within p.MaxRetryAfter. They do not begin a wait that would
-// pass the context's deadline. They send a POST or PATCH again only if it
-// provably never arrived, or if it carries an Idempotency-Key; set
-// p.Idempotency to change that. RetryWaitMin and RetryWaitMax of the client
-// have no effect.
+// that is retried, within p.MaxRetryAfter, and a server's "do not retry". They
+// do not begin a wait that would pass the context's deadline. They send a
+// request again if [backoffhttp.Idempotency] says that it may be sent twice, and
+// a POST or PATCH otherwise only if it provably never arrived. If all requests
+// of the client may be sent twice, say so: p.Idempotency = backoff.Idempotent.
+// RetryWaitMin and RetryWaitMax of the client have no effect.
 //
 // MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the
 // previous wait), MaxDelay, MaxRetryAfter, Classify and Idempotency hold. The
-// shape has no place for MaxElapsed, AttemptTimeout, Budget and Observer. If
-// you need them, and nothing ties you to that client, use a
-// backoffhttp.Transport.
+// shape has no place for MaxElapsed, AttemptTimeout (set the Timeout of the
+// HTTPClient), Budget and Observer. If you need them, and nothing ties you to
+// that client, use [backoffhttp.WrapClient].
 //
 // If the policy is nil or invalid, nothing is retried and every call fails with
 // the reason. If p has no limit of attempts, a call whose context has no
 // deadline fails after its first failure. An HTTPRetry is safe for concurrent
 // use.
-func RetryableHTTP(p *backoff.Policy) *HTTPRetry { return &HTTPRetry{newRule(p)} }
+func RetryableHTTP(p *backoff.Policy) *HTTPRetry {
+	if p == nil {
+		return &HTTPRetry{newRule(nil)}
+	}
+	own, first := *p, p.Classify
+	own.Classify = func(err error) backoff.Class {
+		if first != nil {
+			if class := first(err); class != backoff.ClassUnknown {
+				return class
+			}
+		}
+		return backoffhttp.Classify(err)
+	}
+	return &HTTPRetry{newRule(&own)}
+}
 
 // RetryMax returns the number of retries that p allows.
 func (h *HTTPRetry) RetryMax() int {
@@ -80,7 +112,7 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 // bounds are ignored.
 func (h *HTTPRetry) Backoff(_, _ time.Duration, attempt int, resp *http.Response) time.Duration {
 	retry := fromOne(attempt)
-	if wait, again := h.waits.Decide(retry, failure(resp)); again {
+	if wait, again := h.waits.Decide(retry, retried(resp)); again {
 		return wait
 	}
 	return h.delay(retry)
@@ -88,26 +120,48 @@ func (h *HTTPRetry) Backoff(_, _ time.Duration, attempt int, resp *http.Response
 
 // ErrorHandler makes the error of a call that is given up: a [*backoff.Error],
 // which is final to the policies around the call. It wraps the last error, or
-// an error with the last status. An error that was not to be retried comes back
-// as it is. ErrorHandler closes the body of the response.
+// a [*backoffhttp.StatusError] with the last status. An error that was not to be
+// retried comes back as it is. ErrorHandler closes the body of the response.
 func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (*http.Response, error) {
-	if err == nil {
-		err = failure(resp)
-	}
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close()
+	}
+	return nil, h.final(resp, err, attempts)
+}
+
+// KeepAnswer is an ErrorHandler that returns the last answer, with its body
+// unread, and no error, as a backoffhttp.Transport does. [backoffhttp.Check]
+// then tells that the call was given up, and why. If there is no answer, if the
+// context has ended, or if the policy refuses the call, KeepAnswer returns the
+// error of ErrorHandler.
+func (h *HTTPRetry) KeepAnswer(resp *http.Response, err error, attempts int) (*http.Response, error) {
+	final := h.final(resp, err, attempts)
+	why, gaveUp := final.(*backoff.Error)
+	if _, answered := errors.AsType[*backoffhttp.StatusError](final); !gaveUp || !answered || resp == nil {
+		return h.ErrorHandler(resp, final, attempts)
+	}
+	if resp.Request != nil {
+		gaveup.Set(resp, &gaveup.Mark{Why: why, Answer: resp})
+	}
+	return resp, nil
+}
+
+// final returns the error of a call that is given up.
+func (h *HTTPRetry) final(resp *http.Response, err error, attempts int) error {
+	if err == nil {
+		err = retried(resp)
 	}
 	final, ok := err.(*backoff.Error)
 	switch {
 	case err == nil:
-		return nil, errors.New("backoff: plug: the request failed")
+		return errors.New("backoff: plug: the request failed")
 	case ok && final.Last != nil && final.Attempts == 0: // from CheckRetry, which does not count attempts
 		final.Attempts = attempts
-		return nil, final
+		return final
 	case !h.retryable(err):
-		return nil, err
+		return err
 	}
-	return nil, &backoff.Error{Name: h.policy.Name, Attempts: max(attempts, 1), Reason: backoff.ReasonAttempts, Last: err}
+	return &backoff.Error{Name: h.policy.Name, Attempts: max(attempts, 1), Reason: backoff.ReasonAttempts, Last: err}
 }
 
 // ShouldRetry returns p in the shape of RetryOptions.ShouldRetry of Azure's
@@ -116,10 +170,11 @@ func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (
 //	options.Retry = policy.RetryOptions{MaxRetries: 3, ShouldRetry: plug.ShouldRetry(&p)}
 //
 // The function returns false for success. It returns false for an error that
-// p.Classify or [backoff.DefaultClassifier] does not know to be transient, and
-// for a Retry-After beyond p.MaxRetryAfter. It returns false for a POST or
-// PATCH that may have arrived, unless the request carries an Idempotency-Key or
-// p.Idempotency says otherwise. Attempts and delays are settings of azcore,
+// p.Classify, or [backoffhttp.Classify] after it, does not know to be transient,
+// and for a Retry-After beyond p.MaxRetryAfter. As with [RetryableHTTP],
+// p.Classify gets a [*backoffhttp.StatusError] for an answer from 400 on. The
+// function returns false for a POST or PATCH that may have arrived, unless
+// [backoffhttp.Idempotency] or p.Idempotency says otherwise. Attempts and delays are settings of azcore,
 // which obeys the server's Retry-After by itself.
 //
 // A nil or invalid policy retries nothing. The function is safe for concurrent
@@ -142,29 +197,26 @@ func (h *HTTPRetry) shouldRetry(ctx context.Context, resp *http.Response, err er
 	if h.policy.Idempotency != nil {
 		return h.repeatable(ctx, err)
 	}
-	return idempotent(resp, err) || backoff.NonIdempotent.Repeatable(ctx, h.class(err))
+	return idempotency(resp, err).Repeatable(ctx, h.class(err))
 }
 
-// idempotent reports whether the request behind a response, or behind an error
-// of net/http, may be sent twice (RFC 9110, 9.2.2). If neither shows the
-// request, as an error of azcore's transport does not, it reports true: the
-// client that asks has decided so.
-func idempotent(resp *http.Response, err error) bool {
-	method := ""
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		method = failed.Op
-	}
+// idempotency tells whether the request behind a response, or behind an error
+// of net/http, may be sent twice. A client that is asked to try again begins
+// with the request that it was given, before all redirects. If neither shows the
+// request, as an error of azcore's transport does not, it may: the client that
+// asks has decided so.
+func idempotency(resp *http.Response, err error) backoff.Idempotency {
 	if resp != nil && resp.Request != nil {
-		method = resp.Request.Method
-		if resp.Request.Header.Get("Idempotency-Key") != "" || resp.Request.Header.Get("X-Idempotency-Key") != "" {
-			return true
+		req := resp.Request
+		for req.Response != nil && req.Response.Request != nil {
+			req = req.Response.Request
 		}
+		return backoffhttp.Idempotency(req)
 	}
-	switch strings.ToUpper(method) {
-	case "POST", "PATCH", "CONNECT":
-		return false
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return backoffhttp.Idempotency(&http.Request{Method: strings.ToUpper(failed.Op), URL: new(url.URL)})
 	}
-	return true
+	return backoff.Idempotent
 }
 
 // contextOf returns the context of the request behind a response.
@@ -182,4 +234,24 @@ func hintOf(resp *http.Response) time.Duration {
 	}
 	d, _ := retryafter.From(resp.Header, time.Now())
 	return d
+}
+
+// failure returns an error for an answer that is one, with what the server says
+// about retries.
+func failure(resp *http.Response) error {
+	if resp == nil {
+		return nil
+	}
+	return backoffhttp.Check(resp)
+}
+
+// retried is failure for an answer that is known to be sent again: one below 400
+// is a failure to a CheckRetry around that of the policy.
+func retried(resp *http.Response) error {
+	err := failure(resp)
+	if err != nil || resp == nil {
+		return err
+	}
+	status := &backoffhttp.StatusError{Code: resp.StatusCode, Status: resp.Status, Header: resp.Header}
+	return backoff.WithClass(hinted(status, resp.Header), backoff.ClassRetryable)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/plug"
 )
 
@@ -30,6 +31,10 @@ func response(method string, status int, header ...string) *http.Response {
 func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
 	keyed := response("POST", 503)
 	keyed.Request.Header.Set("Idempotency-Key", "k")
+	conditional := response("POST", 503)
+	conditional.Request.Header.Set("If-None-Match", "*")
+	redirected := response("GET", 503)
+	redirected.Request.Response = response("POST", 303)
 	cases := []struct {
 		name string
 		resp *http.Response
@@ -45,6 +50,10 @@ func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
 		{name: "POST", resp: response("POST", 503)},
 		{name: "PATCH", resp: response("PATCH", 429)},
 		{name: "POST with a key", resp: keyed, want: true},
+		{name: "PROPFIND", resp: response("PROPFIND", 503)},
+		{name: "an upload that is conditional", resp: conditional, want: true},
+		{name: "a POST that became a GET", resp: redirected},
+		{name: "X-Should-Retry: false", resp: response("GET", 503, "X-Should-Retry", "false")},
 		{name: "no request", resp: &http.Response{StatusCode: 503}, want: true},
 		{name: "beyond MaxRetryAfter", resp: response("GET", 503, "Retry-After", "301")},
 		{name: "reset", err: &url.Error{Op: "Get", Err: syscall.ECONNRESET}, want: true},
@@ -76,6 +85,144 @@ func TestCheckRetryWithoutAnAnswerHasNoRetryAfterToMeasure(t *testing.T) {
 	again, err := plug.RetryableHTTP(&steps).CheckRetry(ctx, nil, syscall.ECONNRESET)
 	require.NoError(t, err)
 	require.True(t, again)
+}
+
+// Vault answers 412 until a write has reached the node that is asked.
+func TestAClassifierGetsWhatItGetsInATransport(t *testing.T) {
+	p := steps
+	p.Classify = func(err error) backoff.Class {
+		if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == 412 {
+			require.Equal(t, "7", status.Header.Get("X-Vault-Index"))
+			return backoff.ClassRetryable
+		}
+		return backoff.ClassUnknown
+	}
+	for status, want := range map[int]bool{412: true, 404: false, 503: true} {
+		resp := response("GET", status, "X-Vault-Index", "7")
+		again, err := plug.RetryableHTTP(&p).CheckRetry(t.Context(), resp, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, again, status)
+		require.Equal(t, want, plug.ShouldRetry(&p)(resp, nil), status)
+	}
+	_, err := plug.RetryableHTTP(&p).ErrorHandler(response("GET", 412, "X-Vault-Index", "7"), nil, 4)
+	status, ok := errors.AsType[*backoffhttp.StatusError](err)
+	require.True(t, ok)
+	require.Equal(t, 412, status.Code)
+}
+
+func TestWhatAClassifierDoesNotKnowIsDecidedAsInATransport(t *testing.T) {
+	silent := steps
+	silent.Classify = func(error) backoff.Class { return backoff.ClassUnknown }
+	for _, p := range []*backoff.Policy{&steps, &silent} {
+		closed := &url.Error{Op: "Get", Err: errors.New("http: server closed idle connection")}
+		require.True(t, plug.ShouldRetry(p)(nil, closed))
+		require.True(t, plug.ShouldRetry(p)(response("GET", 413, "Retry-After", "1"), nil))
+		require.False(t, plug.ShouldRetry(p)(response("GET", 413), nil))
+	}
+}
+
+func TestAnAnswerThatATransportGaveUpOnIsNotRetried(t *testing.T) {
+	inner := &http.Client{Transport: &backoffhttp.Transport{
+		Base:   answering{response("GET", 503)},
+		Policy: backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)},
+	}}
+	resp, err := inner.Get("http://example.com")
+	require.NoError(t, err)
+	require.False(t, plug.ShouldRetry(&steps)(resp, nil))
+}
+
+type answering struct{ resp *http.Response }
+
+func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
+	copied := *a.resp
+	copied.Request = req
+	return &copied, nil
+}
+
+func TestAnAnswerBelow400CanBeRetried(t *testing.T) {
+	p := steps
+	p.Classify = func(err error) backoff.Class {
+		if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == 202 {
+			return backoff.ClassRetryable
+		}
+		return backoff.ClassUnknown
+	}
+	h := plug.RetryableHTTP(&p)
+	resp := response("GET", 202, "Retry-After", "2")
+	again, err := h.CheckRetry(t.Context(), resp, nil)
+	require.NoError(t, err)
+	require.False(t, again, "an answer below 400 is none that a classifier gets")
+	again, err = h.CheckRetry(t.Context(), resp, backoffhttp.Check(resp, http.StatusOK))
+	require.NoError(t, err)
+	require.True(t, again)
+	require.GreaterOrEqual(t, h.Backoff(0, 0, 0, resp), 2*time.Second)
+	_, err = h.ErrorHandler(resp, nil, 4)
+	require.EqualError(t, err, "backoff: gave up after 4 attempts: status Accepted")
+
+	decided := plug.RetryableHTTP(&steps) // by a CheckRetry around it, with no word to Classify
+	require.GreaterOrEqual(t, decided.Backoff(0, 0, 0, resp), 2*time.Second)
+}
+
+func TestKeepAnswerReturnsTheLastAnswer(t *testing.T) {
+	h := plug.RetryableHTTP(&steps)
+	resp := response("GET", 503)
+	body := &closing{}
+	resp.Body = body
+	kept, err := h.KeepAnswer(resp, nil, 4)
+	require.NoError(t, err)
+	require.Same(t, resp, kept)
+	require.False(t, body.closed)
+	gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(kept))
+	require.True(t, ok)
+	require.Equal(t, 4, gave.Attempts)
+	require.Equal(t, backoff.ReasonAttempts, gave.Reason)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	resp = response("GET", 503, "Retry-After", "60")
+	_, vain := h.CheckRetry(ctx, resp, nil)
+	kept, err = h.KeepAnswer(resp, vain, 2)
+	require.NoError(t, err)
+	require.ErrorIs(t, backoffhttp.Check(kept), context.DeadlineExceeded)
+	require.ErrorContains(t, backoffhttp.Check(kept), "gave up after 2 attempts")
+
+	resp = &http.Response{StatusCode: 503}
+	kept, err = h.KeepAnswer(resp, nil, 4)
+	require.NoError(t, err)
+	require.EqualError(t, backoffhttp.Check(kept), "status Service Unavailable", "nowhere to keep why")
+}
+
+func TestKeepAnswerReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
+	h := plug.RetryableHTTP(&steps)
+	_, err := h.KeepAnswer(nil, syscall.ECONNRESET, 4)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.ErrorIs(t, err, backoff.ErrExhausted)
+
+	for _, ended := range []error{context.Canceled, errors.New("PrepareRetry fails"), &url.Error{Op: "Get", Err: syscall.ECONNRESET}} {
+		resp := response("GET", 302)
+		body := &closing{}
+		resp.Body = body
+		kept, err := h.KeepAnswer(resp, ended, 2)
+		require.Nil(t, kept)
+		require.ErrorIs(t, err, ended)
+		require.True(t, body.closed)
+	}
+	refused := plug.RetryableHTTP(nil)
+	_, why := refused.CheckRetry(t.Context(), response("GET", 503), nil)
+	kept, err := refused.KeepAnswer(response("GET", 503), why, 1)
+	require.Nil(t, kept)
+	require.ErrorContains(t, err, "the policy is nil")
+}
+
+func TestAClientWhosePOSTsAreSafeSaysSoInOneLine(t *testing.T) {
+	for _, said := range []backoff.Idempotency{backoff.Idempotent, backoff.AlwaysRetry} {
+		p := steps
+		p.Idempotency = said
+		require.True(t, plug.ShouldRetry(&p)(response("POST", 503), nil))
+		again, err := plug.RetryableHTTP(&p).CheckRetry(t.Context(), nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET})
+		require.NoError(t, err)
+		require.True(t, again)
+	}
 }
 
 func TestIdempotencyOfThePolicyComesBeforeTheMethods(t *testing.T) {

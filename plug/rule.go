@@ -133,31 +133,6 @@ func FromZero(delay func(retry int) time.Duration) func(retry int) time.Duration
 	return func(retry int) time.Duration { return delay(fromOne(retry)) }
 }
 
-// responseError is an HTTP response as an error.
-type responseError struct{ resp *http.Response }
-
-// Error returns the status line, up to 200 bytes of it.
-func (e *responseError) Error() string {
-	if e.resp.Status != "" {
-		return "status " + e.resp.Status[:min(len(e.resp.Status), 200)]
-	}
-	return "status " + http.StatusText(e.resp.StatusCode)
-}
-
-// HTTPStatusCode is read by [backoff.DefaultClassifier].
-func (e *responseError) HTTPStatusCode() int { return e.resp.StatusCode }
-
-// ResponseHeader returns the header without naming a type of net/http.
-func (e *responseError) ResponseHeader() map[string][]string { return e.resp.Header }
-
-// failure returns an error for an answer that is one, with the server's hint.
-func failure(resp *http.Response) error {
-	if resp == nil || resp.StatusCode < 400 {
-		return nil
-	}
-	return hinted(&responseError{resp}, resp.Header)
-}
-
 // hinted marks err with how long the server asks to wait.
 func hinted(err error, h http.Header) error {
 	if d, ok := retryafter.From(h, time.Now()); ok {

@@ -67,3 +67,16 @@ func ExampleUnaryServer() {
 	fmt.Println(status.Code(handler(context.Background())))
 	// Output: ResourceExhausted
 }
+
+// A server that calls another one answers with the status of that one.
+func ExampleStatus() {
+	policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
+	err := policy.Do(context.Background(), func(context.Context) error {
+		return status.Error(codes.Unavailable, "the index is being rebuilt")
+	})
+	fmt.Println(status.Convert(err).Message())
+	fmt.Println(backoffgrpc.Status(err).Message())
+	// Output:
+	// backoff: gave up after 2 attempts: rpc error: code = Unavailable desc = the index is being rebuilt
+	// the index is being rebuilt
+}

@@ -96,7 +96,7 @@ func RetryAfter(err error, d time.Duration) error {
 	if _, ok := retryInfo(err); ok {
 		return err
 	}
-	s := publicStatus(err)
+	s := Status(err)
 	if detailed, bad := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(max(0, d))}); bad == nil {
 		s = detailed
 	}
@@ -148,7 +148,7 @@ func replyError(ctx context.Context, err error) error {
 		DoNotRetry(ctx)
 	}
 	d := retryAfterOf(err)
-	if s := publicStatus(err); s != ownStatus(err) {
+	if s := Status(err); s != ownStatus(err) {
 		err = &statusError{err: err, status: s}
 	}
 	if d > 0 {
@@ -157,9 +157,22 @@ func replyError(ctx context.Context, err error) error {
 	return err
 }
 
-// publicStatus returns the status that tells a client of an error no more than
-// the handler meant to tell it.
-func publicStatus(err error) *status.Status {
+// Status returns the status of err for the client of a server, or for a caller
+// who expects one: that of the operation, with its message and details as they
+// were made. status.Convert puts the texts of the errors around it into the
+// message, such as "backoff: gave up after 3 attempts".
+//
+// It looks through wrappers, marks and a [*backoff.Error]. An error without a
+// status gets one whose message is the name of its code, so that no internal
+// text goes out: UNAVAILABLE if a policy gave up, or a budget or breaker refused
+// ([*backoff.OpenError]); DEADLINE_EXCEEDED or CANCELLED if a context ended; and
+// UNKNOWN otherwise. So does the error of a call of this package that no server
+// answered. Status(nil) is nil, which is OK. [UnaryServer] and [StreamServer]
+// send this status.
+func Status(err error) *status.Status {
+	if err == nil {
+		return nil
+	}
 	s, ok := statusOf(err)
 	switch made, isMade := as[*statusError](err); {
 	case !ok:

@@ -17,6 +17,8 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
@@ -306,3 +308,56 @@ func TestDoNotRetryOutsideOfAHandler(t *testing.T) {
 	require.Error(t, backoffgrpc.DoNotRetry(t.Context()))
 	require.Error(t, backoffgrpc.Pushback(t.Context(), time.Second))
 }
+
+func TestStatusIsThatOfTheOperation(t *testing.T) {
+	detailed, err := status.New(codes.ResourceExhausted, "quota of the project").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Hour)})
+	require.NoError(t, err)
+	var breaker backoff.Breaker
+	breaker.Force(backoff.ModeForcedOpen)
+	open := breaker.Do(t.Context(), func(context.Context) error { return nil })
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	internal := errors.New("dial 10.0.0.7: secret")
+	for name, c := range map[string]struct {
+		err  error
+		want *status.Status
+	}{
+		"nil":                 {nil, nil},
+		"a status":            {detailed.Err(), detailed},
+		"wrapped":             {fmt.Errorf("load: %w", detailed.Err()), detailed},
+		"marked":              {backoff.Permanent(detailed.Err()), detailed},
+		"a policy gave up":    {gaveUp(t.Context(), detailed.Err()), detailed},
+		"two gave up":         {gaveUp(t.Context(), fmt.Errorf("load: %w", gaveUp(t.Context(), detailed.Err()))), detailed},
+		"gave up, no status":  {gaveUp(t.Context(), internal), status.New(codes.Unavailable, "Unavailable")},
+		"not called":          {gaveUp(cancelled, internal), status.New(codes.Canceled, "Canceled")},
+		"cancelled":           {fmt.Errorf("load: %w", context.Canceled), status.New(codes.Canceled, "Canceled")},
+		"deadline":            {context.DeadlineExceeded, status.New(codes.DeadlineExceeded, "DeadlineExceeded")},
+		"an open circuit":     {open, status.New(codes.Unavailable, "Unavailable")},
+		"a budget refused":    {fmt.Errorf("load: %w", backoff.ErrBudget), status.New(codes.Unavailable, "Unavailable")},
+		"refused a retry":     {errors.Join(backoff.ErrBudget, detailed.Err()), detailed},
+		"an error of its own": {internal, status.New(codes.Unknown, "Unknown")},
+	} {
+		got := backoffgrpc.Status(c.err)
+		require.True(t, proto.Equal(c.want.Proto(), got.Proto()), "%s: %v", name, got)
+		require.Equal(t, c.want.Code(), got.Code(), name)
+	}
+	require.Contains(t, status.Convert(gaveUp(t.Context(), detailed.Err())).Message(), "gave up after", "what it is for")
+	require.NoError(t, backoffgrpc.Status(nil).Err())
+}
+
+// The error of a call of this package has a status of its own if no server
+// answered. Its text is for the caller.
+func TestStatusOfACallThatNoServerAnsweredTellsNothingInternal(t *testing.T) {
+	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{Budget: backoff.JoinBudgets(refusesAll{})}}}}
+	err := call(t, dial(t, (&service{}).serve(t), config))
+	require.ErrorIs(t, err, backoff.ErrBudget)
+	require.Equal(t, "Unavailable", backoffgrpc.Status(err).Message())
+	require.Equal(t, codes.Unavailable, backoffgrpc.Status(err).Code())
+}
+
+type refusesAll struct{}
+
+func (refusesAll) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, false
+}
+func (refusesAll) Done(backoff.Ticket, backoff.Result) {}

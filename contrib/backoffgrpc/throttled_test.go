@@ -141,3 +141,21 @@ func TestABreakerStaysClosedWhileSomeCallsAreExhausted(t *testing.T) {
 	}
 	require.Equal(t, 100, s.calls())
 }
+
+func TestAHoldOffHearsOfRetryInfoAndPushback(t *testing.T) {
+	for name, refuse := range map[string]func(context.Context) error{
+		"RetryInfo": func(context.Context) error {
+			return backoffgrpc.RetryAfter(status.Error(codes.ResourceExhausted, ""), time.Minute)
+		},
+		"pushback": func(ctx context.Context) error {
+			_ = backoffgrpc.Pushback(ctx, time.Minute)
+			return status.Error(codes.Unavailable, "")
+		},
+	} {
+		h := new(pace.HoldOff)
+		config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{MaxAttempts: 1, Budget: h}}}}
+		s := &service{unary: func(ctx context.Context, _ int) error { return refuse(ctx) }}
+		require.Error(t, call(t, dial(t, s.serve(t), config)))
+		require.False(t, h.GrantsFirst(), name)
+	}
+}

@@ -35,7 +35,7 @@ func TestARunCountsEveryCallAndEveryAttempt(t *testing.T) {
 			calls, good, lost := sum(r.Fleet.Calls), sum(r.Fleet.Good), sum(r.Fleet.Lost)
 			require.EqualValues(t, len(s.arrivals()), calls)
 			require.LessOrEqual(t, good+lost, calls)
-			require.Greater(t, good, calls/4)
+			require.Positive(t, good)
 			v := &r.Service
 			require.LessOrEqual(t, 0.98*float64(v.Arrived.Load()), sum(r.Fleet.Attempts), "but for those sent as the run ends")
 			require.LessOrEqual(t, v.Done.Load()+v.Refused.Load(), v.Arrived.Load())

@@ -81,6 +81,7 @@ var (
 	_ retryablehttp.CheckRetry   = plug.RetryableHTTP(p).CheckRetry
 	_ retryablehttp.Backoff      = plug.RetryableHTTP(p).Backoff
 	_ retryablehttp.ErrorHandler = plug.RetryableHTTP(p).ErrorHandler
+	_ retryablehttp.ErrorHandler = plug.RetryableHTTP(p).KeepAnswer
 	_ retryablehttp.PrepareRetry = func(*http.Request) error { return nil }
 
 	_ cenkalti4.BackOff = plug.Cenkalti(context.Background(), p)
@@ -100,8 +101,9 @@ var (
 	_ = kgo.RetryBackoffFn(p.Delay)
 	_ = nats.CustomReconnectDelay(p.Delay)
 
-	_ func(http.RoundTripper) http.RoundTripper = backoffhttp.Wrap(*p)
-	_                                           = rest.Config{WrapTransport: backoffhttp.Wrap(*p)}
+	_ = rest.Config{WrapTransport: func(base http.RoundTripper) http.RoundTripper {
+		return &backoffhttp.Transport{Base: base, Policy: *p}
+	}}
 	//lint:ignore SA1019 it is still what rest.Config's users pass
 	_ rest.BackoffManager                = manager{}
 	_ rest.BackoffManagerWithContext     = manager{}

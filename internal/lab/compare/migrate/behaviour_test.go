@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 )
 
 type operation = func(context.Context) error
@@ -416,7 +417,7 @@ func TestRefusalsAndTwoSteps(t *testing.T) {
 	})
 }
 
-// A service answers in turn, the last one again and again.
+// A service answers in turn, the last one again and again. 0 is no answer.
 type service struct {
 	answers []int
 	after   string // Retry-After
@@ -426,6 +427,10 @@ type service struct {
 func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 	status := s.answers[min(s.sent, len(s.answers)-1)]
 	s.sent++
+	if status == 0 {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
 	header := http.Header{}
 	if s.after != "" {
 		header.Set("Retry-After", s.after)
@@ -554,4 +559,108 @@ func TestAPluggedClientObeysThePolicy(t *testing.T) {
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, 1, s.sent)
 	})
+}
+
+// A client with CheckRetry, Backoff, ErrorHandler, a Timeout and a CheckRedirect
+// of its own, as Vault's has, moved whole, and kept with a policy.
+func TestAWholeClientBehavesAlike(t *testing.T) {
+	clients := map[string]func() *http.Client{
+		"go-retryablehttp": retryableWhole, "go-retryablehttp with plug": retryableKept, ours: hereRetryableWhole,
+	}
+	for _, row := range []struct {
+		method  string
+		answers []int
+		sent    int
+		took    time.Duration
+		status  int // 0 is a timeout
+	}{
+		{"GET", []int{200}, 1, 0, 200},
+		{"GET", []int{412, 412, 200}, 3, 3 * time.Second, 200},
+		{"GET", []int{412}, 3, 3 * time.Second, 412},
+		{"GET", []int{404}, 1, 0, 404},
+		{"GET", []int{302}, 1, 0, 302},
+		{"GET", []int{501}, 1, 0, 501},
+		{"PUT", []int{503}, 3, 3 * time.Second, 503},
+		{"POST", []int{503, 200}, 2, time.Second, 200},
+		{"POST", []int{400}, 1, 0, 400},
+		{"GET", []int{0, 200}, 2, 11 * time.Second, 200},
+		{"POST", []int{0, 200}, 2, 11 * time.Second, 200},
+		{"GET", []int{0}, 3, 33 * time.Second, 0},
+	} {
+		all(t, clients, func(t *testing.T, client func() *http.Client) {
+			s := &service{answers: row.answers}
+			began := time.Now()
+			resp, err := s.over(t, client, request(t, row.method))
+			require.Equal(t, row.took, time.Since(began), row)
+			require.Equal(t, row.sent, s.sent, row)
+			if row.status == 0 {
+				require.True(t, errors.Is(err, context.DeadlineExceeded), err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, row.status, resp.StatusCode)
+			text, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, "why", string(text))
+		})
+	}
+}
+
+// What else a client with a policy does.
+func TestAWholeClientObeysRetryAfterAndSaysThatItGaveUp(t *testing.T) {
+	try := func(t *testing.T, client func() *http.Client) (time.Duration, *http.Response) {
+		s := &service{answers: []int{503}, after: "60"}
+		began := time.Now()
+		resp, err := s.over(t, client, request(t, "GET"))
+		require.NoError(t, err)
+		require.Equal(t, 3, s.sent)
+		return time.Since(began), resp
+	}
+	all(t, map[string]func() *http.Client{"go-retryablehttp": retryableWhole}, func(t *testing.T, client func() *http.Client) {
+		took, _ := try(t, client)
+		require.Equal(t, 3*time.Second, took)
+	})
+	all(t, map[string]func() *http.Client{"with plug": retryableKept, ours: hereRetryableWhole}, func(t *testing.T, client func() *http.Client) {
+		took, resp := try(t, client)
+		require.GreaterOrEqual(t, took, 2*time.Minute)
+		gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+		require.True(t, ok)
+		require.Equal(t, 3, gave.Attempts)
+	})
+}
+
+func TestAPOSTThatIsSafeIsSentAgain(t *testing.T) {
+	all(t, map[string]func() *http.Client{ours: hereRetryableSafe}, func(t *testing.T, client func() *http.Client) {
+		s := &service{answers: []int{503, 503, 200}}
+		resp, err := s.over(t, client, request(t, "POST"))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+	})
+}
+
+// A Timeout of net/http around a Transport is the whole call's.
+func TestATimeoutLimitsTheCallOrTheAttempt(t *testing.T) {
+	for _, c := range []struct {
+		client  func() *http.Client
+		answers bool
+	}{
+		{func() *http.Client {
+			c := failsafeClient()
+			c.Timeout = 10 * time.Second
+			return c
+		}, false},
+		{func() *http.Client {
+			c := hereRetryableClient()
+			c.Timeout = 10 * time.Second
+			return c
+		}, false},
+		{retryableWhole, true},
+		{hereRetryableWhole, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &service{answers: []int{0, 200}}
+			_, err := s.over(t, c.client, request(t, "PUT"))
+			require.Equal(t, c.answers, err == nil, err)
+		})
+	}
 }

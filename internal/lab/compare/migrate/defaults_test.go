@@ -27,7 +27,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 )
 
-var update = flag.Bool("update", false, "write the table of defaults into "+document)
+var update = flag.Bool("update", false, "write the tables into "+document)
 
 // Each library with nothing set. sethvargo's has no default: a schedule must be
 // given.
@@ -102,7 +102,7 @@ func TestDefaults(t *testing.T) {
 	for _, d := range defaults {
 		lines = append(lines, "| "+d.name+" | "+observed(t, d.run)+" |")
 	}
-	compareTable(t, strings.Join(lines, "\n")+"\n")
+	compareTable(t, "defaults", strings.Join(lines, "\n")+"\n")
 }
 
 // observed makes 1000 calls, and tells the range of what it saw.
@@ -131,14 +131,14 @@ func observed(t *testing.T, run call) string {
 
 type span struct {
 	least, most float64
-	any         bool
+	n           int
 }
 
 func (s *span) add(x float64) {
-	if !s.any {
-		s.least, s.most, s.any = x, x, true
+	if s.n == 0 {
+		s.least, s.most = x, x
 	}
-	s.least, s.most = min(s.least, x), max(s.most, x)
+	s.least, s.most, s.n = min(s.least, x), max(s.most, x), s.n+1
 }
 
 // text rounds to 10 ms.
@@ -160,10 +160,9 @@ func atMost(seconds float64) string {
 	return fmt.Sprint(seconds)
 }
 
-// compareTable compares the table with that of the document, or writes it
-// there.
-func compareTable(t *testing.T, table string) {
-	from, to, text := "<!-- table: defaults -->\n", "<!-- end -->", read(t, document)
+// compareTable compares a table with that of the document, or writes it there.
+func compareTable(t *testing.T, name, table string) {
+	from, to, text := "<!-- table: "+name+" -->\n", "<!-- end -->", read(t, document)
 	before, rest, ok := strings.Cut(text, from)
 	require.True(t, ok)
 	old, after, ok := strings.Cut(rest, to)

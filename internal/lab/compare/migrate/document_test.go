@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const document = "../../../../docs/migrating.md"
+const document, libraries = "../../../../docs/migrating.md", "../../../../docs/library-authors.md"
 
 // A block of the document, and where it must be found: the files are named
 // after the language, and for the blocks of this library all those that begin
@@ -24,7 +24,7 @@ var fence = regexp.MustCompile("(?ms)^```go( [^\n]*)?\n(.*?)^```$")
 
 func blocks(t *testing.T) []block {
 	var all []block
-	for _, match := range fence.FindAllStringSubmatch(read(t, document), -1) {
+	for _, match := range fence.FindAllStringSubmatch(read(t, document)+read(t, libraries), -1) {
 		files := strings.Fields(match[1])
 		for i := range files {
 			files[i] += "_test.go"
@@ -77,7 +77,7 @@ func indented(text string) string {
 var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 
 func TestTheLinksLeadSomewhere(t *testing.T) {
-	prose := fence.ReplaceAllString(read(t, document), "")
+	prose := fence.ReplaceAllString(read(t, document)+read(t, libraries), "")
 	for _, match := range link.FindAllStringSubmatch(prose, -1) {
 		_, err := os.Stat(filepath.Join(filepath.Dir(document), match[1]))
 		require.NoError(t, err)
@@ -85,7 +85,12 @@ func TestTheLinksLeadSomewhere(t *testing.T) {
 }
 
 func TestEveryTestThatTheDocumentNamesExists(t *testing.T) {
-	tests := read(t, "behaviour_test.go") + read(t, "defaults_test.go") + read(t, "polls_test.go")
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var tests string
+	for _, file := range files {
+		tests += read(t, file)
+	}
 	for _, match := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, document), -1) {
 		require.True(t, strings.Contains(tests, "\nfunc "+match[1]+"("), "there is no %s", match[1])
 	}

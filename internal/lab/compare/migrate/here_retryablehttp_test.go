@@ -27,6 +27,33 @@ func hereRetryableCheck() *http.Client {
 	return client
 }
 
+func hereRetryableSafe() *http.Client {
+	client := backoffhttp.Client(backoff.Policy{Idempotency: backoff.Idempotent})
+	return client
+}
+
+func hereRetryableWhole() *http.Client {
+	client := backoffhttp.WrapClient(&http.Client{Timeout: 10 * time.Second, CheckRedirect: noRedirects}, vaultPolicy())
+	return client
+}
+
+func vaultPolicy() backoff.Policy {
+	return backoff.Policy{
+		Idempotency: backoff.Idempotent,
+		MaxAttempts: 3,
+		Schedule:    backoff.Linear{Initial: time.Second, Step: time.Second},
+		Jitter:      backoff.NoJitter,
+		Classify: func(err error) backoff.Class {
+			if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == http.StatusPreconditionFailed {
+				return backoff.ClassRetryable
+			}
+			return backoff.ClassUnknown // as usual
+		},
+	}
+}
+
+func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 func hereRetryablePost(req *http.Request) *http.Request {
 	req = req.WithContext(backoffhttp.WithRetry(req.Context(), func(p *backoff.Policy) {
 		p.Idempotency = backoff.AlwaysRetry

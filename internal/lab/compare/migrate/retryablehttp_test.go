@@ -39,3 +39,28 @@ func retryablePlugged() *http.Client {
 	c.ErrorHandler, c.RetryMax = retry.ErrorHandler, retry.RetryMax()
 	return c.StandardClient()
 }
+
+func retryableWhole() *http.Client {
+	c := retryablehttp.NewClient()
+	c.HTTPClient = &http.Client{Timeout: 10 * time.Second, CheckRedirect: noRedirects}
+	c.RetryMax, c.RetryWaitMin, c.RetryWaitMax = 2, time.Second, time.Second
+	c.Backoff = retryablehttp.LinearJitterBackoff
+	c.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
+		if err == nil && resp.StatusCode == http.StatusPreconditionFailed {
+			return true, nil
+		}
+		return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
+	}
+	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+	return c.StandardClient()
+}
+
+func retryableKept() *http.Client {
+	policy := vaultPolicy()
+	retry := plug.RetryableHTTP(&policy)
+	c := retryablehttp.NewClient()
+	c.HTTPClient = &http.Client{Timeout: 10 * time.Second, CheckRedirect: noRedirects}
+	c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
+	c.ErrorHandler, c.RetryMax = retry.KeepAnswer, retry.RetryMax()
+	return c.StandardClient()
+}

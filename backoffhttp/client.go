@@ -1,0 +1,110 @@
+package backoffhttp
+
+import (
+	"net/http"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Client returns a client with a [Transport] with the policy, around
+// [http.DefaultTransport]. Like [http.DefaultClient] it has no timeout: give
+// its requests a context that ends, or the policy an AttemptTimeout.
+//
+// Like every Transport it has two guards for each host, which may slow a call
+// down, or end it before the policy does:
+//
+//   - A [pace.Pacer] makes calls wait for their turn once the host has said "too
+//     much" (429). Its [backoff.RetryBudget] pays for other retries by success:
+//     the first call may use all of its attempts, and later calls to a host where
+//     nothing succeeds make one attempt or two. To change that, set
+//     Policy.Budget, or Transport.Budgets.
+//   - A [backoff.Breaker] opens when calls keep failing: after 5 in a row over
+//     at least a second, or when half of the recent ones have failed. Then
+//     calls fail at once with [backoff.ErrOpen], until a probe succeeds. To
+//     change that, set Transport.Breakers.
+//
+// Transport.Unguarded switches both off. If a guard or the policy ends a call
+// after an answer, the client returns the answer, such as a 503, and no error:
+// [Check] then returns an error that says what ended the call.
+func Client(policy backoff.Policy) *http.Client {
+	return WrapClient(new(http.Client), policy)
+}
+
+// WrapClient returns a copy of c that retries: it has the CheckRedirect and the
+// Jar of c, and a [Transport] with the policy around the Transport of c. c
+// itself stays as it is. Both share connections and cookies. A nil c means
+// [http.DefaultClient].
+//
+// The Timeout of c becomes the limit of one attempt with the time to read the
+// body, as in go-retryablehttp; the new client has none. A call may take as
+// many times longer as it has attempts, and its waits besides. To limit the
+// whole call, give the request a context that ends, or set the Timeout of the
+// new client. (Policy.MaxElapsed only says when no retry begins any more.) Zero
+// and a negative Timeout are no limit, as in net/http.
+//
+// An attempt that takes too long is retried, if its request may be sent twice.
+// Its error matches [backoff.ErrAttemptTimeout] and [context.DeadlineExceeded].
+// An answer is returned when its header is there. If the time ends later,
+// reading the body fails with such an error, and nothing is retried.
+// Policy.AttemptTimeout limits the time until the header besides: the shorter
+// of the two ends the attempt.
+//
+// Each redirect is a call of its own: it has all its attempts, and each attempt
+// has the whole Timeout. In go-retryablehttp an attempt follows all redirects
+// within one Timeout, and the next attempt begins with the first URL.
+//
+// The client sends the same cookies with all attempts of a call, and puts into
+// the Jar those of the answer that ends the call. Cookies of an answer that was
+// retried are lost.
+//
+// A body without GetBody is sent once, as by any Transport. The Transport of the
+// new client is a *Transport. Its other fields may be set before first use:
+//
+//	client := backoffhttp.WrapClient(c, policy)
+//	client.Transport.(*backoffhttp.Transport).MaxBuffer = 1 << 20
+//
+// If the Transport of c is a *Transport already, the new one takes its place:
+// it has the same fields, except the policy, and budgets and breakers of its
+// own, unless they are set. So attempts do not multiply. If both clients had a
+// Timeout, the shorter one holds. A *Transport deeper in a chain of RoundTrippers
+// stays, and decides: what it gave up on is not sent again.
+func WrapClient(c *http.Client, policy backoff.Policy) *http.Client {
+	if c == nil {
+		c = http.DefaultClient
+	}
+	wrapped := *c
+	wrapped.Timeout = 0
+	t := &Transport{Base: c.Transport}
+	if inner, ok := c.Transport.(*Transport); ok {
+		t = inner.copy()
+	}
+	t.Policy = policy
+	if c.Timeout > 0 && (t.wholeTimeout == 0 || c.Timeout < t.wholeTimeout) {
+		t.wholeTimeout = c.Timeout
+	}
+	wrapped.Transport = t
+	return &wrapped
+}
+
+// copy returns a Transport with the same fields, and none of the state.
+func (t *Transport) copy() *Transport {
+	return &Transport{
+		Base:            t.Base,
+		Policy:          t.Policy,
+		Idempotency:     t.Idempotency,
+		Inspect:         t.Inspect,
+		RateLimits:      t.RateLimits,
+		MaxBuffer:       t.MaxBuffer,
+		ReadAhead:       t.ReadAhead,
+		Resume:          t.Resume,
+		KeyForm:         t.KeyForm,
+		KeyHeader:       t.KeyHeader,
+		Propagate:       t.Propagate,
+		ShareRetryAfter: t.ShareRetryAfter,
+		ServerClock:     t.ServerClock,
+		Budgets:         t.Budgets,
+		Breakers:        t.Breakers,
+		Unguarded:       t.Unguarded,
+		wholeTimeout:    t.wholeTimeout,
+	}
+}

@@ -1,0 +1,557 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// wrapped is WrapClient without guards, and the Transport that it made.
+func wrapped(c *http.Client, p backoff.Policy) (*http.Client, *backoffhttp.Transport) {
+	client := backoffhttp.WrapClient(c, p)
+	tr := client.Transport.(*backoffhttp.Transport)
+	tr.Unguarded = true
+	return client, tr
+}
+
+// fetch gets a URL. The body of the answer is closed with the test.
+func fetch(t testing.TB, c *http.Client, url string) (*http.Response, error) {
+	resp, err := c.Do(newRequest(t, "GET", url, nil))
+	if err == nil {
+		t.Cleanup(func() { resp.Body.Close() })
+	}
+	return resp, err
+}
+
+func TestAWrappedClientKeepsAllButTheTimeout(t *testing.T) {
+	jar, _ := cookiejar.New(nil)
+	refused := errors.New("no redirects")
+	c := &http.Client{
+		Transport:     newWire(answer(200)),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return refused },
+		Jar:           jar,
+		Timeout:       time.Second,
+	}
+	before := *c
+	client, tr := wrapped(c, steady())
+	require.Same(t, before.Transport, c.Transport, "the client itself is untouched")
+	require.Equal(t, time.Second, c.Timeout)
+	require.Same(t, jar, client.Jar)
+	require.Equal(t, refused, client.CheckRedirect(nil, nil))
+	require.Zero(t, client.Timeout)
+	require.Same(t, before.Transport, tr.Base)
+
+	require.Equal(t, 4, reflect.TypeFor[http.Client]().NumField(), "a new field of http.Client: is it kept?")
+}
+
+func TestNoClientMeansTheDefaultClient(t *testing.T) {
+	jar, _ := cookiejar.New(nil)
+	http.DefaultClient.Jar = jar
+	defer func() { http.DefaultClient.Jar = nil }()
+	require.Same(t, jar, backoffhttp.WrapClient(nil, backoff.Policy{}).Jar)
+
+	client := backoffhttp.Client(backoff.Policy{MaxAttempts: 7})
+	require.Nil(t, client.Jar, "Client makes a new one")
+	require.Equal(t, 7, client.Transport.(*backoffhttp.Transport).Policy.MaxAttempts)
+	require.Zero(t, client.Timeout)
+}
+
+func TestTheTimeoutOfAWrappedClientIsThatOfAnAttempt(t *testing.T) {
+	for _, ahead := range []int64{0, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(hang, hang, answer(200))
+			client, tr := wrapped(&http.Client{Transport: w, Timeout: time.Second}, steady())
+			tr.ReadAhead = ahead
+			began := time.Now()
+			resp, err := fetch(t, client, "http://a.test/")
+			require.NoError(t, err)
+			require.Equal(t, "body of 200", text(t, resp))
+			require.Equal(t, 2300*time.Millisecond, time.Since(began))
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(hang)
+		client, _ := wrapped(&http.Client{Transport: w, Timeout: time.Second}, steady())
+		_, err := fetch(t, client, "http://a.test/")
+		require.EqualError(t, err, `Get "http://a.test/": backoff: gave up after 4 attempts: no answer within Client.Timeout`)
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, err.(*url.Error).Timeout())
+		require.Equal(t, 4, w.requests())
+	})
+}
+
+func TestAClientWithoutATimeoutGetsNone(t *testing.T) {
+	for _, timeout := range []time.Duration{0, -time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			slow := newBase(func(req *http.Request) (*http.Response, error) {
+				_, limited := req.Context().Deadline()
+				require.False(t, limited)
+				time.Sleep(time.Hour)
+				return answer(200)(req)
+			})
+			client, _ := wrapped(&http.Client{Transport: slow, Timeout: timeout}, steady())
+			_, err := fetch(t, client, "http://a.test/")
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A server that stalls in the middle of a body cannot hold the caller.
+func TestTheTimeoutOfAWrappedClientCoversTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests++
+			io.WriteString(w, "half")
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}))
+		client, _ := wrapped(&http.Client{Transport: base, Timeout: time.Second}, steady())
+		began := time.Now()
+		resp, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+		require.Zero(t, time.Since(began), "the header is there")
+		body, err := io.ReadAll(resp.Body)
+		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, "half", string(body))
+		require.EqualError(t, err, "no end of the body within Client.Timeout")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1, requests, "reading a body is not retried")
+	})
+}
+
+func TestABodyThatEndsInTimeIsNotCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ctx context.Context
+		base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for range 4 {
+				io.WriteString(w, "a second's worth\n")
+				http.NewResponseController(w).Flush()
+				time.Sleep(time.Second)
+			}
+		}))
+		spy := newBase(func(req *http.Request) (*http.Response, error) {
+			ctx = req.Context()
+			return base.RoundTrip(req)
+		})
+		client, _ := wrapped(&http.Client{Transport: spy, Timeout: 5 * time.Second}, steady())
+		resp, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+		require.Len(t, text(t, resp), 4*len("a second's worth\n"))
+		require.ErrorIs(t, ctx.Err(), context.Canceled, "the context ends with the body")
+	})
+}
+
+func TestOfTwoTimeoutsOfAnAttemptTheShorterEndsIt(t *testing.T) {
+	for _, c := range []struct {
+		client, policy time.Duration
+		want           string
+	}{
+		{time.Second, time.Minute, "no answer within Client.Timeout"},
+		{time.Minute, time.Second, "no answer within AttemptTimeout"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, _ := wrapped(&http.Client{Transport: newWire(hang), Timeout: c.client},
+				backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0), AttemptTimeout: c.policy})
+			began := time.Now()
+			_, err := fetch(t, client, "http://a.test/")
+			require.ErrorContains(t, err, c.want)
+			require.Equal(t, 2*time.Second, time.Since(began))
+		})
+	}
+}
+
+func TestTheCallersDeadlineIsNoTimeoutOfAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(hang)
+		client, _ := wrapped(&http.Client{Transport: w, Timeout: time.Minute}, steady())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := client.Do(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.Equal(t, 1, w.requests())
+	})
+}
+
+func TestAClassifierIsNotAskedAboutAClientsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady()
+		p.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
+		client, _ := wrapped(&http.Client{Transport: newWire(hang, answer(200)), Timeout: time.Second}, p)
+		_, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+	})
+}
+
+func TestAnAnswerAtTheEndOfTheClientsTimeIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return answer(200)(req) // all the same
+		}, answer(204))
+		client, _ := wrapped(&http.Client{Transport: w, Timeout: time.Second}, steady())
+		resp, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+		require.Equal(t, 204, resp.StatusCode, "the body of the first one was dead")
+		resp.Body.Close()
+		require.Zero(t, w.open())
+	})
+}
+
+// With the Timeout of net/http alone the connection could not be written to.
+func TestAClientsTimeoutLeavesAConnectionAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base, _ := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "echo")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			conn, both, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				defer conn.Close()
+				io.CopyN(conn, both, 5)
+			}
+		}))
+		client, _ := wrapped(&http.Client{Transport: base, Timeout: time.Second}, steady())
+		req := newRequest(t, "GET", "http://a.test/", nil)
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", "echo")
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		time.Sleep(time.Hour)
+		_, err = io.WriteString(resp.Body.(io.Writer), "hello")
+		require.NoError(t, err)
+		require.Equal(t, "hello", text(t, resp))
+	})
+}
+
+func TestEachRedirectHasAttemptsAndTimeOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := map[string]int{}
+		base := newBase(func(req *http.Request) (*http.Response, error) {
+			sent[req.URL.Path]++
+			time.Sleep(900 * time.Millisecond)
+			switch {
+			case sent[req.URL.Path] < 3:
+				return answer(503)(req)
+			case req.URL.Path == "/a":
+				return answer(302, "Location", "/b")(req)
+			}
+			return answer(200)(req)
+		})
+		client, _ := wrapped(&http.Client{Transport: base, Timeout: time.Second}, atOnce())
+		resp, err := fetch(t, client, "http://a.test/a")
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		require.Equal(t, map[string]int{"/a": 3, "/b": 3}, sent)
+	})
+}
+
+func TestAttemptsSendTheSameCookiesAndTheLastAnswersAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503, "Set-Cookie", "node=1"), answer(200, "Set-Cookie", "session=a"))
+		jar, _ := cookiejar.New(nil)
+		u, _ := url.Parse("http://a.test/")
+		jar.SetCookies(u, []*http.Cookie{{Name: "user", Value: "x"}})
+		client, _ := wrapped(&http.Client{Transport: w, Jar: jar}, steady())
+		_, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+		for i := range 2 {
+			require.Equal(t, []string{"user=x"}, w.request(i).header["Cookie"])
+		}
+		names := map[string]string{}
+		for _, c := range jar.Cookies(u) {
+			names[c.Name] = c.Value
+		}
+		require.Equal(t, map[string]string{"user": "x", "session": "a"}, names)
+	})
+}
+
+func TestABodyThatCannotBeSentAgainIsSentOnceByAWrappedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503), answer(200))
+		p := steady()
+		p.Idempotency = backoff.Idempotent
+		client, tr := wrapped(&http.Client{Transport: w}, p)
+		resp, err := client.Post("http://a.test/", "text/plain", stream("once"))
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.ErrorContains(t, backoffhttp.Check(resp), "cannot be sent again (Request.GetBody, Transport.MaxBuffer)")
+		resp.Body.Close()
+
+		w = newWire(answer(503), answer(200))
+		tr.Base, tr.MaxBuffer = w, 100
+		resp, err = client.Post("http://a.test/", "text/plain", stream("twice"))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		require.Equal(t, "twice", w.request(1).body)
+	})
+}
+
+func TestAClientThatIsWrappedTwiceHasTheLastPolicyOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		first, _ := wrapped(&http.Client{Transport: w, Timeout: time.Minute}, steady())
+		first.Timeout = time.Second
+		p := atOnce()
+		p.MaxAttempts = 6
+		second, tr := wrapped(first, p)
+		require.Equal(t, w, tr.Base)
+		resp, err := fetch(t, second, "http://a.test/")
+		require.NoError(t, err)
+		require.ErrorContains(t, backoffhttp.Check(resp), "gave up after 6 attempts")
+		require.Equal(t, 6, w.requests())
+
+		tr.Base = newWire(hang)
+		began := time.Now()
+		_, err = fetch(t, second, "http://a.test/")
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.Equal(t, 6*time.Second, time.Since(began), "the shorter one")
+
+		second.Timeout = time.Hour
+		third, tr := wrapped(second, p)
+		tr.Base = newWire(hang)
+		began = time.Now()
+		_, err = fetch(t, third, "http://a.test/")
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.Equal(t, 6*time.Second, time.Since(began), "it stays")
+	})
+}
+
+func TestAClientThatIsWrappedTwiceKeepsTheFieldsOfItsTransport(t *testing.T) {
+	full := new(backoffhttp.Transport)
+	v := reflect.ValueOf(full).Elem()
+	for field, value := range v.Fields() {
+		switch {
+		case !field.IsExported() || field.Name == "Policy":
+		case field.Name == "Base":
+			full.Base = newWire()
+		case value.Kind() == reflect.Func:
+			value.Set(reflect.MakeFunc(value.Type(), nil))
+		case value.Kind() == reflect.Pointer:
+			value.Set(reflect.New(value.Type().Elem()))
+		case value.Kind() == reflect.Slice:
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		case value.Kind() == reflect.Bool:
+			value.SetBool(true)
+		case value.Kind() == reflect.String:
+			value.SetString("x")
+		case value.CanInt():
+			value.SetInt(1)
+		default:
+			value.SetUint(1)
+		}
+	}
+	again := reflect.ValueOf(backoffhttp.WrapClient(&http.Client{Transport: full}, steady()).Transport).Elem()
+	for field, value := range v.Fields() {
+		if field.IsExported() && field.Name != "Policy" {
+			require.False(t, value.IsZero(), field.Name)
+			kept := again.FieldByIndex(field.Index)
+			if value.Kind() == reflect.Func {
+				require.False(t, kept.IsNil(), field.Name)
+				continue
+			}
+			require.Equal(t, value.Interface(), kept.Interface(), field.Name)
+		}
+	}
+}
+
+func TestATransportDeeperInTheChainDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(503))
+		inner := over(w)
+		client, _ := wrapped(&http.Client{Transport: newBase(inner.RoundTrip)}, backoff.Policy{MaxAttempts: 9})
+		resp, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+		require.ErrorContains(t, backoffhttp.Check(resp), "gave up after 4 attempts")
+		require.Equal(t, 4, w.requests())
+	})
+}
+
+func TestAWrappedClientClosesIdleConnections(t *testing.T) {
+	base := &idler{RoundTripper: newWire(answer(200))}
+	client, _ := wrapped(&http.Client{Transport: base, Timeout: time.Second}, steady())
+	client.CloseIdleConnections()
+	require.Equal(t, 1, base.closed)
+}
+
+// Over loopback: a redirect, a cookie, an attempt that takes too long, and a
+// connection that breaks.
+func TestAWrappedClientOverAConnection(t *testing.T) {
+	var requests atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch requests.Add(1) {
+		case 1:
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: "a", Path: "/"})
+			http.Redirect(w, r, "/there", http.StatusSeeOther)
+		case 2:
+			<-r.Context().Done()
+		case 3:
+			reset(w, r)
+		default:
+			cookie, _ := r.Cookie("session")
+			io.WriteString(w, r.Method+" "+r.URL.Path+" "+cookie.String())
+		}
+	})
+	jar, _ := cookiejar.New(nil)
+	client := backoffhttp.WrapClient(&http.Client{Timeout: 200 * time.Millisecond, Jar: jar}, atOnce())
+	resp, err := client.Post(s.URL, "text/plain", strings.NewReader("form"))
+	require.NoError(t, err)
+	require.Equal(t, "GET /there session=a", text(t, resp))
+	require.EqualValues(t, 4, requests.Load())
+	client.CloseIdleConnections()
+}
+
+// One attempt and no Timeout: then a wrapped client is the client. Each byte is
+// what becomes of one request.
+func FuzzWrapClientWithOneAttempt(f *testing.F) {
+	f.Add([]byte{0}, uint8(0))
+	f.Add([]byte{3, 11, 4, 10, 5, 9, 0}, uint8(1))
+	f.Add([]byte{6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6}, uint8(2))
+	f.Add([]byte{7, 1}, uint8(7))
+	f.Add([]byte{4, 8}, uint8(12))
+	f.Add([]byte{12}, uint8(17))
+	f.Add([]byte{6, 12}, uint8(33))
+	f.Fuzz(func(t *testing.T, fates []byte, options uint8) {
+		synctest.Test(t, func(t *testing.T) {
+			plain := clientCall(t, fates, options, func(c *http.Client) *http.Client { return c })
+			ours := clientCall(t, fates, options, func(c *http.Client) *http.Client {
+				again, _ := wrapped(c, backoff.Policy{MaxAttempts: 1})
+				return again
+			})
+			require.Equal(t, plain, ours)
+		})
+	})
+}
+
+// An outcome is all that the user of a client and its server see of a call.
+type outcome struct {
+	sent        []sent
+	cookies     []*http.Cookie
+	status      int
+	body        string
+	url         string // of the request that was answered
+	failed      bool
+	op, failure string // of a url.Error
+	timeout     bool
+	is          [5]bool
+	answered    bool // besides an error
+	left        int  // bodies that are open when the caller has closed his
+}
+
+var (
+	errReset   = errors.New("reset by the network")
+	errStopped = errors.New("no more redirects")
+)
+
+func clientCall(t *testing.T, fates []byte, options uint8, wrap func(*http.Client) *http.Client) (o outcome) {
+	steps := make([]step, len(fates)+1)
+	for i, fate := range fates {
+		steps[i] = fateOf(fate)
+	}
+	steps[len(fates)] = answer(200)
+	w := newWire(steps...)
+	c := &http.Client{Transport: w}
+	jar, _ := cookiejar.New(nil)
+	if options&1 != 0 {
+		c.Jar = jar
+	}
+	switch options >> 1 & 3 {
+	case 1:
+		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	case 2:
+		c.CheckRedirect = func(_ *http.Request, via []*http.Request) error {
+			if len(via) == 2 {
+				return errStopped
+			}
+			return nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if options&16 != 0 {
+		cancel()
+	}
+	method, body := "GET", io.Reader(nil)
+	switch {
+	case options&8 != 0 && options&32 != 0:
+		method, body = "POST", stream("content")
+	case options&8 != 0:
+		method, body = "POST", strings.NewReader("content")
+	}
+	req := newRequest(t, method, "http://a.test/start", body).WithContext(ctx)
+	resp, err := wrap(c).Do(req)
+	if resp != nil {
+		o.answered, o.status, o.url = true, resp.StatusCode, resp.Request.URL.String()
+		text, _ := io.ReadAll(resp.Body)
+		o.body = string(text)
+		resp.Body.Close()
+	}
+	if err != nil {
+		failed := err.(*url.Error)
+		o.failed, o.op, o.failure, o.timeout = true, failed.Op, failed.URL, failed.Timeout()
+		for i, target := range []error{errReset, errStopped, context.Canceled, context.DeadlineExceeded, http.ErrNoLocation} {
+			o.is[i] = errors.Is(err, target)
+		}
+	}
+	u, _ := url.Parse("http://a.test/")
+	o.cookies, o.left = jar.Cookies(u), w.open()
+	if options&16 == 0 { // a context that has ended already is the wire's own affair
+		o.sent = w.sent
+	}
+	for i := range o.sent {
+		o.sent[i].at = time.Time{}
+	}
+	return o
+}
+
+// fateOf returns what becomes of a request.
+func fateOf(fate byte) step {
+	next := "/" + string('a'+fate%26)
+	switch fate % 13 {
+	case 1:
+		return answer(204)
+	case 2:
+		return answer(503, "Retry-After", "1", "Set-Cookie", "busy=1")
+	case 3, 4, 5, 6, 7:
+		code := []int{301, 302, 303, 307, 308}[fate%13-3]
+		return answer(code, "Location", next, "Set-Cookie", "hop="+next)
+	case 8:
+		return failure(errReset)
+	case 9:
+		return answer(302, "Location", "http://b.test"+next)
+	case 10:
+		return answer(302) // without a Location
+	case 11:
+		return answer(429)
+	case 12:
+		return hang
+	}
+	return answer(200, "Set-Cookie", "done=1")
+}
+
+// The integration with a server that needs TLS: a client as httptest makes it.
+func TestAClientOfHttptestCanBeWrapped(t *testing.T) {
+	s := httptest.NewTLSServer(inTurn(status(503), status(200)))
+	defer s.Close()
+	resp, err := backoffhttp.WrapClient(s.Client(), atOnce()).Get(s.URL)
+	require.NoError(t, err)
+	require.Equal(t, "body of 200", text(t, resp))
+}

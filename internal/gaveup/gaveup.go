@@ -1,0 +1,55 @@
+// Package gaveup keeps with an HTTP answer why there were no more attempts than
+// those that led to it. It keeps that in the context of the request of the
+// answer.
+package gaveup
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gobackoff/backoff"
+)
+
+// A Mark says why there were no more attempts.
+type Mark struct {
+	Why    *backoff.Error
+	Remark string         // what to change, where Why cannot know it
+	Answer *http.Response // the last one
+}
+
+// markKey is the key of the Mark in a context.
+type markKey struct{}
+
+// Set replaces the Mark of an answer. The answer must have its request.
+func Set(resp *http.Response, m *Mark) {
+	resp.Request = resp.Request.WithContext(context.WithValue(resp.Request.Context(), markKey{}, m))
+}
+
+// Of returns the Mark in the context of a request, or nil.
+func Of(req *http.Request) *Mark {
+	if req == nil {
+		return nil
+	}
+	m, _ := req.Context().Value(markKey{}).(*Mark)
+	return m
+}
+
+// Err returns the Mark as an error, whose tree holds Why.
+func (m *Mark) Err() error {
+	if m.Remark == "" {
+		return m.Why
+	}
+	return &remarked{m.Why, m.Remark}
+}
+
+// remarked is an error with a remark.
+type remarked struct {
+	error
+	remark string
+}
+
+// Error returns the text of the error with the remark.
+func (e *remarked) Error() string { return e.error.Error() + "; " + e.remark }
+
+// Unwrap returns the error without the remark.
+func (e *remarked) Unwrap() error { return e.error }

@@ -1,0 +1,151 @@
+package pace
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/badfield"
+	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
+)
+
+// HoldOff is a [backoff.Budget] that makes all calls that share it wait once a
+// server told one of them when to come back. It is for services that count the
+// requests of a whole client, and for calls outside HTTP: a Transport of package
+// backoffhttp does the same by its ShareRetryAfter.
+//
+// It hears what the server said from the error of an attempt, by
+// [backoff.RetryAfter], [backoff.Pushback], or a method RetryAfter()
+// time.Duration. A server that says so in an answer that is no failure needs a
+// call of Hold. Until the moment that the server named, no attempt begins: first
+// attempts wait, too, and so does a retry whose own wait ends before. Of several
+// moments the latest counts. Afterwards the calls begin at random, within a
+// tenth of the time that the server asked for, or 100 ms if that is more. A call
+// that waits for the server's word itself is not put off a second time, so a
+// Pushback stays exact.
+//
+// A failure that does not say when to come back holds nobody off. HoldOff
+// refuses nothing, except as MaxWait says: join it with another Budget by
+// [backoff.JoinBudgets]. A call whose context or policy leaves less time than it
+// would have to wait ends at once, with an error that says so.
+//
+// The zero value is ready to use. A HoldOff must not be copied, nor MaxWait
+// changed, after first use. It is safe for concurrent use. It takes no lock.
+// While nothing is held, a call costs one atomic load, reads no clock and
+// allocates nothing. A Done that never comes is an answer that is not heard; a
+// second Done changes nothing.
+type HoldOff struct {
+	// MaxWait is the longest wait that a server may ask for. If it asks for more,
+	// HoldOff ignores it. A call that was put off once, and would then be put off
+	// for longer than MaxWait in all, is refused. 0 means 5 minutes, a negative
+	// value no limit.
+	MaxWait time.Duration
+
+	held atomic.Pointer[hold] // nil while nothing is held
+}
+
+// hold is the time in which no attempt begins.
+type hold struct {
+	until time.Time
+	asked time.Duration // by the server
+}
+
+// leastSpread is the least time over which calls are spread that were held off
+// together, as after a RetryAfter.
+const leastSpread = 100 * time.Millisecond
+
+// Hold makes calls wait for d from now on, unless they wait for longer already.
+// It does nothing if d is 0, negative, or beyond MaxWait.
+func (h *HoldOff) Hold(d time.Duration) {
+	most := limits.Or(h.MaxWait, defaultMaxWait)
+	if d <= 0 || most > 0 && d > most {
+		return
+	}
+	next := &hold{clock.Now().Add(d), d}
+	for {
+		old := h.held.Load()
+		if old != nil && !next.until.After(old.until) || h.held.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+// GrantsFirst is the optional method of a [backoff.Budget]. It is true while
+// nothing is held.
+func (h *HoldOff) GrantsFirst() bool { return h != nil && h.held.Load() == nil }
+
+// Reserve implements [backoff.Budget]. It grants every attempt.
+func (h *HoldOff) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	held := h.held.Load()
+	if held == nil {
+		return backoff.Ticket{}, 0, true
+	}
+	now := a.Time()
+	left := held.until.Sub(now)
+	if left <= 0 {
+		h.held.CompareAndSwap(held, nil)
+	}
+	if left <= a.Wait {
+		return backoff.Ticket{}, 0, true
+	}
+	t := h.ticket(now)
+	return t, held.wait(left, t), true
+}
+
+// Pace is the optional method of a [backoff.Budget], for calls that were told to
+// wait longer while they waited.
+func (h *HoldOff) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	held := h.held.Load()
+	if held == nil {
+		return t, 0, true
+	}
+	now := clock.Now()
+	left := held.until.Sub(now)
+	switch {
+	case left <= 0:
+		return t, 0, true
+	case t[0] == 0:
+		t = h.ticket(now)
+	case held.until.UnixNano() > int64(t[0]):
+		return t, 0, false
+	}
+	return t, held.wait(left, t), true
+}
+
+// drawn is the bits of a ticket that are random: where in the spread its call
+// is. The others are until when the call may be put off, to a millisecond, in
+// nanoseconds since 1970.
+const drawn = 1<<20 - 1
+
+// ticket returns the ticket of a call that is put off from now on.
+func (h *HoldOff) ticket(now time.Time) backoff.Ticket {
+	latest := uint64(math.MaxInt64 - drawn)
+	if most := limits.Or(h.MaxWait, defaultMaxWait); most > 0 {
+		latest = min(latest, uint64(limits.Add(time.Duration(now.UnixNano()), most)))
+	}
+	return backoff.Ticket{(latest+drawn)&^drawn | rand.Uint64N(drawn+1)}
+}
+
+// wait returns how long a call waits, of which left is left.
+func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
+	u := float64(t[0]&drawn) / (drawn + 1)
+	return limits.Add(left, time.Duration(u*float64(max(h.asked/10, leastSpread))))
+}
+
+// Done implements [backoff.Budget].
+func (h *HoldOff) Done(_ backoff.Ticket, r backoff.Result) {
+	if r.Outcome != backoff.OutcomeNotSent { // what a breaker asks for holds for its own calls
+		h.Hold(r.RetryAfter)
+	}
+}
+
+// Validate refuses a nil HoldOff.
+func (h *HoldOff) Validate() error {
+	if h == nil {
+		return backoff.Permanent(badfield.New("pace.HoldOff", "is nil"))
+	}
+	return nil
+}

@@ -1,0 +1,388 @@
+package pace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest"
+	"github.com/gobackoff/backoff/pace"
+)
+
+var errFlood = errors.New("flood protection")
+
+// begins calls op of a policy, and returns when the first attempt began, after
+// now.
+func begins(ctx context.Context, b backoff.Budget) (time.Duration, error) {
+	at, began := time.Duration(-1), time.Now()
+	err := backoff.Policy{Budget: b}.Do(ctx, func(context.Context) error {
+		at = time.Since(began)
+		return nil
+	})
+	return at, err
+}
+
+func TestAHoldOffKeepsTheContractOfABudget(t *testing.T) {
+	backofftest.Budget(t, func() backoff.Budget { return new(pace.HoldOff) })
+}
+
+func TestACallKeepsItsPlaceWhereItAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &pace.HoldOff{MaxWait: -1}
+		h.Hold(time.Minute)
+		for range 100 {
+			ticket, first, _ := h.Reserve(firstAttempt)
+			for range 3 {
+				again, wait, ok := h.Pace(ticket)
+				require.True(t, ok)
+				require.Equal(t, first, wait)
+				require.Equal(t, ticket, again)
+			}
+		}
+	})
+}
+
+// One call is told, and all that share the HoldOff wait: the next one, one that
+// sleeps already, and the one that was told.
+func TestWhatAServerTellsOneCallHoldsForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(pace.HoldOff)
+		began := time.Now()
+		var group sync.WaitGroup
+		var told, asleep, next time.Duration
+		group.Go(func() { // fails first, and would be back after 3 s
+			calls := 0
+			policy := backoff.Policy{Budget: h, Schedule: backoff.Constant(3 * time.Second), Jitter: backoff.NoJitter}
+			require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
+				if calls++; calls == 1 {
+					return errFlood
+				}
+				asleep = time.Since(began)
+				return nil
+			}))
+		})
+		time.Sleep(time.Second)
+		group.Go(func() {
+			calls := 0
+			policy := backoff.Policy{Budget: backoff.JoinBudgets(new(backoff.RetryBudget), h)}
+			require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
+				if calls++; calls == 1 {
+					return backoff.RetryAfter(errFlood, 20*time.Second)
+				}
+				told = time.Since(began)
+				return nil
+			}))
+		})
+		time.Sleep(time.Second)
+		group.Go(func() {
+			at, err := begins(t.Context(), h)
+			require.NoError(t, err)
+			next = at + 2*time.Second
+		})
+		group.Wait()
+		for name, at := range map[string]time.Duration{"told": told, "asleep": asleep, "next": next} {
+			require.GreaterOrEqual(t, at, 21*time.Second, name)
+			require.LessOrEqual(t, at, 23*time.Second, name)
+		}
+		time.Sleep(5 * time.Second)
+		at, err := begins(t.Context(), h)
+		require.NoError(t, err)
+		require.Zero(t, at, "it is over")
+		require.True(t, h.GrantsFirst())
+	})
+}
+
+// The spread does not depend on when a call came, or those that come at the end
+// of a long wait would go together.
+func TestCallsThatWereHeldOffDoNotComeBackTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for asked, spread := range map[time.Duration]time.Duration{
+			time.Minute: 6 * time.Second, 100 * time.Millisecond: 100 * time.Millisecond,
+		} {
+			h := new(pace.HoldOff)
+			h.Hold(asked)
+			time.Sleep(asked - time.Millisecond)
+			var tenths [10]int
+			for range 1000 {
+				_, wait, ok := h.Reserve(firstAttempt)
+				require.True(t, ok)
+				after := wait - time.Millisecond
+				require.GreaterOrEqual(t, after, time.Duration(0))
+				require.Less(t, after, spread)
+				tenths[after*10/spread]++
+			}
+			for _, n := range tenths {
+				require.InDelta(t, 100, n, 50, "%v", tenths)
+			}
+		}
+	})
+}
+
+func TestACallThatWasToldIsNotPutOffTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, calls := time.Now(), 0
+		policy := backoff.Policy{Budget: new(pace.HoldOff)}
+		require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
+			if calls++; calls == 1 {
+				return backoff.Pushback(errFlood, 20*time.Second)
+			}
+			return nil
+		}))
+		require.Equal(t, 20*time.Second, time.Since(began), "a Pushback is exact")
+	})
+}
+
+func TestTheLatestMomentOfSeveralCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(pace.HoldOff)
+		for _, d := range []time.Duration{10 * time.Second, time.Minute, time.Second, 0, -time.Hour} {
+			h.Hold(d)
+		}
+		at, err := begins(t.Context(), h)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, at, time.Minute)
+		require.LessOrEqual(t, at, 66*time.Second)
+	})
+}
+
+func TestNonsenseHoldsNobodyOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(pace.HoldOff)
+		for _, r := range []backoff.Result{
+			{}, {Outcome: backoff.OutcomeThrottled}, {Outcome: backoff.OutcomeThrottled, RetryAfter: -time.Second},
+			{Outcome: backoff.OutcomeThrottled, RetryAfter: 5*time.Minute + 1},
+			{Outcome: backoff.OutcomeThrottled, RetryAfter: math.MaxInt64},
+			{Outcome: backoff.OutcomeNotSent, RetryAfter: time.Minute}, // a circuit is open
+		} {
+			h.Done(backoff.Ticket{}, r)
+			require.True(t, h.GrantsFirst(), "%+v", r)
+		}
+		for most, want := range map[time.Duration]bool{time.Second: false, time.Minute: true, -1: true} {
+			bounded := &pace.HoldOff{MaxWait: most}
+			bounded.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeTransient, RetryAfter: time.Minute})
+			require.Equal(t, want, !bounded.GrantsFirst(), "%v", most)
+		}
+		for _, o := range []backoff.Outcome{backoff.OutcomeSuccess, backoff.OutcomeDefinitive, backoff.OutcomeTransient, backoff.OutcomeCanceled} {
+			told := new(pace.HoldOff)
+			told.Done(backoff.Ticket{}, backoff.Result{Outcome: o, RetryAfter: time.Minute})
+			require.False(t, told.GrantsFirst(), "whatever became of the call: %v", o)
+		}
+	})
+}
+
+func TestACallThatCannotWaitEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(pace.HoldOff)
+		h.Hold(time.Minute)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err := begins(ctx, h)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, err, "backoff: not started: the next wait would pass the deadline")
+		err = backoff.Policy{Budget: h, MaxElapsed: time.Second}.Do(t.Context(), failing)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// A server that says "in five minutes" again and again keeps no call for ever.
+func TestNoCallIsPutOffForLongerThanMaxWait(t *testing.T) {
+	for most, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, time.Minute: time.Minute, -1: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &pace.HoldOff{MaxWait: most}
+			h.Hold(time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			go func() {
+				for ctx.Err() == nil {
+					time.Sleep(30 * time.Second)
+					h.Hold(time.Minute)
+				}
+			}()
+			began := time.Now()
+			_, err := begins(ctx, h)
+			took := time.Since(began)
+			cancel()
+			time.Sleep(time.Minute)
+			if want == 0 {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				return
+			}
+			require.ErrorIs(t, err, backoff.ErrBudget)
+			require.LessOrEqual(t, took, want+want/10)
+			require.GreaterOrEqual(t, took, min(want, 4*time.Minute))
+		})
+	}
+}
+
+// A retry that waits for its own reasons is put off no longer than others.
+func TestARetryIsPutOffFromTheEndOfItsOwnWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &pace.HoldOff{MaxWait: time.Minute}
+		began, calls := time.Now(), 0
+		policy := backoff.Policy{Budget: h, Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
+		time.AfterFunc(time.Hour-time.Second, func() { h.Hold(time.Minute) })
+		require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
+			if calls++; calls == 1 {
+				return errFlood
+			}
+			return nil
+		}))
+		require.GreaterOrEqual(t, time.Since(began), time.Hour+59*time.Second)
+		require.LessOrEqual(t, time.Since(began), time.Hour+65*time.Second)
+	})
+}
+
+func TestConnectionsHearWhatTheServerToldOneOfThem(t *testing.T) {
+	for _, ready := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			h := new(pace.HoldOff)
+			policy := backoff.Policy{Budget: h, MaxAttempts: 1}
+			require.Error(t, policy.Supervise(t.Context(), func(ctx context.Context) error {
+				if ready {
+					backoff.ReportReady(ctx)
+				}
+				time.Sleep(time.Second)
+				return backoff.RetryAfter(errFlood, time.Minute)
+			}))
+			at, err := begins(t.Context(), h)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, at, time.Minute, "ready: %v", ready)
+		})
+	}
+}
+
+func TestHedgedCallsHearAndAreHeldOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hedge := &backoff.Hedge{Delay: time.Hour, MaxAttempts: 1, Budget: new(pace.HoldOff)}
+		call := func() (at time.Duration) {
+			began := time.Now()
+			_, _ = backoff.HedgeValue(t.Context(), hedge, func(context.Context) (int, error) {
+				at = time.Since(began)
+				return 0, backoff.RetryAfter(errFlood, time.Minute)
+			}, nil)
+			return at
+		}
+		require.Zero(t, call())
+		require.GreaterOrEqual(t, call(), time.Minute)
+	})
+}
+
+func TestAHoldOffOfNilIsInvalid(t *testing.T) {
+	var h *pace.HoldOff
+	require.EqualError(t, backoff.Policy{Budget: h}.Do(t.Context(), failing), "backoff: pace.HoldOff is nil")
+	require.False(t, h.GrantsFirst())
+}
+
+func TestNothingHeldAllocatesNothing(t *testing.T) {
+	policy := backoff.Policy{Budget: backoff.JoinBudgets(new(backoff.RetryBudget), new(pace.HoldOff))}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_ = policy.Do(t.Context(), func(context.Context) error { return nil })
+	}))
+}
+
+// However many calls run: none begins from the moment when one has been told
+// until the moment that it was told.
+func TestNoCallBeginsWhileTheServerWantsToBeLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(pace.HoldOff)
+		policy := backoff.Policy{Budget: h, MaxAttempts: -1, Schedule: backoff.Constant(time.Millisecond)}
+		var closed atomic.Int64 // until when, in nanoseconds
+		var answered, early atomic.Int64
+		var group sync.WaitGroup
+		for n := range 8 {
+			group.Go(func() {
+				for range 200 {
+					calls := 0
+					_ = policy.Do(t.Context(), func(context.Context) error {
+						if now := time.Now().UnixNano(); now < closed.Load() {
+							early.Add(1)
+						}
+						calls++
+						if n == 0 && calls == 1 && answered.Add(1)%20 == 0 {
+							until := time.Now().Add(time.Second).UnixNano()
+							go func() { // the moment is known once the attempt has ended
+								time.Sleep(time.Nanosecond)
+								closed.Store(until)
+							}()
+							return backoff.Pushback(errFlood, time.Second)
+						}
+						return nil
+					})
+					time.Sleep(time.Duration(n+1) * 7 * time.Millisecond)
+				}
+			})
+		}
+		group.Wait()
+		time.Sleep(time.Second)
+		require.Zero(t, early.Load())
+		require.EqualValues(t, 200, answered.Load())
+	})
+}
+
+func TestAHoldOffIsSafeForConcurrentUse(t *testing.T) {
+	h := &pace.HoldOff{MaxWait: -1}
+	began := time.Now()
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() {
+			for i := range 2000 {
+				ticket, wait, ok := h.Reserve(firstAttempt)
+				require.True(t, ok)
+				require.GreaterOrEqual(t, wait, time.Duration(0))
+				h.Pace(ticket)
+				h.GrantsFirst()
+				h.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: time.Duration(n*2000+i) * time.Second})
+			}
+		})
+	}
+	group.Wait()
+	_, wait, _ := h.Reserve(firstAttempt)
+	require.GreaterOrEqual(t, wait, 15_999*time.Second-time.Since(began), "the longest of all counts")
+}
+
+// BenchmarkHoldOffSuccess is what a success costs while nothing is held.
+func BenchmarkHoldOffSuccess(b *testing.B) {
+	b.ReportAllocs()
+	policy := backoff.Policy{Budget: new(pace.HoldOff)}
+	for b.Loop() {
+		_ = policy.Do(b.Context(), func(context.Context) error { return nil })
+	}
+}
+
+// An API tells one of its callers to leave it alone for a while. Both policies
+// of the client obey.
+func ExampleHoldOff() {
+	var flood pace.HoldOff
+	read := backoff.Policy{Name: "read", Budget: &flood}
+	write := backoff.Policy{Name: "write", Budget: backoff.JoinBudgets(&flood, new(backoff.RetryBudget))}
+
+	began, calls := time.Now(), 0
+	err := write.Do(context.Background(), func(context.Context) error {
+		if calls++; calls == 1 {
+			return backoff.RetryAfter(errors.New("flood protection"), 20*time.Millisecond)
+		}
+		return nil
+	})
+	fmt.Println(err, time.Since(began) >= 20*time.Millisecond)
+
+	err = read.Do(context.Background(), func(context.Context) error {
+		flood.Hold(30 * time.Millisecond) // an answer that is no failure says so, too
+		return nil
+	})
+	began = time.Now()
+	fmt.Println(err, read.Do(context.Background(), func(context.Context) error { return nil }), time.Since(began) >= 30*time.Millisecond)
+	// Output:
+	// <nil> true
+	// <nil> <nil> true
+}
