@@ -12,7 +12,7 @@ import (
 	"github.com/gobackoff/backoff/poll"
 )
 
-func hereTimeout(ctx context.Context, isReady condition) error {
+func herePollTimeout(ctx context.Context, isReady condition) error {
 	readiness := backoff.Policy{
 		Name:        "readiness",
 		Schedule:    backoff.Constant(10 * time.Second),
@@ -24,7 +24,7 @@ func hereTimeout(ctx context.Context, isReady condition) error {
 	return err
 }
 
-func hereCancel(ctx context.Context, isReady condition) error {
+func herePollCancel(ctx context.Context, isReady condition) error {
 	readiness := backoff.Policy{
 		Name:        "readiness",
 		Schedule:    backoff.Constant(10 * time.Second),
@@ -36,7 +36,7 @@ func hereCancel(ctx context.Context, isReady condition) error {
 	return err
 }
 
-func hereSteps(ctx context.Context, isReady condition) error {
+func herePollSteps(ctx context.Context, isReady condition) error {
 	readiness := backoff.Policy{
 		Name:        "readiness",
 		Schedule:    backoff.Exponential{Initial: time.Second, Max: -1},
@@ -48,7 +48,7 @@ func hereSteps(ctx context.Context, isReady condition) error {
 	return err
 }
 
-func hereWaiter(ctx context.Context, client s3.HeadBucketAPIClient, input *s3.HeadBucketInput) error {
+func herePollBucket(ctx context.Context, client s3.HeadBucketAPIClient, input *s3.HeadBucketInput) error {
 	bucket := backoff.Policy{
 		Name:        "bucket",
 		Schedule:    backoff.Exponential{Initial: 2 * time.Second, Max: 30 * time.Second},

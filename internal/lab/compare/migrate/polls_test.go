@@ -37,7 +37,7 @@ const never = 1000
 
 func TestAPollOfKubernetesLooksAtTheSameTimes(t *testing.T) {
 	polls := map[string][2]func(context.Context, condition) error{
-		"timeout": {k8sTimeout, hereTimeout}, "cancel": {k8sCancel, hereCancel}, "exponential": {k8sExponential, hereSteps},
+		"timeout": {k8sTimeout, herePollTimeout}, "cancel": {k8sCancel, herePollCancel}, "exponential": {k8sExponential, herePollSteps},
 	}
 	for name, p := range polls {
 		for last := range 4 {
@@ -47,25 +47,25 @@ func TestAPollOfKubernetesLooksAtTheSameTimes(t *testing.T) {
 		}
 	}
 	require.Equal(t, seconds(0, 1, 3, 7, 15), polled(t, k8sExponential, 0, never, true, nil).at)
-	require.Equal(t, seconds(0, 1, 3, 7, 15), polled(t, hereSteps, 0, never, true, nil).at)
+	require.Equal(t, seconds(0, 1, 3, 7, 15), polled(t, herePollSteps, 0, never, true, nil).at)
 }
 
 func TestAPollOfKubernetesHasNoLastLook(t *testing.T) {
 	was := polled(t, k8sTimeout, 0, never, true, nil)
 	require.Equal(t, seconds(0, 10, 20, 30, 40, 50), was.at)
 	require.ErrorIs(t, was.err, context.DeadlineExceeded)
-	is := polled(t, hereTimeout, 0, never, true, nil)
+	is := polled(t, herePollTimeout, 0, never, true, nil)
 	require.Equal(t, seconds(0, 10, 20, 30, 40, 50, 55), is.at)
 	require.ErrorIs(t, is.err, poll.ErrNotYet)
 }
 
 func TestAfterASlowLookKubernetesLooksAgainAtOnce(t *testing.T) {
 	require.Equal(t, seconds(0, 12, 24, 36), polled(t, k8sTimeout, 12*time.Second, 4, true, nil).at)
-	require.Equal(t, seconds(0, 22, 44), polled(t, hereTimeout, 12*time.Second, 3, true, nil).at)
+	require.Equal(t, seconds(0, 22, 44), polled(t, herePollTimeout, 12*time.Second, 3, true, nil).at)
 }
 
 func TestAnErrorEndsAPollOfKubernetes(t *testing.T) {
-	for _, p := range []func(context.Context, condition) error{k8sTimeout, hereTimeout, k8sExponential, hereSteps} {
+	for _, p := range []func(context.Context, condition) error{k8sTimeout, herePollTimeout, k8sExponential, herePollSteps} {
 		r := polled(t, p, 0, 2, false, errDown)
 		require.Len(t, r.at, 2)
 		require.ErrorIs(t, r.err, errDown)
@@ -106,14 +106,14 @@ func TestAWaiterOfAWSGivesUpBeforeItsTime(t *testing.T) {
 		require.EqualError(t, err, "exceeded max wait time for BucketExists waiter")
 		require.LessOrEqual(t, took, 118*time.Second, "MinDelay before the end at the latest")
 
-		gaps, took, err := wait(hereWaiter, &buckets{err: &types.NotFound{}})
+		gaps, took, err := wait(herePollBucket, &buckets{err: &types.NotFound{}})
 		require.ErrorIs(t, err, poll.ErrNotYet)
 		require.Equal(t, 2*time.Minute, took)
 		for i, delay := range seconds(2, 4, 8, 16) {
 			wait := gaps[i] - time.Millisecond
 			require.True(t, delay/2 <= wait && wait <= delay, "%v", gaps)
 		}
-		for _, p := range []func(context.Context, s3.HeadBucketAPIClient, *s3.HeadBucketInput) error{awsWaiter, hereWaiter} {
+		for _, p := range []func(context.Context, s3.HeadBucketAPIClient, *s3.HeadBucketInput) error{awsWaiter, herePollBucket} {
 			gaps, _, err = wait(p, &buckets{exists: 4, err: &types.NotFound{}})
 			require.NoError(t, err)
 			require.Len(t, gaps, 3)
