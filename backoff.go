@@ -37,10 +37,10 @@
 // [Cause] returns that error itself.
 //
 // Packages beside this one retry HTTP requests (backoffhttp), SQL transactions
-// (backoffsql) and calls of other clients (plug); limit the rate and
-// concurrency of calls (limit); log (backoffslog) and count (backoffmetrics);
-// read policies from files (spec), know those of other systems (presets), and
-// show what a policy does (preview). The packages below contrib, such as
+// (backoffsql) and calls of other clients (plug); look until something is done
+// (poll); limit the rate and concurrency of calls (limit); log (backoffslog)
+// and count (backoffmetrics); read policies from files (spec), know those of
+// other systems (presets), and show what a policy does (preview). The packages below contrib, such as
 // backoffgrpc, are modules of their own.
 //
 // In the whole package 0 means the documented default, and a negative number

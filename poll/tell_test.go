@@ -22,7 +22,8 @@ type ledger struct {
 	refuse  int           // the n-th Reserve, from 1
 	wait    time.Duration // that it asks for
 	paced   int
-	refused bool // Confirm
+	refuses int // the n-th Confirm, from 1
+	confirm int // how often it was called
 }
 
 func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
@@ -37,7 +38,10 @@ func (l *ledger) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return t, 0, true
 }
 
-func (l *ledger) Confirm(t backoff.Ticket) bool { return !l.refused }
+func (l *ledger) Confirm(backoff.Ticket) bool {
+	l.confirm++
+	return l.confirm != l.refuses
+}
 
 func (l *ledger) Done(t backoff.Ticket, r backoff.Result) {
 	outcomes := map[backoff.Outcome]string{
@@ -112,10 +116,13 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 	})
 	require.Equal(t, []string{"first 1", "transient", "retry 2", "not sent"}, b.notes)
 
-	b.notes, b.asked, b.refused = nil, nil, true
-	r := recorded(t, p, done)
-	require.ErrorIs(t, r.err, backoff.ErrBudget)
-	require.Equal(t, []string{"first 1", "not sent"}, b.notes)
+	for want, looks := range map[string]int{"first 1, not sent": 0, "first 1, success, first 1, not sent": 1} {
+		b := &ledger{refuses: looks + 1}
+		p.Budget = b
+		r := recorded(t, p, notYet)
+		require.ErrorIs(t, r.err, backoff.ErrBudget)
+		require.Equal(t, want, strings.Join(b.notes, ", "))
+	}
 }
 
 func TestARefusalOfTheBudgetEndsThePoll(t *testing.T) {
@@ -133,7 +140,7 @@ func TestARetryBudgetDoesNotEndALongPoll(t *testing.T) {
 	b := &backoff.RetryBudget{}
 	p := every(-1)
 	p.Budget = b
-	r := recorded(t, p, append(many(notYet, 1000), done)...)
+	r := recorded(t, p, append(append(many(notYet, 1000), down), done)...)
 	require.NoError(t, r.err)
 }
 
@@ -170,6 +177,9 @@ func told(t *testing.T, p backoff.Policy, looks ...look) []string {
 		}
 		if e.Kind == backoff.EventGiveUp || e.Kind == backoff.EventRefused {
 			text += fmt.Sprintf(" (%v)", e.Reason)
+		}
+		if e.Attempt == 0 {
+			require.Equal(t, backoff.ClassUnknown, e.Class)
 		}
 		if e.Waiting {
 			text += " waiting"
