@@ -68,7 +68,7 @@ func (t *Transport) requestedWait(h http.Header) (time.Duration, bool) {
 // inspect returns what is wrong with an answer.
 func (c *call) inspect(resp *http.Response) error {
 	if resp.StatusCode >= 400 {
-		unmark(resp, c.req)
+		gaveup.Unmark(c.req.Context(), resp)
 		if m := gaveup.Of(resp.Request); m != nil { // by a Transport inside this one
 			return m.Why
 		}

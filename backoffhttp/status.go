@@ -222,11 +222,3 @@ func (c *call) isPaced(gave *backoff.Error) bool {
 	_, ok := c.guards.budget.(*pace.Pacer)
 	return ok && (gave.Attempts == 0 || c.t.classify(gave.Last) == backoff.ClassThrottled)
 }
-
-// unmark removes from an answer to req the mark of an earlier call, in whose
-// answer req got its context.
-func unmark(resp *http.Response, req *http.Request) {
-	if old := gaveup.Of(req); old != nil && old == gaveup.Of(resp.Request) {
-		gaveup.Set(resp, nil)
-	}
-}

@@ -85,7 +85,8 @@ func (h *HTTPRetry) RetryMax() int {
 
 // CheckRetry reports whether a request that ended with resp or err is sent
 // again. A response that is not retried reaches the caller unchanged, without
-// an error.
+// an error. If only its request forbids a retry, [backoffhttp.Check] says so, and
+// no policy around the call retries it.
 func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	switch {
 	case h.err != nil:
@@ -93,10 +94,17 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
+	if resp != nil {
+		gaveup.Unmark(ctx, resp)
+	}
 	if err == nil {
 		err = failure(resp)
 	}
-	if !h.shouldRetry(ctx, resp, err) {
+	if !h.retryable(err) {
+		return false, nil
+	}
+	if !h.maySendAgain(ctx, resp, err) {
+		mark(resp, h.notIdempotent(err, 1)) // as a rule; what came before never arrived
 		return false, nil
 	}
 	if refused := h.refusal(ctx); refused != nil {
@@ -135,15 +143,33 @@ func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (
 // context has ended, or if the policy refuses the call, KeepAnswer returns the
 // error of ErrorHandler.
 func (h *HTTPRetry) KeepAnswer(resp *http.Response, err error, attempts int) (*http.Response, error) {
+	_, checked := fromCheckRetry(err)
 	final := h.final(resp, err, attempts)
 	why, gaveUp := final.(*backoff.Error)
-	if _, answered := errors.AsType[*backoffhttp.StatusError](final); !gaveUp || !answered || resp == nil {
+	_, answered := errors.AsType[*backoffhttp.StatusError](final)
+	if resp == nil || !gaveUp || !answered || err != nil && !checked { // the client closes an answer before PrepareRetry fails
 		return h.ErrorHandler(resp, final, attempts)
 	}
-	if resp.Request != nil {
+	mark(resp, why)
+	return resp, nil
+}
+
+// mark keeps with an answer why the call ended, if the answer has its request.
+func mark(resp *http.Response, why *backoff.Error) {
+	if resp != nil && resp.Request != nil {
 		gaveup.Set(resp, &gaveup.Mark{Why: why, Answer: resp})
 	}
-	return resp, nil
+}
+
+// fromCheckRetry returns an error of CheckRetry, which does not count attempts.
+func fromCheckRetry(err error) (*backoff.Error, bool) {
+	gave, ok := err.(*backoff.Error)
+	return gave, ok && gave.Last != nil && gave.Attempts == 0
+}
+
+// notIdempotent returns the error of a call whose request may not be sent again.
+func (h *HTTPRetry) notIdempotent(last error, attempts int) *backoff.Error {
+	return &backoff.Error{Name: h.policy.Name, Attempts: attempts, Reason: backoff.ReasonNotIdempotent, Last: last}
 }
 
 // final returns the error of a call that is given up.
@@ -151,15 +177,17 @@ func (h *HTTPRetry) final(resp *http.Response, err error, attempts int) error {
 	if err == nil {
 		err = retried(resp)
 	}
-	final, ok := err.(*backoff.Error)
+	final, checked := fromCheckRetry(err)
 	switch {
 	case err == nil:
 		return errors.New("backoff: plug: the request failed")
-	case ok && final.Last != nil && final.Attempts == 0: // from CheckRetry, which does not count attempts
+	case checked:
 		final.Attempts = attempts
 		return final
 	case !h.retryable(err):
 		return err
+	case attempts <= h.RetryMax() && !h.maySendAgain(contextOf(resp), resp, err):
+		return h.notIdempotent(err, max(attempts, 1))
 	}
 	return &backoff.Error{Name: h.policy.Name, Attempts: max(attempts, 1), Reason: backoff.ReasonAttempts, Last: err}
 }
@@ -174,8 +202,8 @@ func (h *HTTPRetry) final(resp *http.Response, err error, attempts int) error {
 // and for a Retry-After beyond p.MaxRetryAfter. As with [RetryableHTTP],
 // p.Classify gets a [*backoffhttp.StatusError] for an answer from 400 on. The
 // function returns false for a POST or PATCH that may have arrived, unless
-// [backoffhttp.Idempotency] or p.Idempotency says otherwise. Attempts and delays are settings of azcore,
-// which obeys the server's Retry-After by itself.
+// [backoffhttp.Idempotency] or p.Idempotency says otherwise. Attempts and
+// delays are settings of azcore, which obeys the server's Retry-After by itself.
 //
 // A nil or invalid policy retries nothing. The function is safe for concurrent
 // use.
@@ -185,15 +213,12 @@ func ShouldRetry(p *backoff.Policy) func(*http.Response, error) bool {
 		if err == nil {
 			err = failure(resp)
 		}
-		return h.shouldRetry(contextOf(resp), resp, err)
+		return h.retryable(err) && h.maySendAgain(contextOf(resp), resp, err)
 	}
 }
 
-// shouldRetry reports whether both the failure and the request allow a retry.
-func (h *HTTPRetry) shouldRetry(ctx context.Context, resp *http.Response, err error) bool {
-	if !h.retryable(err) {
-		return false
-	}
+// maySendAgain reports whether the request allows a retry after a failure.
+func (h *HTTPRetry) maySendAgain(ctx context.Context, resp *http.Response, err error) bool {
 	if h.policy.Idempotency != nil {
 		return h.repeatable(ctx, err)
 	}

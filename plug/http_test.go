@@ -214,6 +214,52 @@ func TestKeepAnswerReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
 	require.ErrorContains(t, err, "the policy is nil")
 }
 
+// The client asks its PrepareRetry before each retry, when it has closed the
+// last answer.
+func TestKeepAnswerReturnsNoAnswerThatTheClientHasClosed(t *testing.T) {
+	status := backoffhttp.Check(response("GET", 503))
+	for _, prepare := range []error{status, steps.Do(t.Context(), func(context.Context) error { return backoff.Pushback(status, 0) })} {
+		kept, err := plug.RetryableHTTP(&steps).KeepAnswer(response("GET", 500), prepare, 2)
+		require.Nil(t, kept)
+		require.ErrorIs(t, err, status)
+	}
+}
+
+func TestAnAnswerToAPOSTThatMayNotBeSentAgainSaysSo(t *testing.T) {
+	h := plug.RetryableHTTP(&steps)
+	resp := response("POST", 503)
+	again, err := h.CheckRetry(t.Context(), resp, nil)
+	require.NoError(t, err)
+	require.False(t, again)
+	gave, ok := errors.AsType[*backoff.Error](backoffhttp.Check(resp))
+	require.True(t, ok, "a policy around the call must not send it again")
+	require.Equal(t, backoff.ReasonNotIdempotent, gave.Reason)
+
+	resp = response("POST", 404)
+	_, err = h.CheckRetry(t.Context(), resp, nil)
+	require.NoError(t, err)
+	require.EqualError(t, backoffhttp.Check(resp), "status Not Found", "no request is sent again after a 404")
+
+	_, err = h.CheckRetry(t.Context(), &http.Response{StatusCode: 503, Request: nil}, nil)
+	require.NoError(t, err)
+	_, err = h.ErrorHandler(nil, &url.Error{Op: "Post", Err: syscall.ECONNRESET}, 1)
+	require.ErrorContains(t, err, "not idempotent")
+	require.NotErrorIs(t, err, backoff.ErrExhausted)
+}
+
+// A program may send the request of an answer again, with its context.
+func TestWhyAnEarlierCallEndedSaysNothingAboutTheNext(t *testing.T) {
+	h := plug.RetryableHTTP(&steps)
+	earlier, err := h.KeepAnswer(response("GET", 503), nil, 4)
+	require.NoError(t, err)
+	resp := response("GET", 500)
+	resp.Request = earlier.Request.WithContext(earlier.Request.Context())
+	again, err := h.CheckRetry(earlier.Request.Context(), resp, nil)
+	require.NoError(t, err)
+	require.True(t, again)
+	require.EqualError(t, backoffhttp.Check(resp), "status Internal Server Error")
+}
+
 func TestAClientWhosePOSTsAreSafeSaysSoInOneLine(t *testing.T) {
 	for _, said := range []backoff.Idempotency{backoff.Idempotent, backoff.AlwaysRetry} {
 		p := steps

@@ -30,8 +30,21 @@ func Of(req *http.Request) *Mark {
 	if req == nil {
 		return nil
 	}
-	m, _ := req.Context().Value(markKey{}).(*Mark)
+	return in(req.Context())
+}
+
+// in returns the Mark in a context, or nil.
+func in(ctx context.Context) *Mark {
+	m, _ := ctx.Value(markKey{}).(*Mark)
 	return m
+}
+
+// Unmark removes from an answer the Mark of an earlier call, in whose answer the
+// request of this call got its context, which is ctx.
+func Unmark(ctx context.Context, resp *http.Response) {
+	if old := in(ctx); old != nil && old == Of(resp.Request) {
+		Set(resp, nil)
+	}
 }
 
 // Err returns the Mark as an error, whose tree holds Why.
