@@ -18,7 +18,7 @@ import (
 func (c *call) attempt() error {
 	c.number++
 	timeout := c.timeout()
-	req, err := c.next(timeout)
+	req, err := c.next(shorter(timeout, c.t.wholeTimeout))
 	if err != nil {
 		return backoff.Permanent(err)
 	}
@@ -40,6 +40,14 @@ func (c *call) timeout() time.Duration {
 	return d
 }
 
+// shorter returns the shorter one of two timeouts. 0 and less mean no limit.
+func shorter(a, b time.Duration) time.Duration {
+	if a > 0 && b > 0 {
+		return min(a, b)
+	}
+	return max(a, b)
+}
+
 // restart begins the time that MaxElapsed allows anew.
 func (c *call) restart() {
 	if !c.began.IsZero() {
@@ -47,7 +55,7 @@ func (c *call) restart() {
 	}
 }
 
-// next returns the request of the attempt.
+// next returns the request of the attempt, which has so much time.
 func (c *call) next(timeout time.Duration) (*http.Request, error) {
 	if c.number == 1 && !c.propagate {
 		return c.req, nil
@@ -111,7 +119,7 @@ func (c *call) roundTripWithin(req *http.Request, timeout time.Duration) (*http.
 		return resp, err
 	}
 	body := resp.Body
-	if !isConnection(resp, req.Method) {
+	if body != http.NoBody && !isConnection(resp, req.Method) {
 		body = limitedBody{body, ctx}
 	}
 	resp.Body = bind(body, func(error) { cancel() })
@@ -174,8 +182,13 @@ func (attemptTimeout) Is(target error) bool {
 	return target == backoff.ErrAttemptTimeout || target == context.DeadlineExceeded
 }
 
-// bind returns a body that cancels a context when it ends.
+// bind returns a body that cancels a context when it ends. No body ends at once:
+// few callers close it.
 func bind(body io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
+	if body == http.NoBody {
+		cancel(nil)
+		return body
+	}
 	b := &boundBody{ReadCloser: body, cancel: cancel}
 	if w, ok := body.(io.Writer); ok { // 101 Switching Protocols
 		return boundConn{b, w}

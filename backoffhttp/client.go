@@ -79,9 +79,7 @@ func WrapClient(c *http.Client, policy backoff.Policy) *http.Client {
 		t = inner.copy()
 	}
 	t.Policy = policy
-	if c.Timeout > 0 && (t.wholeTimeout == 0 || c.Timeout < t.wholeTimeout) {
-		t.wholeTimeout = c.Timeout
-	}
+	t.wholeTimeout = shorter(c.Timeout, t.wholeTimeout)
 	wrapped.Transport = t
 	return &wrapped
 }

@@ -62,7 +62,8 @@ import (
 // requests: safe ones and those with an Idempotency-Key, when a kept connection
 // turns out to be closed, and streams that HTTP/2 refused, for up to a minute.
 // A Client.Timeout around a Transport limits the whole call, and costs a
-// goroutine of net/http; [WrapClient] makes one attempt's of it. The deprecated Request.Cancel ends attempts, but no waits.
+// goroutine of net/http; [WrapClient] makes one attempt's of it. The deprecated
+// Request.Cancel ends attempts, but no waits.
 //
 // A Transport is safe for concurrent use. It must not be copied, and its fields
 // must not be changed, after first use. It starts no goroutine, logs nothing, and
@@ -74,7 +75,8 @@ import (
 type Transport struct {
 	_ [0]func() // no unkeyed literals, no ==
 
-	// Base makes the attempts. nil means http.DefaultTransport.
+	// Base makes the attempts. nil means http.DefaultTransport, or what that
+	// was at the start of the program if it is this Transport now.
 	Base http.RoundTripper
 	// Policy decides about retries. The zero value makes 4 attempts within
 	// about a second. Some fields have a special meaning here:
@@ -172,11 +174,22 @@ type Transport struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.Base == nil {
-		return t.roundTrip(req, http.DefaultTransport)
-	}
-	return t.roundTrip(req, t.Base)
+	return t.roundTrip(req, t.base())
 }
+
+// base returns what makes the attempts.
+func (t *Transport) base() http.RoundTripper {
+	switch {
+	case t.Base != nil:
+		return t.Base
+	case http.DefaultTransport == http.RoundTripper(t):
+		return initialTransport
+	}
+	return http.DefaultTransport
+}
+
+// initialTransport is the http.DefaultTransport that the program began with.
+var initialTransport = http.DefaultTransport
 
 // Middleware makes one call with next instead of Base. The SDKs of OpenAI,
 // Anthropic and others take it as option.WithMiddleware(t.Middleware). Switch
@@ -193,11 +206,7 @@ func (f roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the idle connections of Base. It is called by
 // [http.Client.CloseIdleConnections].
 func (t *Transport) CloseIdleConnections() {
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	if c, ok := base.(interface{ CloseIdleConnections() }); ok {
+	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }

@@ -289,6 +289,17 @@ func TestTheZeroTransportUsesTheDefaultTransport(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
+func TestATransportMayBeTheDefaultTransport(t *testing.T) {
+	s := serve(t, inTurn(status(503), status(200)))
+	before := http.DefaultTransport
+	defer func() { http.DefaultTransport = before }()
+	http.DefaultTransport = &backoffhttp.Transport{Policy: atOnce()}
+	resp, err := http.Get(s.URL)
+	require.NoError(t, err)
+	require.Equal(t, "body of 200", text(t, resp))
+	http.DefaultClient.CloseIdleConnections()
+}
+
 func TestCloseIdleConnectionsReachesTheBase(t *testing.T) {
 	base := &idler{RoundTripper: newWire(answer(200))}
 	(&http.Client{Transport: &backoffhttp.Transport{Base: base}}).CloseIdleConnections()

@@ -96,6 +96,42 @@ func TestTheTimeoutOfAWrappedClientIsThatOfAnAttempt(t *testing.T) {
 	})
 }
 
+func TestTheServerIsToldTheTimeoutOfAWrappedClient(t *testing.T) {
+	for timeout, want := range map[time.Duration]string{0: "3000", time.Second: "1000", 10 * time.Second: "3000"} {
+		w := newWire(answer(200))
+		p := steady()
+		p.AttemptTimeout = 3 * time.Second
+		client, tr := wrapped(&http.Client{Transport: w, Timeout: timeout}, p)
+		tr.Propagate = everywhere
+		_, err := fetch(t, client, "http://own.test/")
+		require.NoError(t, err)
+		require.Equal(t, want, w.request(0).header.Get(backoffhttp.HeaderDeadline))
+	}
+}
+
+// Nobody has to close http.NoBody, which would leave its timer behind.
+func TestAnAnswerWithoutABodyIsNotHeldByItsTimeout(t *testing.T) {
+	var held context.Context
+	w := newWire(func(req *http.Request) (*http.Response, error) {
+		held = req.Context()
+		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: req}, nil
+	})
+	p := steady()
+	p.AttemptTimeout = time.Second
+	for _, timeout := range []time.Duration{0, time.Hour} {
+		client := backoffhttp.WrapClient(&http.Client{Transport: bare{w}, Timeout: timeout}, p)
+		resp, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+		require.Equal(t, http.NoBody, resp.Body)
+		require.Error(t, held.Err())
+	}
+}
+
+// bare is a wire whose bodies are those of the steps.
+type bare struct{ w *wire }
+
+func (b bare) RoundTrip(req *http.Request) (*http.Response, error) { return b.w.steps[0](req) }
+
 func TestAClientWithoutATimeoutGetsNone(t *testing.T) {
 	for _, timeout := range []time.Duration{0, -time.Second} {
 		synctest.Test(t, func(t *testing.T) {
