@@ -18,6 +18,7 @@ type call struct {
 	number  int            // of attempts so far
 	resp    *http.Response // of the last attempt; nil if there was none
 	resumed bool           // the call asks for the rest of a body
+	ended   bool           // without a panic
 }
 
 // roundTrip makes a call of the request. base stands in for Base.
@@ -28,6 +29,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	t.once.Do(t.open)
 	g, ctx := t.guard(req.URL), req.Context()
 	c := call{t: t, base: base, guards: g, request: request{req: req}}
+	defer c.closeAfterPanic()
 	if g.unasked() && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
 		return c.end(g.do(ctx, c.runPlain))
 	}
@@ -114,6 +116,7 @@ func (c *call) discard() {
 
 // end returns the last answer if there is one, and otherwise the error.
 func (c *call) end(err error) (*http.Response, error) {
+	c.ended = true
 	if err == nil {
 		return c.resp, nil
 	}
@@ -125,6 +128,13 @@ func (c *call) end(err error) (*http.Response, error) {
 	}
 	c.markGivenUp(err)
 	return c.resp, nil
+}
+
+// closeAfterPanic closes the answer that a panic keeps from the caller.
+func (c *call) closeAfterPanic() {
+	if !c.ended && c.resp != nil {
+		c.resp.Body.Close()
+	}
 }
 
 // asTimeout returns err so that a timeout in its tree is a timeout to

@@ -45,7 +45,9 @@ func Client(policy backoff.Policy) *http.Client {
 // An attempt that takes too long is retried, if its request may be sent twice.
 // Its error matches [backoff.ErrAttemptTimeout] and [context.DeadlineExceeded].
 // An answer is returned when its header is there. If the time ends later,
-// reading the body fails with such an error, and nothing is retried.
+// reading the body fails with such an error, and nothing is retried, unless
+// Transport.Resume asks for the rest: each attempt to get it has a time of its
+// own.
 // Policy.AttemptTimeout limits the time until the header besides: the shorter
 // of the two ends the attempt.
 //

@@ -120,13 +120,16 @@ func TestALostAnswerIsNotChargedTwice(t *testing.T) {
 	}
 }
 
-func TestAPanicGivesThePlaceBack(t *testing.T) {
+func TestAPanicGivesThePlaceBackAndClosesTheBody(t *testing.T) {
 	panics := func(*http.Request) (*http.Response, error) { panic("boom") }
 	for name, set := range map[string]func(*backoffhttp.Transport, *http.Request){
 		"Base":               func(tr *backoffhttp.Transport, _ *http.Request) { tr.Base = newWire(panics) },
 		"Base, in the retry": func(tr *backoffhttp.Transport, _ *http.Request) { tr.Base = newWire(answer(503), panics) },
 		"Inspect": func(tr *backoffhttp.Transport, _ *http.Request) {
 			tr.Inspect = func(*http.Response) error { panic("boom") }
+		},
+		"Classify": func(tr *backoffhttp.Transport, _ *http.Request) {
+			tr.Policy.Classify = func(error) backoff.Class { panic("boom") }
 		},
 		"GetBody": func(_ *backoffhttp.Transport, req *http.Request) {
 			req.GetBody = func() (io.ReadCloser, error) { panic("boom") }
@@ -143,6 +146,7 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		require.PanicsWithValue(t, "boom", func() { tr.RoundTrip(req) }, name)
 		_, _, ok := places.Reserve(backoff.Attempt{})
 		require.True(t, ok, name)
+		require.Zero(t, tr.Base.(*wire).open(), name)
 	}
 }
 

@@ -102,7 +102,8 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 // not more, and what to change: a field of the Transport or of its policy. No
 // other policy retries it. That goes for an answer below 400, too, if
 // [Transport.Inspect] found it to be a failure, and for a status in success. It
-// also goes for the answers of the KeepAnswer of package plug.
+// also goes for the answers that CheckRetry and KeepAnswer of package plug gave
+// up on.
 //
 // Check neither reads nor closes the body. Set Classify as the classifier of
 // the policy, so that the policy does not retry errors that it does not know.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -169,6 +170,25 @@ func TestTheTimeoutOfAWrappedClientCoversTheBody(t *testing.T) {
 		require.EqualError(t, err, "no end of the body within Client.Timeout")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 1, requests, "reading a body is not retried")
+	})
+}
+
+func TestAResumedBodyGoesOnAfterTheTimeoutOfAWrappedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fileServer{etag: `"v1"`}
+		s.faults = []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(len(file)))
+			w.Write(file[:3000])
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}}
+		base, _ := serveInMemory(t, s)
+		client, tr := wrapped(&http.Client{Transport: base, Timeout: time.Second}, steady())
+		tr.Resume = true
+		resp, err := fetch(t, client, "http://a.test/")
+		require.NoError(t, err)
+		require.Equal(t, string(file), text(t, resp))
+		require.Equal(t, "bytes=3000-65535", s.requests[1].Header.Get("Range"))
 	})
 }
 
