@@ -270,10 +270,14 @@ func failure(resp *http.Response) error {
 	return backoffhttp.Check(resp)
 }
 
-// retried is failure for an answer that is known to be sent again: one below 400
-// is a failure to a CheckRetry around that of the policy.
+// retried is failure for an answer that is known to be retried. A CheckRetry
+// around that of the policy may retry an answer below 400, or to a request that
+// is not idempotent.
 func retried(resp *http.Response) error {
 	err := failure(resp)
+	if gave, ok := err.(*backoff.Error); ok && gave.Reason == backoff.ReasonNotIdempotent {
+		return gave.Last
+	}
 	if err != nil || resp == nil {
 		return err
 	}

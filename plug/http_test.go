@@ -247,6 +247,16 @@ func TestAnAnswerToAPOSTThatMayNotBeSentAgainSaysSo(t *testing.T) {
 	require.NotErrorIs(t, err, backoff.ErrExhausted)
 }
 
+func TestACheckRetryAroundThatOfThePolicyMaySendAPOSTAgain(t *testing.T) {
+	h := plug.RetryableHTTP(&steps)
+	resp := response("POST", 503, "Retry-After", "2")
+	_, err := h.CheckRetry(t.Context(), resp, nil)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, h.Backoff(0, 0, 0, resp), 2*time.Second)
+	_, err = h.ErrorHandler(resp, nil, h.RetryMax()+1)
+	require.ErrorIs(t, err, backoff.ErrExhausted)
+}
+
 // A program may send the request of an answer again, with its context.
 func TestWhyAnEarlierCallEndedSaysNothingAboutTheNext(t *testing.T) {
 	h := plug.RetryableHTTP(&steps)
