@@ -88,7 +88,14 @@ func TestRetryableHTTPPassesDefinitiveAnswersOn(t *testing.T) {
 func TestRetryableHTTPDoesNotSendAPostTwice(t *testing.T) {
 	for _, failure := range []http.HandlerFunc{answer(503, ""), reset} {
 		s := serve(t, failure)
-		send(t.Context(), &steps, "POST", s.URL)
+		err := around(t, func(ctx context.Context) error {
+			resp, err := send(ctx, &steps, "POST", s.URL)
+			if err != nil {
+				return err
+			}
+			return backoffhttp.Check(resp)
+		})
+		require.ErrorContains(t, err, "not idempotent (Policy.Idempotency)")
 		s.waited(t)
 	}
 }
