@@ -76,7 +76,8 @@ type Transport struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	// Base makes the attempts. nil means http.DefaultTransport, or what that
-	// was at the start of the program if it is this Transport now.
+	// was at the start of the program if it is this Transport now. Set Base
+	// if http.DefaultTransport is a chain of others around this Transport.
 	Base http.RoundTripper
 	// Policy decides about retries. The zero value makes 4 attempts within
 	// about a second. Some fields have a special meaning here:
