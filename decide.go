@@ -2,10 +2,12 @@ package backoff
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // fail decides what follows an attempt that failed with err: another one after
@@ -29,6 +31,8 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 		return wait, true
 	case r.lasting:
 		r.giveUp(why, v.class, wait)
+	case why == ReasonInvalid:
+		r.end(why, v.class, errors.Join(r.policy.checkByClass(), r.last))
 	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && !v.judged: // there is nothing to add
 		r.end(why, v.class, r.last)
 	case why == ReasonPermanent:
@@ -102,7 +106,9 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		return 0, ReasonPermanent
 	case v.class == ClassOverloaded:
 		return 0, ReasonOverloaded
-	case p.used(r.number - r.base):
+	case p.ByClass != nil && r.limit == 0 && p.checkByClass() != nil:
+		return 0, ReasonInvalid
+	case r.used(v.class):
 		return 0, ReasonAttempts
 	case !p.repeatable(r.ctx, v.class):
 		return 0, ReasonNotIdempotent
@@ -131,6 +137,16 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	return wait, why
 }
 
+// used reports whether the attempts that were made are all that the call may
+// make after a failure of class c. It takes note of the limit.
+func (r *Run) used(c Class) bool {
+	r.limit = r.policy.after(c).MaxAttempts
+	return used(r.number-r.base, r.limit)
+}
+
+// maxAttempts returns the limit of attempts that holds after the last failure.
+func (r *Run) maxAttempts() int { return limits.Or(r.limit, r.policy.maxAttempts()) }
+
 // wait returns the schedule's delay before the next attempt, and the wait that
 // follows from it: the delay under the jitter, scaled by the call's priority,
 // and at least what the server asked for.
@@ -139,7 +155,7 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	if v.open != nil {
 		return r.waitOpen(v.hint.after)
 	}
-	delay = delayOf(p.Schedule, r.retries+1)
+	delay = delayOf(p.after(v.class).Schedule, r.retries+1)
 	wait = p.jittered(delay, r.prev)
 	r.retries, r.prev = r.retries+1, wait
 	if wait > 0 {
@@ -219,7 +235,7 @@ func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
 		Class:       v.class,
 		Priority:    priorityOf(r.ctx),
 		TimedOut:    v.timedOut,
-		MaxAttempts: r.policy.maxAttempts(),
+		MaxAttempts: r.maxAttempts(),
 		Now:         clock.Now(),
 	}
 	if v.open != nil {
@@ -258,7 +274,7 @@ func endOf(err error) Reason {
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
-	e := r.newError(r.policy.Name, r.number-r.base, r.policy.maxAttempts(), why)
+	e := r.newError(r.policy.Name, r.number-r.base, r.maxAttempts(), why)
 	e.Elapsed, e.early, e.timedOut = r.age(), wait > 0, r.timedOut
 	e.tell(r.ctx)
 	r.end(why, c, e)
@@ -304,7 +320,7 @@ func (r *Run) notify(e *Event) {
 	e.Name = r.policy.Name
 	e.Attempt = r.number - r.base
 	e.Slept = r.slept
-	e.MaxAttempts = r.policy.maxAttempts()
+	e.MaxAttempts = r.maxAttempts()
 	e.Elapsed = r.age()
 	e.Header = headerOf(e.Err)
 	r.policy.Observer.tell(r.ctx, e)

@@ -40,6 +40,7 @@ type Run struct {
 
 	number     int           // of attempts begun
 	base       int           // attempts that Progress no longer counts
+	limit      int           // of attempts, after the last failure; 0 before the first
 	retries    int           // since the schedule began
 	refusals   int           // of a breaker, one after the other, that did not say when to ask again
 	waitedOpen time.Duration // for a circuit, since the last attempt
@@ -295,7 +296,7 @@ func (r *Run) catchUp(err error) {
 // such as a chunk of a transfer. Attempts, elapsed time and schedule start
 // again, with the attempt under way as the first.
 func (r *Run) Progress() {
-	r.base, r.retries, r.prev = r.number, 0, 0
+	r.base, r.limit, r.retries, r.prev = r.number, 0, 0, 0
 	if r.phase == running {
 		r.base--
 	}
@@ -319,7 +320,7 @@ func (r *Run) Reset() {
 func (r *Run) start() (pause time.Duration) {
 	r.phase = waiting
 	p := &r.policy
-	if p.simple(r.ctx) {
+	if p.simple(r.ctx) && p.checkByClass() == nil {
 		r.granted = p.Budget != nil // without being asked
 		return 0
 	}
