@@ -330,6 +330,7 @@ func TestAClassesScheduleStartsAgainWithTheCallsOwn(t *testing.T) {
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 10_000, 30_000, 31_000, 41_000), op.at)
 
+		events := watch(&policy)
 		r := policy.Start(t.Context())
 		for range 2 {
 			pause, ok := r.Retry(errBusy)
@@ -340,6 +341,9 @@ func TestAClassesScheduleStartsAgainWithTheCallsOwn(t *testing.T) {
 		pause, ok := r.Retry(errBusy)
 		require.Equal(t, 10*time.Second, pause)
 		require.True(t, ok)
+		r.Progress()
+		r.Retry(nil)
+		require.Equal(t, 3, (*events)[len(*events)-1].MaxAttempts)
 	})
 }
 
