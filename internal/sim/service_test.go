@@ -223,7 +223,7 @@ func TestRefusalsAreCountedAndAskForTheirWait(t *testing.T) {
 // What the service rejects with "too much" is throttled, an attempt that timed
 // out is retryable, and of all else nothing is known.
 func TestSimulatedFailuresHaveTheLimitsOfTheirClass(t *testing.T) {
-	s := Scenario{Every: time.Second, Horizon: 100 * time.Second, Server: Server{Rate: 1e-9, Burst: 1e-9}, Fault: Fault{For: 100 * time.Second, Down: true}}
+	s := Scenario{Every: time.Second, Horizon: 100 * time.Second, Server: Server{}, Fault: Fault{For: 100 * time.Second, Down: true}}
 	for _, s.Server.Throttles = range []bool{true, false} {
 		p := backoff.Policy{MaxAttempts: 1, ByClass: map[backoff.Class]backoff.ClassLimits{
 			backoff.ClassThrottled: {MaxAttempts: 3, Schedule: backoff.Constant(0)},

@@ -11,7 +11,6 @@ import (
 	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/presets"
 	"github.com/gobackoff/backoff/preview"
-	"github.com/gobackoff/backoff/preview"
 )
 
 // Warnings returns a line for each problem of a client in a scenario that can
