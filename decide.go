@@ -2,12 +2,10 @@ package backoff
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
-	"github.com/gobackoff/backoff/internal/limits"
 )
 
 // fail decides what follows an attempt that failed with err: another one after
@@ -31,8 +29,6 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 		return wait, true
 	case r.lasting:
 		r.giveUp(why, v.class, wait)
-	case why == ReasonInvalid:
-		r.end(why, v.class, errors.Join(r.policy.checkByClass(), r.last))
 	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && !v.judged: // there is nothing to add
 		r.end(why, v.class, r.last)
 	case why == ReasonPermanent:
@@ -106,9 +102,9 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		return 0, ReasonPermanent
 	case v.class == ClassOverloaded:
 		return 0, ReasonOverloaded
-	case p.ByClass != nil && r.limit == 0 && p.checkByClass() != nil:
+	case p.ByClass != nil && r.number == 1 && r.cutBy(p.checkByClass()):
 		return 0, ReasonInvalid
-	case r.used(v.class):
+	case used(r.number-r.base, r.limitAfter(v.class)):
 		return 0, ReasonAttempts
 	case !p.repeatable(r.ctx, v.class):
 		return 0, ReasonNotIdempotent
@@ -137,15 +133,18 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	return wait, why
 }
 
-// used reports whether the attempts that were made are all that the call may
-// make after a failure of class c. It takes note of the limit.
-func (r *Run) used(c Class) bool {
-	r.limit = r.policy.after(c).MaxAttempts
-	return used(r.number-r.base, r.limit)
+// cutBy takes note of what ends the call beside its last error, if err does.
+func (r *Run) cutBy(err error) bool {
+	r.cut = err
+	return err != nil
 }
 
-// maxAttempts returns the limit of attempts that holds after the last failure.
-func (r *Run) maxAttempts() int { return limits.Or(r.limit, r.policy.maxAttempts()) }
+// limitAfter returns how many attempts the call may make after a failure of
+// class c, and takes note of it.
+func (r *Run) limitAfter(c Class) int {
+	r.limit = r.policy.after(c).MaxAttempts
+	return r.limit
+}
 
 // wait returns the schedule's delay before the next attempt, and the wait that
 // follows from it: the delay under the jitter, scaled by the call's priority,
@@ -235,7 +234,7 @@ func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
 		Class:       v.class,
 		Priority:    priorityOf(r.ctx),
 		TimedOut:    v.timedOut,
-		MaxAttempts: r.maxAttempts(),
+		MaxAttempts: r.limit,
 		Now:         clock.Now(),
 	}
 	if v.open != nil {
@@ -274,7 +273,7 @@ func endOf(err error) Reason {
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
-	e := r.newError(r.policy.Name, r.number-r.base, r.maxAttempts(), why)
+	e := r.newError(r.policy.Name, r.number-r.base, r.limit, why)
 	e.Elapsed, e.early, e.timedOut = r.age(), wait > 0, r.timedOut
 	e.tell(r.ctx)
 	r.end(why, c, e)
@@ -320,7 +319,7 @@ func (r *Run) notify(e *Event) {
 	e.Name = r.policy.Name
 	e.Attempt = r.number - r.base
 	e.Slept = r.slept
-	e.MaxAttempts = r.maxAttempts()
+	e.MaxAttempts = r.limit
 	e.Elapsed = r.age()
 	e.Header = headerOf(e.Err)
 	r.policy.Observer.tell(r.ctx, e)

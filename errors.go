@@ -117,7 +117,7 @@ type Error struct {
 	retryAfter time.Duration   // what the server asked for by Last; 0 if it did not
 	open       *OpenError      // the refusal that ended the call
 	ctx        context.Context // of the call, if it ended the call, and nil otherwise
-	cut        error           // of the attempt after Last, which the end of the context cut
+	cut        error           // of the attempt after Last, which the end of the context cut; what is invalid, for ReasonInvalid
 	early      bool            // the call ended before a wait that would have passed a limit
 	timedOut   bool            // AttemptTimeout ended the last attempt
 	single     bool            // the policy allowed one attempt only, and one was made
@@ -130,7 +130,7 @@ type ending struct {
 
 	ctx        context.Context // of the call
 	last       error           // of the last attempt that the context did not cut, or of the first
-	cut        error           // of the attempt after that one
+	cut        error           // of the attempt after that one, or what is invalid
 	refused    *OpenError      // by which a breaker refused an attempt
 	retryAfter time.Duration   // what the server asked for by last
 }
@@ -216,6 +216,10 @@ func (e *Error) why() string {
 		return ": the server says not to retry"
 	case ReasonBudget:
 		return e.limitedBy("budget refused", "Policy.Budget", "Hedge.Budget or MaxExtraLoad")
+	case ReasonInvalid:
+		if e.cut != nil {
+			return ": " + lineOf(e.cut)
+		}
 	case ReasonOpen:
 		return e.limitedBy("circuit open", "Policy.WaitOpen", "")
 	}

@@ -64,9 +64,9 @@ type Policy struct {
 	// retried; ClassUnknown is one.
 	//
 	// It is read only after an attempt has failed. So Do and Attempts find an
-	// invalid one at the latest then, and end the call with the error of
-	// Validate, joined to that of the attempt; call Validate where the policy
-	// is made. A copy of the policy shares the map, which must not be written
+	// invalid one at the latest then, and end the call with an [*Error] that
+	// matches the attempt's and says what Validate says; call Validate where the
+	// policy is made. A copy of the policy shares the map, which must not be written
 	// while calls run: to vary it, set another map. nil means none.
 	ByClass map[Class]ClassLimits
 	// Jitter spreads the delay. nil means FullJitter.
@@ -204,7 +204,7 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
 func (p Policy) Start(ctx context.Context) *Run {
-	return &Run{policy: p, ending: ending{ctx: ctx}}
+	return &Run{policy: p, limit: p.maxAttempts(), ending: ending{ctx: ctx}}
 }
 
 // Delay returns a wait before the given retry, counted from 1, jittered and
@@ -265,26 +265,24 @@ func (p Policy) Validate() error {
 // checkByClass is Validate for ByClass. Of two problems it names either.
 func (p *Policy) checkByClass() error {
 	for class, own := range p.ByClass {
-		switch {
-		case !class.Retryable():
-			name := class.String()
-			if class > ClassPermanent {
-				name = strconv.Itoa(int(class))
-			}
-			return invalid("Policy.ByClass["+name+"]", "is never read, want a class that may be retried")
-		case !valid(own.Schedule, nil):
-			return checkSchedule("Policy.ByClass["+class.String()+"].Schedule", own.Schedule)
+		if class.Retryable() && valid(own.Schedule, nil) {
+			continue
 		}
+		field := "Policy.ByClass[" + class.String() + "]"
+		if class.Retryable() {
+			return checkSchedule(field+".Schedule", own.Schedule)
+		}
+		return invalid(field, "is class "+strconv.Itoa(int(class))+", want one that may be retried")
 	}
 	return nil
 }
 
 // after returns what holds after a failure of class c.
 func (p *Policy) after(c Class) ClassLimits {
-	if p.ByClass == nil { // which costs less than to look
-		return ClassLimits{Schedule: p.Schedule, MaxAttempts: p.maxAttempts()}
+	var own ClassLimits
+	if p.ByClass != nil { // to look into nil costs more
+		own = p.ByClass[c]
 	}
-	own := p.ByClass[c]
 	if own.Schedule == nil {
 		own.Schedule = p.Schedule
 	}

@@ -344,6 +344,11 @@ func TestAClassesScheduleStartsAgainWithTheCallsOwn(t *testing.T) {
 		r.Progress()
 		r.Retry(nil)
 		require.Equal(t, 3, (*events)[len(*events)-1].MaxAttempts)
+		r.Reset()
+		r.Retry(errBusy)
+		r.Reset()
+		r.Retry(nil)
+		require.Equal(t, 3, (*events)[len(*events)-1].MaxAttempts)
 	})
 }
 
@@ -1257,10 +1262,10 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 
 func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
 	for want, byClass := range map[string]map[backoff.Class]backoff.ClassLimits{
-		"Policy.ByClass[permanent] is never read, want a class that may be retried":                      {backoff.ClassPermanent: {}},
-		"Policy.ByClass[overloaded] is never read, want a class that may be retried":                     {backoff.ClassOverloaded: {MaxAttempts: 2}},
-		"Policy.ByClass[6] is never read, want a class that may be retried":                              {backoff.ClassPermanent + 1: {}},
-		"Policy.ByClass[255] is never read, want a class that may be retried":                            {255: {}},
+		"Policy.ByClass[permanent] is class 5, want one that may be retried":                             {backoff.ClassPermanent: {}},
+		"Policy.ByClass[overloaded] is class 4, want one that may be retried":                            {backoff.ClassOverloaded: {MaxAttempts: 2}},
+		"Policy.ByClass[invalid] is class 6, want one that may be retried":                               {backoff.ClassPermanent + 1: {}},
+		"Policy.ByClass[invalid] is class 255, want one that may be retried":                             {255: {}},
 		"Policy.ByClass[throttled].Schedule: Constant is -1s, want 0 or more":                            {backoff.ClassThrottled: {Schedule: backoff.Constant(-time.Second)}},
 		"Policy.ByClass[not sent].Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1": {backoff.ClassRetryable: {}, backoff.ClassNotSent: {Schedule: backoff.Exponential{Multiplier: 0.5}}},
 		"Policy.ByClass[unknown].Schedule is an empty Sequence, want at least one delay":                 {backoff.ClassUnknown: {Schedule: backoff.Sequence()}},
@@ -1294,13 +1299,15 @@ func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
 func TestAnObserverHearsOfAnInvalidByClass(t *testing.T) {
 	policy := backoff.Policy{ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassPermanent: {}}}
 	events := watch(&policy)
-	book := &ledger{}
-	policy.Budget = book
+	policy.Budget = &backoff.RetryBudget{}
 	op := returning(errBoom)
-	require.Error(t, policy.Do(t.Context(), op.do))
+	err := policy.Do(t.Context(), op.do)
+	require.EqualError(t, err, "backoff: gave up after 1 attempt: Policy.ByClass[permanent] is class 5, want one that may be retried: "+errBoom.Error())
+	require.Equal(t, errBoom, backoff.Cause(err))
 	require.Len(t, *events, 1)
 	require.Equal(t, backoff.ReasonInvalid, (*events)[0].Reason)
-	require.ErrorContains(t, (*events)[0].Err, "Policy.ByClass[permanent]")
+	require.Equal(t, errBoom, (*events)[0].Err, "of the attempt")
+	require.Equal(t, "backoff: gave up after 1 attempt", (&backoff.Error{Reason: backoff.ReasonInvalid, Attempts: 1}).Error())
 }
 
 // A success needs no limits, and reads none: whoever writes the map between

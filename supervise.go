@@ -68,7 +68,7 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	if p.Observer != nil {
 		p.Observer = s.observe
 	}
-	s.policy = p
+	s.policy, s.limit = p, p.MaxAttempts
 	defer s.abandon()
 	for s.admit() {
 		err := s.runOnce(op)
