@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -250,65 +251,37 @@ func expected(p *backoff.Policy, failures []backoff.Class) (at []time.Duration) 
 	return append(at, now)
 }
 
-// waysToRun returns what runs a call under a policy.
+// waysToRun are waysToFail, and those that are not a Run of the policy itself.
 func waysToRun() map[string]func(context.Context, *backoff.Policy, func(context.Context) error) error {
-	return map[string]func(context.Context, *backoff.Policy, func(context.Context) error) error{
-		"Do": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-			return p.Do(ctx, op)
-		},
-		"Do, observed": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-			own := *p
-			own.Observer, own.AttemptTimeout = func(context.Context, backoff.Event) {}, time.Hour
-			return own.Do(ctx, op)
-		},
-		"DoValue": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-			_, err := backoff.DoValue(ctx, p, func(ctx context.Context) (int, error) { return 0, op(ctx) })
-			return err
-		},
-		"Attempts": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-			r := p.Start(ctx)
-			for range r.Attempts() {
-				err := op(ctx)
-				if err == nil {
-					return nil
-				}
-				r.Fail(err)
-			}
-			return r.Err()
-		},
-		"Retry": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-			r := p.Start(ctx)
-			for {
-				pause, ok := r.Retry(op(ctx))
-				if !ok {
-					return r.Err()
-				}
-				time.Sleep(pause)
-			}
-		},
-		"Decide": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-			for retry := 1; ; retry++ {
-				err := op(ctx)
-				wait, again := p.Decide(retry, err)
-				if !again {
-					return err
-				}
-				time.Sleep(wait)
-			}
-		},
-		"Supervise": func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
-			own := *p
-			if own.MaxAttempts == 0 {
-				own.MaxAttempts = 4
-			}
-			return own.Supervise(ctx, func(ctx context.Context) error {
-				if err := op(ctx); err != nil {
-					return err
-				}
-				return backoff.Permanent(errCut)
-			})
-		},
+	all := maps.Clone(waysToFail)
+	all["timed"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		own := *p
+		own.AttemptTimeout = time.Hour
+		return own.Do(ctx, op)
 	}
+	all["Decide"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		for retry := 1; ; retry++ {
+			err := op(ctx)
+			wait, again := p.Decide(retry, err)
+			if !again {
+				return err
+			}
+			time.Sleep(wait)
+		}
+	}
+	all["Supervise"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		own := *p
+		if own.MaxAttempts == 0 {
+			own.MaxAttempts = 4
+		}
+		return own.Supervise(ctx, func(ctx context.Context) error {
+			if err := op(ctx); err != nil {
+				return err
+			}
+			return backoff.Permanent(errCut)
+		})
+	}
+	return all
 }
 
 func TestJitterHintsAndMaxDelayApplyToTheDelayOfAClass(t *testing.T) {
@@ -1284,13 +1257,11 @@ func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
 			require.ErrorContains(t, err, want, name)
 			require.False(t, (&backoff.Policy{}).Retryable(err), name)
 			switch name {
-			case "Do", "DoValue", "Attempts": // where a success at once needs no limits
-				require.Len(t, op.at, 1, name)
-				require.ErrorIs(t, err, errBoom, name)
-			case "Retry": // asks afterwards
-				require.Len(t, op.at, 1, name)
-			default:
+			case "Retry", "Supervise", "timed":
 				require.Empty(t, op.at, name)
+			default: // a success at once needs no limits
+				require.Len(t, op.at, 1, name)
+				require.Equal(t, name != "Retry only", errors.Is(err, errBoom), name) // which asks afterwards
 			}
 		}
 	}
