@@ -471,6 +471,13 @@ func TestAHintMovesTheNextLook(t *testing.T) {
 	require.Equal(t, seconds(0, 120), r.at, "it just fits")
 }
 
+// Otherwise each wait would be a part of the time left, and the looks ever more.
+func TestAHintOfNothingMakesNoHasteAtTheLimit(t *testing.T) {
+	soon := look{err: backoff.RetryAfter(poll.ErrNotYet, 0)}
+	require.Equal(t, seconds(0, 10, 20, 25), recorded(t, every(25*time.Second), soon).at)
+	require.Equal(t, seconds(0, 10, 20), recordedUnder(t, 25*time.Second, every(0), soon).at)
+}
+
 func TestNotYetWithAHintIsNoFailure(t *testing.T) {
 	waiting := look{err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}
 	require.NoError(t, recorded(t, every(time.Hour), append(many(waiting, 20), done)...).err)
