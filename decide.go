@@ -59,6 +59,7 @@ func (r *Run) assess(v *verdict, err error) {
 			r.last = err // after a refusal, the service's last answer stays, if there is one
 		}
 	}
+	v.hint.exact = v.hint.exact && !r.lasting // or a server could make the loop spin
 	if r.cutsHints {
 		v.hint.after = min(v.hint.after, defaultMaxRetryAfter)
 	}

@@ -387,7 +387,7 @@ func (p *Policy) hinted(wait time.Duration, h hint, left time.Duration) time.Dur
 	}
 	u := draw.Unit(p.Rand)
 	wait = max(wait, limits.Add(h.after, scale(max(h.after/10, leastSpread), u)))
-	if wait < left || h.after > left {
+	if wait < left || h.after > left || h.after == 0 { // waits cut by 0 would shrink to nothing
 		return wait
 	}
 	return h.after + scale(left-h.after, u)

@@ -26,8 +26,9 @@ func (h hint) longer(other hint) hint {
 // if that is more, so that clients which all heard "120" do not come back
 // together. It waits for its own jittered delay instead if that is longer. If
 // only d fits into the time that the call has left, the wait ends between d and
-// the end of that time. If d does not fit, or is beyond [Policy.MaxRetryAfter],
-// the call ends at once, and the [Error] carries d. A negative d counts as 0.
+// the end of that time; a d of 0 cuts no wait. If d does not fit, or is beyond
+// [Policy.MaxRetryAfter], the call ends at once, and the [Error] carries d. A
+// negative d counts as 0.
 //
 // An error says the same by a method RetryAfter() time.Duration. The mark says
 // when to retry, and not whether: a permanent error stays permanent.
@@ -41,7 +42,8 @@ func RetryAfter(err error, d time.Duration) error {
 
 // Pushback marks err with gRPC's form of Retry-After, which differs from
 // [RetryAfter]. The wait is exactly d, and the schedule starts again after it.
-// A negative d means "do not retry", and makes the error ClassOverloaded.
+// A negative d means "do not retry", and makes the error ClassOverloaded. Under
+// [Policy.Supervise] a d that is not negative means what it does to RetryAfter.
 // Pushback(nil, d) is nil.
 //
 // Source: gRFC A6, "Pushback".

@@ -51,7 +51,8 @@ var errEnded = WithClass(errors.New("run ended"), ClassRetryable)
 //
 // A server that asks for a wait beyond MaxRetryAfter, or a [Breaker] that does,
 // ends the loop if MaxRetryAfter is set. If it is 0, the loop waits 5 minutes
-// instead. MaxRetryAfter bounds a single wait for a circuit, not all of them.
+// instead. MaxRetryAfter bounds a single wait for a circuit, not all of them. A
+// [Pushback] counts as a [RetryAfter], so that no server can make the loop spin.
 //
 // The error is an [*Error], also after a permanent one, and its Reason tells
 // which it was; to ask for context.Canceled would find one of op's own, too.

@@ -366,7 +366,7 @@ func TestAReconnectLoopWithoutAMaxRetryAfterWaitsNoLongerThanTheDefault(t *testi
 		{0, backoff.RetryAfter, 4 * m, 4 * m, 4*m + 24*time.Second},
 		{0, backoff.RetryAfter, 10 * h, 5 * m, 5*m + 30*time.Second},
 		{0, backoff.RetryAfter, forever, 5 * m, 5*m + 30*time.Second},
-		{0, backoff.Pushback, forever, 5 * m, 5 * m},
+		{0, backoff.Pushback, forever, 5 * m, 5*m + 30*time.Second},
 		{-1, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
 		{11 * h, backoff.RetryAfter, 10 * h, 10 * h, 11 * h},
 	} {
@@ -1230,4 +1230,22 @@ func ExampleReportReady() {
 	cancel()
 	clients.Wait()
 	// Output: all connected, 0 connecting
+}
+
+// A server that says "at once" every time must not make the loop spin.
+func TestAServerCannotMakeAReconnectLoopSpin(t *testing.T) {
+	for _, d := range []time.Duration{0, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			runs := 0
+			_ = backoff.Policy{}.Supervise(ctx, func(context.Context) error {
+				if runs++; runs == 1000 {
+					return backoff.Permanent(errBoom)
+				}
+				return backoff.Pushback(errBoom, d)
+			})
+			require.Less(t, runs, 100)
+		})
+	}
 }

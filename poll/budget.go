@@ -11,7 +11,7 @@ import (
 // failed is a retry to the caller's budget. Any other look is a first attempt,
 // for which the budget is asked when the wait is over.
 func (p *poll) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	a.Number, a.MaxAttempts = p.failed+1, p.most
+	a.Number, a.MaxAttempts = p.failed+1, p.limit(a.Class)
 	if p.failed > 0 {
 		return p.reserve(a)
 	}

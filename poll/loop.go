@@ -3,11 +3,9 @@ package poll
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/badfield"
-	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/timeouts"
 )
@@ -22,14 +20,11 @@ type poll struct {
 	rules    backoff.Policy   // the Run's
 	tell     backoff.Observer // the caller's
 	timeouts backoff.Schedule // of the looks; nil if there are none
-	most     int              // failed looks in a row, negative for no limit
-	began    time.Time
 
-	looks  int   // made, without those that a breaker refused
-	failed int   // in a row, the last one included
+	failed int   // looks in a row, the last one included
 	row    int   // the place of the last look in such a row, from 1
 	saw    view  // what the last look saw
-	result error // of a look that was done, or of a poll whose looks failed too often in a row
+	result error // of a look that was done
 
 	ask  backoff.Attempt // for which the budget is asked when the wait is over
 	due  bool            // there is such an attempt
@@ -41,11 +36,10 @@ func newPoll(policy backoff.Policy) *poll {
 		policy:   policy,
 		rules:    policy,
 		timeouts: timeouts.Of(&policy),
-		most:     limits.Or(policy.MaxAttempts, defaultMaxAttempts),
-		began:    clock.Now(),
 	}
 	r := &p.rules
 	r.MaxAttempts = -1 // the poll counts itself
+	r.ByClass = make(map[backoff.Class]backoff.ClassLimits)
 	r.Classify = p.classify
 	r.Idempotency = nil
 	r.WaitOpen, r.ShortenLastWait = true, true
@@ -81,11 +75,8 @@ func until(ctx context.Context, policy backoff.Policy, look func(context.Context
 		if err == nil {
 			return nil // to leave the loop is success
 		}
+		p.setLimits()
 		run.Fail(err)
-		if p.spent() && ctx.Err() == nil {
-			p.result = p.exhausted(err)
-			break // the Run tells of an end
-		}
 	}
 	if p.result != nil {
 		return p.result
@@ -114,13 +105,11 @@ func (p *poll) look(ctx context.Context, look func(context.Context) (bool, error
 	}
 	switch p.saw {
 	case refusal:
-		return err
 	case pending:
 		p.failed = 0
 	default:
 		p.failed++
 	}
-	p.looks++
 	return err
 }
 
@@ -134,23 +123,30 @@ func (p *poll) limitTime(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() {}
 }
 
-// spent reports whether as many looks in a row have failed as may.
-func (p *poll) spent() bool { return p.saw == failure && p.most > 0 && p.failed >= p.most }
+// limit returns how many looks in a row may fail. c is the class of the last
+// one, if it failed. A negative number means no limit.
+func (p *poll) limit(c backoff.Class) int {
+	most := limits.Or(p.policy.MaxAttempts, defaultMaxAttempts)
+	if p.saw == failure {
+		most = limits.Or(p.policy.ByClass[c].MaxAttempts, most)
+	}
+	return most
+}
 
-// exhausted is the error of a poll that MaxAttempts ends. last is that of the
-// last look.
-func (p *poll) exhausted(last error) error {
-	var err error = &backoff.Error{
-		Name:     p.policy.Name,
-		Attempts: p.looks,
-		Elapsed:  clock.Since(p.began),
-		Reason:   backoff.ReasonAttempts,
-		Last:     last,
+// setLimits tells the Run what follows the last look. The Run knows the class of
+// a failure, and counts all looks; so its limit is 1 once enough have failed.
+func (p *poll) setLimits() {
+	clear(p.rules.ByClass)
+	if p.saw != failure {
+		return
 	}
-	if after, asked := backoff.RetryAfterOf(last); asked {
-		err = backoff.RetryAfter(err, after)
+	for c := backoff.ClassUnknown; c.Retryable(); c++ {
+		own := backoff.ClassLimits{Schedule: p.policy.ByClass[c].Schedule}
+		if most := p.limit(c); most > 0 && p.failed >= most {
+			own.MaxAttempts = 1
+		}
+		p.rules.ByClass[c] = own
 	}
-	return err
 }
 
 // check returns what is wrong with the policy, and tells the observer.
@@ -166,7 +162,7 @@ func (p *poll) check(ctx context.Context) error {
 			Class:       backoff.ClassPermanent,
 			Reason:      backoff.ReasonInvalid,
 			Name:        p.policy.Name,
-			MaxAttempts: p.most,
+			MaxAttempts: p.limit(backoff.ClassUnknown),
 			Err:         err,
 		})
 	}

@@ -9,7 +9,7 @@ import (
 // observe is the observer of the Run. The caller's observer hears of each look
 // as of a call, and at the end of the poll that it failed.
 func (p *poll) observe(ctx context.Context, e backoff.Event) {
-	e.MaxAttempts = p.most
+	e.MaxAttempts = p.limit(e.Class)
 	e.Attempt = p.failed
 	if p.row == 1 && !e.Waiting {
 		e.Slept = 0 // the time between two looks is no backoff
@@ -22,7 +22,7 @@ func (p *poll) observe(ctx context.Context, e backoff.Event) {
 			Kind:        backoff.EventSuccess,
 			Name:        e.Name,
 			Attempt:     p.row,
-			MaxAttempts: p.most,
+			MaxAttempts: e.MaxAttempts,
 			Slept:       e.Slept,
 			Elapsed:     e.Elapsed,
 		})
@@ -38,9 +38,6 @@ func (p *poll) observe(ctx context.Context, e backoff.Event) {
 
 // gaveUp completes the event of a poll that failed.
 func (p *poll) gaveUp(e backoff.Event) backoff.Event {
-	if p.spent() && e.Reason == backoff.ReasonAbandoned {
-		e.Reason = backoff.ReasonAttempts
-	}
 	if p.failed == 0 { // no retry was announced
 		e.Waiting, e.Slept = false, 0
 	}

@@ -46,7 +46,8 @@ func (notYet) NonRetriable() {}
 //   - Schedule, Jitter and MaxDelay space the looks. The wait begins when a look
 //     has ended, however long it took. The n-th wait is that of the n-th retry,
 //     whether the look before it failed or not. A nil Jitter is
-//     [backoff.EqualJitter] here: a wait is never shorter than half the delay.
+//     [backoff.EqualJitter] here: a wait is never shorter than half the delay. A
+//     delay of 0 looks again at once, for a look that blocks until there is news.
 //   - MaxElapsed limits the time from the start of the poll to the start of its
 //     last look. That look is made exactly then, unless a look is under way. A
 //     negative MaxElapsed means no limit. 0 means that the deadline of ctx is
@@ -55,14 +56,16 @@ func (notYet) NonRetriable() {}
 //     once. To look until shortly before the deadline, set MaxElapsed.
 //   - MaxAttempts limits the failed looks in a row: 0 means 4, and 1 that the
 //     first one ends the poll. A negative number means no limit. "Not yet" and
-//     the refusal of a breaker do not count.
+//     the refusal of a breaker do not count. ByClass holds for what follows a
+//     failed look, and its MaxAttempts also counts failed looks in a row.
 //   - AttemptTimeout limits each look, also the last one. MaxElapsed does not
 //     end a look. Each look that fails moves AttemptTimeoutSchedule on, and
 //     "not yet" starts it again.
 //   - A server that asks for a wait, by [backoff.RetryAfter] on the error of a
 //     look or on ErrNotYet, moves the next look. If the wait does not fit into
 //     MaxElapsed, MaxRetryAfter or the deadline, the poll ends at once.
-//   - Budget hears of a success when a look says "not yet". It is asked for each
+//   - Budget hears of a success when a look says "not yet", and not of the time
+//     when to come back, which is that of one job. It is asked for each
 //     look, as for the first attempt of a call, and for a look after a failed
 //     one as for a retry. If it refuses, the poll ends.
 //   - Observer hears of each look as of a call: of EventSuccess when the look
