@@ -64,9 +64,10 @@ func (notYet) NonRetriable() {}
 //   - A server that asks for a wait, by [backoff.RetryAfter] on the error of a
 //     look or on ErrNotYet, moves the next look. If the wait does not fit into
 //     MaxElapsed, MaxRetryAfter or the deadline, the poll ends at once.
-//   - Budget hears of a success when a look says "not yet". It is asked for each
-//     look, as for the first attempt of a call, and for a look after a failed
-//     one as for a retry. If it refuses, the poll ends. The Window of a
+//   - Budget hears of a success when a look says "not yet", and not of the time
+//     when to come back, which is that of one job. It is asked for each look,
+//     as for the first attempt of a call, and for a look after a failed one as
+//     for a retry. If it refuses, the poll ends. The Window of a
 //     [backoff.RetryBudget] should hold several looks.
 //   - Observer hears of each look as of a call: of EventSuccess when the look
 //     was done or said "not yet", of EventRetry when it failed. When the poll
