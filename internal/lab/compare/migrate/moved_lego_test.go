@@ -293,7 +293,11 @@ func look(w wanted) form {
 			case a.err != nil:
 				return false, fmt.Errorf("look: %w", a.err)
 			case a.state != w.state:
-				return false, backoff.RetryAfter(fmt.Errorf("status %s: %w", a.state, poll.ErrNotYet), a.after)
+				err := fmt.Errorf("status %s: %w", a.state, poll.ErrNotYet)
+				if a.after > 0 {
+					err = backoff.RetryAfter(err, a.after)
+				}
+				return false, err
 			}
 			return true, nil
 		}))

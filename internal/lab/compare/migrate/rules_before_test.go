@@ -248,8 +248,9 @@ func beforeNoTries(ctx context.Context, r *remote) (string, error) {
 
 func before4Context(ctx context.Context, r *remote) (string, error) {
 	f := func() error { return r.call(ctx) }
-	b := cenkalti4.NewConstantBackOff(2 * time.Second)
-	return done(cenkalti4.Retry(f, cenkalti4.WithContext(b, ctx)))
+	var b cenkalti4.BackOff = cenkalti4.NewConstantBackOff(2 * time.Second)
+	b = cenkalti4.WithContext(b, ctx)
+	return done(cenkalti4.Retry(f, b))
 }
 
 func beforeRetries(ctx context.Context, r *remote) (string, error) {

@@ -54,9 +54,12 @@ var (
 	failsafesTime  = inTime(beforeFailsafe(failsafeTime))
 )
 
-// inTime are calls that fail every 3 s, and once more at their limit of 10 s.
+// inTime are calls that fail after 100 ms each, and once more at their limit of
+// 10 s. Without those failsafe-go would try again for ever at its limit.
 func inTime(before form) move {
-	return failing(before, hereFields(shortened()), 5, 1, 3)
+	m := failing(before, hereFields(shortened()), 5, 0.6, 3)
+	m.script = times(1, answer{err: errDown, took: 100 * time.Millisecond})
+	return m
 }
 
 // Rules of a library.
