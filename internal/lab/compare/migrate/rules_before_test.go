@@ -387,3 +387,9 @@ func (b bucket) HeadBucket(ctx context.Context, _ *s3.HeadBucketInput, _ ...func
 	}
 	return nil, &types.NotFound{}
 }
+
+func beforeErrorLimit(ctx context.Context, r *remote) (string, error) {
+	const N = 2
+	X := errBusy
+	return done(avast.Do(func() error { return r.call(ctx) }, avast.DelayType(avast.FixedDelay), avast.AttemptsForError(N, X)))
+}

@@ -467,3 +467,11 @@ func hereWaiter(ctx context.Context, r *remote) (string, error) {
 	}
 	return done(poll.Until(ctx, policy, f))
 }
+
+func limitedByClass() backoff.Policy {
+	const N = 2
+	policy := every(100 * time.Millisecond)
+	policy.Classify = busyIsThrottled
+	policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: N}}
+	return policy
+}

@@ -37,6 +37,12 @@ func failing(before, here form, attempts, least, most float64) move {
 	return move{script: down, before: before, here: here, was: was, is: is, better: []reason{saysWhy}}
 }
 
+// failingWith are the same calls with another error.
+func (m move) failingWith(err error) move {
+	m.script = times(1, answer{err: err})
+	return m
+}
+
 // unchanged are calls of which nothing differs.
 func unchanged(before, here form, script []answer, expected outcome) move {
 	return move{script: script, before: before, here: here, was: expected}
@@ -131,6 +137,9 @@ var rules = []rulesOf{
 			unchanged(beforeAvastFinal, hereFinal, down, outcome{attempts: exactly(1), sees: "last failure"})},
 		{"M37", "avast.Context(ctx)", "policy.Do(ctx, r.call)", "r.call is the function that avast.Do gets, with a context", justWhy, avastEnds},
 		{"M38", "avast.LastErrorOnly(true)", "", "Without it the error lists those of all attempts, which an Observer can collect", justWhy, avastEnds},
+		{"M61", "avast.AttemptsForError(N, X)", "ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: N}}",
+			"Classify returns ClassThrottled for X, and for nothing else, as [there](#a-limit-for-one-kind-of-error)", "All attempts of the call count, and not only those that failed with X",
+			failing(beforeErrorLimit, hereFields(limitedByClass()), 2, 0.1, 0.1).failingWith(errBusy)},
 		{"M39", "avast.OnRetry(f)", "Observer: func(_ context.Context, e backoff.Event) { if e.Kind == backoff.EventRetry { f(uint(e.Attempt-1), e.Err) } }", "", "f is not called after the last failure, which no retry follows",
 			failing(beforeAvastHook, hereAvastHook, 3, 0.1, 0.3)},
 	}},
