@@ -31,8 +31,8 @@ var lego = []move{
 	{
 		program: "lego", place: "ACME request, the nonce is refused again and again",
 		script: times(1, answer{err: errBadNonce}), before: retriedNonce, here: acmeRequest,
-		was:    outcome{attempts: [2]float64{9, 13}, gaps: [2]float64{0.1, 7.5}, sees: "last failure"},
-		is:     outcome{attempts: [2]float64{10, 14}, gaps: [2]float64{0, 7.5}, sees: "last failure, limit"},
+		was:    outcome{attempts: [2]float64{9, 15}, gaps: [2]float64{0.1, 7.5}, sees: "last failure"},
+		is:     outcome{attempts: [2]float64{10, 16}, gaps: [2]float64{0, 7.5}, sees: "last failure, limit"},
 		better: []reason{goesAtOnce, saysWhy},
 	},
 	{
@@ -77,9 +77,16 @@ var lego = []move{
 	{
 		program: "lego", place: "Authorization, pending for ever",
 		script: times(1, answer{state: "pending"}), limit: 500 * time.Second, before: retriedLook(authorization), here: look(authorization),
-		was:    outcome{attempts: [2]float64{11, 20}, gaps: [2]float64{2.5, 75}, sees: "last failure"},
-		is:     outcome{attempts: [2]float64{12, 21}, gaps: [2]float64{0, 75}, sees: "last failure, limit"},
+		was:    outcome{attempts: [2]float64{11, 24}, gaps: [2]float64{2.5, 75}, sees: "last failure"},
+		is:     outcome{attempts: [2]float64{12, 25}, gaps: [2]float64{0, 75}, sees: "last failure, limit"},
 		better: []reason{lastLook, saysWhy},
+	},
+	{
+		program: "lego", place: "Authorization, pending with Retry-After: 20",
+		script: []answer{{state: "pending", after: 20 * time.Second}, {state: "valid"}}, before: retriedLook(authorization), here: look(authorization),
+		was:    outcome{attempts: exactly(2), gaps: [2]float64{2.5, 7.5}, sees: "done"},
+		is:     outcome{attempts: exactly(2), gaps: [2]float64{20, 22}, sees: "done"},
+		better: []reason{obeys},
 	},
 	{
 		program: "lego", place: "Authorization, invalid",
@@ -279,14 +286,18 @@ func retriedLook(w wanted) form {
 func look(w wanted) form {
 	return func(ctx context.Context, r *remote) (string, error) {
 		return done(poll.Until(ctx, w.policy(), func(ctx context.Context) (bool, error) {
-			state, err := r.state(ctx)
+			a := r.next(ctx)
 			switch {
-			case err != nil && w.strict:
-				return false, backoff.Permanent(err)
-			case err != nil:
-				return false, fmt.Errorf("look: %w", err)
-			case state != w.state:
-				return false, fmt.Errorf("status %s: %w", state, poll.ErrNotYet)
+			case a.err != nil && w.strict:
+				return false, backoff.Permanent(a.err)
+			case a.err != nil:
+				return false, fmt.Errorf("look: %w", a.err)
+			case a.state != w.state:
+				err := fmt.Errorf("status %s: %w", a.state, poll.ErrNotYet)
+				if a.after > 0 {
+					err = backoff.RetryAfter(err, a.after)
+				}
+				return false, err
 			}
 			return true, nil
 		}))

@@ -153,6 +153,9 @@ func (m move) sees(value string, err error, r *remote) string {
 			all = append(all, known.name)
 		}
 	}
+	if len(all) == 0 {
+		return "another error"
+	}
 	return strings.Join(all, ", ")
 }
 
@@ -223,12 +226,15 @@ type reason struct {
 
 var (
 	noLastWait = reason{"no wait after the last attempt", []string{"after"}, func(_ move, before, here seen) bool {
-		return before.after.most > 0.1 && here.after.most == 0
+		return before.after.most > 0.05 && here.after.most == 0
 	}}
 	saysWhy = reason{"the error also says why", []string{"sees"}, func(_ move, before, here seen) bool {
 		words := strings.Split(here.sees, ", ")
 		return len(words) > strings.Count(before.sees, ", ")+1 && !slices.ContainsFunc(strings.Split(before.sees, ", "),
 			func(word string) bool { return !slices.Contains(words, word) })
+	}}
+	saysLast = reason{"the error has the last answer, and says why", []string{"sees"}, func(_ move, before, here seen) bool {
+		return before.sees == "another error" && strings.HasPrefix(here.sees, "last failure")
 	}}
 	slowIsSpaced = reason{"no gap of 0 s after a slow attempt", []string{"attempts", "gaps"}, func(_ move, before, here seen) bool {
 		return before.gaps.least == 0 && here.gaps.least > 0.1
@@ -236,8 +242,8 @@ var (
 	obeys = reason{"obeys Retry-After", []string{"attempts", "gaps"}, func(m move, before, here seen) bool {
 		return before.each[0].most < m.script[0].after.Seconds() && here.each[0].least >= m.script[0].after.Seconds()
 	}}
-	keepsLimit = reason{"keeps its time limit", []string{"attempts", "gaps"}, func(m move, before, here seen) bool {
-		return before.last.most > m.limit.Seconds() && here.last.most <= m.limit.Seconds()
+	keepsLimit = reason{"the last attempt is at the limit, and not after it", []string{"attempts", "gaps"}, func(m move, before, here seen) bool {
+		return before.last.least > m.limit.Seconds() && here.last.least == m.limit.Seconds() && here.last.most == here.last.least
 	}}
 	longRunRests = reason{"a long run starts the schedule again", []string{"gaps"}, func(_ move, before, here seen) bool {
 		end := len(before.each) - 1
@@ -268,7 +274,7 @@ func TestMovedProgramsDoTheSameOrBetter(t *testing.T) {
 		"|---|---|---|---|---|---|---|---|",
 	}
 	sites := 0
-	for _, m := range slices.Concat(alertmanager, minio, otlp, lego, vault) {
+	for _, m := range slices.Concat(alertmanager, minio, otlp, lego, vault, kept) {
 		t.Run(m.program+", "+m.place, func(t *testing.T) { m.check(t) })
 		lines = append(lines, m.line())
 		sites += m.sites
@@ -308,7 +314,7 @@ func (o outcome) requireIn(t *testing.T, s seen, name string) {
 		expected [2]float64
 		got      span
 	}{{"attempts", o.attempts, s.attempts}, {"gaps", o.gaps, s.gaps}, {"after", o.after, s.after}} {
-		room := 0.001 + 0.35*(c.expected[1]-c.expected[0])
+		room := 0.001 + 0.6*(c.expected[1]-c.expected[0])
 		require.GreaterOrEqual(t, c.got.least, c.expected[0]-0.001, "%s, %s: %+v", name, c.column, s)
 		require.LessOrEqual(t, c.got.most, c.expected[1]+0.001, "%s, %s: %+v", name, c.column, s)
 		if c.column == "attempts" {
@@ -326,7 +332,7 @@ func alike(a, b []span) bool {
 		if a[i].n < callsOfEach || b[i].n < callsOfEach {
 			break
 		}
-		room := 0.001 + 0.1*max(a[i].most-a[i].least, b[i].most-b[i].least)
+		room := 0.001 + 0.15*max(a[i].most-a[i].least, b[i].most-b[i].least)
 		if math.Abs(a[i].least-b[i].least) > room || math.Abs(a[i].most-b[i].most) > room {
 			return false
 		}

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"strconv"
@@ -10,9 +9,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/plug"
 )
 
 // The client of Vault, vault-client-go v0.4.3: go-retryablehttp with a CheckRetry, a
@@ -42,6 +43,16 @@ var vault = []move{
 		better: []reason{obeys},
 	},
 	{
+		program: "vault-client-go", place: "A read after a write, from a replica that is behind",
+		script: []answer{{status: 200}, {status: 412}, {status: 412}, {status: 200}}, before: readsItsWrites(retrying), here: readsItsWrites(wrapped),
+		was: outcome{attempts: exactly(4), gaps: [2]float64{0, 3}, sees: "200"},
+	},
+	{
+		program: "vault-client-go", place: "Three requests, one a second",
+		script: times(1, answer{status: 200}), before: rateLimited(retrying), here: rateLimited(wrapped),
+		was: outcome{attempts: exactly(3), gaps: exactly(1), sees: "200"},
+	},
+	{
 		program: "vault-client-go", place: "A final answer",
 		script: times(1, answer{status: 400}), before: retryableRequest, here: vaultRequest,
 		was: outcome{attempts: exactly(1), sees: "400"},
@@ -55,11 +66,45 @@ var vault = []move{
 	},
 }
 
+// kept is the same client, which stays, and gets the functions of a policy from
+// package plug.
+var kept = []move{
+	{
+		program: "vault-client-go, kept", place: "412 twice",
+		script: append(times(2, answer{status: 412}), answer{status: 200}), before: retryableRequest, here: plugged(true),
+		was: outcome{attempts: exactly(3), gaps: [2]float64{1, 3}, sees: "200"},
+	},
+	{
+		program: "vault-client-go, kept", place: "503 again and again, with KeepAnswer",
+		script: times(1, answer{status: 503}), before: retryableRequest, here: plugged(true),
+		was: outcome{attempts: exactly(3), gaps: [2]float64{1, 3}, sees: "503"},
+	},
+	{
+		program: "vault-client-go, kept", place: "503 again and again, with ErrorHandler",
+		script: times(1, answer{status: 503}), before: withoutHandler, here: plugged(false),
+		was:    outcome{attempts: exactly(3), gaps: [2]float64{1, 3}, sees: "another error"},
+		is:     outcome{attempts: exactly(3), gaps: [2]float64{1, 3}, sees: "last failure, limit"},
+		better: []reason{saysLast},
+	},
+	{
+		program: "vault-client-go, kept", place: "429 with Retry-After: 7",
+		script: []answer{{status: 429, after: 7 * time.Second}, {status: 200}}, before: retryableRequest, here: plugged(true),
+		was:    outcome{attempts: exactly(2), gaps: [2]float64{1, 1.5}, sees: "200"},
+		is:     outcome{attempts: exactly(2), gaps: [2]float64{7, 7.7}, sees: "200"},
+		better: []reason{obeys},
+	},
+}
+
 var errBroken = &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 
-func retryableRequest(ctx context.Context, r *remote) (string, error) {
-	c := &retryablehttp.Client{
-		HTTPClient:   &http.Client{Transport: r},
+// retrying is the client of the program.
+func retrying(transport http.RoundTripper) *http.Client {
+	return retryableVault(transport).StandardClient()
+}
+
+func retryableVault(transport http.RoundTripper) *retryablehttp.Client {
+	return &retryablehttp.Client{
+		HTTPClient:   &http.Client{Transport: transport},
 		RetryWaitMin: time.Second,
 		RetryWaitMax: 1500 * time.Millisecond,
 		RetryMax:     2,
@@ -70,27 +115,88 @@ func retryableRequest(ctx context.Context, r *remote) (string, error) {
 		Backoff:      retryablehttp.LinearJitterBackoff,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
-	return status(r.post(ctx, c.StandardClient()))
+}
+
+// wrapped is the client here.
+func wrapped(transport http.RoundTripper) *http.Client {
+	return backoffhttp.WrapClient(&http.Client{Transport: transport}, vaultWaits())
+}
+
+// vaultWaits are the settings of the program.
+func vaultWaits() backoff.Policy {
+	policy := vaultPolicy()
+	policy.Jitter = backoff.UniformJitter(1, 1.5)
+	return policy
+}
+
+func retryableRequest(ctx context.Context, r *remote) (string, error) {
+	return statusOf(r.post(ctx, retrying(r)))
 }
 
 func vaultRequest(ctx context.Context, r *remote) (string, error) {
-	policy := backoff.Policy{
-		MaxAttempts: 3,
-		Schedule:    backoff.Linear{Initial: time.Second, Step: time.Second},
-		Jitter:      backoff.UniformJitter(1, 1.5),
-		Idempotency: backoff.Idempotent,
-		Classify: func(err error) backoff.Class {
-			if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == http.StatusPreconditionFailed {
-				return backoff.ClassRetryable
-			}
-			return backoff.ClassUnknown // as usual
-		},
-	}
-	return status(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
+	return statusOf(r.post(ctx, wrapped(r)))
 }
 
-// status is what the caller of an HTTP client sees.
-func status(resp *http.Response, err error) (string, error) {
+func withoutHandler(ctx context.Context, r *remote) (string, error) {
+	c := retryableVault(r)
+	c.ErrorHandler = nil
+	return statusOf(r.post(ctx, c.StandardClient()))
+}
+
+func plugged(keepAnswer bool) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		policy := vaultWaits()
+		retry := plug.RetryableHTTP(&policy)
+		c := retryableVault(r)
+		c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
+		c.ErrorHandler, c.RetryMax = retry.ErrorHandler, retry.RetryMax()
+		if keepAnswer {
+			c.ErrorHandler = retry.KeepAnswer
+		}
+		return statusOf(r.post(ctx, c.StandardClient()))
+	}
+}
+
+// readsItsWrites writes, and reads with the state of the write in a header, as
+// the program does for callers that must read what they wrote.
+func readsItsWrites(client func(http.RoundTripper) *http.Client) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		state := &replicaState{base: r}
+		return repeated(2, func() (string, error) { return statusOf(r.post(ctx, client(state))) })
+	}
+}
+
+type replicaState struct {
+	base   http.RoundTripper
+	writes int
+}
+
+func (s *replicaState) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("X-Vault-Index", strconv.Itoa(s.writes))
+	resp, err := s.base.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusOK {
+		s.writes++
+	}
+	return resp, err
+}
+
+// rateLimited waits for the limiter before each request, and not before each
+// attempt.
+func rateLimited(client func(http.RoundTripper) *http.Client) form {
+	return func(ctx context.Context, r *remote) (string, error) {
+		limiter := rate.NewLimiter(1, 1)
+		return repeated(3, func() (string, error) {
+			if err := limiter.Wait(ctx); err != nil {
+				return "", err
+			}
+			return statusOf(r.post(ctx, client(r)))
+		})
+	}
+}
+
+// statusOf is what the caller of an HTTP client sees.
+func statusOf(resp *http.Response, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}

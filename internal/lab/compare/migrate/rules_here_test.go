@@ -2,12 +2,19 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/hashicorp/go-retryablehttp"
+
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/poll"
 )
 
@@ -70,11 +77,13 @@ func hereRetries(ctx context.Context, r *remote) (string, error) {
 		Schedule:    backoff.Constant(time.Second),
 		Jitter:      backoff.NoJitter,
 	}
-	return done(policy.Do(ctx, r.call))
+	f := r.call
+	return done(policy.Do(ctx, f))
 }
 
 func hereFinal(ctx context.Context, r *remote) (string, error) {
 	policy := cenkaltisDefault
+	policy.Classify = backoff.RetryIf(func(error) bool { return true })
 	return done(policy.Do(ctx, func(ctx context.Context) error {
 		err := r.call(ctx)
 		return backoff.Permanent(err)
@@ -154,6 +163,8 @@ func hereAvastMax(ctx context.Context, r *remote) (string, error) {
 func hereAvastRetryIf(ctx context.Context, r *remote) (string, error) {
 	f := isBusy
 	policy := backoff.Policy{
+		Schedule: backoff.Exponential{Initial: 100 * time.Millisecond, Max: -1},
+		Jitter:   backoff.AddedJitter(100 * time.Millisecond),
 		Classify: backoff.RetryIf(f),
 	}
 	return done(policy.Do(ctx, r.call))
@@ -167,7 +178,7 @@ func hereRetryMax(ctx context.Context, r *remote) (string, error) {
 		Jitter:      backoff.NoJitter,
 		Idempotency: backoff.Idempotent,
 	}
-	return status(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
+	return statusOf(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
 }
 
 func hereLinear(ctx context.Context, r *remote) (string, error) {
@@ -178,7 +189,7 @@ func hereLinear(ctx context.Context, r *remote) (string, error) {
 		Jitter:      backoff.UniformJitter(1, float64(B)/float64(A)),
 		Idempotency: backoff.Idempotent,
 	}
-	return status(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
+	return statusOf(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, policy)))
 }
 
 func hereTimeout(ctx context.Context, r *remote) (string, error) {
@@ -190,7 +201,7 @@ func hereTimeout(ctx context.Context, r *remote) (string, error) {
 		Jitter:      backoff.NoJitter,
 		Idempotency: backoff.Idempotent,
 	}
-	return status(r.post(ctx, backoffhttp.WrapClient(client, policy)))
+	return statusOf(r.post(ctx, backoffhttp.WrapClient(client, policy)))
 }
 
 func hereSleep(ctx context.Context, r *remote) (string, error) {
@@ -205,7 +216,7 @@ func hereSleep(ctx context.Context, r *remote) (string, error) {
 
 func hereSleepyPoll(ctx context.Context, r *remote) (string, error) {
 	const D = 2 * time.Second
-	f := func(ctx context.Context) (bool, error) { return r.found(ctx) }
+	f := r.found
 	policy := backoff.Policy{
 		MaxAttempts: 1,
 		MaxElapsed:  -1,
@@ -217,7 +228,7 @@ func hereSleepyPoll(ctx context.Context, r *remote) (string, error) {
 
 func herePoll(ctx context.Context, r *remote) (string, error) {
 	const D, E = 2 * time.Second, 11 * time.Second
-	f := func(ctx context.Context) (bool, error) { return r.found(ctx) }
+	f := r.found
 	ctx, cancel := context.WithTimeout(ctx, E)
 	defer cancel()
 	policy := backoff.Policy{
@@ -229,7 +240,7 @@ func herePoll(ctx context.Context, r *remote) (string, error) {
 }
 
 func hereRetriedPoll(ctx context.Context, r *remote) (string, error) {
-	const D, E = 2 * time.Second, 11 * time.Second
+	const D, E, S = 2 * time.Second, 11 * time.Second, "pending"
 	policy := backoff.Policy{
 		MaxAttempts: -1,
 		MaxElapsed:  E,
@@ -242,15 +253,16 @@ func hereRetriedPoll(ctx context.Context, r *remote) (string, error) {
 			return false, backoff.Permanent(err)
 		}
 		if !found {
-			return false, fmt.Errorf("pending: %w", poll.ErrNotYet)
+			return false, fmt.Errorf("%s: %w", S, poll.ErrNotYet)
 		}
 		return true, nil
 	}))
 }
 
-func hereStop(parent context.Context, r *remote) (string, error) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(parent))
-	context.AfterFunc(parent, func() { stop() })
+func hereStop(outer context.Context, r *remote) (string, error) {
+	P := context.WithoutCancel(outer)
+	ctx, stop := context.WithCancel(P)
+	context.AfterFunc(outer, func() { stop() })
 	policy := backoff.Policy{
 		MaxAttempts: -1,
 		Schedule:    backoff.Constant(time.Second),
@@ -260,11 +272,206 @@ func hereStop(parent context.Context, r *remote) (string, error) {
 }
 
 func hereCompared(ctx context.Context, r *remote) (string, error) {
-	policy := cenkaltisDefault
-	policy.MaxAttempts = 3
-	err := policy.Do(ctx, r.call)
-	if backoff.Cause(err) == errBusy {
+	X := errBusy
+	err := threeTries.Do(ctx, r.call)
+	if backoff.Cause(err) == X {
 		return "busy", nil
 	}
 	return done(err)
+}
+
+func hereAsserted(ctx context.Context, r *remote) (string, error) {
+	type T = *net.OpError
+	err := threeTries.Do(ctx, r.call)
+	if e, ok := backoff.Cause(err).(T); ok {
+		return e.Op, nil
+	}
+	return done(err)
+}
+
+func hereSwitched(ctx context.Context, r *remote) (string, error) {
+	err := threeTries.Do(ctx, r.call)
+	switch e := backoff.Cause(err).(type) {
+	case *net.OpError:
+		return e.Op, nil
+	}
+	return done(err)
+}
+
+var threeTries = backoff.Policy{
+	MaxAttempts: 3,
+	Schedule:    cenkaltisDefault.Schedule,
+	Jitter:      cenkaltisDefault.Jitter,
+}
+
+// hereFields runs the operation under policies whose fields the rules make.
+func hereFields(policy backoff.Policy) form {
+	return func(ctx context.Context, r *remote) (string, error) { return done(policy.Do(ctx, r.call)) }
+}
+
+func everyError() backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: -1,
+		Schedule:    cenkaltisDefault.Schedule,
+		Jitter:      cenkaltisDefault.Jitter,
+		Classify:    backoff.RetryIf(func(error) bool { return true }),
+	}
+}
+
+func every(D time.Duration) backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: -1,
+		Schedule:    backoff.Constant(D),
+		Jitter:      backoff.NoJitter,
+	}
+}
+
+func hereAvastHook(ctx context.Context, r *remote) (string, error) {
+	last := uint(0)
+	f := func(n uint, _ error) { last = n }
+	policy := backoff.Policy{
+		MaxAttempts: 3,
+		Schedule:    backoff.Exponential{Initial: 100 * time.Millisecond, Max: -1},
+		Jitter:      backoff.AddedJitter(100 * time.Millisecond),
+		Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				f(uint(e.Attempt-1), e.Err)
+			}
+		},
+	}
+	err := policy.Do(ctx, r.call)
+	return counted(last, 1, err)
+}
+
+func hereAvastContext(ctx context.Context, r *remote) (string, error) {
+	policy := every(2 * time.Second)
+	policy.MaxAttempts = 10
+	return done(policy.Do(ctx, r.call))
+}
+
+func avastJitter() backoff.Policy {
+	const D, J = time.Second, 2 * time.Second
+	return backoff.Policy{
+		MaxAttempts: 5,
+		Schedule:    backoff.Exponential{Initial: D, Max: -1},
+		Jitter:      backoff.AddedJitter(J),
+	}
+}
+
+func sethvargos() backoff.Policy {
+	const B, D, N, P = 3 * time.Second, time.Second, 4, 20
+	return backoff.Policy{
+		MaxAttempts: N + 1,
+		Schedule:    backoff.Exponential{Initial: D, Max: -1},
+		Jitter:      backoff.UniformJitter(1-P/100.0, 1+P/100.0),
+		MaxDelay:    B,
+	}
+}
+
+func shortened() backoff.Policy {
+	const D, E = 3 * time.Second, 10 * time.Second
+	return backoff.Policy{
+		MaxAttempts:     -1,
+		Schedule:        backoff.Constant(D),
+		Jitter:          backoff.NoJitter,
+		MaxElapsed:      E,
+		ShortenLastWait: true,
+	}
+}
+
+func hereSethvargoMark(ctx context.Context, r *remote) (string, error) {
+	policy := every(time.Second)
+	policy.Classify = func(error) backoff.Class { return backoff.ClassPermanent }
+	return done(policy.Do(ctx, func(ctx context.Context) error {
+		err := r.call(ctx)
+		if isBusy(err) {
+			return backoff.WithClass(err, backoff.ClassRetryable)
+		}
+		return err
+	}))
+}
+
+func failsafesBackoff() backoff.Policy {
+	const A, B, N, R = time.Second, 3 * time.Second, 5, 0.2
+	return backoff.Policy{
+		MaxAttempts: N,
+		Schedule:    backoff.Exponential{Initial: A, Max: B},
+		Jitter:      backoff.UniformJitter(1-R, 1+R),
+	}
+}
+
+func failsafesDelay() backoff.Policy {
+	const D, N = time.Second, 4
+	return backoff.Policy{
+		MaxAttempts: N + 1,
+		Schedule:    backoff.Constant(D),
+		Jitter:      backoff.NoJitter,
+	}
+}
+
+func failsafesAbort() backoff.Policy {
+	X := errDown
+	policy := every(time.Second)
+	policy.Classify = backoff.RetryIf(func(err error) bool { return !errors.Is(err, X) })
+	return policy
+}
+
+func failsafesHandle() backoff.Policy {
+	X := errBusy
+	policy := every(time.Second)
+	policy.Classify = backoff.RetryIf(func(err error) bool { return errors.Is(err, X) })
+	return policy
+}
+
+func checked(attempts int) backoff.Policy {
+	const S = http.StatusPreconditionFailed
+	policy := every(time.Second)
+	policy.MaxAttempts, policy.Idempotency = attempts, backoff.Idempotent
+	policy.Classify = func(err error) backoff.Class {
+		if status, ok := errors.AsType[*backoffhttp.StatusError](err); ok && status.Code == S {
+			return backoff.ClassRetryable
+		}
+		return backoff.ClassUnknown
+	}
+	return policy
+}
+
+func hereCheck(ctx context.Context, r *remote) (string, error) {
+	return statusOf(r.post(ctx, backoffhttp.WrapClient(&http.Client{Transport: r}, checked(5))))
+}
+
+func hereKeptClient(ctx context.Context, r *remote) (string, error) {
+	policy := checked(5)
+	c := retryablehttp.NewClient()
+	c.Logger, c.HTTPClient = nil, &http.Client{Transport: r}
+	retry := plug.RetryableHTTP(&policy)
+	c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
+	c.ErrorHandler, c.RetryMax = retry.KeepAnswer, retry.RetryMax()
+	return statusOf(r.post(ctx, c.StandardClient()))
+}
+
+func hereWaiter(ctx context.Context, r *remote) (string, error) {
+	const D, E = 2 * time.Second, time.Minute
+	policy := backoff.Policy{
+		MaxAttempts: 1,
+		MaxElapsed:  E,
+		Schedule:    backoff.Constant(D),
+		Jitter:      backoff.NoJitter,
+	}
+	f := func(ctx context.Context) (bool, error) {
+		_, err := bucket{r}.HeadBucket(ctx, &s3.HeadBucketInput{})
+		if _, missing := errors.AsType[*types.NotFound](err); missing {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	return done(poll.Until(ctx, policy, f))
+}
+
+func limitedByClass() backoff.Policy {
+	const N = 2
+	policy := every(100 * time.Millisecond)
+	policy.Classify = busyIsThrottled
+	policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: N}}
+	return policy
 }
