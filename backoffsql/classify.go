@@ -16,9 +16,10 @@ import (
 //
 //   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
 //     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
-//     connection or is starting), class 08, resets, broken pipes, timeouts.
+//     connection or is starting), class 08, resets, broken pipes, timeouts,
+//     SafeToRetry() true (pgx).
 //   - Throttled: class 53, such as 53300 (too many connections).
-//   - Not sent: refused connections, SafeToRetry() true (pgx).
+//   - Not sent: refused connections, no route to the server.
 //   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed
 //     transaction).
 //

@@ -44,7 +44,7 @@ type AWSRetry struct {
 func (r AWSRetry) Policy() (backoff.Policy, error) {
 	attempts, err := strconv.ParseInt(cmp.Or(r.MaxAttempts, "0"), 10, 32)
 	if err != nil {
-		return backoff.Policy{}, badfield.New("presets.AWSRetry.MaxAttempts", "is "+strconv.Quote(r.MaxAttempts)+", want a whole number")
+		return backoff.Policy{}, badfield.New("presets.AWSRetry.MaxAttempts", "is "+strconv.Quote(r.MaxAttempts)+", want a whole number of at most 32 bits")
 	}
 	policy := AWSGoV2Legacy()
 	if attempts != 0 {

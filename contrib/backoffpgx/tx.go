@@ -34,7 +34,7 @@ type Beginner interface {
 var (
 	errInput = errors.New("backoffpgx: Tx wants a database and a function")
 	errBusy  = errors.New("backoffpgx: the connection is in a transaction or reads a result")
-	errOpen  = errors.New("backoffpgx: fn has left Rows or BatchResults open")
+	errOpen  = errors.New("backoffpgx: fn has left Rows or BatchResults open, or a goroutine that uses the transaction")
 	errEnded = fmt.Errorf("%w: %w", backoffsql.ErrEnded, pgx.ErrTxClosed)
 )
 
