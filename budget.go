@@ -33,7 +33,7 @@ type Attempt struct {
 	Class       Class       // of the failure before the attempt
 	Priority    Priority    // of the call; see WithPriority
 	TimedOut    bool        // the attempt before this one ended by its own timeout
-	MaxAttempts int         // what the call may make in all; negative if there is no limit
+	MaxAttempts int         // what the call may make in all, for the class of its last failure; negative if there is no limit
 	Cost        int         // in the budget's own unit, for callers that know it; 0 counts as 1
 	Now         time.Time   // the caller's reading of the clock; zero if it has none
 
@@ -307,8 +307,9 @@ const (
 //	asked  is when a retry was last asked for at least a Window before the
 //	       interval
 //	spare  is the number of successes in the interval, plus one
-//	first  is MaxAttempts - 1 until the budget has had three successes, once
-//	       in its life, and then 0
+//	first  is MaxAttempts - 1, by the largest limit of a Policy or of its
+//	       ByClass, until the budget has had three successes, once in its
+//	       life, and then 0
 //
 // docs/retrybudget.md derives the bound and the defaults, and shows what a
 // fleet makes of them.

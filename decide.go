@@ -102,7 +102,9 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		return 0, ReasonPermanent
 	case v.class == ClassOverloaded:
 		return 0, ReasonOverloaded
-	case p.used(r.number - r.base):
+	case p.ByClass != nil && r.number == 1 && r.cutBy(p.checkByClass()):
+		return 0, ReasonInvalid
+	case used(r.number-r.base, r.limitAfter(v.class)):
 		return 0, ReasonAttempts
 	case !p.repeatable(r.ctx, v.class):
 		return 0, ReasonNotIdempotent
@@ -131,6 +133,19 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	return wait, why
 }
 
+// cutBy takes note of what ends the call beside its last error, if err does.
+func (r *Run) cutBy(err error) bool {
+	r.cut = err
+	return err != nil
+}
+
+// limitAfter returns how many attempts the call may make after a failure of
+// class c, and takes note of it.
+func (r *Run) limitAfter(c Class) int {
+	r.limit = r.policy.after(c).MaxAttempts
+	return r.limit
+}
+
 // wait returns the schedule's delay before the next attempt, and the wait that
 // follows from it: the delay under the jitter, scaled by the call's priority,
 // and at least what the server asked for.
@@ -143,7 +158,7 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
 		return 0, 0
 	}
-	delay = delayOf(p.Schedule, r.retries+1)
+	delay = delayOf(p.after(v.class).Schedule, r.retries+1)
 	wait = p.jittered(delay, r.prev)
 	r.retries, r.prev = r.retries+1, wait
 	if wait > 0 {
@@ -223,7 +238,7 @@ func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
 		Class:       v.class,
 		Priority:    priorityOf(r.ctx),
 		TimedOut:    v.timedOut,
-		MaxAttempts: r.policy.maxAttempts(),
+		MaxAttempts: r.limit,
 		Now:         clock.Now(),
 	}
 	if v.open != nil {
@@ -262,7 +277,7 @@ func endOf(err error) Reason {
 
 // giveUp ends the call with an *Error.
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
-	e := r.newError(r.policy.Name, r.number-r.base, r.policy.maxAttempts(), why)
+	e := r.newError(r.policy.Name, r.number-r.base, r.limit, why)
 	e.Elapsed, e.early, e.timedOut = r.age(), wait > 0, r.timedOut
 	e.tell(r.ctx)
 	r.end(why, c, e)
@@ -308,7 +323,7 @@ func (r *Run) notify(e *Event) {
 	e.Name = r.policy.Name
 	e.Attempt = r.number - r.base
 	e.Slept = r.slept
-	e.MaxAttempts = r.policy.maxAttempts()
+	e.MaxAttempts = r.limit
 	e.Elapsed = r.age()
 	e.Header = headerOf(e.Err)
 	r.policy.Observer.tell(r.ctx, e)

@@ -37,7 +37,8 @@ const (
 	// returned it, or marked (see Policy.Do), but from [Policy.Supervise] in an
 	// Error.
 	ReasonPermanent
-	// ReasonAttempts: MaxAttempts were made.
+	// ReasonAttempts: as many attempts were made as MaxAttempts or ByClass
+	// allows after the last failure.
 	ReasonAttempts
 	// ReasonElapsed: the next wait would have passed MaxElapsed, or left the
 	// next attempt no time.
@@ -60,7 +61,8 @@ const (
 	ReasonBudget
 	// ReasonOpen: a [Breaker] inside the policy is open.
 	ReasonOpen
-	// ReasonInvalid: the policy is invalid; no attempt was made.
+	// ReasonInvalid: the policy is invalid; no attempt was made, or one that
+	// failed, if it is ByClass that is invalid.
 	ReasonInvalid
 )
 
@@ -115,10 +117,10 @@ type Error struct {
 	retryAfter time.Duration   // what the server asked for by Last; 0 if it did not
 	open       *OpenError      // the refusal that ended the call
 	ctx        context.Context // of the call, if it ended the call, and nil otherwise
-	cut        error           // of the attempt after Last, which the end of the context cut
+	cut        error           // of the attempt after Last, which the end of the context cut; what is invalid, for ReasonInvalid
 	early      bool            // the call ended before a wait that would have passed a limit
 	timedOut   bool            // AttemptTimeout ended the last attempt
-	single     bool            // the policy allowed one attempt only
+	single     bool            // the policy allowed one attempt only, and one was made
 	hedged     bool            // a Hedge gave up
 }
 
@@ -128,7 +130,7 @@ type ending struct {
 
 	ctx        context.Context // of the call
 	last       error           // of the last attempt that the context did not cut, or of the first
-	cut        error           // of the attempt after that one
+	cut        error           // of the attempt after that one, or what is invalid
 	refused    *OpenError      // by which a breaker refused an attempt
 	retryAfter time.Duration   // what the server asked for by last
 }
@@ -143,7 +145,7 @@ func (e *ending) newError(name string, attempts, maxAttempts int, why Reason) *E
 		retryAfter: e.retryAfter,
 		open:       e.refused,
 		cut:        e.cut,
-		single:     maxAttempts == 1,
+		single:     maxAttempts == 1 && attempts == 1, // there may have been more, before a failure of another class
 	}
 	if why == ReasonDeadline || why == ReasonCanceled {
 		gave.ctx = e.ctx
@@ -214,6 +216,10 @@ func (e *Error) why() string {
 		return ": the server says not to retry"
 	case ReasonBudget:
 		return e.limitedBy("budget refused", "Policy.Budget", "Hedge.Budget or MaxExtraLoad")
+	case ReasonInvalid:
+		if e.cut != nil {
+			return ": " + lineOf(e.cut)
+		}
 	case ReasonOpen:
 		return e.limitedBy("circuit open", "Policy.WaitOpen", "")
 	}
@@ -324,7 +330,8 @@ func (e *Error) RetryAfter() time.Duration {
 func (e *Error) final() bool { return e == nil || !e.single || e.Reason != ReasonAttempts }
 
 // RetryableError reports whether a loop of another library may retry; the AWS
-// SDK asks for it. It is true only if the policy was limited to one attempt.
+// SDK asks for it. It is true only if the policy was limited to one attempt
+// and made one.
 func (e *Error) RetryableError() bool { return !e.final() }
 
 // NonRetriable says to the loops of the Azure SDK not to retry.

@@ -64,6 +64,29 @@ func ExamplePolicy() {
 	// 3 10
 }
 
+// A service that throttles gets ten attempts and seconds between them. For all
+// else it gets three, soon after one another.
+func ExampleClassLimits() {
+	policy := backoff.Policy{
+		MaxAttempts: 3,
+		Schedule:    backoff.Exponential{Initial: 50 * time.Millisecond},
+		ByClass: map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassThrottled: {MaxAttempts: 10, Schedule: backoff.Exponential{Initial: time.Second, Max: 20 * time.Second}},
+		},
+		Jitter: backoff.NoJitter, // for the example
+	}
+	busy := backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled)
+	fmt.Println(policy.Decide(2, io.ErrUnexpectedEOF))
+	fmt.Println(policy.Decide(2, busy)) // the second retry of the call, whatever the first one was for
+	fmt.Println(policy.Decide(5, io.ErrUnexpectedEOF))
+	fmt.Println(policy.Decide(5, busy))
+	// Output:
+	// 100ms true
+	// 2s true
+	// 0s false
+	// 16s true
+}
+
 func ExamplePolicy_Do() {
 	policy := backoff.Policy{Schedule: quick}
 	attempt := 0

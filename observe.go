@@ -60,7 +60,7 @@ type Event struct {
 	Waiting     bool          // the call ended between two attempts; the retry last announced was not made
 	Name        string        // of the policy, hedge or breaker
 	Attempt     int           // the attempt that just ended, from 1, since the call or its last Progress began; 0 if none was made
-	MaxAttempts int           // the limit; negative if there is none
+	MaxAttempts int           // the limit, for the class of the last failure; negative if there is none
 	Err         error         // of the attempt; the policy's own if it is invalid
 	Delay       time.Duration // what the schedule says, before jitter
 	Wait        time.Duration // what will be slept

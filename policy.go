@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/bits"
 	mathrand "math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/draw"
@@ -31,7 +32,8 @@ type Policy struct {
 	Name string
 	// MaxAttempts limits the attempts of a call, the first included. 0 means 4,
 	// and 1 means no retries. A negative number means no limit: then the
-	// context, MaxElapsed or a Budget must end the call.
+	// context, MaxElapsed or a Budget must end the call. ByClass may set another
+	// limit for a class of failures, below or above this one.
 	MaxAttempts int
 	// MaxElapsed limits the time from the start of a call to the start of its
 	// last attempt. A call does not wait for a retry that would start later. A
@@ -54,6 +56,19 @@ type Policy struct {
 	// Schedule is the delay before each retry, such as Constant(time.Second).
 	// nil means Exponential{}.
 	Schedule Schedule
+	// ByClass has another Schedule, another MaxAttempts, or both, for what
+	// follows a failure of a class: as a rule longer waits and more attempts
+	// after ClassThrottled. A class that it does not have is treated as
+	// Schedule and MaxAttempts say. Jitter, MaxDelay, what a server asks for and
+	// all other limits apply as always. A key must be a class that may be
+	// retried; ClassUnknown is one.
+	//
+	// It is read only after an attempt has failed. So Do and Attempts find an
+	// invalid one at the latest then, and end the call with an [*Error] that
+	// matches the attempt's and says what Validate says; call Validate where the
+	// policy is made. A copy of the policy shares the map, which must not be written
+	// while calls run: to vary it, set another map. nil means none.
+	ByClass map[Class]ClassLimits
 	// Jitter spreads the delay. nil means FullJitter.
 	Jitter Jitter
 	// MaxDelay bounds the wait, after jitter. The Max of a schedule bounds the
@@ -100,6 +115,25 @@ type Policy struct {
 	Rand func() float64
 }
 
+// ClassLimits is what a [Policy] does after a failure of one [Class], in place
+// of what it does after others. The zero value changes nothing.
+type ClassLimits struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	// Schedule is the delay before the retry that follows the failure. It gets
+	// the number that Policy.Schedule would get, which counts the retries of the
+	// call and not the failures of the class: after two transient failures the
+	// first throttled one is followed by Schedule.Delay(3). nil means
+	// Policy.Schedule.
+	Schedule Schedule
+	// MaxAttempts limits the attempts of the call, whatever the earlier ones
+	// failed with, if the last one failed with the class. With 10 here and 3 in
+	// the policy, a call goes on after its fifth attempt was throttled, and ends
+	// after its fifth attempt failed otherwise. 0 means Policy.MaxAttempts. A
+	// negative number means no limit, as there.
+	MaxAttempts int
+}
+
 // Do calls op until op succeeds, must not be repeated, or a limit of the policy
 // is reached. It waits between attempts, and blocks until the call is over. It
 // returns nil as soon as op does, even if ctx has ended meanwhile: a result
@@ -111,7 +145,7 @@ type Policy struct {
 // around this one do not retry it; [Cause] takes the mark off. Any other error
 // is an [*Error]. It matches op's last error, and says why the call ended. Do
 // refuses an invalid policy with the error of Validate, before the first
-// attempt.
+// attempt; see ByClass for the one exception.
 //
 // op gets ctx, or a context derived from it where AttemptTimeout or [Keyed]
 // need one. A panic in op passes through. While op succeeds, Do allocates
@@ -170,11 +204,12 @@ func (p Policy) Wrap(op func(context.Context) error) func(context.Context) error
 // Start returns a new [Run], for callers that cannot pass their operation as a
 // function. The Run holds a copy of the policy.
 func (p Policy) Start(ctx context.Context) *Run {
-	return &Run{policy: p, ending: ending{ctx: ctx}}
+	return &Run{policy: p, limit: p.maxAttempts(), ending: ending{ctx: ctx}}
 }
 
 // Delay returns a wait before the given retry, counted from 1, jittered and
-// bounded by MaxDelay; 0 for numbers below 1. Many clients take such a
+// bounded by MaxDelay; 0 for numbers below 1. It knows Schedule and not ByClass,
+// because it does not know the failure: see [Policy.Decide]. Many clients take such a
 // func(int) time.Duration. Every call draws anew, and as if it were the first
 // retry of its call, so a jitter that looks at the previous wait sees none.
 func (p Policy) Delay(retry int) time.Duration {
@@ -192,19 +227,20 @@ func (p Policy) Retryable(err error) bool {
 
 // Decide is the policy for a loop that keeps its own count. It says whether to
 // make the given retry after err, and after what wait. retry counts from 1;
-// less counts as 1. Decide knows the limit of attempts, classes, what the
+// less counts as 1. Decide knows the limits of attempts, classes, what the
 // server asked for, and the schedule, but neither time nor budget; for those
 // see [Policy.Start].
 func (p Policy) Decide(retry int, err error) (wait time.Duration, again bool) {
 	v := judge(p.Classify, err)
 	retry = max(retry, 1)
-	if !v.class.Retryable() || p.used(retry) || p.tooLong(v.hint) || !p.repeatable(context.Background(), v.class) {
+	after := p.after(v.class)
+	if !v.class.Retryable() || used(retry, after.MaxAttempts) || p.tooLong(v.hint) || !p.repeatable(context.Background(), v.class) {
 		return 0, false
 	}
 	if v.atOnce && retry == 1 && !v.hint.given {
 		return 0, true
 	}
-	return p.hinted(p.jittered(delayOf(p.Schedule, retry), 0), v.hint, maxDuration), true
+	return p.hinted(p.jittered(delayOf(after.Schedule, retry), 0), v.hint, maxDuration), true
 }
 
 // Validate says what is wrong with the policy, naming the field and its value,
@@ -220,17 +256,45 @@ func (p Policy) Validate() error {
 	if p.AttemptTimeoutSchedule != nil && p.AttemptTimeout != 0 {
 		return invalid("Policy.AttemptTimeout", "is "+p.AttemptTimeout.String()+" beside an AttemptTimeoutSchedule, want one of them")
 	}
+	if err := p.checkByClass(); err != nil {
+		return err
+	}
 	if isInvalidJitter(p.Jitter) {
 		return invalid("Policy.Jitter", "has impossible bounds: DecorrelatedJitter wants 0 <= base <= max, UniformJitter 0 <= lo <= hi, AddedJitter 0 or more, SlottedJitter more than 0")
 	}
 	return validate(p.Budget)
 }
 
-// used reports whether so many attempts are all that the policy allows.
-func (p *Policy) used(attempts int) bool {
-	limit := p.maxAttempts()
-	return limit > 0 && attempts >= limit
+// checkByClass is Validate for ByClass. Of two problems it names either.
+func (p *Policy) checkByClass() error {
+	for class, own := range p.ByClass {
+		if class.Retryable() && valid(own.Schedule, nil) {
+			continue
+		}
+		field := "Policy.ByClass[" + class.String() + "]"
+		if class.Retryable() {
+			return checkSchedule(field+".Schedule", own.Schedule)
+		}
+		return invalid(field, "is class "+strconv.Itoa(int(class))+", want one that may be retried")
+	}
+	return nil
 }
+
+// after returns what holds after a failure of class c.
+func (p *Policy) after(c Class) ClassLimits {
+	var own ClassLimits
+	if p.ByClass != nil { // to look into nil costs more
+		own = p.ByClass[c]
+	}
+	if own.Schedule == nil {
+		own.Schedule = p.Schedule
+	}
+	own.MaxAttempts = limits.Or(own.MaxAttempts, p.maxAttempts())
+	return own
+}
+
+// used reports whether so many attempts are all that a limit allows.
+func used(attempts, limit int) bool { return limit > 0 && attempts >= limit }
 
 // maxAttempts returns the limit of attempts, negative if there is none.
 func (p *Policy) maxAttempts() int { return limits.Or(p.MaxAttempts, defaultMaxAttempts) }

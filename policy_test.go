@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -128,6 +129,256 @@ func TestADeadlineIsPassedAlsoByTheWaitThatEndsWithIt(t *testing.T) {
 			require.Equal(t, wait != 0, errors.Is(err, context.DeadlineExceeded))
 		})
 	}
+}
+
+// classes are those that may be retried.
+var classes = []backoff.Class{backoff.ClassUnknown, backoff.ClassNotSent, backoff.ClassRetryable, backoff.ClassThrottled}
+
+var errBusy = backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled)
+
+// withClasses allows 3 attempts, and 10 while the server throttles; it waits 1 s,
+// 2 s, 3 s, and ten times that after a failure that was throttled.
+func withClasses() backoff.Policy {
+	return backoff.Policy{
+		MaxAttempts: 3, Schedule: backoff.Linear{Initial: time.Second}, Jitter: backoff.NoJitter,
+		ByClass: map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassThrottled: {MaxAttempts: 10, Schedule: backoff.Linear{Initial: 10 * time.Second, Max: -1}},
+		},
+	}
+}
+
+// The limit and the delay are those of the failure before, whatever came before
+// that. The delay knows the number of the retry in the call.
+func TestTheClassOfTheLastFailureLimitsTheCallAndSetsTheWait(t *testing.T) {
+	for name, row := range map[string]struct {
+		results []error
+		at      []time.Duration
+		limit   int
+	}{
+		"transient":                    {[]error{errBoom}, msec(0, 1000, 3000), 3},
+		"throttled":                    {[]error{errBusy}, msec(0, 10_000, 30_000, 60_000, 100_000, 150_000, 210_000, 280_000, 360_000, 450_000), 10},
+		"throttled after two":          {[]error{errBoom, errBoom, errBusy, nil}, msec(0, 1000, 3000, 33_000), 10},
+		"transient after four":         {[]error{errBusy, errBusy, errBusy, errBusy, errBoom}, msec(0, 10_000, 30_000, 60_000, 100_000), 3},
+		"transient and then throttled": {[]error{errBusy, errBoom, errBusy, errBusy, errBusy, errBoom}, msec(0, 10_000, 12_000, 42_000, 82_000, 132_000), 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				policy := withClasses()
+				events := watch(&policy)
+				op := returning(row.results...)
+				err := policy.Do(t.Context(), op.do)
+				require.Equal(t, row.at, op.at)
+				last := (*events)[len(*events)-1]
+				require.Equal(t, row.limit, last.MaxAttempts)
+				require.Equal(t, len(row.at), last.Attempt)
+				if err != nil {
+					require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
+					require.Equal(t, len(row.at), gaveUp(t, err).Attempts)
+					require.False(t, policy.Retryable(err), "a policy around it does not multiply")
+				}
+			})
+		})
+	}
+}
+
+// Random policies meet random failures. Every way to run a call agrees with the
+// same sentence: after attempt n failed with class c, another one follows if n
+// is below the limit of c, and it waits the n-th delay of c.
+func TestEveryWayToRunACallObeysByClass(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 3))
+	for range 150 {
+		policy := backoff.Policy{MaxAttempts: rng.IntN(7), Schedule: randomSteps(rng), Jitter: backoff.NoJitter, ByClass: map[backoff.Class]backoff.ClassLimits{}}
+		for _, c := range classes {
+			if rng.IntN(2) == 0 {
+				policy.ByClass[c] = backoff.ClassLimits{MaxAttempts: rng.IntN(12) - 1, Schedule: randomSteps(rng)}
+			}
+		}
+		failures := make([]backoff.Class, rng.IntN(15))
+		for i := range failures {
+			failures[i] = classes[rng.IntN(len(classes))]
+		}
+		want := expected(&policy, failures)
+		for name, run := range waysToRun() {
+			synctest.Test(t, func(t *testing.T) {
+				var at []time.Duration
+				began := time.Now()
+				_ = run(t.Context(), &policy, func(context.Context) error {
+					n := len(at)
+					at = append(at, time.Since(began))
+					if n == len(failures) {
+						return nil
+					}
+					return backoff.WithClass(errBoom, failures[n])
+				})
+				require.Equal(t, want, at, "%s: %+v after %v", name, policy, failures)
+			})
+		}
+	}
+}
+
+// randomSteps returns a schedule, or nil in one of three cases.
+func randomSteps(rng *rand.Rand) backoff.Schedule {
+	if rng.IntN(3) == 0 {
+		return nil
+	}
+	return backoff.Linear{Initial: time.Duration(1+rng.IntN(1000)) * time.Millisecond, Max: -1}
+}
+
+// expected returns when the attempts of a call begin that fails with the given
+// classes and then succeeds.
+func expected(p *backoff.Policy, failures []backoff.Class) (at []time.Duration) {
+	now := time.Duration(0)
+	for n, class := range failures {
+		at = append(at, now)
+		limit, schedule := p.MaxAttempts, p.Schedule
+		if own := p.ByClass[class]; own.MaxAttempts != 0 {
+			limit = own.MaxAttempts
+		}
+		if own := p.ByClass[class]; own.Schedule != nil {
+			schedule = own.Schedule
+		}
+		if limit == 0 {
+			limit = 4
+		}
+		if schedule == nil {
+			schedule = backoff.Exponential{}
+		}
+		if limit > 0 && n+1 >= limit {
+			return at
+		}
+		now += schedule.Delay(n + 1)
+	}
+	return append(at, now)
+}
+
+// waysToRun are waysToFail, and those that are not a Run of the policy itself.
+func waysToRun() map[string]func(context.Context, *backoff.Policy, func(context.Context) error) error {
+	all := maps.Clone(waysToFail)
+	all["timed"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		own := *p
+		own.AttemptTimeout = time.Hour
+		return own.Do(ctx, op)
+	}
+	all["Decide"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		for retry := 1; ; retry++ {
+			err := op(ctx)
+			wait, again := p.Decide(retry, err)
+			if !again {
+				return err
+			}
+			time.Sleep(wait)
+		}
+	}
+	all["Supervise"] = func(ctx context.Context, p *backoff.Policy, op func(context.Context) error) error {
+		own := *p
+		if own.MaxAttempts == 0 {
+			own.MaxAttempts = 4
+		}
+		return own.Supervise(ctx, func(ctx context.Context) error {
+			if err := op(ctx); err != nil {
+				return err
+			}
+			return backoff.Permanent(errCut)
+		})
+	}
+	return all
+}
+
+func TestJitterHintsAndMaxDelayApplyToTheDelayOfAClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := withClasses()
+		policy.Jitter, policy.Rand, policy.MaxDelay = nil, fixed(0.5), 12*time.Second
+		op := returning(errBusy, errBusy, errBusy, backoff.RetryAfter(errBusy, 100*time.Second), backoff.Pushback(errBusy, time.Second), nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 5000, 15_000, 27_000, 132_000, 133_000), op.at)
+		require.InDelta(t, 500*time.Millisecond, policy.Delay(1), 1, "which knows no failure")
+	})
+}
+
+// What says how long a pushback starts the schedule again holds here too.
+func TestAClassesScheduleStartsAgainWithTheCallsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := withClasses()
+		op := returning(errBusy, errBusy, backoff.Pushback(errBusy, time.Second), errBusy, nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 10_000, 30_000, 31_000, 41_000), op.at)
+
+		events := watch(&policy)
+		r := policy.Start(t.Context())
+		for range 2 {
+			pause, ok := r.Retry(errBusy)
+			require.True(t, ok)
+			require.Positive(t, pause)
+		}
+		r.Progress()
+		pause, ok := r.Retry(errBusy)
+		require.Equal(t, 10*time.Second, pause)
+		require.True(t, ok)
+		r.Progress()
+		r.Retry(nil)
+		require.Equal(t, 3, (*events)[len(*events)-1].MaxAttempts)
+		r.Reset()
+		r.Retry(errBusy)
+		r.Reset()
+		r.Retry(nil)
+		require.Equal(t, 3, (*events)[len(*events)-1].MaxAttempts)
+	})
+}
+
+func TestAnAttemptThatTimedOutIsRetryableToByClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := steady(time.Second)
+		policy.AttemptTimeout, policy.MaxAttempts = time.Second, 1
+		policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassRetryable: {MaxAttempts: 5}}
+		attempts := 0
+		require.Error(t, policy.Do(t.Context(), func(ctx context.Context) error {
+			attempts++
+			return hold(ctx, time.Hour)
+		}))
+		require.Equal(t, 5, attempts)
+	})
+}
+
+func TestAFirstAttemptHasTheLimitOfThePolicy(t *testing.T) {
+	policy := withClasses()
+	policy.ByClass[backoff.ClassUnknown] = backoff.ClassLimits{MaxAttempts: 7}
+	var asked []int
+	policy.Budget = budgetFunc(func(a backoff.Attempt) { asked = append(asked, a.MaxAttempts) })
+	events := watch(&policy)
+	policy.Schedule = backoff.Constant(0)
+	policy.ByClass[backoff.ClassThrottled] = backoff.ClassLimits{MaxAttempts: 10, Schedule: backoff.Constant(0)}
+	require.NoError(t, policy.Do(t.Context(), returning(nil).do))
+	require.NoError(t, policy.Do(t.Context(), returning(errBusy, errBoom, nil).do))
+	require.Equal(t, []int{3, 3, 10, 7}, asked)
+	var told []int
+	for _, e := range *events {
+		told = append(told, e.MaxAttempts)
+	}
+	require.Equal(t, []int{3, 10, 7, 7}, told)
+}
+
+// A call that was limited to one attempt leaves the retries to its caller. One
+// that went on for a class does not, or the loops would multiply.
+func TestACallThatWentOnForAClassIsFinal(t *testing.T) {
+	policy := backoff.Policy{
+		MaxAttempts: 1, Schedule: backoff.Constant(0),
+		ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 3}},
+	}
+	require.True(t, gaveUp(t, policy.Do(t.Context(), returning(errBoom).do)).RetryableError())
+	require.False(t, gaveUp(t, policy.Do(t.Context(), returning(errBusy, errBoom).do)).RetryableError())
+	require.False(t, gaveUp(t, policy.Do(t.Context(), returning(errBusy).do)).RetryableError())
+}
+
+func TestARefusalOfABreakerHasNoClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := withClasses()
+		policy.WaitOpen = true
+		policy.ByClass[backoff.ClassUnknown] = backoff.ClassLimits{MaxAttempts: 1, Schedule: backoff.Constant(time.Hour)}
+		policy.ByClass[backoff.ClassRetryable] = policy.ByClass[backoff.ClassUnknown]
+		op := returning(errBusy, errBusy, errBusy, errBusy, &backoff.OpenError{}, nil)
+		require.NoError(t, policy.Do(t.Context(), op.do))
+		require.Equal(t, msec(0, 10_000, 30_000, 60_000, 100_000, 105_000), op.at, "the policy's own fifth delay")
+	})
 }
 
 // Everything is wrong with this call. Each round puts right what stopped it,
@@ -982,6 +1233,68 @@ func TestValidateNamesTheFieldAndItsValue(t *testing.T) {
 	}
 }
 
+func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
+	for want, byClass := range map[string]map[backoff.Class]backoff.ClassLimits{
+		"Policy.ByClass[permanent] is class 5, want one that may be retried":                             {backoff.ClassPermanent: {}},
+		"Policy.ByClass[overloaded] is class 4, want one that may be retried":                            {backoff.ClassOverloaded: {MaxAttempts: 2}},
+		"Policy.ByClass[invalid] is class 6, want one that may be retried":                               {backoff.ClassPermanent + 1: {}},
+		"Policy.ByClass[invalid] is class 255, want one that may be retried":                             {255: {}},
+		"Policy.ByClass[throttled].Schedule: Constant is -1s, want 0 or more":                            {backoff.ClassThrottled: {Schedule: backoff.Constant(-time.Second)}},
+		"Policy.ByClass[not sent].Schedule: Exponential.Multiplier is 0.5, want 0 (for 2) or at least 1": {backoff.ClassRetryable: {}, backoff.ClassNotSent: {Schedule: backoff.Exponential{Multiplier: 0.5}}},
+		"Policy.ByClass[unknown].Schedule is an empty Sequence, want at least one delay":                 {backoff.ClassUnknown: {Schedule: backoff.Sequence()}},
+		"Policy.ByClass[retryable].Schedule is a nil ScheduleFunc":                                       {backoff.ClassRetryable: {Schedule: backoff.ScheduleFunc(nil)}},
+	} {
+		policy := backoff.Policy{ByClass: byClass}
+		err := policy.Validate()
+		require.EqualError(t, err, "backoff: "+want)
+		require.False(t, (&backoff.Policy{}).Retryable(err), "nor will a policy around this one")
+		for name, run := range waysToRun() {
+			if name == "Decide" {
+				continue // which cannot return an error
+			}
+			op := returning(errBoom)
+			err := run(t.Context(), &policy, op.do)
+			require.ErrorContains(t, err, want, name)
+			require.False(t, (&backoff.Policy{}).Retryable(err), name)
+			switch name {
+			case "Retry", "Supervise", "timed":
+				require.Empty(t, op.at, name)
+			default: // a success at once needs no limits
+				require.Len(t, op.at, 1, name)
+				require.Equal(t, name != "Retry only", errors.Is(err, errBoom), name) // which asks afterwards
+			}
+		}
+	}
+}
+
+func TestAnObserverHearsOfAnInvalidByClass(t *testing.T) {
+	policy := backoff.Policy{ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassPermanent: {}}}
+	events := watch(&policy)
+	policy.Budget = &backoff.RetryBudget{}
+	op := returning(errBoom)
+	err := policy.Do(t.Context(), op.do)
+	require.EqualError(t, err, "backoff: gave up after 1 attempt: Policy.ByClass[permanent] is class 5, want one that may be retried: "+errBoom.Error())
+	require.Equal(t, errBoom, backoff.Cause(err))
+	require.Len(t, *events, 1)
+	require.Equal(t, backoff.ReasonInvalid, (*events)[0].Reason)
+	require.Equal(t, errBoom, (*events)[0].Err, "of the attempt")
+	require.Equal(t, "backoff: gave up after 1 attempt", (&backoff.Error{Reason: backoff.ReasonInvalid, Attempts: 1}).Error())
+}
+
+// A success needs no limits, and reads none: whoever writes the map between
+// two calls that succeed at once, writes it alone.
+func TestACallThatSucceedsAtOnceDoesNotReadByClass(t *testing.T) {
+	policy := withClasses()
+	var wg sync.WaitGroup
+	wg.Go(func() { policy.ByClass[backoff.ClassThrottled] = backoff.ClassLimits{} })
+	wg.Go(func() {
+		for range 100 {
+			require.NoError(t, policy.Do(t.Context(), returning(nil).do))
+		}
+	})
+	wg.Wait()
+}
+
 func TestDoRefusesAScheduleThatIsBeyondALimitByOne(t *testing.T) {
 	for _, s := range []backoff.Schedule{
 		backoff.Exponential{Initial: -1}, backoff.Exponential{Initial: 2, Max: 1}, backoff.Exponential{Multiplier: -1}, backoff.Linear{Step: -1},
@@ -1027,6 +1340,8 @@ func TestValidateAcceptsWhatItsDocumentationAllows(t *testing.T) {
 		{Schedule: backoff.Truncate(nil, -1), AttemptTimeoutSchedule: backoff.Truncate(backoff.Constant(1), 0)},
 		{Schedule: backoff.Sequence(0)},
 		{Schedule: negative{}},
+		{ByClass: map[backoff.Class]backoff.ClassLimits{}},
+		{ByClass: map[backoff.Class]backoff.ClassLimits{0: {}, 1: {MaxAttempts: -1}, 2: {MaxAttempts: math.MinInt, Schedule: negative{}}, 3: {Schedule: backoff.Constant(0)}}},
 		{Jitter: backoff.UniformJitter(0, 0)}, {Jitter: backoff.UniformJitter(1, math.MaxFloat64)},
 		{Jitter: backoff.DecorrelatedJitter(1, 1)}, {Jitter: backoff.AddedJitter(0)}, {Jitter: backoff.SlottedJitter(1)}, {Jitter: backoff.DecorrelatedJitter(0, -1)},
 	} {

@@ -41,6 +41,7 @@ type Run struct {
 
 	number     int           // of attempts begun
 	base       int           // attempts that Progress no longer counts
+	limit      int           // of attempts, after the last failure; that of the policy before the first
 	retries    int           // since the schedule began
 	refusals   int           // of a breaker, one after the other, that did not say when to ask again
 	waitedOpen time.Duration // for a circuit, since the last attempt
@@ -82,7 +83,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 		return err // as decide would, for a fifth of the cost
 	}
 	r := (*Run)(runs.Get().(unsafe.Pointer))
-	r.policy, r.ctx = *p, ctx
+	r.policy, r.limit, r.ctx = *p, p.maxAttempts(), ctx
 	if err != nil {
 		r.first()
 		r.err = err
@@ -296,7 +297,7 @@ func (r *Run) catchUp(err error) {
 // such as a chunk of a transfer. Attempts, elapsed time and schedule start
 // again, with the attempt under way as the first.
 func (r *Run) Progress() {
-	r.base, r.retries, r.prev, r.atOnce = r.number, 0, 0, false
+	r.base, r.limit, r.retries, r.prev, r.atOnce = r.number, r.policy.maxAttempts(), 0, 0, false
 	if r.phase == running {
 		r.base--
 	}
@@ -308,7 +309,7 @@ func (r *Run) Progress() {
 func (r *Run) Reset() {
 	r.abandon()
 	inAttempt := r.phase == running
-	*r = Run{policy: r.policy, ending: ending{ctx: r.ctx}}
+	*r = Run{policy: r.policy, limit: r.policy.maxAttempts(), ending: ending{ctx: r.ctx}}
 	if inAttempt { // what ends now is the first attempt of the new call
 		r.phase, r.number = running, 1
 		r.began, r.key = clock.Now(), keyFor(r.ctx, r.policy.Idempotency)
@@ -320,7 +321,7 @@ func (r *Run) Reset() {
 func (r *Run) start() (pause time.Duration) {
 	r.phase = waiting
 	p := &r.policy
-	if p.simple(r.ctx) {
+	if p.simple(r.ctx) && p.checkByClass() == nil {
 		r.granted = p.Budget != nil // without being asked
 		return 0
 	}

@@ -28,7 +28,8 @@ var errEnded = WithClass(errors.New("run ended"), ClassRetryable)
 // The schedule starts again after a run that lasted ResetAfter, and not before:
 // a service that accepts connections and drops them is not well. MaxAttempts
 // and MaxElapsed count from the last run of that length, which is itself the
-// first of MaxAttempts. Here a MaxAttempts of 0 means no limit.
+// first of MaxAttempts. Here a MaxAttempts of 0 means no limit, and ByClass may
+// set one for a class. A run that returned nil is of ClassRetryable.
 //
 // A Budget is asked after the wait before a run. So a Rate of package limit
 // that many loops share spaces their runs, and a Concurrency bounds them; see
@@ -67,7 +68,7 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	if p.Observer != nil {
 		p.Observer = s.observe
 	}
-	s.policy = p
+	s.policy, s.limit = p, p.MaxAttempts
 	defer s.abandon()
 	for s.admit() {
 		err := s.runOnce(op)
@@ -207,7 +208,7 @@ func (s *supervisor) waitRefused() bool {
 		s.refusedSince = clock.Now()
 	}
 	s.retries++
-	wait := s.policy.jittered(delayOf(s.policy.Schedule, s.retries), s.prev)
+	wait := s.policy.jittered(delayOf(s.policy.after(s.pending.Class).Schedule, s.retries), s.prev)
 	s.prev = wait
 	if wait <= 0 {
 		wait = s.minimalWait()

@@ -644,6 +644,37 @@ func TestSuperviseWaitsAndAsksAgainWhereTheBudgetRefuses(t *testing.T) {
 	})
 }
 
+// A loop whose service throttles waits as long while its budget refuses.
+func TestSuperviseWaitsByTheClassOfTheLastRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := rigid()
+		p.MaxAttempts = -1
+		p.ByClass = map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassThrottled: {MaxAttempts: 5, Schedule: backoff.Linear{Initial: time.Second}},
+			backoff.ClassRetryable: {Schedule: backoff.Constant(7 * time.Second)},
+		}
+		clerk := clerk{reserve: no(4, 5)}
+		p.Budget = &clerk
+		l := lineman{}
+		err := p.Supervise(t.Context(), func(ctx context.Context) error {
+			if l.runs == 2 || l.runs > 3 {
+				l.err = backoff.WithClass(errCut, backoff.ClassThrottled)
+			} else if l.err = nil; l.runs == 1 {
+				l.err = errCut
+			}
+			return l.run(ctx)
+		})
+		require.Equal(t, backoff.ReasonAttempts, gaveUp(t, err).Reason)
+		require.Equal(t, millis(7000, 200, 3000+4000+5000, 7000), l.waits, "run ended, cut, throttled and refused twice, ended")
+		require.Equal(t, []int{-1, -1, -1, 5, 5, 5, -1}, func() (limits []int) {
+			for _, a := range clerk.asked {
+				limits = append(limits, a.MaxAttempts)
+			}
+			return limits
+		}())
+	})
+}
+
 func TestSuperviseTellsTheBudgetWhatItAsksFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rigid()

@@ -347,3 +347,28 @@ func TestAWaitOfCenturiesLetsNobodyThrough(t *testing.T) {
 		require.Equal(t, 1, w.requests())
 	})
 }
+
+// A Transport hands its policy on whole, and refuses an invalid one before it
+// sends anything.
+func TestATransportObeysTheLimitsOfAClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(answer(429), answer(429), answer(429), answer(429), answer(503))
+		tr := over(w)
+		tr.Policy = backoff.Policy{
+			MaxAttempts: 2, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
+			ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 6, Schedule: backoff.Constant(time.Minute)}},
+		}
+		tr.Unguarded = true
+		began := time.Now()
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Equal(t, 503, resp.StatusCode)
+		require.Equal(t, 5, w.requests())
+		require.Equal(t, 4*time.Minute, time.Since(began))
+	})
+	w := newWire(answer(200))
+	tr := over(w)
+	tr.Policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassOverloaded: {}}
+	_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+	require.ErrorContains(t, err, "Policy.ByClass[overloaded]")
+	require.Zero(t, w.requests())
+}

@@ -72,8 +72,8 @@ func UpstreamFrom(ctx context.Context) (Upstream, bool) {
 	return up, ok
 }
 
-// once limits a policy to one attempt.
-func once(p *backoff.Policy) { p.MaxAttempts = 1 }
+// once limits a policy to one attempt, whatever that fails with.
+func once(p *backoff.Policy) { p.MaxAttempts, p.ByClass = 1, nil }
 
 // retried reports whether the request that ctx belongs to is a retry.
 func retried(ctx context.Context) bool {

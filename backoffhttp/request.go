@@ -260,7 +260,7 @@ func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards
 		own := *r.policy
 		own.Idempotency = said
 		if !again {
-			r.sentOnce = own.MaxAttempts != 1
+			r.sentOnce = own.MaxAttempts != 1 || own.ByClass != nil
 			once(&own)
 		}
 		r.policy = &own

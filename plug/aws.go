@@ -11,6 +11,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/limits"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
@@ -53,8 +54,9 @@ type awsRetry struct {
 // what a [backoff.Policy] inside the transport gave up on: 3 attempts, not 3
 // times 4.
 //
-// MaxAttempts, Schedule, Jitter, MaxDelay, MaxRetryAfter, Classify, Idempotency
-// and Budget hold. The shape has no place for MaxElapsed and AttemptTimeout
+// MaxAttempts, Schedule, ByClass, Jitter, MaxDelay, MaxRetryAfter, Classify,
+// Idempotency and Budget hold. A limit of ByClass ends the call in RetryDelay, by
+// the attempt number that the SDK passes. The shape has no place for MaxElapsed and AttemptTimeout
 // (use the context and the HTTP client), for Observer, and for a jitter's
 // memory of the previous wait.
 //
@@ -89,8 +91,24 @@ func (r *AWSRetryer) IsErrorRetryable(err error) bool {
 	return r.transient(awsHinted(err))
 }
 
-// MaxAttempts implements aws.Retryer, in which 0 means no limit.
-func (r *AWSRetryer) MaxAttempts() int { return max(0, r.attempts()) }
+// MaxAttempts implements aws.Retryer, in which 0 means no limit. It is the
+// largest limit that ByClass has for a class; RetryDelay knows the others.
+func (r *AWSRetryer) MaxAttempts() int { return max(0, r.mostAttempts()) }
+
+// mostAttempts returns how many attempts a call may have at most; a negative
+// number means no limit.
+func (r *AWSRetryer) mostAttempts() int {
+	if r.err != nil {
+		return 1
+	}
+	most := limits.Or(r.policy.MaxAttempts, 4)
+	for class := range r.policy.ByClass {
+		if n := r.attemptsAfter(class); most > 0 && (n < 0 || n > most) {
+			most = n
+		}
+	}
+	return most
+}
 
 // RetryDelay implements aws.Retryer. It fails with a [*backoff.Error] if the
 // delay would pass the deadline of the call, or if the server asks for more
@@ -113,6 +131,9 @@ func (r *AWSRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 // decide returns the wait before a retry, or the error of a call that gets
 // none.
 func (r *AWSRetryer) decide(retry int, err error) (time.Duration, error) {
+	if limit := r.attemptsAfter(r.class(err)); r.policy.ByClass != nil && limit > 0 && retry >= limit {
+		return 0, &backoff.Error{Name: r.policy.Name, Attempts: retry, Reason: backoff.ReasonAttempts, Last: err}
+	}
 	if wait, again := r.waits.Decide(retry, err); again {
 		return wait, nil
 	}
@@ -148,7 +169,7 @@ func (r *AWSRetryer) GetInitialToken() (release func(error) error) {
 // GetAttemptToken implements aws.RetryerV2. It blocks for as long as the budget
 // wants the attempt to wait, or until ctx ends.
 func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) error, err error) {
-	if err := r.refusal(ctx); err != nil {
+	if err := r.refusal(ctx, r.mostAttempts()); err != nil {
 		return nil, err
 	}
 	if t := r.takeByContext(ctx); t != nil {
@@ -176,7 +197,7 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 // GetRetryToken implements aws.Retryer. It fails if the operation must not be
 // sent again, or if the budget refuses.
 func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func(error) error, _ error) {
-	if refused := r.refusal(ctx); refused != nil {
+	if refused := r.refusal(ctx, r.mostAttempts()); refused != nil {
 		return nil, refused
 	}
 	if !r.repeatable(ctx, err) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,6 +122,48 @@ func TestAWSWaitsAreThePolicysInBothModes(t *testing.T) {
 			require.Equal(t, want, time.Since(began))
 		})
 	}
+}
+
+// The SDK counts to the largest limit. RetryDelay ends the call at that of the
+// class.
+func TestAWSObeysTheLimitAndTheScheduleOfTheClass(t *testing.T) {
+	policy := steps
+	policy.MaxAttempts = 3
+	policy.ByClass = map[backoff.Class]backoff.ClassLimits{
+		backoff.ClassThrottled: {MaxAttempts: 6, Schedule: backoff.Constant(time.Second)},
+		backoff.ClassNotSent:   {MaxAttempts: 1},
+	}
+	for name, row := range map[string]struct {
+		answers  []error
+		attempts int
+		waited   time.Duration
+	}{
+		"transient":            {[]error{status(503)}, 3, 300 * time.Millisecond},
+		"throttled":            {[]error{status(429)}, 6, 5 * time.Second},
+		"transient at the end": {[]error{status(429), status(429), status(429), status(503)}, 4, 3 * time.Second},
+		"not sent":             {[]error{syscall.ECONNREFUSED}, 1, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			attempts := 0
+			err := sdk(t.Context(), plug.AWS(&policy), false, func(n int) error {
+				attempts++
+				return row.answers[min(n, len(row.answers))-1]
+			})
+			require.ErrorIs(t, err, row.answers[len(row.answers)-1], name)
+			require.Equal(t, row.attempts, attempts, name)
+			require.Equal(t, row.waited, time.Since(began), name)
+			require.Equal(t, strings.HasPrefix(name, "transient"), errors.Is(err, backoff.ErrExhausted), name)
+		})
+	}
+	require.Equal(t, 6, plug.AWS(&policy).MaxAttempts())
+	policy.ByClass[backoff.ClassThrottled] = backoff.ClassLimits{MaxAttempts: -1}
+	unlimited := plug.AWS(&policy)
+	require.Zero(t, unlimited.MaxAttempts())
+	_, err := unlimited.GetAttemptToken(t.Context())
+	require.ErrorContains(t, err, "no limit of attempts", "for one class is enough")
+	policy.ByClass[backoff.ClassPermanent] = backoff.ClassLimits{}
+	require.Equal(t, 1, plug.AWS(&policy).MaxAttempts(), "an invalid policy")
 }
 
 func TestAWSBudgetHearsOfEveryAttemptOnceInBothModes(t *testing.T) {

@@ -32,7 +32,7 @@ var errFailed = errors.New("the operation failed")
 // The shape says that an attempt failed, but not with which error. Cenkalti
 // takes every error as transient, so Classify and Retry-After have no effect;
 // mark final errors with that package's own Permanent. MaxAttempts, MaxElapsed,
-// Schedule, Jitter with its memory, MaxDelay, Budget, Idempotency, Observer and
+// Schedule, ByClass for ClassRetryable, Jitter with its memory, MaxDelay, Budget, Idempotency, Observer and
 // the deadline of ctx hold. The shape does not report success either: a Budget
 // that is paid by success is never paid, and soon grants only its reserve.
 //
@@ -41,7 +41,7 @@ var errFailed = errors.New("the operation failed")
 // MaxElapsed, and no deadline of ctx. A BackOff is for one goroutine.
 func Cenkalti(ctx context.Context, p *backoff.Policy) *BackOff {
 	rule := newRule(p)
-	err := rule.refusal(ctx)
+	err := rule.refusal(ctx, rule.attemptsAfter(backoff.ClassRetryable))
 	if err == errUnbounded && p.MaxElapsed > 0 {
 		err = nil
 	}

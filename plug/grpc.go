@@ -28,7 +28,7 @@ type GRPCRetry struct {
 //
 // This package does not import gRPC's codes, so p.Classify must read them;
 // without Classify no status is known, and none is retried. MaxAttempts (by
-// Max), Schedule, Jitter (without its memory of the previous wait), MaxDelay,
+// Max; the smallest, if ByClass has others), Schedule, Jitter (without its memory of the previous wait), MaxDelay,
 // Classify and Observer (of retries) hold. The hooks do not see trailers, and
 // so not the server's pushback: see contrib/backoffgrpc.
 //

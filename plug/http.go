@@ -50,10 +50,12 @@ type HTTPRetry struct{ rule }
 // RetryWaitMin and RetryWaitMax of the client have no effect.
 //
 // MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the
-// previous wait), MaxDelay, MaxRetryAfter, Classify and Idempotency hold. The
-// shape has no place for MaxElapsed, AttemptTimeout (set the Timeout of the
-// HTTPClient), Budget and Observer. If you need them, and nothing ties you to
-// that client, use [backoffhttp.WrapClient].
+// previous wait), MaxDelay, MaxRetryAfter, Classify and Idempotency hold, and
+// the schedules of ByClass for answers; an attempt without one waits by
+// Schedule. Of several limits of attempts the smallest above 1 holds, and 1
+// for its class. The shape has no place for MaxElapsed, AttemptTimeout (set the
+// Timeout of the HTTPClient), Budget and Observer. If you need them, and nothing
+// ties you to that client, use [backoffhttp.WrapClient].
 //
 // If the policy is nil or invalid, nothing is retried and every call fails with
 // the reason. If p has no limit of attempts, a call whose context has no
@@ -99,7 +101,7 @@ func (h *HTTPRetry) CheckRetry(ctx context.Context, resp *http.Response, err err
 	if !h.shouldRetry(ctx, resp, err) {
 		return false, nil
 	}
-	if refused := h.refusal(ctx); refused != nil {
+	if refused := h.refusal(ctx, h.attempts()); refused != nil {
 		return false, refused
 	}
 	if deadline, ok := ctx.Deadline(); ok && hintOf(resp) >= time.Until(deadline) {

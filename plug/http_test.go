@@ -71,6 +71,55 @@ func TestCheckRetryAndShouldRetryAgree(t *testing.T) {
 	}
 }
 
+// The client counts without knowing the class, so it gets the smallest limit,
+// and is told which class is not retried at all.
+func TestTheSmallestLimitHoldsWhereTheClassIsNotKnown(t *testing.T) {
+	throttled, transient := backoff.ClassThrottled, backoff.ClassRetryable
+	for _, row := range []struct {
+		policy int
+		limits map[backoff.Class]int
+		want   int
+	}{
+		{3, map[backoff.Class]int{throttled: 10}, 3},
+		{5, map[backoff.Class]int{throttled: 2}, 2},
+		{0, map[backoff.Class]int{throttled: -1}, 4},
+		{-1, map[backoff.Class]int{throttled: 6}, 6},
+		{1, map[backoff.Class]int{throttled: 6}, 6},
+		{1, map[backoff.Class]int{throttled: -1, transient: 1}, 0},
+		{4, map[backoff.Class]int{throttled: 1}, 4},
+		{1, map[backoff.Class]int{throttled: 1}, 1},
+	} {
+		policy := backoff.Policy{MaxAttempts: row.policy, ByClass: map[backoff.Class]backoff.ClassLimits{}}
+		for class, n := range row.limits {
+			policy.ByClass[class] = backoff.ClassLimits{MaxAttempts: n}
+		}
+		retry := plug.RetryableHTTP(&policy)
+		want := row.want - 1
+		if row.want == 0 {
+			want = math.MaxInt32
+		}
+		require.Equal(t, want, retry.RetryMax(), "%+v", row)
+		if row.want == 0 {
+			continue // refused without a deadline
+		}
+		for status, class := range map[int]backoff.Class{429: throttled, 503: transient} {
+			own := row.policy
+			if n, ok := row.limits[class]; ok {
+				own = n
+			}
+			again, err := retry.CheckRetry(t.Context(), response("GET", status), nil)
+			require.NoError(t, err)
+			require.Equal(t, own != 1, again, "%+v: %d", row, status)
+		}
+	}
+	policy := steps
+	policy.ByClass = map[backoff.Class]backoff.ClassLimits{throttled: {MaxAttempts: 2, Schedule: backoff.Constant(time.Second)}}
+	require.Equal(t, time.Second, plug.RetryableHTTP(&policy).Backoff(0, 0, 7, response("GET", 429)))
+	require.Equal(t, steps.Delay(1), plug.RetryableHTTP(&policy).Backoff(0, 0, 0, response("GET", 503)))
+	require.Equal(t, 2, policy.ByClass[throttled].MaxAttempts, "the caller's map is not written")
+	require.Equal(t, uint(2), plug.GRPC(&policy).Max())
+}
+
 func TestCheckRetryEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -3,6 +3,7 @@ package plug
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"time"
@@ -33,25 +34,43 @@ func newRule(p *backoff.Policy) rule {
 	}
 	r := rule{policy: *p, waits: *p, err: p.Validate()}
 	r.waits.MaxAttempts, r.waits.Idempotency, r.waits.WaitOpen = -1, nil, false
+	r.waits.ByClass = maps.Clone(p.ByClass)
+	for class, own := range r.waits.ByClass {
+		own.MaxAttempts = 0
+		r.waits.ByClass[class] = own
+	}
 	r.waits.Budget, r.waits.Observer = nil, nil
 	return r
 }
 
-// attempts returns how many attempts a call may have; a negative number means
-// no limit.
+// attempts returns how many attempts a call may have, for loops that count
+// without knowing the class: the smallest limit of those above 1, since transient
+// knows which classes are not retried. A negative number means no limit.
 func (r *rule) attempts() int {
 	if r.err != nil {
 		return 1
 	}
-	return limits.Or(r.policy.MaxAttempts, 4)
+	least := limits.Or(r.policy.MaxAttempts, 4)
+	for class := range r.policy.ByClass {
+		if n := r.attemptsAfter(class); n != 1 && (least == 1 || n > 0 && (least < 0 || n < least)) {
+			least = n
+		}
+	}
+	return least
 }
 
-// refusal returns why a call must not begin; nil if it may.
-func (r *rule) refusal(ctx context.Context) error {
+// attemptsAfter returns how many attempts a call may have if the last one failed
+// with a class.
+func (r *rule) attemptsAfter(c backoff.Class) int {
+	return limits.Or(r.policy.ByClass[c].MaxAttempts, limits.Or(r.policy.MaxAttempts, 4))
+}
+
+// refusal returns why a call of so many attempts must not begin; nil if it may.
+func (r *rule) refusal(ctx context.Context, attempts int) error {
 	if r.err != nil {
 		return r.err
 	}
-	if _, bounded := ctx.Deadline(); !bounded && r.attempts() < 0 {
+	if _, bounded := ctx.Deadline(); !bounded && attempts < 0 {
 		return errUnbounded
 	}
 	return nil
@@ -86,7 +105,7 @@ func (r *rule) transient(err error) bool {
 		return false
 	}
 	class := r.class(err)
-	return class != backoff.ClassUnknown && class.Retryable() && r.attempts() != 1
+	return class != backoff.ClassUnknown && class.Retryable() && r.attemptsAfter(class) != 1
 }
 
 // repeatable reports whether the operation may be sent again after err.

@@ -66,7 +66,7 @@ func AWSSimulator() backoff.Policy {
 // retries belongs in Budget: see [NewAWSQuota].
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior". The SDK for Go
-// waits otherwise: [AWSGoV2Legacy], [AWS2026Transient].
+// waits otherwise: [AWSGoV2Legacy], [AWS2026].
 func AWSStandardDocs() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 3,
@@ -104,31 +104,31 @@ func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
 	return backoff.FullJitter(delay, prev, u)
 }
 
-// AWS2026Transient is the retry behavior that AWS_NEW_RETRIES_2026=true
-// chooses, after a transient error: 3 attempts, U(0, min(20 s, 50 ms * 2^n)), n
-// from 0, which keeps its spread at the cap.
+// AWS2026 is the retry behavior that AWS_NEW_RETRIES_2026=true chooses: 3
+// attempts, U(0, min(20 s, 50 ms * 2^n)) after a transient error, and U(0,
+// min(20 s, 1 s * 2^n)) after a throttling error, n from 0. Both keep their
+// spread at the cap. n is the number of the retry in the call, whatever the
+// errors before were.
 //
-// The SDK looks at each error, and takes the base of [AWS2026Throttling] after
-// a throttling error; a policy has one schedule for all errors. The SDK also
-// limits what x-amz-retry-after asks for to 5 s above its own wait; the library
-// obeys up to MaxRetryAfter.
+// The SDK also limits what x-amz-retry-after asks for to 5 s above its own wait;
+// the library obeys up to MaxRetryAfter.
 //
 // Source: aws-sdk-go-v2; measured with v1.47.6, where it is opt-in.
-func AWS2026Transient() backoff.Policy {
-	return aws2026(50 * time.Millisecond)
-}
-
-// AWS2026Throttling is [AWS2026Transient] after a throttling error: U(0, min(20
-// s, 1 s * 2^n)).
-func AWS2026Throttling() backoff.Policy {
-	return aws2026(time.Second)
-}
-
-// aws2026 returns the policy of the SDK from 2026 with the given base.
-func aws2026(base time.Duration) backoff.Policy {
+func AWS2026() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 3,
-		Schedule:    backoff.Exponential{Initial: base, Max: awsCap},
-		Jitter:      backoff.FullJitter,
+		Schedule:    backoff.Exponential{Initial: 50 * time.Millisecond, Max: awsCap},
+		ByClass: map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassThrottled: {Schedule: backoff.Exponential{Initial: time.Second, Max: awsCap}},
+		},
+		Jitter: backoff.FullJitter,
 	}
+}
+
+// aws2026Throttling is AWS2026 for a call that is throttled every time, for
+// tools that show one schedule.
+func aws2026Throttling() backoff.Policy {
+	p := AWS2026()
+	p.Schedule, p.ByClass = p.ByClass[backoff.ClassThrottled].Schedule, nil
+	return p
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -162,8 +163,30 @@ func TestAWSGoV2LegacyWaitsExactlyTwentySecondsAfterTheFourthRetry(t *testing.T)
 }
 
 func TestAWS2026KeepsItsSpreadAtTheCap(t *testing.T) {
-	transient, throttling := presets.AWS2026Transient(), presets.AWS2026Throttling()
-	transient.Rand, throttling.Rand = always(0.25), always(0.25)
-	require.Equal(t, 5*time.Second, transient.Delay(30))
-	require.Equal(t, 5*time.Second, throttling.Delay(30))
+	p := presets.AWS2026()
+	p.Rand = always(0.25)
+	p.MaxAttempts = -1
+	for _, err := range []error{errTransient, errThrottled} {
+		wait, _ := p.Decide(30, err)
+		require.Equal(t, 5*time.Second, wait)
+	}
+}
+
+var errThrottled = backoff.WithClass(errTransient, backoff.ClassThrottled)
+
+// The base is that of the error, the exponent that of the call.
+func TestAWS2026LooksAtEachError(t *testing.T) {
+	p := endless(presets.AWS2026(), always(top))
+	run := p.Start(t.Context())
+	for i, row := range []struct {
+		err  error
+		wait time.Duration
+	}{
+		{errTransient, 50 * time.Millisecond}, {errThrottled, 2 * time.Second}, {errTransient, 200 * time.Millisecond},
+		{errThrottled, 8 * time.Second}, {errThrottled, 16 * time.Second}, {errThrottled, 20 * time.Second}, {errTransient, 3200 * time.Millisecond},
+	} {
+		wait, ok := run.Retry(row.err)
+		require.True(t, ok)
+		require.InDelta(t, row.wait, wait, float64(float), "retry %d", i+1)
+	}
 }

@@ -105,8 +105,8 @@ var catalogue = []struct {
 
 	{"aws-sdk-standard-doc", AWSStandardDocs},
 	{"aws-sdk-go-v2-legacy", AWSGoV2Legacy},
-	{"aws-sdk-2026-transient", AWS2026Transient},
-	{"aws-sdk-2026-throttling", AWS2026Throttling},
+	{"aws-sdk-2026-transient", AWS2026},
+	{"aws-sdk-2026-throttling", aws2026Throttling},
 
 	{"extra-azure-azcore", Azcore},
 	{"extra-go-retryablehttp", RetryableHTTP},

@@ -15,6 +15,23 @@ func ExampleOf() {
 	// Output: 100ms 200ms 300ms 3.3s
 }
 
+func ExampleForClass() {
+	policy := backoff.Policy{
+		MaxAttempts: 2,
+		ByClass: map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassThrottled: {MaxAttempts: 4, Schedule: backoff.Exponential{Initial: time.Second}},
+		},
+		Jitter: backoff.NoJitter,
+	}
+	for _, class := range []backoff.Class{backoff.ClassRetryable, backoff.ClassThrottled} {
+		view := preview.Of(preview.ForClass(policy, class), 0)
+		fmt.Println(class, len(view.Waits), "retries within", view.Worst)
+	}
+	// Output:
+	// retryable 1 retries within 100ms
+	// throttled 3 retries within 7s
+}
+
 func ExamplePreview() {
 	policy := backoff.Policy{Jitter: backoff.EqualJitter}
 	for _, w := range preview.Of(policy, 3).Waits {

@@ -7,6 +7,9 @@
 //		fmt.Println("retry", i+1, "after", wait.Min, "to", wait.Max)
 //	}
 //	fmt.Println("all waits together:", view.Worst, "at most")
+//
+// A preview is of the policy's own Schedule and MaxAttempts. Where ByClass has
+// others for a class of failures, see [ForClass].
 package preview
 
 import (
@@ -74,6 +77,21 @@ func Of(p backoff.Policy, retries int) Preview {
 	view.Worst = withAttempts(p, view.Worst, retries+1)
 	view.NeverGrows = neverGrows(p.Schedule)
 	return view
+}
+
+// ForClass returns a policy that does after every failure what p does after a
+// failure of the given class, by ByClass: for a preview of a call that fails
+// with this class only.
+//
+//	throttled := preview.Of(preview.ForClass(policy, backoff.ClassThrottled), 0)
+func ForClass(p backoff.Policy, class backoff.Class) backoff.Policy {
+	own := p.ByClass[class]
+	if own.Schedule != nil {
+		p.Schedule = own.Schedule
+	}
+	p.MaxAttempts = limits.Or(own.MaxAttempts, p.MaxAttempts)
+	p.ByClass = nil
+	return p
 }
 
 // neverGrows is whether a schedule that seems to grow does not.

@@ -132,6 +132,35 @@ func TestPreviewFollowsDecorrelatedJitter(t *testing.T) {
 	}
 }
 
+// The preview of a class is that of calls which fail with this class only.
+func TestACallThatFailsWithOneClassWaitsAsThePreviewOfTheClass(t *testing.T) {
+	policy := backoff.Policy{
+		MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
+		ByClass: map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassUnknown:   {Schedule: backoff.Exponential{Initial: time.Minute, Max: time.Minute}},
+			backoff.ClassNotSent:   {MaxAttempts: -1},
+			backoff.ClassThrottled: {MaxAttempts: 6, Schedule: backoff.Linear{Initial: 2 * time.Second}},
+		},
+	}
+	for class := backoff.ClassUnknown; class <= backoff.ClassThrottled; class++ {
+		one := preview.ForClass(policy, class)
+		view := preview.Of(one, 0)
+		synctest.Test(t, func(t *testing.T) {
+			for i, w := range view.Waits {
+				wait, again := policy.Decide(i+1, backoff.WithClass(errors.New("down"), class))
+				require.True(t, again, class)
+				require.Equal(t, w.Max, wait, class)
+			}
+			_, again := policy.Decide(len(view.Waits)+1, backoff.WithClass(errors.New("down"), class))
+			require.Equal(t, one.MaxAttempts < 0, again, class)
+		})
+		require.Equal(t, class == backoff.ClassUnknown, view.NeverGrows, class)
+		require.Nil(t, one.ByClass)
+	}
+	require.Len(t, policy.ByClass, 3)
+	require.False(t, preview.Of(policy, 0).NeverGrows)
+}
+
 // A jitter need not grow with its draw.
 func TestPreviewBoundsAJitterThatIsNotMonotonic(t *testing.T) {
 	policy := backoff.Policy{

@@ -18,6 +18,7 @@ func FuzzParse(f *testing.F) {
 		`{"jitter":{"uniform":{"low":0.8,"high":1.2}},"breaker":{"openFor":{"sequence":["1s","2s"]},"consecutiveFailures":-1}}`,
 		`{"budget":{"all":["aws-retry-quota",{"retry":{"ratio":0.1}},{"rate":{"limit":2.5}}]}}`,
 		`{"budget":{"adaptiveRate":{"recovery":{"linear":{}}}},"jitter":{"decorrelated":{}},"maxAttempts":-1}`,
+		`{"byClass":{"throttled":{"schedule":{"exponential":{"initial":"1s"}},"maxAttempts":10},"unknown":{}}}`,
 		`{"maxAttempts":3,"maxAttempts":4}`, `{"schedule":null}`, `{"a":`, `-0`,
 		`{"$schema":"x","version":1}`, "{\"version\":[\n2]}",
 	} {

@@ -84,6 +84,7 @@ func (r maker) form() form {
 		MaxAttempts:     r.number(),
 		MaxElapsed:      r.unlimited(),
 		Schedule:        maybe(r, r.schedule(0)),
+		ByClass:         maybe(r, &byClass{maybe(r, r.limits()), maybe(r, r.limits()), maybe(r, r.limits()), maybe(r, r.limits())}),
 		Jitter:          maybe(r, r.jitter()),
 		MaxDelay:        r.unlimited(),
 		MaxRetryAfter:   r.unlimited(),
@@ -100,6 +101,10 @@ func (r maker) form() form {
 		f.AttemptTimeoutSchedule = maybe(r, r.schedule(0))
 	}
 	return f
+}
+
+func (r maker) limits() *classLimits {
+	return &classLimits{Schedule: maybe(r, r.schedule(0)), MaxAttempts: r.number()}
 }
 
 func (r maker) schedule(depth int) *schedule {

@@ -124,6 +124,21 @@ func TestWhatIsThereTwiceIsRefused(t *testing.T) {
 	)
 }
 
+func TestOfAClassOnlyTheLimitsOfThatClassAreRead(t *testing.T) {
+	refuse(t,
+		`{"byClass": {"permanent": {}}}`, `byClass.permanent is not known, want one of unknown, notSent, retryable, throttled`,
+		`{"byClass": {"not sent": {}}}`, `byClass."not sent" is not known, want one of unknown, notSent, retryable, throttled`,
+		`{"byClass": {"throttled": {"maxElapsed": "1s"}}}`, `byClass.throttled.maxElapsed is not known, want one of schedule, maxAttempts`,
+		`{"byClass": {"throttled": {"maxAttempts": -2}}}`, `byClass.throttled.maxAttempts is -2, want a whole number of 0 or more, or -1 for no limit`,
+		`{"byClass": {"throttled": "1s"}}`, `byClass.throttled is "1s", want an object`,
+		`{"byClass": {"throttled": {}, "throttled": {}}}`, `byClass.throttled is there twice`,
+		`{"byClass": {"throttled": {"schedule": {}}}}`, `byClass.throttled.schedule has nothing, want one of linear, exponential, sequence, truncated`,
+		`{"byClass": {"notSent": {"schedule": {"exponential": {"multiplier": 0.5}}}}}`, `byClass.notSent.schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
+		`{"byClass": {"unknown": {"schedule": -1}}}`, `byClass.unknown.schedule is -1, want 0 or more`,
+		`{"byClass": {"retryable": {"schedule": {"truncated": {"schedule": {"linear": {"initial": -1}}}}}}}`, `byClass.retryable.schedule.truncated.schedule.linear.initial is -1, want 0 or more`,
+	)
+}
+
 func TestAnEmptyChoiceIsRefused(t *testing.T) {
 	refuse(t,
 		`{"schedule": {}}`, `schedule has nothing, want one of linear, exponential, sequence, truncated`,

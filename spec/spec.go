@@ -28,11 +28,14 @@
 //   - -1 means no limit, for a number and for a duration. It is the only number
 //     below 0. Where no limit is impossible -1 is refused, as Validate refuses
 //     it.
-//   - A schedule (schedule, attemptTimeoutSchedule, a breaker's openFor, an
-//     adaptive rate's recovery) is a duration, which makes a constant schedule,
+//   - A schedule (schedule, also in byClass, attemptTimeoutSchedule, a
+//     breaker's openFor, an adaptive rate's recovery) is a duration, which makes a constant schedule,
 //     or an object with one of linear {initial, step, max}, exponential
 //     {initial, max, multiplier}, sequence [durations], truncated {schedule,
 //     max}.
+//   - byClass has a member for each class of failures that has a schedule or a
+//     limit of attempts of its own: unknown, notSent, retryable, throttled, each
+//     {schedule, maxAttempts}.
 //   - A jitter is "none", "full" or "equal", or an object with one of
 //     decorrelated {base, max}, uniform {low, high}, added (a duration),
 //     slotted (a duration).
@@ -102,6 +105,7 @@ type form struct {
 	AttemptTimeout         timeout     `json:"attemptTimeout,omitzero"`
 	AttemptTimeoutSchedule *schedule   `json:"attemptTimeoutSchedule,omitzero"`
 	Schedule               *schedule   `json:"schedule,omitzero"`
+	ByClass                *byClass    `json:"byClass,omitzero"`
 	Jitter                 *jitter     `json:"jitter,omitzero"`
 	MaxDelay               duration    `json:"maxDelay,omitzero"`
 	MaxRetryAfter          duration    `json:"maxRetryAfter,omitzero"`
@@ -151,6 +155,7 @@ func (s Spec) Policy() backoff.Policy {
 		AttemptTimeout:         f.AttemptTimeout.value(),
 		AttemptTimeoutSchedule: f.AttemptTimeoutSchedule.build(),
 		Schedule:               f.Schedule.build(),
+		ByClass:                f.ByClass.build(),
 		Jitter:                 f.Jitter.build(),
 		MaxDelay:               f.MaxDelay.value(),
 		MaxRetryAfter:          f.MaxRetryAfter.value(),
@@ -186,6 +191,9 @@ func (f *form) check() error {
 		return err
 	}
 	if err := f.Schedule.check("schedule"); err != nil {
+		return err
+	}
+	if err := f.ByClass.check("byClass"); err != nil {
 		return err
 	}
 	if err := f.Jitter.check("jitter"); err != nil {

@@ -77,6 +77,32 @@ func TestEveryScheduleCanBeWritten(t *testing.T) {
 	}
 }
 
+func TestEveryClassThatMayBeRetriedCanHaveItsLimits(t *testing.T) {
+	for text, want := range map[string]map[backoff.Class]backoff.ClassLimits{
+		`{}`:              nil,
+		`{"unknown": {}}`: {backoff.ClassUnknown: {}},
+		`{"throttled": {"maxAttempts": 10, "schedule": {"exponential": {"initial": "1s", "max": "20s"}}}}`: {
+			backoff.ClassThrottled: {MaxAttempts: 10, Schedule: backoff.Exponential{Initial: time.Second, Max: 20 * time.Second}},
+		},
+		`{"notSent": {"schedule": "0s"}, "retryable": {"maxAttempts": -1}}`: {
+			backoff.ClassNotSent: {Schedule: backoff.Constant(0)}, backoff.ClassRetryable: {MaxAttempts: -1},
+		},
+	} {
+		s := parse(t, `{"byClass": `+text+`}`)
+		require.Equal(t, want, s.Policy().ByClass, text)
+		if want != nil {
+			s.Policy().ByClass[backoff.ClassThrottled] = backoff.ClassLimits{MaxAttempts: 99}
+			require.Equal(t, want, s.Policy().ByClass, "each policy has a map of its own")
+		}
+	}
+	for c := backoff.ClassUnknown; c < 255; c++ { // so that a new class is not forgotten here
+		policy := backoff.Policy{ByClass: map[backoff.Class]backoff.ClassLimits{c: {}}}
+		name := strings.ReplaceAll(c.String(), "not sent", "notSent")
+		_, err := spec.Parse([]byte(`{"byClass": {"` + name + `": {}}}`))
+		require.Equal(t, policy.Validate() == nil, err == nil, c)
+	}
+}
+
 func TestEveryJitterCanBeWritten(t *testing.T) {
 	for text, want := range map[string]backoff.Jitter{
 		`"none"`:               backoff.NoJitter,
@@ -152,6 +178,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		other string // fields that are code, or go by another way
 	}{
 		{backoff.Policy{}, `{%}`, " Classify Observer Rand "},
+		{backoff.ClassLimits{}, `{"byClass":{"throttled":{%}}}`, ""},
 		{backoff.Breaker{}, `{"breaker":{%}}`, " Name TripIf Classify Observer Shared Rand "},
 		{backoff.Linear{}, `{"schedule":{"linear":{%}}}`, ""},
 		{backoff.Exponential{}, `{"schedule":{"exponential":{%}}}`, ""},
@@ -241,6 +268,7 @@ func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
 		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:       `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
 		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:          `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,
 		`{"budget": {"all": [{"concurrency": {"max": 0}}, "aws-adaptive"]}}`: `{"budget":{"all":[{"concurrency":{}},"aws-adaptive"]}}`,
+		`{"byClass": {"throttled": {"maxAttempts": 0}}}`:                     `{"byClass":{"throttled":{}}}`,
 		`{"breaker": {"jitter": "none", "openFor": {"sequence": ["5s"]}}}`:   `{"breaker":{"openFor":{"sequence":["5s"]},"jitter":"none"}}`,
 	} {
 		got, err := json.Marshal(parse(t, text))

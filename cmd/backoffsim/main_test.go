@@ -175,7 +175,7 @@ func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 		"schedule:\n  exponential:\n    multiplier: 0.5\n":   `schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1`,
 		"maxElapsed: 30\n":                        `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,
 		"budget:\n  retry:\n":                     `budget.retry is null, want an object`,
-		"maxAttempt: 3\n":                         `maxAttempt is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, jitter, maxDelay, maxRetryAfter, idempotency, budget, waitOpen, shortenLastWait, resetAfter, breaker, version, $schema`,
+		"maxAttempt: 3\n":                         `maxAttempt is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, waitOpen, shortenLastWait, resetAfter, breaker, version, $schema`,
 		"maxAttempts: 3\nmaxAttempts: 4\n":        `yaml: unmarshal errors: line 2: mapping key "maxAttempts" already defined at line 1`,
 		"name: a\n---\nname: b\n":                 `has 2 documents, want one policy`,
 		"just a text\n":                           `the policy is "just a text", want an object`,

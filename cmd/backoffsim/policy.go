@@ -12,6 +12,9 @@ jitter (least, mean, most), and the total wait up to that retry. Then it prints,
 policy, how many attempts there are at the longest and at the shortest waits, and how long
 a call can take.
 
+A policy whose byClass has a class of failures is followed by what a call does that
+fails with this class only.
+
 A policy is a file in JSON or YAML (- is the standard input), or a name of -list. The
 attempts themselves take no time unless -attempt says so. In -json, all times are seconds.`
 
@@ -64,9 +67,11 @@ func runPolicy(t *terminal, c *command, args []string) error {
 	if err != nil {
 		return err
 	}
-	views := make([]view, len(candidates))
-	for i, c := range candidates {
-		views[i] = newView(c, &f)
+	var views []view
+	for _, c := range candidates {
+		for _, c := range byClass(c) {
+			views = append(views, newView(c, &f))
+		}
 	}
 	if f.json {
 		err = t.printViewsJSON(views)

@@ -58,6 +58,16 @@ func TestAGrowingScheduleThatDoesNotGrowIsNamed(t *testing.T) {
 	}
 }
 
+func TestAClassWithLimitsOfItsOwnIsListedAfterItsPolicy(t *testing.T) {
+	const text = `{"name": "fetch", "maxAttempts": 3, "jitter": "none", "byClass": {
+		"throttled": {"maxAttempts": 5, "schedule": {"exponential": {"initial": "1m", "max": "1m"}}}, "notSent": {"maxAttempts": 1}}}`
+	status, out, _ := execute(t, text, "policy", "-policy", "-")
+	require.Zero(t, status)
+	require.Regexp(t, `(?m)^fetch +3 +300ms \+ attempts\nfetch \(not sent\) +1 +0s \+ attempts\nfetch \(throttled\) +5 +4m0s \+ attempts$`, out)
+	require.Regexp(t, `(?m)^4 +fetch \(throttled\) +1m0s`, out)
+	require.Contains(t, out, "The delay of fetch (throttled) never grows.\n")
+}
+
 func TestYAMLIsTheSameAsJSON(t *testing.T) {
 	json := succeed(t, "policy", "-json", "-policy", "testdata/fetch.json")
 	require.Equal(t, json, succeed(t, "policy", "-json", "-policy", "testdata/fetch.yaml"))
@@ -71,9 +81,11 @@ func TestYAMLIsTheSameAsJSON(t *testing.T) {
 func TestEveryPresetAndBudgetIsKnownByName(t *testing.T) {
 	listed := succeed(t, "policy", "-list")
 	args := []string{"policy", "-json"}
-	for name := range presets.All() {
+	classes := 0
+	for name, p := range presets.All() {
 		require.Contains(t, listed, name+" ")
 		args = append(args, "-policy", name)
+		classes += len(p.ByClass)
 	}
 	for name := range presets.Budgets() {
 		require.Contains(t, listed, name+" ")
@@ -82,7 +94,7 @@ func TestEveryPresetAndBudgetIsKnownByName(t *testing.T) {
 	for _, r := range references {
 		require.Contains(t, listed, r.name+" ")
 	}
-	require.Len(t, viewsOf(t, args...), len(args)/2-1)
+	require.Len(t, viewsOf(t, args...), len(args)/2-1+classes)
 }
 
 // viewsOf runs the program and decodes its JSON.

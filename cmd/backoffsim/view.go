@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -86,6 +88,19 @@ func newView(c candidate, f *policyFlags) view {
 	v.setWorst(&p)
 	v.NeverGrows = preview.Of(p, 1).NeverGrows
 	return v
+}
+
+// byClass returns a policy, and after it what it is for calls that fail with one
+// class only, for each class that has a schedule or a limit of its own.
+func byClass(c candidate) []candidate {
+	all := []candidate{c}
+	for _, class := range slices.Sorted(maps.Keys(c.policy.ByClass)) {
+		own := c
+		own.name += " (" + class.String() + ")"
+		own.policy = preview.ForClass(c.policy, class)
+		all = append(all, own)
+	}
+	return all
 }
 
 // maxAttempts returns the limit of a policy with the default filled in, and a

@@ -263,7 +263,7 @@ func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge
 // ServiceConfig returns the config as a gRPC service config, for clients that
 // read one. It returns an error if a service config cannot express the config:
 // a Schedule other than [backoff.Exponential] (or one that was read from a
-// service config), a measured Delay, a Budget other than one
+// service config), a ByClass, a measured Delay, a Budget other than one
 // [presets.GRPCThrottling] for all methods, or a Policy that retries nothing.
 // Jitter, time limits, idempotency and observers are left out; gRPC has a
 // jitter of its own, of 0.8 to 1.2. The result is the same for the same config.
@@ -334,6 +334,9 @@ func (m Method) encode(name string) (methodConfig, error) {
 
 // encodePolicy returns nil if the policy makes one attempt only.
 func encodePolicy(p *backoff.Policy) (*retryPolicy, error) {
+	if len(p.ByClass) > 0 {
+		return nil, errors.New("a service config has no ByClass")
+	}
 	n := attemptsOf(p.MaxAttempts, 4)
 	if n == 1 {
 		return nil, nil

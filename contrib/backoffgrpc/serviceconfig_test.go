@@ -169,6 +169,7 @@ func TestServiceConfigOfDefaults(t *testing.T) {
 func TestServiceConfigRefusesWhatItCannotSay(t *testing.T) {
 	for want, m := range map[string]backoffgrpc.Method{
 		"no other Schedule":    {Policy: &backoff.Policy{Schedule: backoff.Constant(time.Second)}},
+		"no ByClass":           {Policy: &backoff.Policy{ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {}}}},
 		"Delay that is":        {Hedge: &backoff.Hedge{}},
 		"one GRPCThrottling":   {Policy: &backoff.Policy{Budget: &backoff.RetryBudget{}}},
 		"not both":             {Policy: &backoff.Policy{}, Hedge: &backoff.Hedge{}},

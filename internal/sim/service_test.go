@@ -220,6 +220,24 @@ func TestRefusalsAreCountedAndAskForTheirWait(t *testing.T) {
 	require.InDelta(t, 63, r.Drain.Mean, 3.1, "a minute, and up to a tenth more")
 }
 
+// What the service rejects with "too much" is throttled, an attempt that timed
+// out is retryable, and of all else nothing is known.
+func TestSimulatedFailuresHaveTheLimitsOfTheirClass(t *testing.T) {
+	s := Scenario{Every: time.Second, Horizon: 100 * time.Second, Server: Server{}, Fault: Fault{For: 100 * time.Second, Down: true}}
+	for _, s.Server.Throttles = range []bool{true, false} {
+		p := backoff.Policy{MaxAttempts: 1, ByClass: map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassThrottled: {MaxAttempts: 3, Schedule: backoff.Constant(0)},
+			backoff.ClassUnknown:   {MaxAttempts: 2, Schedule: backoff.Constant(0)},
+		}}
+		want := 2
+		if s.Server.Throttles {
+			want = 3
+		}
+		r := run(t, s, 1, NewClient("", p, nil, nil))[0]
+		require.Equal(t, float64(want), r.Amplification[0].Mean)
+	}
+}
+
 func TestErrorsComeAsOftenAsTheyAreSaidTo(t *testing.T) {
 	s := Scenario{Every: time.Millisecond, Horizon: 60 * time.Second, Server: Server{Errors: .2}, Fault: Fault{From: 20 * time.Second, For: 20 * time.Second, Errors: .6}}
 	s.To = 20 * time.Second

@@ -232,7 +232,12 @@ type allowance struct {
 func allowanceOf(p *Process) allowance {
 	switch b := p.Policy.Budget.(type) {
 	case nil:
-		return allowance{ratio: float64(min(attempts(&p.Policy), 1000) - 1), known: true}
+		most := attempts(&p.Policy)
+		for class := range p.Policy.ByClass {
+			one := preview.ForClass(p.Policy, class)
+			most = max(most, attempts(&one))
+		}
+		return allowance{ratio: float64(min(most, 1000) - 1), known: true}
 	case *backoff.RetryBudget:
 		return allowance{reserve: 1, known: true} // the spare one; others are paid by successes, or made once in a life
 	case *TokenBucket:

@@ -76,6 +76,18 @@ func benchmarkFail3(b *testing.B, delay time.Duration) {
 		}
 		expect(b, n, 4)
 	})
+	b.Run("backoff-byclass", func(b *testing.B) {
+		ctx := start(b)
+		n := 0
+		p := policy
+		p.ByClass = map[backoff.Class]backoff.ClassLimits{
+			backoff.ClassUnknown: {Schedule: p.Schedule, MaxAttempts: attempts}, backoff.ClassThrottled: {MaxAttempts: 10},
+		}
+		for b.Loop() {
+			must(b, p.Do(ctx, func(context.Context) error { n++; return third(n) }))
+		}
+		expect(b, n, 4)
+	})
 	b.Run("backoff-range", func(b *testing.B) {
 		ctx := start(b)
 		n := 0

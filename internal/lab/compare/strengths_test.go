@@ -36,7 +36,7 @@ var strengths = table{
 		{"by-result", "a retry because of the returned value", by("failsafe-go", failsafeByResult), "", "return an error beside the value"},
 		{"future", "a call in the background whose result is asked for later", by("failsafe-go", failsafeFuture), "", "a goroutine and a channel"},
 		{"all-failures", "the error matches the failures of all attempts, not only the last", by("avast", avastAllFailures), "", "only the last; an `Observer` sees each"},
-		{"per-error", "a lower limit of attempts for one kind of error", by("avast", avastPerError), "", "nothing: count in the operation, and mark `Permanent`"},
+		{"per-error", "a lower limit of attempts for one kind of error", by("avast", avastPerError), "", "`Policy.ByClass`: a limit for a class, which counts all attempts of the call"},
 		{"fake-timer", "tests inject a timer; without testing/synctest, so any version of Go from 1.20", by("avast", avastFakeTimer), "", "testing/synctest"},
 		{"fibonacci", "delays that grow like Fibonacci numbers", by("sethvargo", sethvargoFibonacci), "", "`Sequence`, or a `ScheduleFunc`"},
 		{"ticker", "a channel that ticks after each wait", by("cenkalti", cenkaltiTicker), "", "`for range run.Attempts()`"},

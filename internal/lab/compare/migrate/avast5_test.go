@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"log"
 	"time"
 
@@ -33,6 +34,17 @@ func avast5Forever(ctx context.Context, save operation) error {
 
 func avast5PerError(ctx context.Context, save operation) error {
 	err := retry.New(retry.Context(ctx), retry.AttemptsForError(2, errBusy)).Do(func() error { return save(ctx) })
+	return err
+}
+
+func avast5DelayByError(ctx context.Context, save operation) error {
+	byError := func(_ uint, err error, _ retry.DelayContext) time.Duration {
+		if errors.Is(err, errBusy) {
+			return time.Second
+		}
+		return 50 * time.Millisecond
+	}
+	err := retry.New(retry.Context(ctx), retry.DelayType(byError)).Do(func() error { return save(ctx) })
 	return err
 }
 

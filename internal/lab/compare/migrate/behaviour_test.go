@@ -229,6 +229,17 @@ func TestALimitForOneError(t *testing.T) {
 		require.ErrorIs(t, r.err, errBusy)
 		require.Len(t, recorded(t, c, errDown).at, 10)
 	}
+	require.Len(t, recorded(t, avast5PerError, errDown, errBusy).at, 3, "avast counts the failures with this error")
+	require.Len(t, recorded(t, hereAvastPerError, errDown, errBusy).at, 2, "here the limit counts all attempts")
+}
+
+func TestADelayByErrorIsTheSame(t *testing.T) {
+	for _, c := range []call{avast5DelayByError, failsafeDelayByError, hereDelayByError} {
+		r := recorded(t, c, errDown, errBusy, errBusy, errDown, nil)
+		require.NoError(t, r.err)
+		require.Equal(t, seconds(0.05, 1, 1, 0.05), r.waits())
+		require.Len(t, recorded(t, c, errDown).at, 10)
+	}
 }
 
 // avast's bucket is full at the start, this library's budget has the attempts of

@@ -41,17 +41,31 @@ func hereAvastForever(ctx context.Context, save operation) error {
 }
 
 func hereAvastPerError(ctx context.Context, save operation) error {
-	policy := backoff.Policy{MaxAttempts: 10}
-	busy := 0
-	err := policy.Do(ctx, func(ctx context.Context) error {
-		err := save(ctx)
-		if errors.Is(err, errBusy) {
-			if busy++; busy == 2 {
-				return backoff.Permanent(err)
-			}
-		}
-		return err
-	})
+	policy := backoff.Policy{
+		MaxAttempts: 10,
+		Classify:    busyIsThrottled,
+		ByClass:     map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: 2}},
+	}
+	err := policy.Do(ctx, save)
+	return err
+}
+
+func busyIsThrottled(err error) backoff.Class {
+	if errors.Is(err, errBusy) {
+		return backoff.ClassThrottled
+	}
+	return backoff.ClassUnknown // as usual
+}
+
+func hereDelayByError(ctx context.Context, save operation) error {
+	policy := backoff.Policy{
+		MaxAttempts: 10,
+		Schedule:    backoff.Constant(50 * time.Millisecond),
+		ByClass:     map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {Schedule: backoff.Constant(time.Second)}},
+		Jitter:      backoff.NoJitter, // as there; leave it out
+		Classify:    busyIsThrottled,
+	}
+	err := policy.Do(ctx, save)
 	return err
 }
 

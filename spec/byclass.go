@@ -1,0 +1,64 @@
+package spec
+
+import (
+	"slices"
+
+	"github.com/gobackoff/backoff"
+)
+
+// byClass holds what Policy.ByClass holds, with a member for each class that
+// may be retried.
+type byClass struct {
+	Unknown   *classLimits `json:"unknown,omitzero"`
+	NotSent   *classLimits `json:"notSent,omitzero"`
+	Retryable *classLimits `json:"retryable,omitzero"`
+	Throttled *classLimits `json:"throttled,omitzero"`
+}
+
+// classLimits holds the fields of [backoff.ClassLimits].
+type classLimits struct {
+	Schedule    *schedule `json:"schedule,omitzero"`
+	MaxAttempts int       `json:"maxAttempts,omitzero"`
+}
+
+// check returns the problem of a schedule that the library would refuse.
+func (b *byClass) check(path string) error {
+	if b == nil {
+		return nil
+	}
+	for _, c := range b.entries() {
+		if err := c.limits.Schedule.check(path + "." + c.name + ".schedule"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is the member of one class.
+type entry struct {
+	class  backoff.Class
+	name   string
+	limits *classLimits
+}
+
+// entries returns the members that are there.
+func (b *byClass) entries() []entry {
+	return slices.DeleteFunc([]entry{
+		{backoff.ClassUnknown, "unknown", b.Unknown},
+		{backoff.ClassNotSent, "notSent", b.NotSent},
+		{backoff.ClassRetryable, "retryable", b.Retryable},
+		{backoff.ClassThrottled, "throttled", b.Throttled},
+	}, func(e entry) bool { return e.limits == nil })
+}
+
+// build returns the map; nil if there is nothing in it.
+func (b *byClass) build() map[backoff.Class]backoff.ClassLimits {
+	if b == nil || *b == (byClass{}) {
+		return nil
+	}
+	m := make(map[backoff.Class]backoff.ClassLimits)
+	for _, c := range b.entries() {
+		m[c.class] = backoff.ClassLimits{Schedule: c.limits.Schedule.build(), MaxAttempts: c.limits.MaxAttempts}
+	}
+	return m
+}
