@@ -14,6 +14,13 @@ import (
 // ClassRetryable. An error that neither knows is ClassPermanent, unlike with
 // the DefaultClassifier. So is nil.
 //
+// Do not put Classify into a policy whose Do begins and commits a transaction,
+// such as by sql.DB.BeginTx or pgx.BeginFunc. To Do, an answer to COMMIT that was
+// lost is a connection that was lost: it repeats the transaction, which then is
+// committed twice. [backoff.NonIdempotent] prevents that, but then serialization
+// failures are not repeated either. [Tx] and, for pgx, contrib/backoffpgx tell
+// the two apart, and use Classify by themselves.
+//
 //   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
 //     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
 //     connection or is starting), class 08, resets, broken pipes, timeouts,
@@ -25,13 +32,6 @@ import (
 //
 // ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
 // it when a connection ends while they wait for the answer.
-//
-// Do not put Classify into a policy whose Do begins and commits a transaction,
-// such as by sql.DB.BeginTx or pgx.BeginFunc. To Do, an answer to COMMIT that was
-// lost is a connection that was lost: it repeats the transaction, which then is
-// committed twice. [backoff.NonIdempotent] prevents that, but then serialization
-// failures are not repeated either. [Tx] and, for pgx, contrib/backoffpgx tell
-// the two apart, and use Classify by themselves.
 //
 // Classify is a [backoff.Classifier]. It is safe for concurrent use. Source:
 // PostgreSQL, appendix A.
