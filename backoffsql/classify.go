@@ -21,6 +21,8 @@ import (
 // failures are not repeated either. [Tx] and, for pgx, contrib/backoffpgx tell
 // the two apart, and use Classify by themselves.
 //
+// Errors have these classes:
+//
 //   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
 //     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
 //     connection or is starting), class 08, resets, broken pipes, timeouts,
