@@ -14,23 +14,26 @@ import (
 // ClassRetryable. An error that neither knows is ClassPermanent, unlike with
 // the DefaultClassifier. So is nil.
 //
-//   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
-//     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
-//     connection or is starting), class 08, resets, broken pipes, timeouts.
-//   - Throttled: class 53, such as 53300 (too many connections).
-//   - Not sent: refused connections, SafeToRetry() true (pgx).
-//   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed
-//     transaction).
-//
-// ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
-// it when a connection ends while they wait for the answer.
-//
 // Do not put Classify into a policy whose Do begins and commits a transaction,
 // such as by sql.DB.BeginTx or pgx.BeginFunc. To Do, an answer to COMMIT that was
 // lost is a connection that was lost: it repeats the transaction, which then is
 // committed twice. [backoff.NonIdempotent] prevents that, but then serialization
 // failures are not repeated either. [Tx] and, for pgx, contrib/backoffpgx tell
 // the two apart, and use Classify by themselves.
+//
+// Errors have these classes:
+//
+//   - Retryable: 40001 (serialization failure), 40P01 (deadlock), 55P03 (lock
+//     not available), 57P01, 57P02, 57P03, 57P05 (the server ends the
+//     connection or is starting), class 08, resets, broken pipes, timeouts,
+//     SafeToRetry() true (pgx).
+//   - Throttled: class 53, such as 53300 (too many connections).
+//   - Not sent: refused connections, no route to the server.
+//   - Permanent: all others, such as 57014 (canceled) and 25P02 (failed
+//     transaction).
+//
+// ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
+// it when a connection ends while they wait for the answer.
 //
 // Classify is a [backoff.Classifier]. It is safe for concurrent use. Source:
 // PostgreSQL, appendix A.

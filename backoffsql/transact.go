@@ -106,10 +106,12 @@ func (c *call[T, D]) attempt(ctx context.Context) error {
 		}
 	}()
 	err = c.fn(ctx, tx)
-	returned = true
 	if err == nil && ctx.Err() == nil {
-		return c.afterCommit(c.db.Commit(ctx, tx))
+		err = c.db.Commit(ctx, tx)
+		returned = true
+		return c.afterCommit(err)
 	}
+	returned = true
 	return c.afterRollback(ctx, err, errtree.Is(c.db.Rollback(ctx, tx), ErrEnded))
 }
 

@@ -178,3 +178,10 @@ func ExampleTransactor() {
 	fmt.Println(err, j.entries)
 	// Output: <nil> [attempt 2]
 }
+
+// A driver that panics must not keep its connection.
+func TestTransactRollsBackForAPanicInCommit(t *testing.T) {
+	l := &ledger{commit: func(int) error { panic("boom") }}
+	require.PanicsWithValue(t, "boom", func() { backoffsql.Transact(t.Context(), l, &swift, nothing) })
+	require.Equal(t, "begin commit rollback", strings.Join(l.log, " "))
+}

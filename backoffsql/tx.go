@@ -62,7 +62,8 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 // In PostgreSQL the transaction then commits nothing, which pgx and lib/pq
 // report at the COMMIT; that error is final.
 // Savepoints are left to fn: Tx makes none. A Tx within fn is another
-// transaction, on another connection. If fn panics or ends its goroutine, the
+// transaction, on another connection. It waits for one without end if such fns
+// hold all connections of the pool. If fn panics or ends its goroutine, the
 // transaction is rolled back, and the panic goes on.
 //
 // A nil policy means the zero one: 4 attempts, which suits transactions that

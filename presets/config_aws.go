@@ -38,13 +38,13 @@ type AWSRetry struct {
 // adaptive mode, [NewAWSAdaptive]. So call it once for each client, and not for
 // each call.
 //
-// With AWS_NEW_RETRIES_2026=true in the environment, the SDK waits as
-// [AWS2026Transient] and has [NewAWSQuota2026]. Policy does not read the
-// environment; set Schedule, Jitter and Budget of what it returns.
+// With AWS_NEW_RETRIES_2026=true in the environment, the SDK waits as [AWS2026]
+// and has [NewAWSQuota2026]. Policy does not read the environment; set Schedule,
+// ByClass, Jitter and Budget of what it returns.
 func (r AWSRetry) Policy() (backoff.Policy, error) {
 	attempts, err := strconv.ParseInt(cmp.Or(r.MaxAttempts, "0"), 10, 32)
 	if err != nil {
-		return backoff.Policy{}, badfield.New("presets.AWSRetry.MaxAttempts", "is "+strconv.Quote(r.MaxAttempts)+", want a whole number")
+		return backoff.Policy{}, badfield.New("presets.AWSRetry.MaxAttempts", "is "+strconv.Quote(r.MaxAttempts)+", want a whole number of at most 32 bits")
 	}
 	policy := AWSGoV2Legacy()
 	if attempts != 0 {

@@ -38,7 +38,7 @@ func (r DockerRestart) Policy() (backoff.Policy, error) {
 	if numbered {
 		n, err := strconv.ParseInt(number, 10, 31) // so that there is one attempt more
 		if err != nil || n < 0 {
-			return backoff.Policy{}, r.wrong("want a number of 0 (for no limit) or more")
+			return backoff.Policy{}, r.wrong("want a number from 0 (for no limit) to 1073741823")
 		}
 		restarts = int(n)
 	}
@@ -55,7 +55,7 @@ func (r DockerRestart) Policy() (backoff.Policy, error) {
 		}
 	case restarts > 0:
 		return backoff.Policy{}, r.wrong("want a number after on-failure only")
-	case word == "" || word == "no":
+	case r == "" || word == "no":
 		policy.MaxAttempts = 1
 	case word != "always" && word != "unless-stopped":
 		return backoff.Policy{}, r.wrong("want no, on-failure, always or unless-stopped")

@@ -70,7 +70,7 @@ func ExampleAWSRetry() {
 	// 3 <nil>
 	// 1 <nil>
 	// -1 <nil>
-	// 0 backoff: presets.AWSRetry.MaxAttempts is "many", want a whole number
+	// 0 backoff: presets.AWSRetry.MaxAttempts is "many", want a whole number of at most 32 bits
 }
 
 func ExampleDockerRestart() {

@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -22,8 +23,9 @@ type link struct {
 	received int64 // bytes of the answer that were read
 
 	clientDone chan struct{} // closed when the client has sent all it will send
-	end        sync.Once
-	ended      chan struct{}
+	ended      context.Context
+	end        context.CancelFunc
+	finished   sync.Once
 }
 
 // run connects to the target and passes on both directions until the link ends.
@@ -33,7 +35,8 @@ func (l *link) run() {
 	if l.proxy.config.PerConnection && !l.begin(l.proxy.next()) {
 		return
 	}
-	target, err := net.Dial("tcp", l.proxy.config.Target)
+	var dialer net.Dialer
+	target, err := dialer.DialContext(l.ended, "tcp", l.proxy.config.Target)
 	if err != nil {
 		l.reset()
 		return
@@ -42,7 +45,7 @@ func (l *link) run() {
 	l.target = target.(*net.TCPConn)
 	l.mu.Unlock()
 	select {
-	case <-l.ended: // reset before there was a target
+	case <-l.ended.Done(): // reset before there was a target
 		target.Close()
 		return
 	default:
@@ -196,7 +199,7 @@ func (l *link) pause(d time.Duration) bool {
 	if d <= 0 {
 		select {
 		case <-l.clientDone:
-		case <-l.ended:
+		case <-l.ended.Done():
 		}
 		return false
 	}
@@ -205,7 +208,7 @@ func (l *link) pause(d time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-l.ended:
+	case <-l.ended.Done():
 		return false
 	}
 }
@@ -218,8 +221,8 @@ func (l *link) close() { l.finish(false) }
 
 // finish closes both connections, once.
 func (l *link) finish(byReset bool) {
-	l.end.Do(func() {
-		close(l.ended)
+	l.finished.Do(func() {
+		l.end()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, conn := range []*net.TCPConn{l.client, l.target} {

@@ -22,6 +22,7 @@
 package faultproxy
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -205,7 +206,8 @@ func (p *Proxy) accept(l net.Listener) {
 
 // serve starts a link for a client's connection.
 func (p *Proxy) serve(client *net.TCPConn) {
-	l := &link{proxy: p, client: client, clientDone: make(chan struct{}), ended: make(chan struct{})}
+	l := &link{proxy: p, client: client, clientDone: make(chan struct{})}
+	l.ended, l.end = context.WithCancel(context.Background())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

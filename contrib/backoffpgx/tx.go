@@ -34,7 +34,7 @@ type Beginner interface {
 var (
 	errInput = errors.New("backoffpgx: Tx wants a database and a function")
 	errBusy  = errors.New("backoffpgx: the connection is in a transaction or reads a result")
-	errOpen  = errors.New("backoffpgx: fn has left Rows or BatchResults open")
+	errOpen  = errors.New("backoffpgx: fn has left Rows or BatchResults open, or a goroutine that uses the transaction")
 	errEnded = fmt.Errorf("%w: %w", backoffsql.ErrEnded, pgx.ErrTxClosed)
 )
 
@@ -57,12 +57,13 @@ var (
 // connection was closed before or ctx had ended, has committed nothing.
 //
 // fn gets the context of the attempt. It must return the errors of its
-// statements, and of BatchResults.Close and Rows.Err. It must close its results:
-// those left open are an error that is final. It must neither commit nor roll
-// back, neither by a method nor in SQL; Tx returns [backoffsql.ErrEnded] where it
-// notices that. tx.Begin makes a savepoint, which is fn's own affair. If fn
-// panics or ends its goroutine, the transaction is rolled back, the connection
-// goes back to the pool, and the panic goes on.
+// statements, and of BatchResults.Close and Rows.Err. It must close its results
+// and wait for its goroutines: a connection that is still busy is an error that
+// is final. It must neither commit nor roll back, neither by a method nor in
+// SQL; Tx returns [backoffsql.ErrEnded] where it notices that. tx.Begin makes a
+// savepoint, which is fn's own affair. If fn panics or ends its goroutine, the
+// transaction is rolled back, the connection goes back to the pool, and the
+// panic goes on.
 //
 // If ctx or the policy's AttemptTimeout ends while pgx waits for an answer, pgx
 // closes the connection. During the COMMIT that is an answer which does not
@@ -137,6 +138,9 @@ func (d database) Begin(ctx context.Context) (*transaction, error) {
 	}
 	tx, err := d.db.BeginTx(ctx, d.opts)
 	if err != nil {
+		if stateOf(d.own) == inside { // opts.BeginQuery failed after its BEGIN
+			d.own.Exec(ctx, "rollback")
+		}
 		return nil, d.final(err)
 	}
 	t := &transaction{Tx: tx, conn: d.own}

@@ -242,6 +242,16 @@ func TestALostConnectionIsFinalWhereThereIsNoOther(t *testing.T) {
 	require.NoError(t, backoffpgx.Tx(t.Context(), f.connect(t), swift(nil), pgx.TxOptions{}, work), "it is there still")
 }
 
+func TestABeginQueryThatFailsLeavesNoTransactionOpen(t *testing.T) {
+	const begin = "begin transaction; lock"
+	f := start(t, once(begin, "55P03"))
+	for _, db := range []backoffpgx.Beginner{f.connect(t), f.pool(t, 1)} {
+		require.NoError(t, backoffpgx.Tx(t.Context(), db, swift(nil), pgx.TxOptions{BeginQuery: begin}, work))
+	}
+	attempt := begin + ", work, commit"
+	require.Equal(t, begin+", rollback, "+attempt+", "+attempt, f.heard())
+}
+
 // BEGIN within a transaction is only a warning of the server, and COMMIT then
 // ends the outer transaction.
 func TestTxLeavesATransactionAlone(t *testing.T) {

@@ -175,14 +175,18 @@ func (b *bank) in(query string) string {
 	return strings.NewReplacer(" s.", " "+b.schema+".", "SCHEMA s", "SCHEMA "+b.schema).Replace(query)
 }
 
+// close ends all connections through the proxy first: a transaction that is open
+// keeps the tables.
 func (b *bank) close() error {
-	if b.direct != nil {
-		b.direct.Exec(context.Background(), b.in("DROP SCHEMA s CASCADE"))
-		b.direct.Close()
-	}
+	b.proxy.Close()
 	if b.db != nil {
 		b.db.Close()
 	}
-	b.proxy.Close()
+	if b.direct != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		b.direct.Exec(ctx, b.in("DROP SCHEMA s CASCADE"))
+		b.direct.Close()
+	}
 	return nil
 }

@@ -48,7 +48,7 @@ type server struct {
 var postgres = server{
 	name: "postgres", addr: "127.0.0.1:5432", driver: "pgx", level: sql.LevelSerializable,
 	dsn: func(addr string) string {
-		return "postgres://postgres@" + addr + "/test?sslmode=disable&deadlock_timeout=20ms"
+		return "postgres://postgres@" + addr + "/test?sslmode=disable&deadlock_timeout=20ms&default_query_exec_mode=exec&synchronous_commit=off"
 	},
 	session: "SELECT pg_backend_pid()", kill: "SELECT pg_terminate_backend(%d)",
 	ignore: "INSERT", suffix: " ON CONFLICT DO NOTHING",

@@ -22,7 +22,7 @@ import (
 const (
 	transfers = 2000
 	workers   = 16
-	pace      = 8 // transfers to a mishap
+	pace      = 20 // transfers to a mishap
 )
 
 // Transfers move money between accounts while sessions are terminated,
