@@ -32,14 +32,14 @@ type OTLPRetry struct {
 	MaxInterval time.Duration
 	// MaxElapsedTime is the time after which no retry is made, 0 or more. 0
 	// means no limit. The exporter looks at the time only after an attempt, so
-	// its last wait may pass the limit; here such a wait is not begun.
+	// its last wait may pass the limit; here that wait ends at the limit.
 	MaxElapsedTime time.Duration
 }
 
 // Policy returns the policy of an exporter with this configuration. It retries
 // without a limit to the attempts. A negative value is an error.
 func (c OTLPRetry) Policy() (backoff.Policy, error) {
-	return CollectorRetry{
+	policy, err := CollectorRetry{
 		Enabled:             c.Enabled,
 		InitialInterval:     c.InitialInterval,
 		RandomizationFactor: 0.5,
@@ -47,6 +47,8 @@ func (c OTLPRetry) Policy() (backoff.Policy, error) {
 		MaxInterval:         c.MaxInterval,
 		MaxElapsedTime:      c.MaxElapsedTime,
 	}.policy("OTLPRetry")
+	policy.ShortenLastWait = c.Enabled && err == nil
+	return policy, err
 }
 
 // CollectorRetry is the retry_on_failure of exporters in OpenTelemetry's

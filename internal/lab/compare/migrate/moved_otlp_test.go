@@ -199,7 +199,6 @@ func export(c exportConfig) form {
 		if err != nil {
 			return "", err
 		}
-		policy.ShortenLastWait = true
 		policy.Classify = presets.HTTPStatus(429, 502, 503, 504)
 		return done(policy.Do(ctx, func(ctx context.Context) error {
 			resp, err := r.post(ctx, &http.Client{Transport: r})
