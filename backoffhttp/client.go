@@ -47,9 +47,8 @@ func Client(policy backoff.Policy) *http.Client {
 // An answer is returned when its header is there. If the time ends later,
 // reading the body fails with such an error, and nothing is retried, unless
 // Transport.Resume asks for the rest: each attempt to get it has a time of its
-// own.
-// Policy.AttemptTimeout limits the time until the header besides: the shorter
-// of the two ends the attempt.
+// own. Policy.AttemptTimeout limits the time until the header besides: the
+// shorter of the two ends the attempt.
 //
 // Each redirect is a call of its own: it has all its attempts, and each attempt
 // has the whole Timeout. In go-retryablehttp an attempt follows all redirects
