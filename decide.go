@@ -93,6 +93,12 @@ func (r *Run) timeoutEnded(v *verdict, err error) bool {
 // wait, then time and budget for it.
 func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	p := &r.policy
+	if p.ByClass != nil && r.number == 1 {
+		if err := p.checkByClass(); err != nil {
+			r.cut = err
+			return 0, ReasonInvalid
+		}
+	}
 	switch {
 	case v.ended != nil:
 		return 0, endOf(v.ended)
@@ -103,8 +109,6 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		return 0, ReasonPermanent
 	case v.class == ClassOverloaded:
 		return 0, ReasonOverloaded
-	case p.ByClass != nil && r.number == 1 && r.cutBy(p.checkByClass()):
-		return 0, ReasonInvalid
 	case used(r.number-r.base, r.limitAfter(v.class)):
 		return 0, ReasonAttempts
 	case !p.repeatable(r.ctx, v.class):
@@ -132,12 +136,6 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 		r.notifyWait(v, delay, wait)
 	}
 	return wait, why
-}
-
-// cutBy takes note of what ends the call beside its last error, if err does.
-func (r *Run) cutBy(err error) bool {
-	r.cut = err
-	return err != nil
 }
 
 // limitAfter returns how many attempts the call may make after a failure of

@@ -275,7 +275,7 @@ func (p *Policy) checkByClass() error {
 		if class.Retryable() {
 			return checkSchedule(field+".Schedule", own.Schedule)
 		}
-		return invalid(field, "is class "+strconv.Itoa(int(class))+", want one that may be retried")
+		return invalid(field, "is class "+strconv.Itoa(int(class))+", want one that is retried")
 	}
 	return nil
 }
