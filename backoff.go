@@ -40,8 +40,8 @@
 // (backoffsql) and calls of other clients (plug); look until something is done
 // (poll); limit the rate and concurrency of calls (limit); log (backoffslog)
 // and count (backoffmetrics); read policies from files (spec), know those of
-// other systems (presets), and show what a policy does (preview). The packages below contrib, such as
-// backoffgrpc, are modules of their own.
+// other systems (presets), and show what a policy does (preview). The packages
+// below contrib, such as backoffgrpc, are modules of their own.
 //
 // In the whole package 0 means the documented default, and a negative number
 // means no limit. The attempts of a call include the first one, its retries do

@@ -31,10 +31,11 @@ var errFailed = errors.New("the operation failed")
 //
 // The shape says that an attempt failed, but not with which error. Cenkalti
 // takes every error as transient, so Classify and Retry-After have no effect;
-// mark final errors with that package's own Permanent. MaxAttempts, MaxElapsed,
-// Schedule, ByClass for ClassRetryable, Jitter with its memory, MaxDelay, Budget, Idempotency, Observer and
-// the deadline of ctx hold. The shape does not report success either: a Budget
-// that is paid by success is never paid, and soon grants only its reserve.
+// mark final errors with that package's own Permanent. MaxAttempts,
+// MaxElapsed, Schedule, ByClass for ClassRetryable, Jitter with its memory,
+// MaxDelay, Budget, Idempotency, Observer and the deadline of ctx hold. The
+// shape does not report success either: a Budget that is paid by success is
+// never paid, and soon grants only its reserve.
 //
 // If the policy is nil or invalid, NextBackOff stops at once, and Err says why.
 // So it does if nothing would end the retries: no limit of attempts, no

@@ -28,9 +28,10 @@ type GRPCRetry struct {
 //
 // This package does not import gRPC's codes, so p.Classify must read them;
 // without Classify no status is known, and none is retried. MaxAttempts (by
-// Max; the smallest, if ByClass has others), Schedule, Jitter (without its memory of the previous wait), MaxDelay,
-// Classify and Observer (of retries) hold. The hooks do not see trailers, and
-// so not the server's pushback: see contrib/backoffgrpc.
+// Max; the smallest, if ByClass has others), Schedule, Jitter (without its
+// memory of the previous wait), MaxDelay, Classify and Observer (of retries)
+// hold. The hooks do not see trailers, and so not the server's pushback: see
+// contrib/backoffgrpc.
 //
 // A nil or invalid policy, and one with NonIdempotent, retries
 // nothing. A policy without a limit of attempts makes 4, because the hooks

@@ -29,10 +29,10 @@
 //     below 0. Where no limit is impossible -1 is refused, as Validate refuses
 //     it.
 //   - A schedule (schedule, also in byClass, attemptTimeoutSchedule, a
-//     breaker's openFor, an adaptive rate's recovery) is a duration, which makes a constant schedule,
-//     or an object with one of linear {initial, step, max}, exponential
-//     {initial, max, multiplier}, sequence [durations], truncated {schedule,
-//     max}.
+//     breaker's openFor, an adaptive rate's recovery) is a duration, which makes
+//     a constant schedule, or an object with one of linear {initial, step, max},
+//     exponential {initial, max, multiplier}, sequence [durations], truncated
+//     {schedule, max}.
 //   - byClass has a member for each class of failures that has a schedule or a
 //     limit of attempts of its own: unknown, notSent, retryable, throttled, each
 //     {schedule, maxAttempts}.
