@@ -63,8 +63,9 @@ type Policy struct {
 	// all other limits apply as always. A key must be a class that may be
 	// retried; ClassUnknown is one.
 	//
-	// It is read only after an attempt has failed. So Do and Attempts find an
-	// invalid one at the latest then, and end the call with an [*Error] that
+	// It is read only after an attempt has failed, and by Do not after a
+	// definitive error. So Do and Attempts may find an invalid one only then, and
+	// end the call with an [*Error] that
 	// matches the attempt's and says what Validate says; call Validate where the
 	// policy is made. A copy of the policy shares the map, which must not be written
 	// while calls run: to vary it, set another map. nil means none.
