@@ -65,10 +65,10 @@ type Policy struct {
 	//
 	// It is read only after an attempt has failed, and by Do not after a
 	// definitive error. So Do and Attempts may find an invalid one only then, and
-	// end the call with an [*Error] that
-	// matches the attempt's and says what Validate says; call Validate where the
-	// policy is made. A copy of the policy shares the map, which must not be written
-	// while calls run: to vary it, set another map. nil means none.
+	// end the call with an [*Error] that matches the attempt's and says what
+	// Validate says; call Validate where the policy is made. A copy of the policy
+	// shares the map, which must not be written while calls run: to vary it, set
+	// another map. nil means none.
 	ByClass map[Class]ClassLimits
 	// Jitter spreads the delay. nil means FullJitter.
 	Jitter Jitter
