@@ -73,11 +73,12 @@ help: ## Show this list
 fetch: ## Download what all modules are built from and the newer Go, at once
 	@GOTOOLCHAIN=$(NEWER_GO) $(GO) version & for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... && $(GO) mod tidy -diff) >/dev/null 2>&1 & done; wait
 
-# Two of the examples wait for ten seconds, and so four packages run at once.
+# Some of the examples wait for ten seconds, and so four packages run at once. The cache of go test
+# does not notice that a file outside the module has changed, such as README.md or one of docs.
 .PHONY: test
 test: ## Run the tests of the library and of its examples
 	$(call each,.,$(GO) test -vet=off ./...)
-	$(call each,examples,$(GO) test -vet=off -p=4 ./...)
+	$(call each,examples,$(GO) test -vet=off -p=4 ./... && $(GO) test -vet=off -count=1 . ./guides)
 	@echo "left out: the other modules (make test-all), what needs servers (make integration), what takes long (make nightly)"
 
 .PHONY: test-all
@@ -243,8 +244,8 @@ sim: ## Print every table of the simulation's reference at full size, in a quart
 # make test-all runs the short ones of its commands, and fails if they do not print and draw what
 # is there.
 .PHONY: sim-docs
-sim-docs: ## Run every command of docs/simulation.md, and write its tables and pictures
-	cd cmd/backoffsim && $(GO) test -count=1 -timeout=1h -tags=nightly -run=TestTheDocumentSaysWhatTheProgramDoes . -update
+sim-docs: ## Run every command of docs/simulation.md and docs/tuning.md, and write their tables and pictures
+	cd cmd/backoffsim && $(GO) test -count=1 -timeout=1h -tags=nightly -run=SaysWhatTheProgramDoes . -update
 
 # The runs that are not asked for stay as they were kept. Nothing else should run meanwhile.
 FIELD_CLIENTS ?=

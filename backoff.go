@@ -1,5 +1,5 @@
-// Package backoff carries a call through transient failure without hurting the
-// service it calls.
+// Package backoff retries calls that fail transiently, without overloading the
+// service they call.
 //
 //	var fetching = backoff.Policy{Name: "fetch"}
 //
@@ -11,15 +11,13 @@
 // ms up to 30 s under full jitter, bounded by the context. It waits as long as
 // a server asks for, up to 5 minutes.
 //
-// A [Schedule] says how the delay grows ([Exponential], [Linear], [Constant],
-// [Sequence]). A [Jitter] spreads the delay, so that clients which failed
-// together do not come back together ([FullJitter], [EqualJitter],
-// [DecorrelatedJitter]).
+// A [Schedule] sets how the delay grows ([Exponential], [Linear], [Constant],
+// [Sequence]). A [Jitter] such as [FullJitter] spreads the delay, so that
+// clients that failed together do not retry together.
 //
-// A [Classifier] sorts errors. An operation marks its error to say more than
-// the error does: [Permanent] ends the call, [RetryAfter] passes on what the
-// server asked for. An [Idempotency] says whether the operation may be sent
-// twice at all.
+// A [Classifier] sorts errors. An operation can mark its error: [Permanent]
+// ends the call, and [RetryAfter] passes on what the server asked for. An
+// [Idempotency] says whether the operation may be sent twice at all.
 //
 // Policies nest without multiplying. What an inner policy gave up on is
 // permanent to the policies around it, so three layers of four attempts cost
@@ -28,20 +26,21 @@
 //
 // A [Budget], such as [RetryBudget], bounds the retries of many calls, and a
 // [Breaker] the calls themselves, so that an outage stays cheap. A policy has
-// neither by default. A [Hedge] asks twice where the first answer is slow. An
-// [Observer] hears of all of them.
+// neither by default. A [Hedge] sends a slow call a second time. An [Observer]
+// receives the events of all of them.
 //
-// A definitive error comes back as the operation returned it (see [Policy.Do]).
-// Where a policy gives up, the error is an [*Error]. It says why, names the
-// field that sets the limit, and matches the last error of the operation.
-// [Cause] returns that error itself.
+// A definitive error is returned as the operation returned it (see
+// [Policy.Do]). If a policy gives up, the error is an [*Error]. It says why,
+// names the field that sets the limit, and matches the last error of the
+// operation. [Cause] returns that error itself.
 //
-// Packages beside this one retry HTTP requests (backoffhttp), SQL transactions
-// (backoffsql) and calls of other clients (plug); look until something is done
-// (poll); limit the rate and concurrency of calls (limit); log (backoffslog)
-// and count (backoffmetrics); read policies from files (spec), know those of
-// other systems (presets), and show what a policy does (preview). The packages
-// below contrib, such as backoffgrpc, are modules of their own.
+// Other packages retry HTTP requests (backoffhttp), SQL transactions
+// (backoffsql) and calls of other clients (plug); poll (poll); have rate limits
+// and bulkheads (limit, pace); share breakers and budgets (fleet); log
+// (backoffslog) and count (backoffmetrics); read policies from files (spec),
+// know those of other systems (presets), and show what a policy does
+// (preview). The packages below contrib, such as backoffgrpc, are modules of
+// their own.
 //
 // In the whole package 0 means the documented default, and a negative number
 // means no limit. The attempts of a call include the first one, its retries do
@@ -56,9 +55,9 @@ import (
 	"github.com/gobackoff/backoff/internal/handoff"
 )
 
-// A Doer carries out an operation: a [Policy], a [Breaker], a [Stack] of them,
-// or a user's own type. It must not call op on more than one goroutine at a
-// time, nor after Do has returned.
+// A Doer runs an operation: a [Policy], a [Breaker], a [Stack] of them, or a
+// user's own type. It must not call op on more than one goroutine at a time,
+// nor after Do has returned.
 type Doer interface {
 	Do(ctx context.Context, op func(context.Context) error) error
 }

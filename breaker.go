@@ -11,10 +11,11 @@ import (
 	"github.com/gobackoff/backoff/internal/inorder"
 )
 
-// A Breaker stops calls to a service that is down, and finds out when the
-// service is back. Around a [Policy] it sees one result per call, after all
-// retries; inside one it sees a result per attempt. [Stack] puts them together.
-// This is the usual order:
+// A Breaker is a circuit breaker, the CircuitBreaker of other libraries: it
+// stops calls to a service that is down, and finds out when the service is
+// back. Around a [Policy] it sees one result per call, after all retries;
+// inside one it sees a result per attempt. [Stack] puts them together. This is
+// the usual order:
 //
 //	var service = backoff.Stack(&backoff.Breaker{Name: "search"}, &backoff.Policy{Name: "search"})
 //
@@ -29,13 +30,13 @@ import (
 //
 // # What counts
 //
-// A call succeeds if its error is nil, or a definitive answer (ClassPermanent,
-// such as a 404). Any other error is a failure, and so is a panic or a
-// runtime.Goexit of the operation, which the breaker does not stop. For an
-// [*Error] of a policy the breaker looks at its last error.
+// A call succeeds if its error is nil, or a definitive response
+// (ClassPermanent, such as a 404). Any other error is a failure, and so is a
+// panic or a runtime.Goexit of the operation, which the breaker does not stop.
+// For an [*Error] of a policy the breaker looks at its last error.
 //
-// A throttled answer (ClassThrottled or ClassOverloaded, such as HTTP 429) is a
-// rate, not an outage: the service is there, and serves somebody. While any
+// A throttled response (ClassThrottled or ClassOverloaded, such as HTTP 429)
+// is a rate, not an outage: the service is up, and serves others. While any
 // call of the window succeeds, it counts neither as a failure nor as a call,
 // nor as a slow one. If nothing succeeded for a whole Window (or for
 // WindowCalls calls), it is an outage after all: then MinCalls throttled calls
@@ -49,7 +50,7 @@ import (
 //
 // A result counts only while the breaker is in the phase that admitted the
 // call: a late result neither closes the circuit nor opens it. A probe that
-// hangs loses its place after ProbeTimeout, and the next call may probe.
+// hangs loses its slot after ProbeTimeout, and the next call may probe.
 //
 // # Use
 //
@@ -85,7 +86,8 @@ type Breaker struct {
 	MinCalls int
 	// Window is the time over which the rates are measured. It moves in steps
 	// of a tenth. 0 means 10 seconds; a negative one reaches back to when the
-	// circuit last closed, and has no end after which throttled answers count.
+	// circuit last closed, and has no end after which throttled responses
+	// count.
 	//
 	// The breaker reads no clock when a call succeeds. It dates successes at
 	// the next failure, as if they had been spread evenly over the time since
@@ -110,9 +112,10 @@ type Breaker struct {
 	// SlowRate is the share of slow calls in the window that opens the circuit,
 	// at most 1. 0 means 0.5; a negative rate switches the rule off.
 	SlowRate float64
-	// TripIf is a rule of the user's own. It is asked after every failed,
-	// throttled or slow call that did not open the circuit by the other rules,
-	// with no lock held: it may call the breaker. nil means none.
+	// TripIf is a custom rule, like the ReadyToTrip of other libraries. It is
+	// called after every failed, throttled or slow call that did not open the
+	// circuit by the other rules, with no lock held: it may call the breaker.
+	// nil means none.
 	TripIf func(BreakerStats) bool
 
 	// OpenFor is how long the circuit stays open: OpenFor.Delay(1) the first
@@ -126,9 +129,10 @@ type Breaker struct {
 	// Jitter spreads OpenFor. nil means UniformJitter(0.8, 1.2).
 	Jitter Jitter
 	// MaxRetryAfter bounds how long a server, or Shared, may keep the circuit
-	// open. If a failure that led to the opening said when to come back, the
+	// open. If a failure that led to the opening said when to retry, the
 	// circuit stays open at least that long, and up to a tenth longer; by
-	// [Pushback] exactly that long. 0 means 5 minutes, a negative one no limit.
+	// [Pushback] exactly that long. 0 means 5 minutes, a negative one no
+	// limit.
 	MaxRetryAfter time.Duration
 
 	// MaxProbes is how many probes a half-open circuit admits at the same time.
@@ -159,21 +163,22 @@ type Breaker struct {
 	MinAttemptTime time.Duration
 	// Classify sorts errors. nil means DefaultClassifier.
 	Classify Classifier
-	// Observer hears of every change of state, in order, one at a time, and
-	// with no lock held: it may call the breaker. It runs on a goroutine of its
-	// own. The call that caused the change waits for it, unless an earlier
+	// Observer receives every change of state, in order, one at a time, and
+	// with no lock held: it may call the breaker. It runs on a goroutine of
+	// its own. The call that caused the change waits for it, unless an earlier
 	// change is still being delivered; so the Observer must not wait for
-	// something that this call holds. It also hears of every call that is
-	// refused, on the goroutine of that call. nil means none.
+	// something that this call holds. It also receives an EventRefused for
+	// every call that is refused, on the goroutine of that call. nil means
+	// none.
 	Observer Observer
 	// Shared is what the processes of a fleet tell each other about the
 	// service, which they know by Name. It is advice, and no more. It opens a
 	// closed circuit that has not seen MinCalls in the window, or whose last
 	// call failed; and it keeps a half-open one from probing while another
-	// process does. If the store is slow, gone or wrong, the breaker goes by
-	// what it sees itself. It is asked under ModeEnforce only, and about once a
-	// second at most; other calls cost what they cost without it. nil means
-	// none.
+	// process does. If the store is slow, gone or wrong, the breaker decides
+	// by what it sees itself. It is asked under ModeEnforce only, and about
+	// once a second at most; other calls cost what they cost without it. nil
+	// means none.
 	Shared Shared
 	// Rand draws the numbers for Jitter and RampUp, uniformly from [0,1). It
 	// must be safe for concurrent use. nil means math/rand/v2.
@@ -241,7 +246,7 @@ const (
 	TriggerSlow
 	// TriggerRule: TripIf said so.
 	TriggerRule
-	// TriggerTime: the open time was over, and a call came.
+	// TriggerTime: the open time had expired, and a call came.
 	TriggerTime
 	// TriggerProbe: probes succeeded, or one failed.
 	TriggerProbe
@@ -332,9 +337,9 @@ func (b *Breaker) Wrap(op func(context.Context) error) func(context.Context) err
 	return func(ctx context.Context) error { return b.Do(ctx, op) }
 }
 
-// Allow asks whether the caller may make a call. If so, the caller makes it and
-// passes its error to done, nil for success. Only the first call of done
-// counts. If done is never called, the call does not count, and the place of a
+// Allow asks whether the caller may make a call. If so, the caller makes it
+// and passes its error to done, nil for success. Only the first call of done
+// counts. If done is never called, the call does not count, and the slot of a
 // probe is free again after ProbeTimeout. done knows no context: an error that
 // is context.Canceled does not count, and context.DeadlineExceeded is a
 // failure.
@@ -354,8 +359,9 @@ func (b *Breaker) Allow() (done func(error), err error) {
 	}, nil
 }
 
-// State returns the state at this moment. An open circuit whose time is over is
-// half-open, though the Observer hears of it when the next call comes.
+// State returns the state at this moment. An open circuit whose time has
+// expired is half-open, although the Observer receives it when the next call
+// comes.
 func (b *Breaker) State() State {
 	p := b.phase.Load()
 	switch {
@@ -423,10 +429,11 @@ func invalidRate(field string, rate float64) error {
 // for [Breaker.Shared]. The Client of package fleet implements it with a store
 // such as Redis.
 //
-// Its advice is the [Transition] that a circuit should make: To, RetryAfter for
-// how long an open circuit stays open (bounded by [Breaker.MaxRetryAfter]),
-// Openings of the whole fleet, and Err as the reason. The zero Transition
-// advises nothing: the breaker goes by what it sees itself.
+// Its advice is the [Transition] that a circuit should make: To, RetryAfter
+// for how long an open circuit stays open (bounded by
+// [Breaker.MaxRetryAfter]), Openings of the whole fleet, and Err as the
+// reason. The zero Transition advises nothing: the breaker decides by what it
+// sees itself.
 //
 // All methods must be safe for concurrent use and must not call a breaker.
 // Opened and Closed are called under the breaker's lock and must not block.
@@ -434,11 +441,11 @@ type Shared interface {
 	// Consult advises a circuit that is closed in this process: to open, or to
 	// become half-open.
 	//
-	// It is called by the first call of a closed circuit, and by the first call
-	// after wake. It should answer from memory; if it blocks, it holds up that
-	// call only. wake may be called at any time, any number of times, or never.
-	// It takes no lock, does not block, and does not keep a forgotten breaker
-	// alive.
+	// It is called by the first call of a closed circuit, and by the first
+	// call after wake. It should return from memory; if it blocks, it holds up
+	// that call only. wake may be called at any time, any number of times, or
+	// never. It takes no lock, does not block, and does not keep a forgotten
+	// breaker alive.
 	Consult(ctx context.Context, name string, wake func()) Transition
 	// Probe advises a call that may probe a circuit which is half-open in this
 	// process; timeout is how long the probe may take. The zero Transition lets

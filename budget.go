@@ -57,8 +57,8 @@ type Outcome uint8
 const (
 	// OutcomeSuccess: the attempt returned nil.
 	OutcomeSuccess Outcome = iota
-	// OutcomeDefinitive: the server answered with an error that a retry would
-	// get again.
+	// OutcomeDefinitive: the server returned an error that a retry would get
+	// again.
 	OutcomeDefinitive
 	// OutcomeTransient: the attempt failed in a way that may pass.
 	OutcomeTransient
@@ -72,7 +72,8 @@ const (
 	OutcomeNotSent
 )
 
-// A Result tells a [Budget] how an attempt ended. The zero Result is success.
+// A Result is how an attempt ended, for a [Budget]. The zero Result is
+// success.
 type Result struct {
 	Outcome    Outcome
 	Class      Class         // of the attempt's error
@@ -80,43 +81,43 @@ type Result struct {
 	Cost       int           // what the attempt has cost, if that is known only now; 0 means Attempt.Cost
 }
 
-// A Ticket is a budget's note to itself between Reserve and Done, so that the
-// budget need not remember the attempts under way. The first word is the
+// A Ticket carries a budget's own data from Reserve to Done, so that the
+// budget need not remember the attempts that run. The first word is the
 // budget's own; the others are for [JoinBudgets].
 type Ticket [maxBudgets]uint64
 
-// A Budget bounds what calls, and above all their retries, may cost a service.
-// &[RetryBudget]{} is the usual one. All policies, hedges and goroutines that
-// call the service share it.
+// A Budget bounds the load that calls, and above all their retries, put on a
+// service. &[RetryBudget]{} is the usual one. All policies, hedges and
+// goroutines that call the service share it.
 //
-// The loop calls Reserve before every attempt, the first included; for a retry,
-// it does so before the sleep that leads to the attempt. Reserve answers
-// whether the attempt may be made, and after how long at the earliest. A
-// refusal ends the call at once, with an error that matches [ErrBudget] and the
-// operation's own last error. Done is called once for every attempt that
+// The loop calls Reserve before every attempt, the first included; for a
+// retry, it does so before the sleep that leads to the attempt. Reserve
+// returns whether the attempt may be made, and how long it must wait first. A
+// refusal ends the call at once, with an error that matches [ErrBudget] and
+// the operation's own last error. Done is called once for every attempt that
 // Reserve granted, and says how the attempt ended.
 //
 // Both must be safe for concurrent use and must not block. A budget must stay
-// right if Done never comes, because an operation may hang for ever, and if
+// right if Done never comes, because an operation may hang forever, and if
 // Done comes twice.
 //
-// Four methods are optional. If a budget has a method Pace(Ticket) (Ticket,
-// time.Duration, bool), the loop calls it when a Wait is over. It answers as
-// Reserve does, and its ticket takes the place of the other one. If it asks
-// for a wait, the loop calls it again after that. By Pace a budget spaces
-// calls that were all told to come back at the same time. If a budget has a
-// method Confirm(Ticket) bool, the loop calls it when an attempt that was
-// granted is about to be made: for a retry, after the sleep. By Confirm a
-// budget tells calls that are asleep from attempts that are under way. If
-// Confirm returns false, the call ends as if Reserve had refused, and Done
-// gets OutcomeNotSent. Confirm must not block.
+// Four methods are optional:
 //
-// If a budget has a method GrantsFirst() bool that returns true, first attempts
-// need not be asked for now: the loop of a [Policy] does not call Reserve for
-// them, and calls Done with a zero Ticket. The answer may change at any time,
-// and the loop asks again for each call. A call that succeeds at once then
-// costs almost nothing. An invalid budget must return false. If a budget has a
-// method Validate() error, [Policy.Validate] calls it.
+//   - Pace(Ticket) (Ticket, time.Duration, bool) is called when a Wait is
+//     over. It returns what Reserve returns, and its ticket replaces the other
+//     one. If it asks for a wait, it is called again after that. With Pace a
+//     budget spaces calls that were all told to retry at the same time.
+//   - Confirm(Ticket) bool is called when an attempt that was granted is about
+//     to be made: for a retry, after the sleep. With Confirm a budget
+//     distinguishes calls that sleep from attempts that are running. If
+//     Confirm returns false, the call ends as if Reserve had refused, and Done
+//     gets OutcomeNotSent. Confirm must not block.
+//   - GrantsFirst() bool returns true while first attempts need not be asked
+//     for: the loop of a [Policy] then does not call Reserve for them, and
+//     calls Done with a zero Ticket. The result may change at any time, and
+//     the loop asks again for each call. A call that succeeds at once then
+//     costs almost nothing. An invalid budget must return false.
+//   - Validate() error is called by [Policy.Validate].
 type Budget interface {
 	Reserve(a Attempt) (t Ticket, wait time.Duration, ok bool)
 	Done(t Ticket, r Result)
@@ -279,8 +280,8 @@ const (
 	newcomer      = 3 // a client with fewer successes in its life has just started
 )
 
-// RetryBudget is the usual [Budget]: successes pay for retries. Within a Window
-// there may be Ratio retries per call that succeeded or was answered
+// RetryBudget is the usual [Budget]: successes pay for retries. Within a
+// Window there may be Ratio retries per call that succeeded or failed
 // definitively. A client with few calls gets one more per three of them, up to
 // Floor. First attempts are never refused.
 //
@@ -292,9 +293,10 @@ const (
 //
 // In that time a call may also use all of its MaxAttempts, once in the life of
 // the budget, so that a program that makes one call, and then ends, gets what
-// it asked for. Of calls that run at once, the one that has got furthest goes
-// on. A call without a limit counts as one with MaxAttempts 4. The budgets of a
-// Budgets, and so the hosts of a Transport, have this once for all of them.
+// it asked for. Of calls that run at once, the one with the most retries
+// continues. A call without a limit counts as one with MaxAttempts 4. The
+// budgets of a Budgets, and so the hosts of a Transport, have this once for
+// all of them.
 //
 // In any interval of length T there are at most
 //
@@ -302,7 +304,7 @@ const (
 //
 // retries, where
 //
-//	paid   counts the calls that succeeded or were answered definitively, from
+//	paid   counts the calls that succeeded or failed definitively, from
 //	       asked - Window/10 to the end of the interval
 //	asked  is when a retry was last asked for at least a Window before the
 //	       interval
@@ -319,9 +321,9 @@ const (
 // costs one addition to a counter where processors rarely meet: no lock, no
 // clock, no allocation. A retry costs about twice as much, and reads the clock
 // if the caller has not. The first retry in each tenth of a Window, and one
-// that is refused, take a lock for some 50 ns. A Done that never comes is a
-// success that is not counted. A second Done changes nothing for a retry, and
-// counts twice for a first attempt.
+// that is refused, take a lock for some 50 ns. A Done that is never called is
+// a success that is not counted. A second Done changes nothing for a retry,
+// and counts twice for a first attempt.
 //
 // Sources: Google SRE book, "Handling Overload"; Brooker, "Fixing retries with
 // token buckets and circuit breakers", 2022; Finagle's RetryBudget.
@@ -396,9 +398,9 @@ func (b *RetryBudget) refill(place window.Place, now time.Time, number, most int
 	}
 	switch {
 	case limit == 0 && b.spare(calm, earned):
-		return b.grants.Spare() | window.Own, true
+		return b.grants.Spare(), true
 	case earned < newcomer && b.advance(number, most):
-		return b.grants.Spare() | window.Own | window.Led, true
+		return b.grants.Spare() | window.Led, true
 	}
 	return 0, false
 }
@@ -494,21 +496,21 @@ func (b *RetryBudget) settleGrant(g window.Grant, unused bool) bool {
 func (b *RetryBudget) giveBack(g window.Grant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.grants.GiveBack(g)
 	switch {
-	case g&window.Own == 0:
-		b.grants.GiveBack(g)
-	case g&window.Led == 0:
-		b.spared = false
-	default:
+	case g&window.Led != 0:
 		b.leader().Add(-1)
+	case g&window.Own != 0:
+		b.spared = false
 	}
 }
 
-// RetryBudgetStats is the state of a [RetryBudget].
+// RetryBudgetStats is the state of a [RetryBudget]. Retries may exceed Allowed:
+// the successes that paid for them leave the window first.
 type RetryBudgetStats struct {
 	Successes uint64 // within the window
-	Retries   uint64 // that successes paid for, granted within the window
-	Allowed   uint64 // by these successes, the spare retry and those of the first call aside
+	Retries   uint64 // granted within the window, less those that were not made
+	Allowed   uint64 // by these successes, plus the Retries that were spare or of the first call
 }
 
 // Stats returns the state of the budget at this moment.
@@ -518,8 +520,8 @@ func (b *RetryBudget) Stats() RetryBudgetStats {
 	b.grants.Start(b.earned.Born())
 	b.grants.Advance(clock.Now(), b.window(), b.earned.Total())
 	b.grants.Reclaim()
-	paid := b.grants.Least(window.Good)
-	return RetryBudgetStats{Successes: paid, Retries: b.grants.Most(window.Bad), Allowed: b.allowed(paid)}
+	paid, own := b.grants.Least(window.Good), b.grants.Most(window.Other)
+	return RetryBudgetStats{Successes: paid, Retries: b.grants.Most(window.Bad) + own, Allowed: b.allowed(paid) + own}
 }
 
 // Validate names the field that is negative, or a Ratio that is NaN or beyond a

@@ -180,6 +180,39 @@ func TestRetryBudgetHasASpareRetryAtTheStart(t *testing.T) {
 	})
 }
 
+// A spare retry adds as much to Allowed as to Retries.
+func TestRetryBudgetCountsTheSpareRetriesThatItGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		require.Equal(t, backoff.RetryBudgetStats{}, b.Stats())
+		tickets := budgetDrain(b, 10)
+		require.Len(t, tickets, 2, "a spare one, and one of the first call")
+		require.Equal(t, backoff.RetryBudgetStats{Retries: 2, Allowed: 2}, b.Stats())
+		b.Done(tickets[1], backoff.Result{Outcome: backoff.OutcomeNotSent})
+		require.Equal(t, backoff.RetryBudgetStats{Retries: 1, Allowed: 1}, b.Stats())
+		budgetPay(b, 100)
+		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 1, Allowed: 16}, b.Stats())
+		require.Len(t, budgetDrain(b, 100), 15)
+		require.Equal(t, backoff.RetryBudgetStats{Successes: 100, Retries: 16, Allowed: 16}, b.Stats())
+		time.Sleep(11 * time.Second)
+		require.Equal(t, backoff.RetryBudgetStats{}, b.Stats())
+	})
+}
+
+// The successes that paid for them leave the window first.
+func TestTheRetriesOfARetryBudgetMayExceedWhatIsAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		budgetPay(b, 100)
+		time.Sleep(5 * time.Second)
+		require.Len(t, budgetDrain(b, 100), 15)
+		time.Sleep(9 * time.Second)
+		require.Equal(t, backoff.RetryBudgetStats{Successes: 20, Retries: 15, Allowed: 5}, b.Stats())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, backoff.RetryBudgetStats{}, b.Stats())
+	})
+}
+
 // A program that makes one call gets what it asked for.
 func TestTheFirstCallUnderARetryBudgetMayUseAllOfItsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -699,8 +732,10 @@ func TestRetryBudgetDoesNotOverdrawUnder64Goroutines(t *testing.T) {
 	all.Wait()
 	stats := b.Stats()
 	require.Equal(t, uint64(paid.Load()), stats.Successes)
-	require.Equal(t, paid.Load()*12/100+3, int64(stats.Allowed))
-	require.LessOrEqual(t, made.Load(), int64(stats.Allowed)+2+3, "and the spare ones of the start")
+	require.EqualValues(t, made.Load(), stats.Retries)
+	require.GreaterOrEqual(t, int64(stats.Allowed), paid.Load()*12/100+3)
+	require.LessOrEqual(t, stats.Retries, stats.Allowed)
+	require.LessOrEqual(t, int64(stats.Allowed), paid.Load()*12/100+3+2+3, "and the spare ones of the start")
 	require.Positive(t, unused.Load())
 	rest := int64(len(budgetDrain(b, 10_000)))
 	require.GreaterOrEqual(t, made.Load()+rest, int64(stats.Allowed), "what was not used is there again")
@@ -752,6 +787,7 @@ type budgetModel struct {
 	window        time.Duration
 	begin         time.Duration // of the buckets; -1 before the first
 	good, bad     []int64
+	own           []int64 // spare retries, and those of the first call
 	earned, dated int
 	current       int64
 	left          int   // retries that need not look
@@ -821,7 +857,7 @@ func (m *budgetModel) limit() int {
 func (m *budgetModel) retry(now time.Duration, number int) (back func(), ok bool) {
 	if m.left > 0 && m.number(now) == m.current {
 		m.left--
-		return m.count(), true
+		return m.count(&m.bad), true
 	}
 	m.date(now)
 	calm := m.asked < 0 || m.current-m.asked > 20 // two windows between their buckets
@@ -829,7 +865,7 @@ func (m *budgetModel) retry(now time.Duration, number int) (back func(), ok bool
 	limit := m.limit()
 	if free := limit - m.lately(m.bad); free > 0 {
 		m.left = min(free, 256) - 1
-		return m.count(), true
+		return m.count(&m.bad), true
 	}
 	m.left = 0
 	young := m.earned < 3
@@ -838,23 +874,37 @@ func (m *budgetModel) retry(now time.Duration, number int) (back func(), ok bool
 	}
 	if limit == 0 && (calm || young) && !m.spent {
 		m.spent = true
-		return func() { m.spent = false }, true
+		back := m.count(&m.own)
+		return func() { back(); m.spent = false }, true
 	}
 	if young && number <= 4 && number-1 > m.lead {
 		m.lead = number - 1
-		return func() { m.lead-- }, true
+		back := m.count(&m.own)
+		return func() { back(); m.lead-- }, true
 	}
 	return nil, false
 }
 
-// count counts a retry, and returns how to take it back.
-func (m *budgetModel) count() (back func()) {
+// count counts a retry among others, and returns how to take it back.
+func (m *budgetModel) count(retries *[]int64) (back func()) {
 	bucket := m.current
-	m.bad = append(m.bad, bucket)
+	*retries = append(*retries, bucket)
 	return func() {
-		if i := slices.Index(m.bad, bucket); i >= 0 && bucket >= m.current-10 {
-			m.bad = slices.Delete(m.bad, i, i+1)
+		if i := slices.Index(*retries, bucket); i >= 0 && bucket >= m.current-10 {
+			*retries = slices.Delete(*retries, i, i+1)
 		}
+	}
+}
+
+// stats counts the retries of the last eleven buckets, so that none of the
+// window is left out.
+func (m *budgetModel) stats() backoff.RetryBudgetStats {
+	older := func(bucket int64) bool { return bucket < m.current-10 }
+	m.bad, m.own = slices.DeleteFunc(m.bad, older), slices.DeleteFunc(m.own, older)
+	return backoff.RetryBudgetStats{
+		Successes: uint64(m.lately(m.good)),
+		Retries:   uint64(len(m.bad) + len(m.own)),
+		Allowed:   uint64(m.limit() + len(m.own)),
 	}
 }
 
@@ -882,9 +932,8 @@ func FuzzRetryBudget(f *testing.F) {
 				pair.step(t, i, step)
 			}
 			m.date(time.Since(pair.began))
-			stats := b.Stats()
-			if stats.Successes != uint64(m.lately(m.good)) || stats.Allowed != uint64(m.limit()) {
-				t.Fatalf("%+v, the model says %d, %d", stats, m.lately(m.good), m.limit())
+			if stats := b.Stats(); stats != m.stats() {
+				t.Fatalf("%+v, the model says %+v", stats, m.stats())
 			}
 		})
 	})

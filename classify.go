@@ -29,8 +29,7 @@ const (
 	ClassThrottled
 	// ClassOverloaded is a server, or a proxy, saying "do not retry".
 	ClassOverloaded
-	// ClassPermanent is a definitive answer: a repeated call would get it
-	// again.
+	// ClassPermanent is a definitive failure: the same call would fail again.
 	ClassPermanent
 )
 
@@ -82,8 +81,8 @@ func RetryIf(retryable func(error) bool) Classifier {
 // nothing.
 func Permanent(err error) error { return WithClass(err, ClassPermanent) }
 
-// WithClass marks err as of class c, whatever a classifier would say. Of marks
-// around one another the outermost counts: its author knew most. So
+// WithClass marks err as of class c, whatever a classifier says. If marks are
+// nested, the outermost counts, because its author knew most. So
 // WithClass(err, ClassRetryable) lets an outer policy retry what an inner one
 // gave up on, which is the one way to make retries multiply. Of marked errors
 // that are joined side by side the greatest [Class] counts, and ClassNotSent
@@ -98,12 +97,12 @@ func WithClass(err error, c Class) error {
 
 // Cause returns the error of the operation, without the marks and the [*Error]
 // that this package has put around it: for ==, for type switches, and for
-// libraries whose callers expect their own errors. Of an Error that is its Last.
-// If the operation was never called, that is the context's error if the context
-// ended the call, and otherwise the Error itself. Any other error comes back as
-// it is: an [*OpenError], because what opened the circuit happened to another
-// call, and an Error or a mark that is wrapped in something else. Cause is nil
-// for nil only.
+// libraries whose callers expect their own errors. Of an Error that is its
+// Last. If the operation was never called, that is the context's error if the
+// context ended the call, and otherwise the Error itself. Any other error is
+// returned as it is: an [*OpenError], because what opened the circuit happened
+// to another call, and an Error or a mark that is wrapped in something else.
+// Cause is nil for nil only.
 func Cause(err error) error {
 	for range errtree.Most {
 		switch e := err.(type) {
@@ -167,9 +166,9 @@ func (m *marked) Unwrap() error { return m.err }
 //     53.
 //   - Retryable: timeouts (Timeout() true), Temporary() true, resets, broken
 //     pipes, io.ErrUnexpectedEOF and an io.EOF inside a *url.Error,
-//     net.ErrClosed, HTTP 408, 425 and 5xx but for 501, 505, 506, 507, 508, 510
-//     and 511, SQLSTATE 40001, 40P01, 55P03, 57P0x and 08, MongoDB's labels for
-//     errors that may be retried, SafeToRetry() true.
+//     net.ErrClosed, HTTP 408, 425 and 5xx except 501, 505, 506, 507, 508, 510
+//     and 511, SQLSTATE 40001, 40P01, 55P03, 57P0x and 08, MongoDB's labels
+//     for errors that may be retried, SafeToRetry() true.
 //   - Not sent: refused connections, no route.
 //
 // In a tree of errors, as errors.Join makes, the more specific evidence counts,

@@ -33,9 +33,9 @@ type Reason uint8
 const (
 	// ReasonSuccess: the operation returned nil.
 	ReasonSuccess Reason = iota
-	// ReasonPermanent: the error was definitive. It comes back as the operation
-	// returned it, or marked (see Policy.Do), but from [Policy.Supervise] in an
-	// Error.
+	// ReasonPermanent: the error was definitive. Do returns it as the
+	// operation returned it, or marked (see [Policy.Do]), and
+	// [Policy.Supervise] returns it in an Error.
 	ReasonPermanent
 	// ReasonAttempts: as many attempts were made as MaxAttempts or ByClass
 	// allows after the last failure.
@@ -55,11 +55,12 @@ const (
 	// ReasonOverloaded: the server said not to retry.
 	ReasonOverloaded
 	// ReasonAbandoned: the loop over [Run.Attempts] was left after Run.Fail.
-	// The error comes back as it is.
+	// The error is returned as it is.
 	ReasonAbandoned
 	// ReasonBudget: the budget refused the attempt.
 	ReasonBudget
-	// ReasonOpen: a [Breaker] inside the policy is open.
+	// ReasonOpen: a [Breaker] inside the policy is open, or, in an event of
+	// package backoffhttp, that of the host.
 	ReasonOpen
 	// ReasonInvalid: the policy is invalid; no attempt was made, or one that
 	// failed, if it is ByClass that is invalid.
@@ -82,10 +83,11 @@ func (r Reason) String() string {
 // of the reason: [ErrExhausted], [ErrBudget], [ErrOpen], or the context's error
 // and cause.
 //
-// If the end of the context cut the last attempt, and one before it had failed,
-// Last is the error of that one, because it says more. By errors.Is and
-// errors.As the Error matches both. An error that the operation marked
-// [Permanent] or ClassOverloaded is an answer, and not cut.
+// If the end of the context cut the last attempt, and one before it had
+// failed, Last is the error of that one, because it says more. By errors.Is
+// and errors.As the Error matches both. An attempt whose error is marked
+// [Permanent] or ClassOverloaded has ended by itself and does not count as
+// cut.
 //
 // An Error is permanent to every policy around the one that gave up, except to
 // [Policy.Supervise], so nested loops do not multiply. It says so to the loops
@@ -153,9 +155,9 @@ func (e *ending) newError(name string, attempts, maxAttempts int, why Reason) *E
 	return gave
 }
 
-// Error returns one line: how often it was tried, why there was no further
-// attempt, the field that sets that limit, and the last error. It has no number
-// but that of the attempts, so that equal failures have equal texts.
+// Error returns one line: how many attempts were made, why there was no
+// further one, the field that sets that limit, and the last error. Its only
+// number is that of the attempts, so that equal failures have equal texts.
 func (e *Error) Error() string {
 	if e == nil {
 		return nilError
@@ -342,10 +344,9 @@ func (e *Error) NonRetriable() {}
 // happened to another call. It is in Last and in the text.
 //
 // It is permanent to every policy of this package, except to one under
-// [Policy.Supervise], and tells the loops of other libraries so by its methods.
-// To wait for the circuit anyway, pass
-// WithClass(err, ClassRetryable) to the policy, which keeps the time of
-// RetryAfter.
+// [Policy.Supervise], and its methods say so to the loops of other libraries.
+// To wait for the circuit anyway, pass WithClass(err, ClassRetryable) to the
+// policy, which keeps the time of RetryAfter.
 type OpenError struct {
 	_ [0]func() // no unkeyed literals, no ==
 
@@ -356,8 +357,8 @@ type OpenError struct {
 	until time.Time
 }
 
-// Error returns one line: which circuit is open, and the [Cause] of what opened
-// it. RetryAfter tells for how long.
+// Error returns one line: which circuit is open, and the [Cause] of what
+// opened it. RetryAfter returns for how long.
 func (e *OpenError) Error() string {
 	if e == nil {
 		return nilError
@@ -370,9 +371,8 @@ func (e *OpenError) Error() string {
 func (e *OpenError) Unwrap() error { return ErrOpen }
 
 // RetryAfter returns for how long, from now, calls will be refused: until the
-// open time is over, or until all calls are admitted again. It is 0 if that
-// time is past or not known, as in ModeForcedOpen and while probes are under
-// way.
+// open time expires, or until all calls are admitted again. It is 0 if that
+// time has expired or is not known, as in ModeForcedOpen and while probes run.
 func (e *OpenError) RetryAfter() time.Duration {
 	if e == nil || e.until.IsZero() {
 		return 0

@@ -106,6 +106,34 @@ func ExamplePolicy_Do() {
 	// <nil>
 }
 
+// A context limits the time of the whole call, and AttemptTimeout that of each
+// attempt.
+func ExamplePolicy_timeout() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	policy := backoff.Policy{AttemptTimeout: 10 * time.Millisecond, MaxAttempts: 2, Schedule: quick}
+	err := policy.Do(ctx, func(ctx context.Context) error {
+		<-ctx.Done() // a server that does not respond
+		return ctx.Err()
+	})
+	fmt.Println(errors.Is(err, backoff.ErrAttemptTimeout), ctx.Err())
+	// Output: true <nil>
+}
+
+// A fallback is an if: where the call fails, take a value that you have.
+func ExampleDoValue_fallback() {
+	ctx, cached := context.Background(), "the price of yesterday"
+	policy := backoff.Policy{MaxAttempts: 2, Schedule: quick}
+	price, err := backoff.DoValue(ctx, &policy, func(context.Context) (string, error) {
+		return "", errors.New("connection reset")
+	})
+	if err != nil {
+		price = cached
+	}
+	fmt.Println(price)
+	// Output: the price of yesterday
+}
+
 func ExamplePolicy_Wrap() {
 	policy := backoff.Policy{Schedule: quick}
 	ping := policy.Wrap(flaky(1))
@@ -264,6 +292,17 @@ func ExampleScheduleFunc() {
 		return time.Duration(retry*retry) * time.Second
 	}))
 	// Output: 1s 4s 9s 16s 25s
+}
+
+func ExampleScheduleFunc_fibonacci() {
+	print5(backoff.Truncate(backoff.ScheduleFunc(func(retry int) time.Duration {
+		delay, next := time.Second, time.Second
+		for ; retry > 1 && delay < time.Hour; retry-- {
+			delay, next = next, delay+next
+		}
+		return delay
+	}), time.Minute))
+	// Output: 1s 1s 2s 3s 5s
 }
 
 func ExampleConstant() {
@@ -531,6 +570,23 @@ func ExampleObserver() {
 	// Output:
 	// fetch: retry, attempt 1 of 2: unexpected EOF
 	// fetch: give up, attempt 2 of 2: unexpected EOF
+}
+
+// An Observer serves as the OnRetry of other libraries: a retry is an event of
+// the kind EventRetry.
+func ExamplePolicy_onRetry() {
+	policy := backoff.Policy{
+		Schedule: quick,
+		Observer: func(_ context.Context, e backoff.Event) {
+			if e.Kind == backoff.EventRetry {
+				fmt.Printf("attempt %d failed: %v\n", e.Attempt, e.Err)
+			}
+		},
+	}
+	_ = policy.Do(context.Background(), flaky(2))
+	// Output:
+	// attempt 1 failed: connection reset
+	// attempt 2 failed: connection reset
 }
 
 func ExampleJoinObservers() {

@@ -20,16 +20,16 @@ const (
 // when another attempt of the same hedged call has ended the call.
 var errHedgeLost = errors.New("backoff: hedge lost: another attempt has ended the call")
 
-// A Hedge sends an operation a second time while the first attempt is slow, and
-// takes the result that comes first. It is for the tail of latency, where a few
-// calls take ten times as long as the others for no reason of their own.
+// A Hedge sends an operation a second time while the first attempt is slow,
+// and takes the result that arrives first. It is for tail latency: a few calls
+// take ten times as long as the others, although nothing is wrong with them.
 // [HedgeValue] runs operations under it.
 //
-// The zero value measures. It sends one hedge to an attempt that takes longer
-// than 95 % of the recent ones, which is about 5 % more load for the service.
-// It sends no hedge before it has measured 100 attempts, and none that the
-// successes of other calls do not pay for, so a service that gets slow as a
-// whole is not sent everything twice.
+// The zero value measures latency. It sends one hedge to an attempt that takes
+// longer than 95 % of the recent ones, which is about 5 % more load for the
+// service. It sends no hedge before it has measured 100 attempts, and none
+// that the successes of other calls do not pay for, so a service that gets
+// slow as a whole is not sent everything twice.
 //
 // Use one Hedge for each operation, or for each operation and host: different
 // latencies do not belong in one estimate. A Hedge is safe for concurrent use.
@@ -87,8 +87,9 @@ type Hedge struct {
 	// Budget is asked for every attempt, the first included. It should be the
 	// budget that the policies for the same service share. nil means none.
 	Budget Budget
-	// Observer hears of every call when the call is over: first of its hedges,
-	// each of which won, lost or was refused, then of the end. nil means none.
+	// Observer receives the events of a call when the call is over: first one
+	// for each hedge, which won, lost or was refused, then one for the end.
+	// nil means none.
 	Observer Observer
 	// Detach runs the first attempt on a goroutine of its own. Otherwise it
 	// runs on the caller's goroutine. That makes fast calls cheap, but
@@ -110,7 +111,7 @@ type HedgeStats struct {
 	Wins    uint64        // hedges whose result was the call's
 	Refused uint64        // hedges that MaxExtraLoad or the Budget did not allow
 	Panics  uint64        // panics in attempts that had lost, which no caller sees
-	Delay   time.Duration // before a hedge, deadlines aside; 0 while it is not known
+	Delay   time.Duration // before a hedge, without regard to deadlines; 0 while it is not known
 }
 
 // Stats returns the counts so far. They are not all of the same instant.
@@ -155,32 +156,32 @@ func (h *Hedge) Validate() error {
 // context of op is derived from ctx, and ends when the attempt fails or loses.
 // The context of the winner ends when HedgeValue returns. With a discard it
 // ends when ctx does, because a value that must be closed may need it until
-// then, and nobody else knows for how long. Until then an attempt that asked
-// for the end of its context keeps some 200 bytes on ctx. So if ctx outlives
-// the value, derive a context for the call with context.WithCancel, and cancel
-// it where the value is closed.
+// then, and HedgeValue cannot know for how long. Until then an attempt that
+// asked for the end of its context keeps some 200 bytes on ctx. So if ctx
+// outlives the value, derive a context for the call with context.WithCancel,
+// and cancel it where the value is closed.
 //
 // discard gets the value of every attempt that succeeds too late, once, on the
 // goroutine of that attempt, and possibly long after HedgeValue has returned.
-// It also gets the value of a call that was won, if a panic or a runtime.Goexit
-// reaches the caller in its place. It may be nil if values need no closing. For
-// an *http.Response it is
+// It also gets the value of a call that was won, if a panic or a
+// runtime.Goexit reaches the caller instead. It may be nil if values need no
+// closing. For an *http.Response it is
 //
 //	func(r *http.Response) { r.Body.Close() }
 //
 // Values beside errors are not discarded: an attempt that fails cleans up after
 // itself. HedgeValue returns such a value if the call ended with that attempt.
 //
-// A definitive error comes back as from [Policy.Do]. Otherwise the error is an
+// A definitive error is returned as by [Policy.Do]. Otherwise the error is an
 // [*Error], which matches the error of the last attempt and says why there was
 // no further one. It is final to a Policy around the call, unless MaxAttempts
-// is 1. HedgeValue refuses an invalid h with the error of
-// Validate, before the first attempt, and a ctx that has ended.
+// is 1. HedgeValue refuses an invalid h with the error of Validate, before the
+// first attempt, and a ctx that has ended.
 //
-// HedgeValue blocks until there is a result, which it returns also if ctx has
+// HedgeValue blocks until there is a result, and returns it even if ctx has
 // ended meanwhile. If ctx ends without a result, HedgeValue returns at once if
-// h.Detach is set or the first attempt has failed, and otherwise when the first
-// attempt returns. A panic or a runtime.Goexit in an attempt reaches the
+// h.Detach is set or the first attempt has failed, and otherwise when the
+// first attempt returns. A panic or a runtime.Goexit in an attempt reaches the
 // caller's goroutine. If it comes on another goroutine after the call is over,
 // it ends there; [HedgeStats] counts the panics.
 //

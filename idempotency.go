@@ -28,13 +28,13 @@ const (
 	// never reached the server (ClassNotSent), or if the call's context carries
 	// a key that the caller made ([WithIdempotencyKey]).
 	NonIdempotent
-	// Keyed operations send the key that [IdempotencyKey] reads from their
-	// context. By the key the server recognizes a repetition. The policy makes
-	// one key per call, unless the caller made one, and gives it to every
-	// attempt.
+	// Keyed operations send an idempotency key, which [IdempotencyKey] reads
+	// from their context. The key lets the server recognize a repetition. The
+	// policy makes one key per call, unless the caller made one, and gives it
+	// to every attempt.
 	Keyed
-	// AlwaysRetry repeats whatever the class allows, for callers who prefer a
-	// doubled effect to a lost one.
+	// AlwaysRetry repeats every operation that the class allows to, for
+	// callers that prefer a doubled effect to a lost one.
 	AlwaysRetry
 )
 

@@ -25,7 +25,7 @@ import (
 // 2015.
 type Jitter func(delay, prev time.Duration, u float64) time.Duration
 
-// NoJitter waits exactly the delay. Clients that fail together then come back
+// NoJitter waits exactly the delay. Clients that fail together then retry
 // together. NoJitter is for a schedule that a protocol prescribes.
 func NoJitter(delay, _ time.Duration, _ float64) time.Duration {
 	return delay
@@ -39,7 +39,7 @@ func FullJitter(delay, _ time.Duration, u float64) time.Duration {
 }
 
 // EqualJitter waits between half the delay and the delay, uniformly, for
-// callers that must not come back at once.
+// callers that must not retry at once.
 func EqualJitter(delay, _ time.Duration, u float64) time.Duration {
 	half := delay / 2
 	return half + min(scale(delay-half, u), delay-half)

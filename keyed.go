@@ -16,25 +16,25 @@ import (
 //	toHost := policy
 //	toHost.Budget = budgets.For(host)
 //
-// The zero value makes a [RetryBudget] for each key. Keys may come from
-// strangers: the number of keys is bounded, and a key that is not used is
-// forgotten with its budget. What a RetryBudget grants to the first call beyond
-// its spare retry, the budgets of all keys have together, once: an outage seen
-// by many keys must not be multiplied. A Budgets must not be copied, nor its
-// fields changed, after first use. It is safe for concurrent use; looking up a
-// known key takes no lock.
+// The zero value makes a [RetryBudget] for each key. Untrusted clients may
+// choose the keys: the number of keys is bounded, and a key that is not used
+// is forgotten with its budget. What a RetryBudget grants to the first call
+// beyond its spare retry, the budgets of all keys have together, once: an
+// outage seen by many keys must not be multiplied. A Budgets must not be
+// copied, nor its fields changed, after first use. It is safe for concurrent
+// use; looking up a known key takes no lock.
 type Budgets struct {
 	// New makes the budget of a key that is new or was forgotten. It must not
 	// call For. nil means a RetryBudget with its defaults.
 	New func(key string) Budget
 	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is
-	// never forgotten. Beyond, a new key takes the place of another: of one
-	// that was asked for only once, if there is one. It must earn its retries:
-	// its RetryBudget has no spare one before its third success. Other budgets
+	// never forgotten. Beyond, a new key evicts another: one that was asked
+	// for only once, if there is one. It must earn its retries: its
+	// RetryBudget has no spare one before its third success. Other budgets
 	// start as New makes them. 0 means 1024, a negative number no limit.
 	MaxKeys int
 	// Idle is how long a key is kept at least after it was last asked for. 0
-	// means 10 minutes, a negative number for ever, as far as MaxKeys allows.
+	// means 10 minutes, a negative number forever, as far as MaxKeys allows.
 	Idle time.Duration
 
 	once  sync.Once
@@ -48,8 +48,15 @@ func (b *Budgets) For(key string) Budget {
 	return b.keys.Get(key)
 }
 
+// All returns the keys that are kept, with their budgets, in no order.
+func (b *Budgets) All() iter.Seq2[string, Budget] {
+	b.once.Do(b.setUp)
+	return func(yield func(string, Budget) bool) { b.keys.Range(yield) }
+}
+
 // Evictions returns how many keys were forgotten for others, so far. If it
-// grows, MaxKeys is less than the keys in use, or a stranger sends many keys.
+// grows, MaxKeys is less than the keys in use, or an untrusted client sends
+// many keys.
 func (b *Budgets) Evictions() uint64 { return b.keys.Evictions() }
 
 // setUp prepares the registry, at the first use.
@@ -74,10 +81,10 @@ func (b *Budgets) newBudget(key string, late bool) (made Budget) {
 //
 //	err := breakers.For(host).Do(ctx, call)
 //
-// The zero value makes a Breaker named after the key. Strangers may choose the
-// keys: the number of keys is bounded, and a key that is not used is forgotten
-// with its breaker. A breaker of a forgotten key keeps working for those who
-// hold it, but For returns a new one.
+// The zero value makes a Breaker named after the key. Untrusted clients may
+// choose the keys: the number of keys is bounded, and a key that is not used
+// is forgotten with its breaker. A breaker of a forgotten key keeps working
+// for its holders, while For returns a new one.
 //
 // A breaker that refuses calls, or was told to behave differently, is not
 // forgotten: it stays while it is open, while it is half-open and was asked for
@@ -92,16 +99,16 @@ type Breakers struct {
 	// return a new one and not call For. nil means &Breaker{Name: key}.
 	New func(key string) *Breaker
 	// MaxKeys bounds the keys that are kept. Up to MaxKeys, a key in use is
-	// never forgotten. Beyond, a new key takes the place of another: of one
-	// that was asked for only once, if there is one. Its circuit is closed: if
-	// more keys than MaxKeys are in use, some circuits may never see enough
-	// failures to open. Breakers that must stay give their places to others,
-	// and up to MaxKeys of them are kept besides. If there are more, all new
-	// keys share one breaker, which New makes for the key "(other)". 0 means
-	// 1024, a negative number no limit.
+	// never forgotten. Beyond, a new key evicts another: one that was asked
+	// for only once, if there is one. Its circuit is closed: if more keys than
+	// MaxKeys are in use, some circuits may never see enough failures to open.
+	// Breakers that must stay are evicted only for others, and up to MaxKeys
+	// of them are kept besides. If there are more, all new keys share one
+	// breaker, which New makes for the key "(other)". 0 means 1024, a negative
+	// number no limit.
 	MaxKeys int
 	// Idle is how long a key is kept at least after it was last asked for. 0
-	// means 10 minutes, a negative number for ever, as far as MaxKeys allows.
+	// means 10 minutes, a negative number forever, as far as MaxKeys allows.
 	Idle time.Duration
 
 	once sync.Once
@@ -122,7 +129,7 @@ func (b *Breakers) All() iter.Seq2[string, *Breaker] {
 
 // Evictions returns how many keys were forgotten for others, so far, and how
 // often one was asked for that had to share a breaker. If it grows, MaxKeys is
-// less than the keys in use, or a stranger sends many keys.
+// less than the keys in use, or an untrusted client sends many keys.
 func (b *Breakers) Evictions() uint64 { return b.keys.Evictions() }
 
 // setUp prepares the registry, at the first use.

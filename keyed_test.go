@@ -258,3 +258,15 @@ func TestBreakersLookUpWithoutAllocation(t *testing.T) {
 		_ = hosts.For("a").Do(ctx, func(context.Context) error { calls++; return nil })
 	}))
 }
+
+func TestAllBudgetsAreThereUnderTheirKeys(t *testing.T) {
+	budgets := backoff.Budgets{MaxKeys: 2}
+	made := map[string]backoff.Budget{"a": budgets.For("a"), "b": budgets.For("b")}
+	require.Equal(t, made, maps.Collect(budgets.All()))
+	budgets.For("c")
+	for key, b := range budgets.All() {
+		require.Same(t, budgets.For(key), b)
+		break // which a loop may do
+	}
+	require.Empty(t, maps.Collect(new(backoff.Budgets).All()), "of none")
+}

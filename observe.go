@@ -27,7 +27,7 @@ const (
 	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget]
 	// refused something that the call goes on without (ReasonBudget): a hedge,
 	// or for now a run under [Policy.Supervise]. A budget's refusal that ends
-	// the call is an EventGiveUp instead. A call under WaitOpen tells of each
+	// the call is an EventGiveUp instead. A call under WaitOpen reports each
 	// refusal once more, with the Wait until it asks again.
 	EventRefused
 	// EventHedgeWon: a hedge had the result of the call.
@@ -74,13 +74,14 @@ type Event struct {
 	Header map[string][]string
 }
 
-// An Observer hears of events. [Policy], [Hedge] and [Breaker] have one.
+// An Observer receives events, for logs, metrics or a callback on retry.
+// [Policy], [Hedge] and [Breaker] have one.
 //
-// It hears of every retry and of the end of every call once, on the goroutine
-// of the call and with its context. It hears of hedges when their call is over.
-// It hears of a breaker's transitions in order, one at a time, with the context
-// of the call that caused them, which may have ended, or with
-// context.Background.
+// It is called once for every retry and for the end of every call, on the
+// goroutine of the call and with its context. It is called for hedges when
+// their call is over. It is called for a breaker's transitions in order, one
+// at a time, with the context of the call that caused them, which may have
+// ended, or with context.Background.
 //
 // An Observer must be safe for concurrent use, and should return soon, because
 // the call waits. If it panics, the call goes on, and the first such panic of
@@ -91,9 +92,8 @@ type Event struct {
 type Observer func(context.Context, Event)
 
 // JoinObservers returns an [Observer] that calls each of observers, in order.
-// If one of them panics, the others are called all the same. nil ones are left
-// out. JoinObservers returns nil if there is none left, so that events are not
-// made for nobody.
+// If one of them panics, the others are called all the same. It leaves out nil
+// observers, and returns nil if none is left, so that no events are built.
 func JoinObservers(observers ...Observer) Observer {
 	var all []Observer
 	for _, o := range observers {

@@ -16,7 +16,7 @@ const (
 	defaultMaxRetryAfter = 5 * time.Minute
 )
 
-// A Policy says how to carry a call through failure. The zero value is safe and
+// A Policy says when and how often to retry a call. The zero value is safe and
 // ready to use; every field has a default.
 //
 // A Policy is data. It holds nothing of the calls made under it, and calls
@@ -30,30 +30,33 @@ type Policy struct {
 
 	// Name is the operation, as errors and events should show it.
 	Name string
-	// MaxAttempts limits the attempts of a call, the first included. 0 means 4,
-	// and 1 means no retries. A negative number means no limit: then the
-	// context, MaxElapsed or a Budget must end the call. ByClass may set another
-	// limit for a class of failures, below or above this one.
+	// MaxAttempts limits the attempts of a call, the first included: it is one
+	// more than the MaxRetries of other libraries. 0 means 4, and 1 means no
+	// retries. A negative number means no limit: then the context, MaxElapsed
+	// or a Budget must end the call. ByClass may set another limit for a class
+	// of failures, below or above this one.
 	MaxAttempts int
 	// MaxElapsed limits the time from the start of a call to the start of its
 	// last attempt. A call does not wait for a retry that would start later. A
 	// retry that would start exactly then is made, unless an attempt timeout
-	// would leave it no time. MaxElapsed does not interrupt an attempt. 0 and
-	// negative mean no limit.
-	MaxElapsed time.Duration
-	// AttemptTimeout limits the time of each attempt. The attempt's context
-	// ends after it, or when MaxElapsed is over if that is sooner. An attempt
-	// that its timeout ended is retried; one that the caller's context ended is
-	// not. The context of an attempt is cancelled when the attempt returns, so
-	// what the attempt returns must not depend on it. A little above the 99.5th
-	// percentile of what the operation takes is a good limit. 0 and negative
+	// would leave it no time. MaxElapsed does not interrupt an attempt: for a
+	// timeout of the whole call, give its context a deadline. 0 and negative
 	// mean no limit.
+	MaxElapsed time.Duration
+	// AttemptTimeout limits the time of each attempt, as the per-try timeout
+	// of Envoy does. The attempt's context ends after it, or when MaxElapsed
+	// is over if that is sooner. An attempt that its timeout ended is retried;
+	// one that the caller's context ended is not. The context of an attempt is
+	// cancelled when the attempt returns, so what the attempt returns must not
+	// depend on it. A little above the 99.5th percentile of what the operation
+	// takes is a good limit. 0 and negative mean no limit.
 	AttemptTimeout time.Duration
 	// AttemptTimeoutSchedule limits the time of the n-th attempt to
 	// AttemptTimeoutSchedule.Delay(n), for timeouts that grow. A delay of 0
 	// means no limit. nil means AttemptTimeout; setting both is invalid.
 	AttemptTimeoutSchedule Schedule
-	// Schedule is the delay before each retry, such as Constant(time.Second).
+	// Schedule is the delay before each retry. The same delay every time is
+	// Constant(100*time.Millisecond); a time.Duration alone is not a Schedule.
 	// nil means Exponential{}.
 	Schedule Schedule
 	// ByClass has another Schedule, another MaxAttempts, or both, for what
@@ -80,19 +83,20 @@ type Policy struct {
 	// for more, the call ends. 0 means 5 minutes, a negative value no limit. For
 	// Supervise, 0 means that the wait is cut to 5 minutes.
 	MaxRetryAfter time.Duration
-	// Classify sorts errors, such as RetryIf(isTransient). nil means
+	// Classify sorts errors into classes. If you have a func(error) bool that
+	// says whether to retry, set RetryIf(isTransient). nil means
 	// DefaultClassifier.
 	Classify Classifier
 	// Idempotency says whether the operation may be sent again. nil means
 	// Idempotent.
 	Idempotency Idempotency
 	// Budget bounds the retries of all calls that share it, as &RetryBudget{}
-	// does. nil means none.
+	// does: a pointer, because calls share its state. nil means none.
 	Budget Budget
 	// WaitOpen makes a call that an open [Breaker] inside the policy refuses
-	// wait until the circuit may be tried again. If the breaker cannot say when
-	// that is, the call asks again and again, after waits that grow. The
-	// Observer hears of each by EventRefused. The call waits for the circuit,
+	// wait until the circuit may be tried again. If the breaker cannot say
+	// when that is, the call asks again and again, after waits that grow. The
+	// Observer gets an EventRefused for each. The call waits for the circuit,
 	// from one attempt to the next, no longer than MaxElapsed, or, if that is
 	// not set, MaxRetryAfter. It does not begin a wait beyond MaxRetryAfter or
 	// the context's deadline. Then, and by default, the refusal ends the call.
@@ -109,7 +113,8 @@ type Policy struct {
 	// to start again. 0 means 2 minutes. A negative value means that the
 	// schedule starts again after every run.
 	ResetAfter time.Duration
-	// Observer hears of retries, reconnects and ends of calls. nil means none.
+	// Observer is called for every retry, every reconnect and the end of every
+	// call. It is what other libraries call OnRetry. nil means none.
 	Observer Observer
 	// Rand draws the numbers for jitter, uniformly from [0,1). It must be safe
 	// for concurrent use. nil means math/rand/v2.
@@ -127,9 +132,9 @@ type ClassLimits struct {
 	// first throttled one is followed by Schedule.Delay(3). nil means
 	// Policy.Schedule.
 	Schedule Schedule
-	// MaxAttempts limits the attempts of the call, whatever the earlier ones
-	// failed with, if the last one failed with the class. With 10 here and 3 in
-	// the policy, a call goes on after its fifth attempt was throttled, and ends
+	// MaxAttempts limits the attempts of the call, however the earlier ones
+	// failed, if the last one failed with the class. With 10 here and 3 in the
+	// policy, a call goes on after its fifth attempt was throttled, and ends
 	// after its fifth attempt failed otherwise. 0 means Policy.MaxAttempts. A
 	// negative number means no limit, as there.
 	MaxAttempts int
@@ -141,12 +146,12 @@ type ClassLimits struct {
 // must not be lost. If ctx has ended before the first attempt, Do does not call
 // op.
 //
-// A definitive error comes back as op returned it. Only if Classify finds it so
-// and DefaultClassifier does not, it is marked [Permanent], so that policies
-// around this one do not retry it; [Cause] takes the mark off. Any other error
-// is an [*Error]. It matches op's last error, and says why the call ended. Do
-// refuses an invalid policy with the error of Validate, before the first
-// attempt; see ByClass for the one exception.
+// A definitive error is returned as op returned it. If Classify finds it
+// permanent and DefaultClassifier does not, Do marks it [Permanent], so that
+// policies around this one do not retry it; [Cause] removes the mark. Any
+// other error is an [*Error]. It matches op's last error, and says why the
+// call ended. Do refuses an invalid policy with the error of Validate, before
+// the first attempt; see ByClass for the one exception.
 //
 // op gets ctx, or a context derived from it where AttemptTimeout or [Keyed]
 // need one. A panic in op passes through. While op succeeds, Do allocates

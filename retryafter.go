@@ -21,14 +21,14 @@ func (h hint) longer(other hint) hint {
 	return h
 }
 
-// RetryAfter marks err with the wait that a server asked for: no attempt before
-// d has passed. The loop adds a random part of up to 10 % of d, or up to 100 ms
-// if that is more, so that clients which all heard "120" do not come back
-// together. It waits for its own jittered delay instead if that is longer. If
-// only d fits into the time that the call has left, the wait ends between d and
-// the end of that time; a d of 0 cuts no wait. If d does not fit, or is beyond
-// [Policy.MaxRetryAfter], the call ends at once, and the [Error] carries d. A
-// negative d counts as 0.
+// RetryAfter marks err with the wait that a server asked for, such as by the
+// Retry-After header: no attempt is made before d has passed. The loop adds a
+// random part of up to 10 % of d, or up to 100 ms if that is more, so that
+// clients that were all told "120" do not retry together. It waits for its own
+// jittered delay instead if that is longer. If only d fits into the time that
+// the call has left, the wait ends between d and the end of that time; a d of
+// 0 cuts no wait. If d does not fit, or is beyond [Policy.MaxRetryAfter], the
+// call ends at once, and the [Error] carries d. A negative d counts as 0.
 //
 // An error says the same by a method RetryAfter() time.Duration. The mark says
 // when to retry, and not whether: a permanent error stays permanent.
@@ -42,8 +42,8 @@ func RetryAfter(err error, d time.Duration) error {
 
 // Pushback marks err with gRPC's form of Retry-After, which differs from
 // [RetryAfter]. The wait is exactly d, and the schedule starts again after it.
-// A negative d means "do not retry", and makes the error ClassOverloaded. Under
-// [Policy.Supervise] a d that is not negative means what it does to RetryAfter.
+// A negative d means "do not retry", and makes the error ClassOverloaded.
+// Under [Policy.Supervise] a d of 0 or more means the same as in RetryAfter.
 // Pushback(nil, d) is nil.
 //
 // Source: gRFC A6, "Pushback".
@@ -57,21 +57,21 @@ func Pushback(err error, d time.Duration) error {
 	return &marked{err: err, hint: hint{after: d, given: true, exact: true}}
 }
 
-// AtOnce marks err as a failure after which the same call succeeds if it is made
-// again at once: a nonce that was used before (ACME's badNonce), the wrong
-// region, a token that has expired and was renewed. The retry does not wait. If
-// the attempt before it failed with such an error as well, it waits as the
-// schedule says: of errors in a row that are marked AtOnce, only the first is
-// retried at once. A retry without a wait is an attempt like any other to
-// MaxAttempts and the budget, and takes no step of the schedule.
+// AtOnce marks err as a failure after which the same call succeeds if it is
+// made again at once: a nonce that was used before (ACME's badNonce), the
+// wrong region, a token that has expired and was renewed. The retry does not
+// wait. If the attempt before it failed with such an error as well, it waits
+// as the schedule says: of several errors in a row that are marked AtOnce,
+// only the first is retried at once. A retry without a wait is an attempt like
+// any other to MaxAttempts and the budget, and takes no step of the schedule.
 //
 // The mark makes an error retryable that a classifier finds permanent, such as
-// an HTTP 400. An error that is marked [Permanent] or ClassOverloaded stays so,
-// and so does what an inner policy gave up on. The mark does not say that the
-// operation may be repeated: to a [NonIdempotent] one that the server did not
-// carry out, add WithClass(err, ClassNotSent). If err says how long to wait, as
-// [RetryAfter] and [Pushback] do, that counts instead. A [Hedge] sends the next
-// attempt at once after any error that may be retried.
+// an HTTP 400. An error that is marked [Permanent] or ClassOverloaded stays
+// so, and so does what an inner policy gave up on. The mark does not say that
+// the operation may be repeated: to a [NonIdempotent] one that the server did
+// not execute, add WithClass(err, ClassNotSent). If err says how long to wait,
+// as [RetryAfter] and [Pushback] do, that counts instead. A [Hedge] sends the
+// next attempt at once after any error that may be retried.
 //
 // [Policy.Decide] does not know the attempts before, and retries at once only
 // for retry 1. AtOnce(nil) is nil.

@@ -26,8 +26,7 @@ import (
 //	}
 //	return zero, r.Err()
 //
-// A caller with a loop of its own calls Retry after each attempt, and sleeps
-// itself.
+// A hand-written loop calls Retry after each attempt, and sleeps itself.
 type Run struct {
 	ending          // what the error of the call tells of its attempts
 	policy Policy   // a copy, which nobody changes
@@ -108,9 +107,9 @@ func (r *Run) discard() {
 	}
 }
 
-// Attempts returns the attempts of the call, numbered from 1, for a range loop.
-// The loop sleeps between them. To leave the loop means success, unless Fail
-// was called for the attempt. To reach the end of its body means failure,
+// Attempts returns the attempts of the call, numbered from 1, for a range
+// loop. The loop sleeps between them. Leaving the loop means success, unless
+// Fail was called for the attempt. Reaching the end of its body means failure,
 // whether Fail was called or not. The loop ends when the policy gives up; then
 // Err says why. The sequence is for single use: once it is over, it is empty
 // until Reset.
@@ -175,9 +174,9 @@ func (r *Run) Err() error {
 	return r.err
 }
 
-// Context returns the context for the attempt under way: that of the call,
-// under the policy's AttemptTimeout and with the call's idempotency key if
-// there are such. It ends with the attempt.
+// Context returns the context for the present attempt: the call's, limited by
+// the policy's AttemptTimeout and with the call's idempotency key, if there
+// are such. It ends with the attempt.
 func (r *Run) Context() context.Context {
 	if r.attempt == nil && r.key == "" {
 		return r.ctx
@@ -195,11 +194,11 @@ func (r *Run) ownContext() context.Context {
 	return r.attempt
 }
 
-// Admit asks for the first attempt, for a caller with a loop of its own:
-// whether the caller may make it, and after what pause. Admit returns false if
-// the policy is invalid, the context has ended, or the budget refuses; then Err
-// says why. Calling Admit is optional. Without it, the first Retry asks the
-// budget afterwards, so that the budget counts right.
+// Admit asks for the first attempt, for a hand-written loop. It returns
+// whether the attempt may be made, and after what pause. Admit returns false
+// if the policy is invalid, the context has ended, or the budget refuses; then
+// Err says why. Calling Admit is optional. Without it, the first Retry asks
+// the budget afterwards, so that the budget counts right.
 func (r *Run) Admit() (pause time.Duration, ok bool) {
 	if r.phase == starting {
 		pause = r.start()
@@ -211,10 +210,10 @@ func (r *Run) Admit() (pause time.Duration, ok bool) {
 }
 
 // Begin sleeps for the pause that Admit or Retry returned, and begins the next
-// attempt, for a caller with a loop of its own that can block. It returns
-// false, and ends the call, if the context ends or the budget does not confirm
-// the attempt. Calling Begin is optional. Without it the caller sleeps, and
-// Retry counts the attempt afterwards.
+// attempt, for a hand-written loop that can block. It returns false, and ends
+// the call, if the context ends or the budget does not confirm the attempt.
+// Calling Begin is optional. Without it the caller sleeps, and Retry counts
+// the attempt afterwards.
 func (r *Run) Begin(pause time.Duration) (begun bool) {
 	defer func() {
 		if !begun {
@@ -249,7 +248,10 @@ func (r *Run) begin() bool {
 // and ends the sleep if its context ends. A nil err is success; with a Budget
 // or an Observer, report success too.
 //
-// Retry has the shape of a gax.Retryer.
+// Retry has the shape of a gax.Retryer, one for each call, for all of Google's
+// generated clients:
+//
+//	client.Get(ctx, req, gax.WithRetry(func() gax.Retryer { return p.Start(ctx) }))
 func (r *Run) Retry(err error) (pause time.Duration, ok bool) {
 	defer func() {
 		if !ok {

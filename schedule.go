@@ -19,7 +19,8 @@ const (
 )
 
 // A Schedule is the delay before each retry, before jitter. [Exponential]{} is
-// the default, Constant(time.Second) is the simplest.
+// the default, Constant(time.Second) is the simplest. Any other one, such as
+// Fibonacci delays, is a [ScheduleFunc].
 //
 // Delay gets the number of the retry, counted from 1; for 0 and less it returns
 // 0. It must be pure and safe for concurrent use, must saturate where the
@@ -97,7 +98,8 @@ func (l Linear) Delay(retry int) time.Duration {
 // Initial. For a document that starts at Initial*Multiplier, set Initial to
 // that product.
 type Exponential struct {
-	// Initial is the delay before the first retry. 0 means 100 ms.
+	// Initial is the delay before the first retry, the base of other
+	// libraries. 0 means 100 ms.
 	Initial time.Duration
 	// Max bounds the delay, before jitter. 0 means 30 s, or thirty times
 	// Initial if that is longer. A negative Max means no limit. With a Max of

@@ -19,45 +19,46 @@ const (
 // errEnded is marked, because no classifier can know it.
 var errEnded = WithClass(errors.New("run ended"), ClassRetryable)
 
-// Supervise runs op again and again, for as long as ctx lives. op is a
-// connection, a subscription or a watch, which should not end but does. Between
-// two runs Supervise waits as after a failure, also if op returned nil, and
-// also after a long run: clients that were cut off together must not come back
+// Supervise runs op again and again until ctx ends: it is a reconnect loop. op
+// is a connection, a subscription or a watch, which should not end but does.
+// Between two runs Supervise waits as after a failure, even if op returned nil
+// or ran long: clients that were disconnected together must not reconnect
 // together.
 //
-// The schedule starts again after a run that lasted ResetAfter, and not before:
-// a service that accepts connections and drops them is not well. MaxAttempts
-// and MaxElapsed count from the last run of that length, which is itself the
-// first of MaxAttempts. Here a MaxAttempts of 0 means no limit, and ByClass may
-// set one for a class. A run that returned nil is of ClassRetryable.
+// The schedule starts again after a run that lasted ResetAfter, and not
+// before: a service that accepts connections and drops them is not healthy.
+// MaxAttempts and MaxElapsed count from the last run of that length, which is
+// itself the first of MaxAttempts. Here a MaxAttempts of 0 means no limit, and
+// ByClass may set one for a class. A run that returned nil is of
+// ClassRetryable.
 //
 // A Budget is asked after the wait before a run. So a Rate of package limit
 // that many loops share spaces their runs, and a Concurrency bounds them; see
 // [ReportReady]. If the budget refuses, the loop waits once more, as the
-// schedule says, and asks again. It never asks without a wait: where the
-// schedule says 0, the zero Exponential takes its place. After 2 minutes of
-// refusals it asks as for a first attempt. Otherwise a budget that only success
-// pays, such as [RetryBudget], would wait for the loop, and the loop for the
-// budget. A run that lasted ResetAfter pays.
+// schedule says, and asks again. It never asks without a wait: if the schedule
+// says 0, the zero Exponential is used. After 2 minutes of refusals it asks as
+// for a first attempt. Otherwise a budget that only success pays for, such as
+// [RetryBudget], and the loop would wait for each other. A run that lasted
+// ResetAfter pays.
 //
 // Supervise ends when ctx ends, a limit that the policy sets is reached, op
 // returns an error marked [Permanent] or ClassOverloaded, or the policy's own
-// Classify says one of the two. Nothing else ends it. What DefaultClassifier
-// finds permanent, such as a name that does not exist, a certificate or a
-// cancellation of op's own, may be well at the next run, and so may what another
-// policy in op gave up on, which Classify is shown here. So mark what should end
-// the loop, such as a refused login. A [Breaker] in op is waited for, with or
-// without WaitOpen.
+// Classify says one of the two. Nothing else ends it. A failure that
+// DefaultClassifier finds permanent, such as a name that does not exist, a
+// certificate or a cancellation of op's own, may be gone at the next run. The
+// same holds for what another policy in op gave up on, which Classify gets to
+// see here. So mark the errors that should end the loop, such as a refused
+// login. The loop waits for an open [Breaker] in op, with or without WaitOpen.
 //
-// A server that asks for a wait beyond MaxRetryAfter, or a [Breaker] that does,
-// ends the loop if MaxRetryAfter is set. If it is 0, the loop waits 5 minutes
-// instead. MaxRetryAfter bounds a single wait for a circuit, not all of them. A
-// [Pushback] counts as a [RetryAfter], so that no server can make the loop spin.
+// If MaxRetryAfter is set, a server or a [Breaker] that asks for a longer wait
+// ends the loop. If it is 0, the loop waits 5 minutes instead. MaxRetryAfter
+// bounds a single wait for a circuit, not all of them. A [Pushback] counts as
+// a [RetryAfter], so that no server can make the loop spin.
 //
-// The error is an [*Error], also after a permanent one, and its Reason tells
-// which it was; to ask for context.Canceled would find one of op's own, too.
-// Only an invalid policy is refused with the error of Validate. A panic in op
-// passes through.
+// The error is an [*Error], even after a permanent one, and its Reason says
+// why the loop ended. Do not test for context.Canceled instead: it would also
+// match one of op's own. An invalid policy is refused with the error of
+// Validate. A panic in op passes through.
 func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
 	s := supervisor{budget: p.Budget, observer: p.Observer, grant: new(runGrant)}
 	s.Run = Run{lasting: true, cutsHints: p.MaxRetryAfter == 0, ending: ending{ctx: ctx}}
@@ -82,13 +83,12 @@ func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) e
 	return s.err
 }
 
-// ReportReady tells the [Policy.Supervise] that ctx comes from that the run is
-// past its start: connected, logged in, subscribed. The policy's Budget then
-// hears of a success, and need not wait for the end of the run. So a
-// Concurrency of package limit that many loops share bounds how many are
-// connecting at once, and not how many are connected. If the run then ends with
-// an error that says when to come back, the Budget hears of that by a second
-// Done.
+// ReportReady tells the [Policy.Supervise] that made ctx that the run has
+// started: it is connected, logged in, subscribed. The policy's Budget then
+// gets a success, without waiting for the end of the run. So a Concurrency of
+// package limit that many loops share bounds how many are connecting at once,
+// and not how many are connected. If the run then ends with an error that says
+// when to retry, the Budget is told by a second Done.
 //
 // ReportReady does not start the schedule again; only ResetAfter does. It does
 // nothing if ctx does not come from a Supervise, if the run is over, or if it

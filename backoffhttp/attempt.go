@@ -22,10 +22,10 @@ func (c *call) attempt() error {
 	if err != nil {
 		return backoff.Permanent(err)
 	}
-	if timeout > 0 {
-		return c.sendWithin(req, timeout)
+	if c.to != nil {
+		return c.to.Do(req.Context(), func(context.Context) error { return c.sendWithin(req, timeout) })
 	}
-	return c.send(req)
+	return c.sendWithin(req, timeout)
 }
 
 // timeout returns how long the attempt may take; 0 means no limit.
@@ -126,9 +126,12 @@ func (c *call) roundTripWithin(req *http.Request, timeout time.Duration) (*http.
 	return resp, nil
 }
 
-// sendWithin is send with a timeout. The context of the attempt lives as long
-// as the body of the answer.
+// sendWithin is send with a timeout, unless that is 0. The context of the
+// attempt lives as long as the body of the answer.
 func (c *call) sendWithin(req *http.Request, timeout time.Duration) error {
+	if timeout <= 0 {
+		return c.send(req)
+	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(timeout, func() { cancel(backoff.ErrAttemptTimeout) })
 	err := c.send(req.WithContext(ctx))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
@@ -15,10 +16,12 @@ type call struct {
 	guards *guards
 	request
 
-	number  int            // of attempts so far
-	resp    *http.Response // of the last attempt; nil if there was none
-	resumed bool           // the call asks for the rest of a body
-	ended   bool           // without a panic
+	number  int                // of attempts so far
+	to      *endpoint.Endpoint // nil if no observer asks
+	resp    *http.Response     // of the last attempt; nil if there was none
+	asked   bool               // the policy knows of the call
+	resumed bool               // the call asks for the rest of a body
+	ended   bool               // without a panic
 }
 
 // roundTrip makes a call of the request. base stands in for Base.
@@ -35,9 +38,21 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	}
 	err := c.read()
 	if err == nil {
+		ctx = c.observed(ctx)
 		err = g.do(ctx, c.run)
+		c.tellRefused(ctx, err)
 	}
 	return c.end(err)
+}
+
+// observed returns the context for observers, if there are any. It says what the
+// call is sent to.
+func (c *call) observed(ctx context.Context) context.Context {
+	if c.policy.Observer == nil && !c.guards.watched() {
+		return ctx
+	}
+	c.to = c.guards.endpoint(c.t, c.req)
+	return endpoint.With(ctx, c.to)
 }
 
 // read reads the request, once for a call.
@@ -48,6 +63,7 @@ func (c *call) read() (err error) {
 
 // run makes the attempts of a call.
 func (c *call) run(ctx context.Context) error {
+	c.asked = true
 	run := c.policy.Start(ctx)
 	defer run.Reset() // a panic gives back what the attempt holds
 	if pause, ok := run.Admit(); !ok || !run.Begin(pause) {
@@ -119,6 +135,9 @@ func (c *call) end(err error) (*http.Response, error) {
 	c.ended = true
 	if err == nil {
 		return c.resp, nil
+	}
+	if c.guards.final != nil {
+		err = c.guards.final(err)
 	}
 	if c.number == 0 {
 		closeBody(c.req)

@@ -19,15 +19,15 @@ import (
 //
 //   - NotSent: there was no connection (refused, no route, a timeout or a
 //     temporary failure of name resolution, of the handshake or of a SOCKS
-//     proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or left
-//     it out of its GOAWAY. Of errors that are joined, each must say so.
+//     proxy), or the HTTP/2 server refused the stream (REFUSED_STREAM), or
+//     left it out of its GOAWAY. Of errors that are joined, each must say so.
 //     Within a Transport whose Base is an [http.Transport], also a proxy that
-//     answers CONNECT with 408 or 5xx, except those below.
+//     responds to CONNECT with 408 or 5xx, except those below.
 //   - Retryable: timeouts, resets, connections that the server closed, with or
-//     without a part of the answer; the other stream errors of HTTP/2, except
-//     those below; the statuses 408, 425 and 5xx, except 501, 505, 506, 507,
-//     508, 510 and 511; 413 with a Retry-After; 409 to a request that has a key
-//     from the Transport, because an earlier attempt may be in flight.
+//     without a part of the response; the other stream errors of HTTP/2,
+//     except those below; the statuses 408, 425 and 5xx, except 501, 505, 506,
+//     507, 508, 510 and 511; 413 with a Retry-After; 409 to a request that has
+//     a key from the Transport, because an earlier attempt may be in flight.
 //   - Throttled: status 429, the throttling codes of AWS in X-Amzn-Errortype,
 //     an exhausted limit of [Transport.RateLimits], ENHANCE_YOUR_CALM.
 //   - Permanent: the other statuses, certificate errors, names that do not
@@ -39,17 +39,17 @@ import (
 // got.)
 //
 // net/http identifies several of its errors only by their text, so Classify
-// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Of the
-// answer of a proxy to CONNECT only the status text is left, such as "Bad
-// Gateway": it has the class of the status, and permanent is a text that is not
-// the standard one. If that is not enough, let OnProxyConnectResponse of
+// reads the text. The HTTP/2 texts of golang.org/x/net are the same. Of a
+// proxy's response to CONNECT only the status text is left, such as "Bad
+// Gateway". It has the class of the status; a text that is not a standard one
+// is permanent. If that is not enough, let OnProxyConnectResponse of
 // [http.Transport] return an error that is marked by [backoff.WithClass].
 //
-// An [http.Client] that follows redirects does not tell which of its requests
-// failed. If a POST is answered by 303 and the GET after it is refused, Classify
-// says NotSent. Around such a client let CheckRedirect return
-// [http.ErrUseLastResponse], or put the retries inside: a [Transport] makes each
-// redirect a call of its own.
+// An [http.Client] that follows redirects does not show which of its requests
+// failed. If the response to a POST is a 303 and the GET after it is refused,
+// Classify says NotSent. Around such a client let CheckRedirect return
+// [http.ErrUseLastResponse], or put the retries inside: a [Transport] makes
+// each redirect a separate call.
 //
 // Classify is safe for concurrent use.
 //

@@ -24,8 +24,8 @@ import (
 //     change that, set Transport.Breakers.
 //
 // Transport.Unguarded switches both off. If a guard or the policy ends a call
-// after an answer, the client returns the answer, such as a 503, and no error:
-// [Check] then returns an error that says what ended the call.
+// after a response, the client returns the response, such as a 503, and no
+// error: [Check] then returns an error that says what ended the call.
 func Client(policy backoff.Policy) *http.Client {
 	return WrapClient(new(http.Client), policy)
 }
@@ -43,20 +43,20 @@ func Client(policy backoff.Policy) *http.Client {
 // and a negative Timeout are no limit, as in net/http.
 //
 // An attempt that takes too long is retried, if its request may be sent twice.
-// Its error matches [backoff.ErrAttemptTimeout] and [context.DeadlineExceeded].
-// An answer is returned when its header is there. If the time ends later,
-// reading the body fails with such an error, and nothing is retried, unless
-// Transport.Resume asks for the rest: each attempt to get it has a time of its
-// own. Policy.AttemptTimeout limits the time until the header besides: the
-// shorter of the two ends the attempt.
+// Its error matches [backoff.ErrAttemptTimeout] and
+// [context.DeadlineExceeded]. A response is returned when its header is there.
+// If the time ends later, reading the body fails with such an error, and
+// nothing is retried, unless Transport.Resume asks for the rest: each attempt
+// to get it has a new Timeout. Policy.AttemptTimeout limits the time until the
+// header besides: the shorter of the two ends the attempt.
 //
-// Each redirect is a call of its own: it has all its attempts, and each attempt
+// Each redirect is a separate call: it has all its attempts, and each attempt
 // has the whole Timeout. In go-retryablehttp an attempt follows all redirects
 // within one Timeout, and the next attempt begins with the first URL.
 //
 // The client sends the same cookies with all attempts of a call, and puts into
-// the Jar those of the answer that ends the call. Cookies of an answer that was
-// retried are lost.
+// the Jar those of the response that ends the call. Cookies of a response that
+// was retried are lost.
 //
 // A body without GetBody is sent once, as by any Transport. The Transport of the
 // new client is a *Transport. Its other fields may be set before first use:
@@ -64,11 +64,11 @@ func Client(policy backoff.Policy) *http.Client {
 //	client := backoffhttp.WrapClient(c, policy)
 //	client.Transport.(*backoffhttp.Transport).MaxBuffer = 1 << 20
 //
-// If the Transport of c is a *Transport already, the new one takes its place:
-// it has the same fields, except the policy, and budgets and breakers of its
-// own, unless they are set. So attempts do not multiply. If both clients had a
-// Timeout, the shorter one holds. A *Transport deeper in a chain of RoundTrippers
-// stays, and decides: what it gave up on is not sent again.
+// If the Transport of c is a *Transport already, the new one replaces it: it
+// has the same fields, except Policy and Control, and budgets and breakers of
+// its own, unless they are set. So attempts do not multiply. If both clients had a
+// Timeout, the shorter one holds. A *Transport deeper in a chain of
+// RoundTrippers stays, and decides: what it gave up on is not sent again.
 func WrapClient(c *http.Client, policy backoff.Policy) *http.Client {
 	if c == nil {
 		c = http.DefaultClient
@@ -101,6 +101,7 @@ func (t *Transport) copy() *Transport {
 		Propagate:       t.Propagate,
 		ShareRetryAfter: t.ShareRetryAfter,
 		ServerClock:     t.ServerClock,
+		Endpoint:        t.Endpoint,
 		Budgets:         t.Budgets,
 		Breakers:        t.Breakers,
 		Unguarded:       t.Unguarded,

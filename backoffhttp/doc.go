@@ -1,5 +1,5 @@
 // Package backoffhttp retries HTTP calls, and helps servers to tell their
-// clients about retries. It needs net/http alone.
+// clients whether to retry. It needs net/http alone.
 //
 //	client := backoffhttp.Client(backoff.Policy{Name: "search"})
 //	resp, err := client.Get("https://example.com/")
@@ -9,10 +9,10 @@
 // request may be sent twice. It waits as long as the server asks, does not
 // retry if the server says so, and has a budget and a breaker for each host. A
 // 429 slows the calls to a host down, instead of failing them. If all attempts
-// fail, it returns the last answer as it came. [Client] makes a client with a
-// Transport, and [WrapClient] one of a client that you have. The parts of a
+// fail, it returns the last response as it came. [Client] makes a client with
+// a Transport, and [WrapClient] one of a client that you have. The parts of a
 // Transport can be used with other clients: [Classify] classifies errors,
-// [Check] makes an error of an answer, [RetryAfter] reads how long the server
+// [Check] makes an error of a response, [RetryAfter] reads how long the server
 // asks to wait, and [Idempotency] and [Operations] say which requests may be
 // sent again.
 //

@@ -23,8 +23,8 @@ const doNotRetryAfter = time.Minute
 // headers that clients and proxies read for that: Grpc-Retry-Pushback-Ms: -1
 // (gRPC, Linkerd), X-Envoy-Overloaded and X-Envoy-Ratelimited (Envoy, Istio),
 // X-Should-Retry: false (SDKs of OpenAI and Stainless), Stripe-Should-Retry:
-// false, and Retry-After: 60 if the answer has no Retry-After. A [Transport]
-// does not retry such an answer. If the status is 429 or 5xx, it takes the
+// false, and Retry-After: 60 if the response has no Retry-After. A [Transport]
+// does not retry such a response. If the status is 429 or 5xx, it takes the
 // server for overloaded; otherwise, as for a declined card, for healthy.
 //
 // Use DoNotRetry in a server that is overloaded, or that has retried without
@@ -45,9 +45,9 @@ func DoNotRetry(w http.ResponseWriter) {
 	header.Set(headerStripeRetry, "false")
 }
 
-// WriteError answers a request that failed with err because another service
-// failed. It writes nothing if err is nil. httputil.ReverseProxy takes it as
-// its ErrorHandler. The status is
+// WriteError writes the response to a request that failed with err because
+// another service failed. It writes nothing if err is nil.
+// httputil.ReverseProxy takes it as its ErrorHandler. The status is
 //
 //   - 504 if the context of r, or the time of the call, ended;
 //   - 429 if the other service throttled the last attempt, with its
@@ -59,14 +59,13 @@ func DoNotRetry(w http.ResponseWriter) {
 //   - 500 for any other error.
 //
 // If a policy gave up, or the error is permanent, WriteError also calls
-// [DoNotRetry], so that the caller does not repeat all attempts. It does not if
-// the policy did not retry in the first place, because it makes one attempt
-// only, or leaves retries to a caller that is retrying ([Inbound],
-// [YieldToCaller]).
+// [DoNotRetry], so that the caller does not repeat all attempts. It does not
+// if the policy could not retry at all, because it makes one attempt only, or
+// leaves retries to a caller that is retrying ([Inbound], [YieldToCaller]).
 //
-// A Retry-After is at most 24 hours, whatever the other service asked for. The
-// body says no more than the status, because err may name hosts. Log err in
-// the service.
+// A Retry-After is at most 24 hours, even if the other service asked for more.
+// The body says no more than the status, because err may name hosts. Log err
+// in the service.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return

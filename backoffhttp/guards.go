@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/registry"
 	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/pace"
@@ -23,11 +24,15 @@ type guards struct {
 	breaker *backoff.Breaker
 	gate    *gate // nil without ShareRetryAfter
 
-	policy        backoff.Policy   // of the Transport, with budget and gate; for idempotent requests
-	nonIdempotent backoff.Policy   // the same for other requests
-	timeouts      backoff.Schedule // of attempts; nil without any
-	plain         bool             // neither policy nor Transport need anything before the first attempt
-	first         granter          // of the policy's budget; nil without one
+	source        *backoff.Policy   // of the Transport, when these guards were made
+	final         func(error) error // makes the error of a call final; nil unless an override asks for that
+	policy        backoff.Policy    // source, with budget and gate; for idempotent requests
+	nonIdempotent backoff.Policy    // the same for other requests
+	timeouts      backoff.Schedule  // of attempts; nil without any
+	plain         bool              // neither policy nor Transport need anything before the first attempt
+	first         granter           // of the policy's budget; nil without one
+
+	lastEndpoint atomic.Pointer[namedEndpoint] // of the last call about which observers asked
 }
 
 // granter is a Budget with the optional method GrantsFirst.
@@ -50,6 +55,9 @@ func (grantedBudget) GrantsFirst() bool { return true }
 // unasked reports whether a request may be sent now with nothing done before,
 // unless the request itself needs it.
 func (g *guards) unasked() bool { return g.plain && (g.first == nil || g.first.GrantsFirst()) }
+
+// watched reports whether the breaker of the host has an observer.
+func (g *guards) watched() bool { return g.breaker != nil && g.breaker.Observer != nil }
 
 // do calls op if the breaker of the host, if any, lets it pass.
 func (g *guards) do(ctx context.Context, op func(context.Context) error) error {
@@ -79,13 +87,16 @@ type hosts struct {
 	breakers backoff.Breakers // unless Transport.Breakers is set
 	gates    registry.Registry[*gate]
 
+	endpoints registry.Registry[*endpoint.Endpoint]
+
 	last atomic.Pointer[guards] // most clients call one host
 }
 
 // guard returns the guards for a URL.
 func (t *Transport) guard(u *url.URL) *guards {
 	last := t.hosts.last.Load()
-	if last != nil && last.host == u.Host && last.scheme == u.Scheme {
+	policy, final := t.current()
+	if last != nil && last.host == u.Host && last.scheme == u.Scheme && last.source == policy {
 		if !last.again.Load() {
 			last.again.Store(true)
 		}
@@ -94,7 +105,7 @@ func (t *Transport) guard(u *url.URL) *guards {
 	if last != nil && last.again.Load() {
 		t.lookUp(last.key) // so that its key counts as used
 	}
-	g := t.newGuards(u)
+	g := t.newGuards(u, policy, final)
 	t.hosts.last.Store(g)
 	return g
 }
@@ -110,26 +121,26 @@ func (t *Transport) lookUp(key string) (budget backoff.Budget, breaker *backoff.
 	return budget, breaker, gate
 }
 
-// newGuards returns new guards for a URL, with the budget, the breaker and the
-// gate of its host. Users see the key of the host as the name of its breaker
-// and budget.
-func (t *Transport) newGuards(u *url.URL) *guards {
+// newGuards returns new guards for a URL under a policy, with the budget, the
+// breaker and the gate of its host. Users see the key of the host as the name of
+// its breaker and budget.
+func (t *Transport) newGuards(u *url.URL, policy *backoff.Policy, final func(error) error) *guards {
 	key := strings.ToLower(u.Scheme + "://" + u.Host)
-	g := &guards{scheme: u.Scheme, host: u.Host, key: key}
+	g := &guards{scheme: u.Scheme, host: u.Host, key: key, source: policy, final: final}
 	g.budget, g.breaker, g.gate = t.lookUp(key)
-	g.timeouts = timeouts.Of(&t.Policy)
-	g.policy = *g.carrier(t.Policy, t.classify)
+	g.timeouts = timeouts.Of(policy)
+	g.policy = *g.carrier(*policy, t.classify)
 	g.nonIdempotent = g.policy
 	g.nonIdempotent.Idempotency = backoff.NonIdempotent
 	g.first, _ = g.policy.Budget.(granter)
-	g.plain = t.plain() && (g.policy.Budget == nil || g.first != nil) && plainPolicy(&g.policy)
+	g.plain = t.plain(policy) && !g.watched() && (g.policy.Budget == nil || g.first != nil) && plainPolicy(&g.policy)
 	return g
 }
 
 // plain reports whether the Transport sends requests as they are, unless they
 // fail.
-func (t *Transport) plain() bool {
-	return timeouts.Of(&t.Policy) == nil && t.wholeTimeout == 0 && t.Policy.Idempotency == nil && t.Idempotency == nil &&
+func (t *Transport) plain(policy *backoff.Policy) bool {
+	return timeouts.Of(policy) == nil && t.wholeTimeout == 0 && policy.Idempotency == nil && t.Idempotency == nil &&
 		t.Inspect == nil && t.Propagate == nil && t.MaxBuffer == 0 && t.ReadAhead == 0 && !t.Resume && !t.ShareRetryAfter
 }
 
@@ -162,9 +173,3 @@ type gate struct{ pace.HoldOff }
 
 // Done implements [backoff.Budget].
 func (*gate) Done(backoff.Ticket, backoff.Result) {}
-
-// The bounds of the gates of a Transport.
-const (
-	maxGates = 1024
-	idleGate = 10 * time.Minute
-)

@@ -11,7 +11,7 @@ const (
 	// "2" is the first retry.
 	HeaderAttempt = "Backoff-Attempt"
 	// HeaderDeadline is the header with the time that is left for the
-	// answer, in whole milliseconds, rounded up. It is not a date, because
+	// response, in whole milliseconds, rounded up. It is not a date, because
 	// the clocks of two hosts differ.
 	HeaderDeadline = "Backoff-Deadline-Ms"
 

@@ -20,7 +20,7 @@ import (
 //   - an Idempotency-Key or X-Idempotency-Key, since a client that sends one
 //     says that the server knows keys;
 //   - If-Match with an entity tag, or If-None-Match: *. When the request comes
-//     again, the condition no longer holds, and the server answers 412;
+//     again, the condition no longer holds, and the server responds with 412;
 //   - ifGenerationMatch or ifMetagenerationMatch in the query, which are the
 //     conditions of Cloud Storage.
 //

@@ -89,8 +89,8 @@ func retried(ctx context.Context) bool {
 //
 // If two layers make four attempts each, the inner one makes 4+1+1+1 calls
 // then, instead of 16. This helps where the inner layer cannot say
-// [DoNotRetry], because its answer does not arrive. [WriteError] says it if a
-// policy has used up its attempts, but not if the policy yielded.
+// [DoNotRetry], because its response does not arrive. [WriteError] says it if
+// a policy has used up its attempts, but not if the policy yielded.
 //
 // With [backoff.Keyed] the key must be in the context
 // ([backoff.WithIdempotencyKey]), because here the policy makes none. Without a

@@ -15,7 +15,7 @@ import (
 )
 
 // Operations is a table of the operations of a service. It says which may be
-// sent again, for services whose methods do not tell:
+// sent again, for services whose HTTP methods do not show it:
 //
 //	table, err := backoffhttp.NewOperations(presets.CloudStorageOperations())
 //	client := &http.Client{Transport: &backoffhttp.Transport{Idempotency: table.Idempotency}}

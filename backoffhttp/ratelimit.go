@@ -42,8 +42,8 @@ func (f ResetForm) String() string {
 // [Transport] reads only the headers that are named in [Transport.RateLimits].
 //
 // A limit counts if it is exhausted, that is if no calls remain. Then the wait
-// until its end counts like a Retry-After, unless the answer has one, and the
-// statuses 403 and 429 are [backoff.ClassThrottled]. Malformed values are
+// until its end counts like a Retry-After, unless the response has one, and
+// the statuses 403 and 429 are [backoff.ClassThrottled]. Malformed values are
 // ignored.
 type RateLimit struct {
 	Remaining string    // the header with the number of calls that remain; "": the limit is exhausted if there is a Reset
@@ -54,8 +54,8 @@ type RateLimit struct {
 // The rate limits of some vendors, as documented in 2026. If several limits of
 // a vendor are exhausted, the longest wait counts.
 var (
-	// GitHubLimits are the limits of api.github.com, which answers 403 or
-	// 429.
+	// GitHubLimits are the limits of api.github.com, which responds with 403
+	// or 429.
 	GitHubLimits = []RateLimit{{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", ResetUnix}}
 	// XLimits are the limits of api.x.com, formerly Twitter.
 	XLimits = []RateLimit{{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset", ResetUnix}}

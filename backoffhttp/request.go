@@ -83,10 +83,13 @@ func (t *Transport) read(req *http.Request, g *guards) (request, error) {
 // readPolicy sets the policy and the timeouts, and returns the Idempotency of
 // the policy. The contexts of the request may change all three.
 func (r *request) readPolicy(ctx context.Context, t *Transport, g *guards) (backoff.Idempotency, error) {
-	p := &t.Policy
+	p := g.source
 	r.policy, r.timeouts = &g.policy, g.timeouts
 	if o, ok := ctx.Value(overrideKey{}).(*override); ok {
-		own := o.apply(t.Policy)
+		own := o.apply(*p)
+		if g.final != nil {
+			once(&own)
+		}
 		p = &own
 		r.policy, r.timeouts = g.carrier(own, after(own.Classify)), timeouts.Of(p)
 	}

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // ErrChanged is the error of a body that cannot be resumed, because the server
-// has another version by now, or does not serve parts, or contradicts its first
-// answer: by the complete length, the coding, or bytes beyond the range. What
-// was read before is of no use: make the call again.
+// has another version by now, or does not serve parts, or contradicts its
+// first response: by the complete length, the coding, or bytes beyond the
+// range. What was read before is of no use: make the call again.
 var ErrChanged = errors.New("backoffhttp: the resource changed, or cannot be read from the middle")
 
 // resumable reports whether the body of an answer can be continued, and with
@@ -176,7 +177,11 @@ func (b *resumedBody) reopen(err error) error {
 		return err
 	}
 	if b.run == nil {
-		b.run = b.policy().Start(b.ctx)
+		ctx := b.ctx
+		if b.call.to != nil {
+			ctx = endpoint.With(ctx, b.call.to)
+		}
+		b.run = b.policy().Start(ctx)
 		b.call.restart()
 	} else if b.moved {
 		b.run.Progress()

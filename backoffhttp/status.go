@@ -15,9 +15,9 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-// StatusError is an HTTP answer as an error. [Check] returns one, and a
+// StatusError is an HTTP response as an error. [Check] returns one, and a
 // [Transport] passes one to classifiers and observers. The caller of a
-// Transport does not get a StatusError: it gets the answer itself.
+// Transport does not get a StatusError: it gets the response itself.
 //
 // A StatusError holds the header, for request IDs and rate limits, but not the
 // body, the URL or the request. Its text is the status line, so it puts no
@@ -25,7 +25,7 @@ import (
 type StatusError struct {
 	Code   int         // such as 503
 	Status string      // such as "503 Service Unavailable"
-	Header http.Header // of the answer, not to be changed; beyond 64 KiB without the fields of more than 1 KiB
+	Header http.Header // of the response, not to be changed; beyond 64 KiB without the fields of more than 1 KiB
 
 	class backoff.Class // unless ClassUnknown, it goes before status and error code
 }
@@ -71,7 +71,7 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 	return maps.Clone(e.Header)
 }
 
-// Check returns nil for an answer below 400, and otherwise a [*StatusError].
+// Check returns nil for a response below 400, and otherwise a [*StatusError].
 // The error carries the Retry-After of the server, and its "do not retry". Use
 // Check with any client, inside [backoff.Policy.Do]:
 //
@@ -84,26 +84,26 @@ func (e *StatusError) ResponseHeader() map[string][]string {
 //		return err
 //	}
 //
-// success replaces the rule "below 400": any other answer is an error then. It
-// lists statuses from 100 to 999, and [Status2xx] for all from 200 to 299. A
-// sender of webhooks, to which a redirect is a failure, and a 409 says "I have
-// it already", calls
+// success replaces the rule "below 400": any other response is an error then.
+// It lists statuses from 100 to 999, and [Status2xx] for all from 200 to 299.
+// A sender of webhooks, to which a redirect is a failure, and a 409 says "I
+// have it already", calls
 //
 //	backoffhttp.Check(resp, backoffhttp.Status2xx, http.StatusConflict)
 //
-// Nothing is known about an answer below 400 that is an error: to [Classify] it
-// is permanent, and a policy without a classifier retries it. Any other number
-// in success makes Check return an error that names it, and that no policy
-// retries.
+// Nothing is known about a response below 400 that is an error: to [Classify]
+// it is permanent, and a policy without a classifier retries it. Any other
+// number in success makes Check return an error that names it, and that no
+// policy retries.
 //
-// If the answer comes from a [Transport] that gave up on it, Check returns an
-// error with the [*backoff.Error] of that Transport in its tree, and the
-// *StatusError in the tree of that. It tells how many attempts were made, why
+// If the response comes from a [Transport] that gave up on it, Check returns
+// an error with the [*backoff.Error] of that Transport in its tree, and the
+// *StatusError in the tree of that. It says how many attempts were made, why
 // not more, and what to change: a field of the Transport or of its policy. No
-// other policy retries it. That goes for an answer below 400, too, if
-// [Transport.Inspect] found it to be a failure, and for a status in success. It
-// also goes for the answers that CheckRetry and KeepAnswer of package plug gave
-// up on.
+// other policy retries it. That goes for a response below 400, too, if
+// [Transport.Inspect] found it to be a failure, and for a status in success.
+// It also goes for the responses that CheckRetry and KeepResponse of package
+// plug gave up on.
 //
 // Check neither reads nor closes the body. Set Classify as the classifier of
 // the policy, so that the policy does not retry errors that it does not know.
@@ -205,13 +205,13 @@ func (c *call) markGivenUp(err error) {
 // remark says what to change, if the error names no field of the Transport.
 func (c *call) remark(gave *backoff.Error) string {
 	switch why := gave.Reason; {
-	case why == backoff.ReasonBudget && c.t.Policy.Budget == nil && c.isPaced(gave):
+	case why == backoff.ReasonBudget && c.guards.source.Budget == nil && c.isPaced(gave):
 		return "too many calls to the host wait for their turn (Policy.MaxRetryAfter, Transport.Budgets)"
-	case why == backoff.ReasonBudget && c.t.Policy.Budget == nil:
+	case why == backoff.ReasonBudget && c.guards.source.Budget == nil:
 		return "it is the budget of the host (Transport.Budgets)"
 	case why == backoff.ReasonAttempts && c.sentOnce:
 		return "the body of the request cannot be sent again (Request.GetBody, Transport.MaxBuffer)"
-	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.t.Policy.MaxAttempts != 1):
+	case c.upstream > 1 && (why == backoff.ReasonNotIdempotent || why == backoff.ReasonAttempts && gave.Attempts == 1 && c.guards.source.MaxAttempts != 1):
 		return "the caller of this service is retrying already (Inbound)"
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -17,18 +18,18 @@ import (
 //	client := &http.Client{Transport: &backoffhttp.Transport{}}
 //
 // Whether a request may be sent again follows from its method, its key, its
-// preconditions, a table, or what the caller says: see [Idempotency]. Whether a
-// failure may be transient is decided by the classifier of the policy, and by
-// [Classify] if that does not know. When there are no attempts left, or no
-// further one is allowed, RoundTrip returns the last answer as it came, with
-// its body and without an error: a 503 stays a 503. [Check] tells why there
-// were no more attempts. If the last attempt got no answer, RoundTrip returns
-// an error of package backoff, with the last error in its tree.
+// preconditions, a table, or what the caller says: see [Idempotency]. Whether
+// a failure may be transient is decided by the classifier of the policy, and
+// by [Classify] if that does not know. When there are no attempts left, or no
+// further one is allowed, RoundTrip returns the last response as it came, with
+// its body and without an error: a 503 stays a 503. [Check] returns why there
+// were no more attempts. If the last attempt got no response, RoundTrip
+// returns an error of package backoff, with the last error in its tree.
 //
 // Every attempt sends the same request: the same header, and a new body from
 // GetBody. The caller's request is not changed. A body without GetBody is sent
 // once, unless MaxBuffer allows the Transport to keep it in memory. The
-// Transport closes the bodies of answers that it does not return. Short ones
+// Transport closes the bodies of responses that it does not return. Short ones
 // are read to their end, here or by net/http, so that the connection can serve
 // the next attempt.
 //
@@ -41,29 +42,30 @@ import (
 // before it: see [backoff.RetryBudget], and MaxKeys of [backoff.Budgets].
 // Unguarded switches both off.
 //
-// A 429 does not fail the calls to a host, it slows them down: from then on they
-// wait for their turn, first attempts too, at a rate that the host takes. A call
-// waits as long as its context and MaxElapsed allow, and no longer than
-// MaxRetryAfter (5 minutes by default). If 1,000 calls to the host wait already,
-// or as many as pass in 10 s, if that is more, a call ends at once with
-// [backoff.ErrBudget]. A request that may not be sent twice is not sent again,
-// but the next one waits. An answer that asks for more than MaxRetryAfter tells
-// of a quota that is used up: it ends its call, and slows nobody.
+// A 429 does not fail the calls to a host, it slows them down: from then on
+// they wait for their turn, first attempts included, at a rate that the host
+// accepts. A call waits as long as its context and MaxElapsed allow, and no
+// longer than MaxRetryAfter (5 minutes by default). If 1,000 calls to the host
+// wait already, or as many as pass in 10 s, if that is more, a call ends at
+// once with [backoff.ErrBudget]. A request that may not be sent twice is not
+// sent again, but the next one waits. A response that asks for more than
+// MaxRetryAfter means that a quota is used up: it ends its call, and slows no
+// other.
 //
-// A retry waits as long as the answer asks: see [RetryAfter]. There is no retry
-// if the answer forbids it, by X-Should-Retry or Stripe-Should-Retry: false, by
-// X-Envoy-Overloaded, X-Envoy-Ratelimited or a negative Grpc-Retry-Pushback-Ms.
-// What another Transport inside this one gave up on is not sent again, and a
-// call on behalf of a request that is itself a retry, as [Inbound] found out,
-// is made once.
+// A retry waits as long as the response asks: see [RetryAfter]. There is no
+// retry if the response forbids it, by X-Should-Retry or Stripe-Should-Retry:
+// false, by X-Envoy-Overloaded, X-Envoy-Ratelimited or a negative
+// Grpc-Retry-Pushback-Ms. What another Transport inside this one gave up on is
+// not sent again, and a call on behalf of a request that is itself a retry, as
+// [Inbound] found out, is made once.
 //
-// Each redirect is a call of its own, with its own attempts. A server may see
+// Each redirect is a separate call, with its own attempts. A server may see
 // more requests than there are attempts, because net/http also repeats
-// requests: safe ones and those with an Idempotency-Key, when a kept connection
-// turns out to be closed, and streams that HTTP/2 refused, for up to a minute.
-// A Client.Timeout around a Transport limits the whole call, and costs a
-// goroutine of net/http; [WrapClient] makes one attempt's of it. The deprecated
-// Request.Cancel ends attempts, but no waits.
+// requests: safe ones and those with an Idempotency-Key, when a kept
+// connection turns out to be closed, and streams that HTTP/2 refused, for up
+// to a minute. A Client.Timeout around a Transport limits the whole call, and
+// costs a goroutine of net/http; [WrapClient] turns it into the limit of one
+// attempt. The deprecated Request.Cancel ends attempts, but no waits.
 //
 // A Transport is safe for concurrent use. It must not be copied, and its fields
 // must not be changed, after first use. It starts no goroutine, logs nothing, and
@@ -82,25 +84,33 @@ type Transport struct {
 	// Policy decides about retries. The zero value makes 4 attempts within
 	// about a second. Some fields have a special meaning here:
 	//
-	// AttemptTimeout limits the time until the header of the answer is
+	// AttemptTimeout limits the time until the header of the response is
 	// there. It does not limit the body. Budget replaces the budget of each
-	// host. Classify gets the error of Base, or a *StatusError; if it
-	// returns ClassUnknown, the function Classify decides. Idempotency
-	// replaces the field Idempotency below; with Keyed, requests that are
-	// not idempotent get an Idempotency-Key, the same for all attempts of a
-	// call.
+	// host. Classify gets the error of Base, or a *StatusError; if it returns
+	// ClassUnknown, the function Classify decides. Idempotency replaces the
+	// field Idempotency below; with Keyed, requests that are not idempotent
+	// get an Idempotency-Key, the same for all attempts of a call.
 	Policy backoff.Policy
+	// Control takes the place of Policy, to change it while the program runs: it
+	// is a *control.Handle. Current returns the policy of the calls that begin
+	// now, as the same pointer until it changes, and, if that policy is limited
+	// to one attempt by an override, a function that makes the error of a call
+	// final to policies around it. What WithRetry says then does not count.
+	// Observer and Classify must stay the same. nil means Policy.
+	Control interface {
+		Current() (policy *backoff.Policy, final func(error) error)
+	}
 	// Idempotency reports whether a request may be sent again. It is called
 	// once for a call, and must not change the request. If it returns
 	// backoff.Keyed, the request gets a key. nil means the function
 	// Idempotency.
 	Idempotency func(*http.Request) backoff.Idempotency
-	// Inspect returns an error for an answer that is a failure, which the
-	// classifier of the policy then classifies. It gets every answer. What
-	// it reads from the body it must put back. An error without a
-	// *StatusError in its tree carries no Retry-After. nil means Check. For
-	// an API whose 202 means "not yet", it returns Check(resp, 200), and the
-	// Classify of the policy says that a 202 is retried.
+	// Inspect returns an error for a response that is a failure, which the
+	// classifier of the policy then classifies. It gets every response. What
+	// it reads from the body it must put back. An error without a *StatusError
+	// in its tree carries no Retry-After. nil means Check. For an API whose
+	// 202 means "not yet", it returns Check(resp, 200), and the Classify of
+	// the policy says that a 202 is retried.
 	Inspect func(*http.Response) error
 	// RateLimits names the rate-limit headers of a vendor, such as
 	// GitHubLimits. An exhausted limit counts like a Retry-After.
@@ -111,20 +121,19 @@ type Transport struct {
 	// before the first attempt. 0 means none: the body is sent once. A
 	// negative number means no limit.
 	MaxBuffer int64
-	// ReadAhead is how many bytes of the body of a successful answer are
-	// read within the attempt. If the body breaks off within these bytes,
-	// the attempt has failed, and if it stalls, AttemptTimeout ends the
-	// attempt. 0 means none, a negative number the whole body. The
-	// connection of a 101, or of a CONNECT, is never read ahead.
+	// ReadAhead is how many bytes of the body of a successful response are
+	// read within the attempt. If the body ends early within these bytes, the
+	// attempt has failed, and if it stalls, AttemptTimeout ends the attempt. 0
+	// means none, a negative number the whole body. The connection of a 101,
+	// or of a CONNECT, is never read ahead.
 	ReadAhead int64
-	// Resume continues the body of a successful GET if it breaks off while
-	// it is read: the Transport asks for the rest (Range) of the same
-	// version (If-Range). The answer must have a strong ETag, or a
-	// Last-Modified that is old enough. Requests are sent with
-	// Accept-Encoding: identity. After each piece that arrives the policy
-	// has all its attempts again. If the first answer does not tell its
-	// length, the body ends where the server says that nothing is left. See
-	// [ErrChanged].
+	// Resume continues the body of a successful GET if it ends early: the
+	// Transport asks for the rest (Range) of the same version (If-Range). The
+	// response must have a strong ETag, or a Last-Modified that is old enough.
+	// Requests are sent with Accept-Encoding: identity. After each piece that
+	// arrives the policy has all its attempts again. If the first response
+	// does not tell its length, the body ends where the server says that
+	// nothing is left. See [ErrChanged].
 	Resume bool
 
 	// KeyForm is how the Transport writes a key. A key in the header of the
@@ -139,22 +148,32 @@ type Transport struct {
 	// made on behalf of a request that is a retry, the number continues
 	// from there. nil means no host.
 	Propagate func(*url.URL) bool
-	// ShareRetryAfter applies the Retry-After of an answer to all requests
-	// to the host, including the first attempts of other calls. Then
-	// successful answers count too. A wait beyond the MaxRetryAfter of Policy is
+	// ShareRetryAfter applies the Retry-After of a response to all requests to
+	// the host, including the first attempts of other calls. Then successful
+	// responses count too. A wait beyond the MaxRetryAfter of Policy is
 	// ignored. Outside HTTP, pace.HoldOff does the same.
 	ShareRetryAfter bool
 	// ServerClock compares the dates of Retry-After and RateLimits with the
-	// Date of the answer, for programs whose own clock may be wrong. The Age
-	// of an answer from a cache is added. A wrong Date asks for no longer
-	// wait than MaxRetryAfter. false means the local clock, and so does an
-	// answer without a valid Date.
+	// Date of the response, for programs whose own clock may be wrong. The Age
+	// of a response from a cache is added. A wrong Date asks for no longer
+	// wait than MaxRetryAfter. false means the local clock, and so does a
+	// response without a valid Date.
 	ServerClock bool
+
+	// Endpoint returns what a request is sent to, for observers: see package
+	// endpoint. It must not return what an untrusted client sends, such as an
+	// identifier in the path. It is called for requests that are observed, and
+	// must not change them. nil means the method and the host, such as
+	// "GET api.example.com".
+	Endpoint func(*http.Request) string
 
 	// Budgets and Breakers hold the budget and the breaker of each host,
 	// under keys such as "https://example.com". Set them to share them, to
 	// watch them, or to change their settings. nil means budgets and
-	// breakers for this Transport alone, and each budget is a pace.Pacer.
+	// breakers for this Transport alone. Each budget is then a pace.Pacer,
+	// and the Observer of Policy receives the transitions of each breaker. For
+	// a call that a breaker refuses it gets an EventGiveUp without an attempt,
+	// whatever the breakers are.
 	//
 	// Budgets without New holds plain RetryBudgets, which do not slow calls
 	// down. To keep the pace:
@@ -214,12 +233,31 @@ func (t *Transport) CloseIdleConnections() {
 
 // open prepares the Transport at first use.
 func (t *Transport) open() {
-	t.classify = after(t.Policy.Classify)
-	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: t.Policy.MaxRetryAfter} }
-	t.hosts.gates.New = func(string, bool) *gate {
-		return &gate{pace.HoldOff{MaxWait: t.Policy.MaxRetryAfter}}
+	policy, _ := t.current()
+	t.classify = after(policy.Classify)
+	maxWait := func() time.Duration {
+		policy, _ := t.current()
+		return policy.MaxRetryAfter
 	}
-	t.hosts.gates.Max, t.hosts.gates.Idle = maxGates, idleGate
+	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: maxWait()} }
+	t.hosts.breakers.New = func(key string) *backoff.Breaker {
+		return &backoff.Breaker{Name: key, Observer: onlyTransitions(policy.Observer)}
+	}
+	t.hosts.gates.New = func(string, bool) *gate {
+		return &gate{pace.HoldOff{MaxWait: maxWait()}}
+	}
+	t.hosts.gates.SetLimits(0, 0)
+	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
+	t.hosts.endpoints.SetLimits(0, 0)
+}
+
+// current returns the policy of the calls that begin now, and what makes their
+// errors final, if anything does.
+func (t *Transport) current() (policy *backoff.Policy, final func(error) error) {
+	if t.Control == nil {
+		return &t.Policy, nil
+	}
+	return t.Control.Current()
 }
 
 // keyHeader returns the header for a key.

@@ -30,4 +30,9 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		call()
 		require.Zero(t, testing.AllocsPerRun(100, call), name)
 	}
+	call := func() {
+		m.Observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, Err: errDown})
+	}
+	call()
+	require.LessOrEqual(t, testing.AllocsPerRun(100, call), 2.0, "an error")
 }

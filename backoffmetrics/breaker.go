@@ -36,3 +36,20 @@ func (b *breaker) state() backoff.State {
 	}
 	return backoff.StateClosed
 }
+
+// breakerTotals is what a breaker has done up to a moment.
+type breakerTotals struct{ opened, refused uint64 }
+
+// totals reads what the breaker has done.
+func (b *breaker) totals() breakerTotals {
+	t := breakerTotals{refused: b.refused.Load()}
+	for from := range b.transitions {
+		t.opened += sum(b.transitions[from][backoff.StateOpen][:])
+	}
+	return t
+}
+
+// minus returns what was done since old.
+func (t breakerTotals) minus(old breakerTotals) breakerTotals {
+	return breakerTotals{t.opened - old.opened, t.refused - old.refused}
+}

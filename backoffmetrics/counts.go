@@ -6,40 +6,71 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// totals is an operation's counters at one moment, as far as rates and the
-// diagnosis need them.
+// totals is an operation's counters at one moment, as far as the page compares
+// moments.
 type totals struct {
 	first, retried, failed uint64 // calls
 	attempts, retries      uint64
 	hedges, refused        uint64
 	unrescued              uint64 // failed calls whose error might have passed
 	reconnects             uint64
+	refusals               refusals
+	errors                 [errorSlots]uint32 // attempts that failed, by the kind of their error
+	waits                  [maxBuckets]uint32
 }
 
 // calls returns the number of calls that ended.
-func (t totals) calls() uint64 { return t.first + t.retried + t.failed }
+func (t totals) calls() uint64 { return t.first + t.retried + t.failed + t.refusals.missed }
+
+// failures returns the number of calls that failed.
+func (t totals) failures() uint64 { return t.failed + t.refusals.missed }
+
+// open returns the number of calls that failed because a circuit was open.
+func (t totals) open() uint64 { return t.refusals.ended + t.refusals.missed }
+
+// transient returns the number of calls that failed for a reason that might
+// have passed.
+func (t totals) transient() uint64 { return t.unrescued + t.open() }
 
 // minus returns what was counted since old.
 func (t totals) minus(old totals) totals {
-	return totals{
+	d := totals{
 		first: t.first - old.first, retried: t.retried - old.retried, failed: t.failed - old.failed,
 		attempts: t.attempts - old.attempts, retries: t.retries - old.retries,
 		hedges: t.hedges - old.hedges, refused: t.refused - old.refused,
 		unrescued: t.unrescued - old.unrescued, reconnects: t.reconnects - old.reconnects,
+		refusals: t.refusals.minus(old.refusals),
 	}
+	for i := range d.errors {
+		d.errors[i] = t.errors[i] - old.errors[i]
+	}
+	for i := range d.waits {
+		d.waits[i] = t.waits[i] - old.waits[i]
+	}
+	return d
 }
 
 // counts is all counters of an operation at one moment.
 type counts struct {
-	name string
+	labels
 	totals
 	won, lost          uint64
-	refusedOf          [refusals]uint64
+	refusedOf          [refusalKinds]uint64
 	retriesBy          [classes]uint64
 	failedBy           [classes]uint64
 	failuresFor        [reasons]uint64
 	perCall            distribution
 	delay, wait, slept distribution
+}
+
+// with returns the labels of a series: the operation, the endpoint if it is
+// known, and more.
+func (l labels) with(more ...string) []string {
+	all := []string{"operation", l.name}
+	if l.endpoint != "" {
+		all = append(all, "endpoint", l.endpoint)
+	}
+	return append(all, more...)
 }
 
 const (
@@ -51,8 +82,8 @@ const (
 
 // snapshot reads the counters. Of two snapshots, one after the other, the later
 // one never has less.
-func (o *operation) snapshot(name string) counts {
-	c := counts{name: name, won: o.won.Load(), lost: o.lost.Load()}
+func (o *operation) snapshot(l labels) counts {
+	c := counts{labels: l, won: o.won.Load(), lost: o.lost.Load()}
 	load(c.refusedOf[:], o.refused[:])
 	load(c.retriesBy[:], o.retries[:])
 	load(c.failedBy[:], o.failed[:])
@@ -78,6 +109,13 @@ func (o *operation) totals() totals {
 	t.retries, t.refused = sum(o.retries[:]), sum(o.refused[:])
 	t.first = o.first.Total()
 	t.attempts = t.first + o.attempts.Load()
+	t.refusals = refusals{ended: o.failures[backoff.ReasonOpen].Load(), own: o.own.Load(), later: o.later.Load(), waited: o.waited.Load()}
+	for i := range t.errors {
+		t.errors[i] = uint32(o.errors.slots[i].count.Load())
+	}
+	for i := range t.waits {
+		t.waits[i] = uint32(o.wait.buckets[i].Load())
+	}
 	return t
 }
 
@@ -96,12 +134,12 @@ func sum(counters []atomic.Uint64) (total uint64) {
 	return total
 }
 
-// snapshots reads the counters of all operations, sorted by name.
+// snapshots reads the counters of all operations, sorted by their labels.
 func (m *Metrics) snapshots() []counts {
 	all := m.operations.sorted()
 	list := make([]counts, len(all))
 	for i, o := range all {
-		list[i] = o.value.snapshot(o.label)
+		list[i] = o.value.snapshot(o.labels)
 	}
 	return list
 }

@@ -1,12 +1,8 @@
 package backoffmetrics
 
 import (
-	"fmt"
-	"math"
-	"strconv"
 	"strings"
-
-	"github.com/gobackoff/backoff"
+	"time"
 )
 
 // level says how urgent a diagnosis is.
@@ -24,156 +20,176 @@ func (l level) urgency() int {
 	return map[level]int{watch: 1, bad: 2}[l]
 }
 
+// finding is what the counters of an operation mean.
+type finding int
+
+const (
+	idle      finding = iota // there was no call
+	few                      // too few to judge
+	well                     // retries do what they are for
+	recovered                // it was broken, and is no more
+	hidden                   // retries hide a fault
+	partly                   // some calls fail although they are retried
+	broken                   // retries cannot help
+)
+
+// level returns how urgent a finding is.
+func (f finding) level() level {
+	return [...]level{quiet, quiet, good, watch, watch, watch, bad}[f]
+}
+
 // diagnosis says in words what the counters mean.
 type diagnosis struct {
-	Level level  `json:"level"`
-	Text  string `json:"text"`
+	finding finding
+	text    string
 }
 
 const (
-	fewCalls      = 10   // fewer tell nothing
-	manyRetries   = 0.1  // per call
-	manyUnrescued = 0.1  // of calls
-	hardlyAny     = 0.01 // of calls
+	fewCalls    = 10   // fewer tell nothing
+	manyRetries = 0.1  // per call
+	manyFailed  = 0.1  // of calls
+	hardlyAny   = 0.01 // of calls
 )
 
-// diagnose says what retries do for an operation.
-func diagnose(t totals) diagnosis {
-	calls := float64(t.calls())
-	unrescued, retries := float64(t.unrescued), float64(t.retries)
+// find says what retries do for an operation.
+func find(t totals) finding {
+	calls, failed := float64(t.calls()), float64(t.transient())
 	switch {
 	case t.calls() == 0:
-		return idle(t)
+		return idle
 	case calls < fewCalls:
-		return diagnosis{quiet, "Too few calls to tell: " + count(t.calls(), "call", "calls") + " lately."}
-	case unrescued >= manyUnrescued*calls && t.unrescued > t.retried:
-		return broken(t)
-	case retries >= manyRetries*calls && unrescued < hardlyAny*calls:
-		return diagnosis{watch, "Retries without errors: " + count(t.retries, "retry", "retries") + " in " +
-			count(t.calls(), "call", "calls") + ", and hardly any call fails. The retry budget or the thresholds of a breaker are wrong, or a fault is hidden."}
-	case unrescued >= hardlyAny*calls:
-		return diagnosis{watch, "Retries rescue " + share(t.retried, t.retried+t.unrescued) + " of the calls that need them; " +
-			share(t.unrescued, t.calls()) + " of all calls fail in the end."}
+		return few
+	case failed >= manyFailed*calls && (t.open() > 0 || t.transient() > t.retried):
+		return broken
+	case float64(t.retries) >= manyRetries*calls && failed < hardlyAny*calls:
+		return hidden
+	case failed >= hardlyAny*calls:
+		return partly
 	}
-	return well(t)
+	return well
 }
 
-// diagnoseRecent diagnoses the last minutes, and the last minute alone if that
-// is worse: an average hides what has just begun.
-func (t timeline) diagnoseRecent(operation int) diagnosis {
+// diagnose says what happened within the window of the page. The last minute
+// decides how urgent it is if it is worse: an average hides what has just begun.
+// All numbers are those of the window.
+func (t timeline) diagnose(operation int) diagnosis {
 	now := t.now().of(operation)
-	d := diagnose(now.minus(t.lately().of(operation)))
-	if m := diagnose(now.minus(t.minute().of(operation))); m.Level.urgency() > d.Level.urgency() {
-		return diagnosis{m.Level, "In the last minute: " + strings.ToLower(m.Text[:1]) + m.Text[1:]}
+	window, minute := now.minus(t.lately().of(operation)), now.minus(t.minute().of(operation))
+	whole, last := find(window), find(minute)
+	switch {
+	case last.level().urgency() > whole.level().urgency():
+		return diagnosis{last, describe(last, window) + " It began within the last minute."}
+	case whole == broken && last.level() == good:
+		return diagnosis{recovered, describe(partly, window) + " It is over: hardly any call of the last minute failed."}
+	}
+	d := diagnosis{whole, describe(whole, window)}
+	if began, ok := t.brokenSince(operation); whole == broken && ok {
+		d.text += " This has lasted for " + durationText(t.now().at-began)
+		if began == t[0].at && !t[0].first {
+			d.text += " or longer"
+		}
+		d.text += "."
 	}
 	return d
 }
 
-// idle diagnoses an operation without calls.
-func idle(t totals) diagnosis {
-	if t.reconnects > 0 {
-		return diagnosis{good, "A supervised loop: " + count(t.reconnects, "reconnect", "reconnects") + "."}
+// brokenSince returns since when so many calls fail, without a break.
+func (t timeline) brokenSince(operation int) (began time.Duration, ok bool) {
+	for i := len(t) - 1; i > 0; i-- {
+		d := t[i].of(operation).minus(t[i-1].of(operation))
+		if d.calls() == 0 {
+			continue
+		}
+		if float64(d.transient()) < manyFailed*float64(d.calls()) {
+			break
+		}
+		began, ok = t[i-1].at, true
 	}
-	return diagnosis{quiet, "No calls lately."}
+	return began, ok
 }
 
-// broken diagnoses a service that retries cannot help.
-func broken(t totals) diagnosis {
-	text := "Retries do not converge: " + share(t.unrescued, t.calls()) + " of calls fail all the same. The upstream is broken in a way that retries cannot fix."
-	if t.refused > 0 {
-		text += " The budget holds the load at " + times(t) + " that of the calls."
-	} else if t.attempts > t.calls() {
-		text += " They multiply its load by " + strings.TrimSuffix(times(t), " times") + "; no budget refused any."
+// describe says what a finding means, with the numbers of t.
+func describe(f finding, t totals) string {
+	switch f {
+	case idle:
+		if t.reconnects > 0 {
+			return "A supervised loop: " + count(t.reconnects, "reconnect", "reconnects") + "."
+		}
+		return "No calls."
+	case few:
+		return "Too few calls to judge: " + failed(t) + "."
+	case broken:
+		return failed(t) + "." + lookAtService + loadText(t)
+	case hidden:
+		return "Retries hide a fault: " + callsText(t.calls()) + " made " + count(t.retries, "retry", "retries") + ", and hardly any of them failed."
 	}
-	return diagnosis{bad, text}
-}
-
-// well diagnoses an operation that needs no attention.
-func well(t totals) diagnosis {
-	text := "No call needs a retry."
-	if t.retried > 0 {
-		text = "Retries rescue " + share(t.retried, t.retried+t.unrescued) + " of the calls that need them."
+	text := "No call needed a retry."
+	if needed := t.retried + t.transient(); needed > 0 {
+		text = "Retries rescued " + share(t.retried, needed) + " of the " + callsText(needed) + " that needed them."
 	}
-	if definitive := t.failed - t.unrescued; definitive > 0 {
-		text += " " + share(definitive, t.calls()) + " fail for reasons that no retry would change."
+	if t.failures() > 0 {
+		text = failed(t) + ". " + text
 	}
-	return diagnosis{good, text}
+	return text
 }
 
-// count returns a number and its noun.
-func count(n uint64, one, many string) string {
-	if n == 1 {
-		many = one
+// failed says how many calls failed, and why. The reasons add up.
+func failed(t totals) string {
+	all := t.calls()
+	if t.failures() == 0 {
+		return "none of " + callsText(all) + " failed"
 	}
-	return strconv.FormatUint(n, 10) + " " + many
-}
-
-// times returns the attempts per call.
-func times(t totals) string {
-	return strconv.FormatFloat(float64(t.attempts)/float64(t.calls()), 'f', 1, 64) + " times"
-}
-
-// share returns a part in per cent. It says 100 % only by the word all.
-func share(part, whole uint64) string {
-	percent := 100 * float64(part) / math.Max(1, float64(whole))
-	switch {
-	case part == whole:
-		return "all"
-	case percent > 0 && percent < 1:
-		return "less than 1 %"
-	}
-	return fmt.Sprintf("%.0f %%", min(percent, 99))
-}
-
-// conclusion says what matters of everything, the worst first.
-type conclusion struct {
-	Level     level    `json:"level"`
-	Sentences []string `json:"sentences"`
-}
-
-// conclude sums up the state of all operations and breakers.
-func conclude(operations []operationReport, breakers []breakerReport) *conclusion {
-	c := &conclusion{Level: good}
-	var open, probing, broken, tune []string
-	for _, b := range breakers {
-		switch b.State {
-		case backoff.StateOpen.String():
-			open = append(open, b.Name)
-		case backoff.StateHalfOpen.String():
-			probing = append(probing, b.Name)
+	var reasons []string
+	for _, r := range []struct {
+		calls uint64
+		why   string
+	}{
+		{t.open(), "because the circuit was open"},
+		{t.unrescued, "because attempts, time or budget ran out"},
+		{t.failures() - t.transient(), "for reasons that no retry changes"},
+	} {
+		switch r.calls {
+		case 0:
+		case t.failures():
+			reasons = []string{r.why}
+		default:
+			reasons = append(reasons, count(r.calls, r.why, r.why))
 		}
 	}
-	for _, o := range operations {
-		switch o.Diagnosis.Level {
-		case bad:
-			broken = append(broken, o.Name)
-		case watch:
-			tune = append(tune, o.Name)
-		}
+	text := count(t.failures(), "of ", "of ") + callsText(all) + " failed (" + failedShare(t) + ")"
+	if len(reasons) == 1 {
+		return text + ", " + reasons[0]
 	}
-	c.add(bad, "Retries cannot help ", broken)
-	c.add(bad, "Circuit open: ", open)
-	c.add(watch, "Circuit half-open: ", probing)
-	c.add(watch, "Worth a look: ", tune)
-	if c.Sentences == nil {
-		c.Sentences = []string{"All is well."}
-	}
-	return c
+	return text + ": " + strings.Join(reasons, ", ")
 }
 
-// add adds a sentence that lists names, if there are any.
-func (c *conclusion) add(l level, text string, names []string) {
-	if len(names) == 0 {
-		return
+// outcomes returns the calls by how they ended: at once, after retries, failed,
+// or refused by a breaker. They are all calls.
+func (t totals) outcomes() []uint64 {
+	return []uint64{t.first, t.retried, t.failures() - t.open(), t.open()}
+}
+
+// percentages returns the shares of the outcomes, and that of all failures. They
+// add up.
+func (t totals) percentages() (of []int, failed int) {
+	o := t.outcomes()
+	sides := shares(100, o[0]+o[1], o[2]+o[3])
+	return append(shares(sides[0], o[0], o[1]), shares(sides[1], o[2], o[3])...), sides[1]
+}
+
+// failedShare returns which share of the calls failed.
+func failedShare(t totals) string {
+	_, failed := t.percentages()
+	return percentText(failed, t.failures(), t.calls())
+}
+
+// loadText says what retries do to a service that is broken.
+func loadText(t totals) string {
+	switch perCall := decimal(t.attempts, t.calls()); {
+	case t.refused > 0:
+		return " The retry budget keeps the load at " + perCall + " attempts per call."
+	case float64(t.attempts) > (1+manyRetries)*float64(t.calls()):
+		return " Retries multiply its load by " + perCall + ", and no budget refused any."
 	}
-	if l.urgency() > c.Level.urgency() {
-		c.Level = l
-	}
-	const most = 3
-	more := ""
-	if len(names) > most {
-		more = fmt.Sprintf(" and %d more", len(names)-most)
-		names = names[:most]
-	}
-	c.Sentences = append(c.Sentences, text+strings.Join(names, ", ")+more+".")
+	return ""
 }

@@ -2,54 +2,119 @@ package backoffmetrics
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheDiagnosisIsThatOfTheNumbers(t *testing.T) {
+func TestADiagnosisSaysWhatTheNumbersMean(t *testing.T) {
 	for name, c := range map[string]struct {
 		totals totals
 		level  level
 		text   string
 	}{
-		"idle":           {totals{}, quiet, "No calls lately."},
-		"a connection":   {totals{reconnects: 1}, good, "A supervised loop: 1 reconnect."},
-		"too few":        {totals{first: 2, failed: 7, unrescued: 7, attempts: 30, retries: 21}, quiet, "Too few calls to tell: 9 calls lately."},
-		"none needed":    {totals{first: 100, attempts: 100}, good, "No call needs a retry."},
-		"rescued":        {totals{first: 95, retried: 5, attempts: 105, retries: 5}, good, "Retries rescue all of the calls that need them."},
-		"definitive":     {totals{first: 90, failed: 10, attempts: 100}, good, "No call needs a retry. 10 % fail for reasons that no retry would change."},
-		"hidden":         {totals{first: 80, retried: 20, attempts: 130, retries: 30}, watch, "Retries without errors: 30 retries in 100 calls, and hardly any call fails. The retry budget or the thresholds of a breaker are wrong, or a fault is hidden."},
-		"some rescued":   {totals{first: 90, retried: 6, failed: 4, unrescued: 4, attempts: 120, retries: 20}, watch, "Retries rescue 60 % of the calls that need them; 4 % of all calls fail in the end."},
-		"broken, bare":   {totals{first: 20, failed: 80, unrescued: 80, attempts: 340, retries: 240}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix. They multiply its load by 3.4; no budget refused any."},
-		"broken, guard":  {totals{first: 20, failed: 80, unrescued: 80, attempts: 105, retries: 5, refused: 75}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix. The budget holds the load at 1.1 times that of the calls."},
-		"broken, single": {totals{first: 20, failed: 80, unrescued: 80, attempts: 100}, bad, "Retries do not converge: 80 % of calls fail all the same. The upstream is broken in a way that retries cannot fix."},
+		"idle":         {totals{}, quiet, "No calls."},
+		"a connection": {totals{reconnects: 1}, quiet, "A supervised loop: 1 reconnect."},
+		"too few":      {totals{first: 2, failed: 7, unrescued: 7, attempts: 30, retries: 21}, quiet, "Too few calls to judge: 7 of 9 calls failed (78 %), because attempts, time or budget ran out."},
+		"none needed":  {totals{first: 100, attempts: 100}, good, "No call needed a retry."},
+		"rescued":      {totals{first: 95, retried: 5, attempts: 105, retries: 5}, good, "Retries rescued 100 % of the 5 calls that needed them."},
+		"definitive":   {totals{first: 90, failed: 10, attempts: 100}, good, "10 of 100 calls failed (10 %), for reasons that no retry changes. No call needed a retry."},
+		"hidden":       {totals{first: 80, retried: 20, attempts: 130, retries: 30}, watch, "Retries hide a fault: 100 calls made 30 retries, and hardly any of them failed."},
+		"some rescued": {totals{first: 90, retried: 6, failed: 4, unrescued: 4, attempts: 120, retries: 20}, watch,
+			"4 of 100 calls failed (4 %), because attempts, time or budget ran out. Retries rescued 60 % of the 10 calls that needed them."},
+		"broken, bare": {totals{first: 20, failed: 80, unrescued: 80, attempts: 340, retries: 240}, bad,
+			"80 of 100 calls failed (80 %), because attempts, time or budget ran out. Retries cannot help; look at the service. Retries multiply its load by 3.4, and no budget refused any."},
+		"broken, guard": {totals{first: 20, failed: 80, unrescued: 80, attempts: 105, retries: 5, refused: 75}, bad,
+			"80 of 100 calls failed (80 %), because attempts, time or budget ran out. Retries cannot help; look at the service. The retry budget keeps the load at 1.1 attempts per call."},
+		"broken, open": {totals{first: 50, failed: 20, unrescued: 15, attempts: 70, refusals: refusals{missed: 30}}, bad,
+			"50 of 100 calls failed (50 %): 30 because the circuit was open, 15 because attempts, time or budget ran out, 5 for reasons that no retry changes. Retries cannot help; look at the service."},
+		"refused inside": {totals{first: 50, failed: 50, attempts: 50, refusals: refusals{ended: 50}}, bad,
+			"50 of 100 calls failed (50 %), because the circuit was open. Retries cannot help; look at the service."},
+		"many": {totals{first: 1_234_567, attempts: 1_234_567, failed: 1}, good, "1 of 1,234,568 calls failed (less than 1 %), for reasons that no retry changes. No call needed a retry."},
 	} {
-		d := diagnose(c.totals)
-		require.Equal(t, diagnosis{c.level, c.text}, d, name)
+		f := find(c.totals)
+		require.Equal(t, c.level, f.level(), name)
+		require.Equal(t, c.text, describe(f, c.totals), name)
 	}
 }
 
-func TestTheConclusionNamesTheWorstFirst(t *testing.T) {
-	operation := func(name string, l level) operationReport {
-		return operationReport{Name: name, Diagnosis: &diagnosis{Level: l}}
+func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
+	operation := func(name string, f finding, circuit string) card {
+		c := card{Name: name, ID: name, finding: f, FailedShare: "28 %"}
+		if circuit != "" {
+			c.Circuit = &breakerRow{Name: name, State: circuit}
+		}
+		return c
 	}
+	breaker := func(name, state string) breakerRow { return breakerRow{Name: name, State: state} }
 	for _, c := range []struct {
-		operations []operationReport
-		breaker    string
-		want       conclusion
+		operations []card
+		breakers   []breakerRow
+		level      level
+		want       []string
 	}{
-		{[]operationReport{operation("a", good), operation("b", quiet)}, "closed", conclusion{good, []string{"All is well."}}},
-		{[]operationReport{operation("b", watch)}, "half-open", conclusion{watch, []string{"Circuit half-open: c.", "Worth a look: b."}}},
-		{[]operationReport{operation("a", bad), operation("b", watch)}, "open", conclusion{bad, []string{"Retries cannot help a.", "Circuit open: c.", "Worth a look: b."}}},
-		{[]operationReport{operation("a", watch), operation("b", watch), operation("c", watch), operation("d", watch), operation("e", watch)}, "closed",
-			conclusion{watch, []string{"Worth a look: a, b, c and 2 more."}}},
+		{nil, nil, good, []string{"Nothing to do."}},
+		{[]card{operation("a", well, ""), operation("b", idle, "")}, []breakerRow{breaker("c", "closed")}, good, []string{"Nothing to do."}},
+		{[]card{operation("a", broken, "open")}, []breakerRow{breaker("a", "open")}, bad,
+			[]string{"a is down: its circuit is open, and 28 % of its calls failed. Retries cannot help; look at the service."}},
+		{[]card{operation("a", broken, "closed")}, []breakerRow{breaker("a", "closed")}, bad,
+			[]string{"a is failing: 28 % of its calls failed. Retries cannot help; look at the service."}},
+		{[]card{operation("a", broken, "half-open")}, []breakerRow{breaker("a", "half-open")}, bad,
+			[]string{"a may be coming back: single calls probe it. 28 % of its calls failed. Wait for the probes."}},
+		{[]card{operation("a", broken, "forced open")}, nil, bad,
+			[]string{"a is switched off: the program has forced its circuit open, and 28 % of its calls failed."}},
+		{[]card{operation("b", partly, ""), operation("a", broken, ""), operation("c", hidden, ""), operation("d", recovered, "")}, nil, bad, []string{
+			"a is failing: 28 % of its calls failed. Retries cannot help; look at the service.", "b is flaky: 28 % of its calls failed. Look at its errors.",
+			"Retries hide a fault of c: look at its errors.", "1 more operation needs a look."}},
+		{[]card{operation("d", recovered, "")}, nil, watch, []string{"d has recovered: 28 % of its calls failed, and hardly any in the last minute."}},
+		{nil, []breakerRow{breaker("a", "open"), breaker("b", "half-open"), breaker("c", "forced open"), breaker("d", "open")}, bad, []string{
+			"The circuit is open for a and d: calls are refused. Retries cannot help; look at the service.",
+			"The program has forced the circuit open for c: close it when the service may be called.",
+			"The circuit is half-open for b: single calls probe the service. Wait for their result."}},
 	} {
-		require.Equal(t, &c.want, conclude(c.operations, []breakerReport{{Name: "c", State: c.breaker}}))
+		h := headlineOf(&pageData{Operations: c.operations, Breakers: c.breakers})
+		var said []string
+		for _, s := range h.Sentences {
+			said = append(said, s.Text)
+		}
+		require.Equal(t, c.want, said)
+		require.Equal(t, c.level, h.Level)
 	}
+}
+
+func TestAnOperationIsNamedWithItsEndpoint(t *testing.T) {
+	require.Equal(t, "search (GET a)", (&card{Name: "search", Endpoint: "GET a"}).title())
+}
+
+// Numbers change all the time, and a screen reader should not.
+func TestTheAnnouncementHasNoNumbers(t *testing.T) {
+	h := headlineOf(&pageData{Operations: []card{{Name: "a", finding: broken, FailedShare: "28 %"}, {Name: "b", finding: partly, FailedShare: "4 %"}}})
+	require.Equal(t, "a is failing. b is flaky. ", h.Announcement)
 }
 
 func TestAlmostAllIsNotAll(t *testing.T) {
-	for want, of := range map[string][2]uint64{"all": {7, 7}, "99 %": {9999, 10000}, "less than 1 %": {1, 10000}, "0 %": {0, 5}, "50 %": {1, 2}} {
+	for want, of := range map[string][2]uint64{"100 %": {7, 7}, "more than 99 %": {9999, 10000}, "less than 1 %": {1, 10000}, "0 %": {0, 5}, "50 %": {1, 2}} {
 		require.Equal(t, want, share(of[0], of[1]))
+	}
+}
+
+func TestSharesAddUp(t *testing.T) {
+	for _, parts := range [][]uint64{{1, 1, 1}, {1425, 95, 94, 489}, {1, 0, 0, 0}, {1, 9999}, {333, 333, 334, 1}} {
+		sum := 0
+		for _, p := range shares(100, parts...) {
+			sum += p
+		}
+		require.Equal(t, 100, sum, parts)
+	}
+	require.Equal(t, []int{0, 0}, shares(100, 0, 0))
+	require.Equal(t, []int{34, 33, 33}, shares(100, 1, 1, 1))
+}
+
+func TestDurationsAreSaidInTheirUnit(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "less than 1 ms", 950 * time.Millisecond: "950 ms", 5410 * time.Millisecond: "5.4 s", 3 * time.Second: "3 s", 42 * time.Second: "42 s",
+		5 * time.Minute: "5 min", 3 * time.Hour: "3 h", 72 * time.Hour: "3 days",
+	} {
+		require.Equal(t, want, durationText(d))
 	}
 }

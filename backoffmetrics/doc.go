@@ -1,5 +1,5 @@
-// Package backoffmetrics counts what policies, hedges and breakers do. It shows
-// whether retries rescue calls or multiply them.
+// Package backoffmetrics counts what policies, hedges and breakers do. It
+// shows whether retries make calls succeed or only add load.
 //
 //	var metrics backoffmetrics.Metrics
 //
@@ -9,56 +9,23 @@
 //
 // [Metrics.Handler] serves a page for people and the text for Prometheus. A
 // [Metrics] is also an expvar.Var, which can be published under any name.
+// [Metrics.Handler] also lists the series for Prometheus.
 //
-// # Series
+// # The page
 //
-// These are the series for Prometheus. An operation is the Name of a policy or
-// a hedge.
+// All counts of the page are of the same window, which it names: the last 5
+// minutes, or the time since the first call. A budget has a window of its own.
+// The window is longer if the page was not looked at for some time, and no call
+// was in trouble.
 //
-//	backoff_calls_total{operation,outcome}
-//		calls that ended: first (success at the first attempt), retried
-//		(success at a later one), failed
-//	backoff_attempts_total{operation}
-//		attempts that ended; divided by calls, this is the amplification
-//	backoff_retries_total{operation,class}
-//		retries announced, by the class of the failure before
-//	backoff_failed_attempts_total{operation,class}
-//		attempts that failed
-//	backoff_failures_total{operation,reason}
-//		calls that failed in the end
-//	backoff_attempts_per_call{operation}
-//		histogram; 0 for a call that made no attempt
-//	backoff_refusals_total{operation,of}
-//		what the budget refused: call, retry, hedge, run
-//	backoff_delay_seconds{operation}
-//		histogram of delays before a retry, as the schedule says
-//	backoff_wait_seconds{operation}
-//		histogram of waits before a retry, after jitter and Retry-After
-//	backoff_slept_seconds{operation}
-//		histogram of the time slept before a retry
-//	backoff_hedges_total{operation,result}
-//		hedges sent: won, lost; divided by calls, this is the extra load
-//	backoff_reconnects_total{operation}
-//		runs under Policy.Supervise that ended and were followed by another
-//	backoff_breaker_state{breaker,state}
-//		1 for the state that the breaker is in: closed, open, half-open
-//	backoff_breaker_transitions_total{breaker,from,to,trigger}
-//		changes of the breaker's state
-//	backoff_breaker_refusals_total{breaker}
-//		calls that the breaker refused
-//	backoff_budget_successes{budget}
-//		successes within the window of the budget
-//	backoff_budget_retries{budget}
-//		retries granted within the window of the budget
-//	backoff_budget_allowed{budget}
-//		retries that these successes allow
-//	backoff_key_evictions_total{keys}
-//		keys of breakers or budgets that were forgotten for others
+// A call that a breaker refused is a call that failed. Of a breaker around a
+// policy only the breaker tells, so the breaker must have the name of the
+// policy, and an Observer; then its refusals are among the calls of that policy.
+// If the breaker has another name, they are shown with the breaker alone. Series
+// count them apart, as backoff_breaker_refusals_total.
 //
-// Series by class, reason, trigger and result begin when they are first
-// counted. The others begin with the operation. A breaker appears with its
-// first change of state or its first refusal, since until then it is closed.
-//
-// A run under Policy.Supervise counts as a reconnect, not as an attempt, except
-// for the last one: a loop that runs for days would otherwise hide the calls.
+// How long attempts take and how many are in flight is known of those that a
+// client measures: see package endpoint. The kinds of errors are their classes
+// and types, as the function ErrorType of package backoffslog says, at most 7 for
+// each operation.
 package backoffmetrics

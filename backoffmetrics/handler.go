@@ -7,16 +7,77 @@ import (
 	"strings"
 )
 
-// Handler serves three things, whatever path it is mounted at. The path itself,
-// which must end in a slash, is a page for people. "metrics" below it is the
-// text for Prometheus, in the format 0.0.4, or OpenMetrics 1.0.0 if the request
-// asks for that. "data" below it is the JSON that the page is made of; its form
-// may change.
+// Handler serves three things, at any path that it is mounted at. The path
+// itself, which must end in a slash, is a page for people. "metrics" below it
+// is the text for Prometheus, in the format 0.0.4, or OpenMetrics 1.0.0 if the
+// request asks for that. "data" below it is the JSON that the page is made of;
+// its form may change.
 //
 //	http.Handle("/debug/backoff/", metrics.Handler())
 //
-// The page loads nothing from elsewhere. The handler does not authenticate: the
-// names of operations are shown to everyone who may reach it.
+// The page loads nothing from elsewhere. The handler does not authenticate:
+// everyone who may reach it sees the names of operations, the types of their
+// errors, and which program runs on which host: its version, the process and
+// when it started.
+//
+// # Series
+//
+// These are the series for Prometheus. An operation is the Name of a policy or
+// a hedge. All series of an operation also have the label endpoint, if it is
+// known what the calls are sent to: see package endpoint.
+//
+//	backoff_calls_total{operation,outcome}
+//		calls that ended: first (success at the first attempt), retried
+//		(success at a later one), failed
+//	backoff_attempts_total{operation}
+//		attempts that ended; divided by calls, this is the amplification
+//	backoff_retries_total{operation,class}
+//		retries announced, by the class of the failure before
+//	backoff_failed_attempts_total{operation,class}
+//		attempts that failed
+//	backoff_failures_total{operation,reason}
+//		calls that failed in the end
+//	backoff_attempts_per_call{operation}
+//		histogram; 0 for a call that made no attempt
+//	backoff_refusals_total{operation,of}
+//		what the budget refused: call, retry, hedge, run
+//	backoff_delay_seconds{operation}
+//		histogram of delays before a retry, as the schedule says
+//	backoff_wait_seconds{operation}
+//		histogram of waits before a retry, after jitter and Retry-After
+//	backoff_slept_seconds{operation}
+//		histogram of the time slept before a retry
+//	backoff_hedges_total{operation,result}
+//		hedges sent: won, lost; divided by calls, this is the extra load
+//	backoff_reconnects_total{operation}
+//		runs under Policy.Supervise that ended and were followed by another
+//	backoff_attempts_in_flight{endpoint}
+//		attempts that are under way
+//	backoff_attempt_duration_seconds{endpoint,outcome}
+//		histogram of the time that attempts took: success, failure
+//	backoff_breaker_state{breaker,state}
+//		1 for the state that the breaker is in: closed, open, half-open
+//	backoff_breaker_transitions_total{breaker,from,to,trigger}
+//		changes of the breaker's state
+//	backoff_breaker_refusals_total{breaker}
+//		calls that the breaker refused
+//	backoff_budget_successes{budget}
+//		successes within the window of the budget
+//	backoff_budget_retries{budget}
+//		retries granted within the window of the budget
+//	backoff_budget_allowed{budget}
+//		retries that these successes allow, and the spare ones granted
+//	backoff_key_evictions_total{keys}
+//		keys of breakers or budgets that were forgotten for others
+//
+// Series by class, reason, trigger and result begin when they are first
+// counted. The others begin with the operation. A breaker appears when it is
+// watched, with the first call to an endpoint behind it, or else with its first
+// change of state or its first refusal.
+//
+// A run under Policy.Supervise counts as a reconnect, not as an attempt,
+// except for the last one: a loop that runs for days would otherwise hide the
+// calls.
 func (m *Metrics) Handler() http.Handler { return http.HandlerFunc(m.serve) }
 
 // serve is the handler.
@@ -42,7 +103,6 @@ func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) {
 
 // serveText serves the text for Prometheus.
 func (m *Metrics) serveText(w http.ResponseWriter, r *http.Request) {
-	m.history.record(m)
 	open := wantsOpenMetrics(r.Header.Values("Accept"))
 	contentType := textType
 	if open {

@@ -24,7 +24,6 @@ type histogram struct {
 }
 
 // add counts a value.
-
 func (h *histogram) add(bounds []float64, v float64) {
 	i, _ := slices.BinarySearch(bounds, v)
 	h.buckets[i].Add(1)
@@ -51,4 +50,25 @@ func (h *histogram) distribution(bounds []float64) distribution {
 	}
 	t.sum = math.Float64frombits(h.sum.Load())
 	return t
+}
+
+// quantile estimates the value that a share q of all values does not exceed, as
+// the Quantile of package endpoint does: it interpolates within a bucket. It
+// returns NaN without values, and the last bound if the quantile is beyond that.
+func quantile(bounds []float64, counts []uint32, q float64) float64 {
+	var all float64
+	for _, n := range counts {
+		all += float64(n)
+	}
+	if all == 0 {
+		return math.NaN()
+	}
+	rank, below, lower := q*all, 0.0, 0.0
+	for i, upper := range bounds {
+		if n := float64(counts[i]); n > 0 && below+n >= rank {
+			return lower + (upper-lower)*math.Max(0, rank-below)/n
+		}
+		below, lower = below+float64(counts[i]), upper
+	}
+	return lower
 }

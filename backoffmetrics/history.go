@@ -28,11 +28,14 @@ type history struct {
 	points []point // the oldest first
 }
 
-// point has the totals of all operations, in the order of their first use. An
-// operation that is missing had none.
+// point has the totals of all operations and breakers, in the order of their
+// first use, and those of the endpoints. What is missing had none.
 type point struct {
-	at     time.Duration // since the history began, so that a clock may be set
-	totals []totals
+	at        time.Duration // since the history began, so that a clock may be set
+	first     bool          // nothing was counted before
+	totals    []totals
+	breakers  []breakerTotals
+	endpoints map[string]attemptCounts
 }
 
 // of returns the totals of an operation.
@@ -41,6 +44,14 @@ func (p point) of(operation int) totals {
 		return p.totals[operation]
 	}
 	return totals{}
+}
+
+// ofBreaker returns the totals of a breaker.
+func (p point) ofBreaker(breaker int) breakerTotals {
+	if breaker >= 0 && breaker < len(p.breakers) {
+		return p.breakers[breaker]
+	}
+	return breakerTotals{}
 }
 
 // elapsed returns the time since the history began.
@@ -65,6 +76,7 @@ func (h *history) record(m *Metrics) {
 		return
 	}
 	p := m.point(now)
+	p.first = due == 0
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.points) == maxPoints {
@@ -73,12 +85,20 @@ func (h *history) record(m *Metrics) {
 	h.points = append(h.points, p)
 }
 
-// point reads the totals of all operations.
+// point reads the totals of everything.
 func (m *Metrics) point(now time.Duration) point {
 	p := point{at: now}
-	for _, o := range m.operations.inOrder() {
-		p.totals = append(p.totals, o.value.totals())
+	all := m.operations.inOrder()
+	told := m.toldOf(all)
+	for i, o := range all {
+		t := o.value.totals()
+		t.refusals.told = told[i]
+		p.totals = append(p.totals, t)
 	}
+	for _, b := range m.breakers.inOrder() {
+		p.breakers = append(p.breakers, b.value.totals())
+	}
+	p.endpoints = m.attemptCounts()
 	return p
 }
 
@@ -99,19 +119,6 @@ func (t timeline) now() point { return t[len(t)-1] }
 
 // age returns how long ago a point was.
 func (t timeline) age(i int) time.Duration { return t.now().at - t[i].at }
-
-// recent returns the point at which the present begins: a few seconds ago, if
-// there was a point then.
-func (t timeline) recent() point {
-	found := t[0]
-	for i := range t {
-		age := t.age(i)
-		if age >= step || age >= time.Second && t.now().at-found.at > 3*step {
-			found = t[i]
-		}
-	}
-	return found
-}
 
 // lately returns the point at which the last minutes begin. It is older than
 // that if there is no whole minute of points yet.
@@ -149,7 +156,7 @@ func (t timeline) rates(operation int, of func(totals) uint64) []float64 {
 	before := t.valueAt(operation, of, end-span)
 	for i := range rates {
 		after := t.valueAt(operation, of, end-span+time.Duration(i+1)*step)
-		rates[i] = (after - before) / step.Seconds()
+		rates[i] = max(0, (after-before)/step.Seconds()) // NaN stays
 		before = after
 	}
 	return rates

@@ -81,56 +81,67 @@ func TestHistoryDoesNotGrow(t *testing.T) {
 	})
 }
 
-// Now means a few seconds and lately some minutes, as soon as that is known.
-func TestThePresentIsReckonedFromWhatIsKnown(t *testing.T) {
+// All numbers are of one window, of some minutes as soon as so much is known.
+func TestTheWindowIsThatWhichIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics
 		calls(t, &m, 10)
+		time.Sleep(20 * time.Second)
+		d := m.pageData()
+		require.Equal(t, "the last 20 s, since the first call", d.Period.Text)
+		require.Equal(t, d.Now-20_000, d.Period.Start)
 		time.Sleep(time.Hour)
 		calls(t, &m, 10)
-		r := m.pageReport()
-		require.Equal(t, 3600.0, r.Operations[0].Now.Seconds, "nobody looked before")
-		require.EqualValues(t, 20, r.Operations[0].Lately.Calls)
-
-		time.Sleep(2 * time.Second)
-		calls(t, &m, 6)
-		r = m.pageReport()
-		require.Equal(t, 2.0, r.Operations[0].Now.Seconds)
-		require.EqualValues(t, 6, r.Operations[0].Now.Calls)
-		require.Equal(t, 3602.0, r.Operations[0].Lately.Seconds, "two seconds are not lately")
+		d = m.pageData()
+		require.Equal(t, 3600.0, d.Period.Seconds, "nobody looked before")
+		require.EqualValues(t, 10, d.Operations[0].Calls)
 
 		for range 40 {
 			time.Sleep(2 * time.Second)
-			r = m.pageReport()
+			calls(t, &m, 3)
+			d = m.pageData()
 		}
-		require.InDelta(t, 8, r.Operations[0].Now.Seconds, 2)
-		require.Equal(t, 82.0, r.Operations[0].Lately.Seconds, "more than a minute is")
-		require.EqualValues(t, 6, r.Operations[0].Lately.Calls)
+		require.Equal(t, "the last 80 s", d.Period.Text, "more than a minute is known")
+		require.EqualValues(t, 120, d.Operations[0].Calls)
+		require.Equal(t, 1.5, d.Operations[0].CallsPerSecond)
+		for range 200 {
+			time.Sleep(2 * time.Second)
+			d = m.pageData()
+		}
+		require.Equal(t, "the last 5 min", d.Period.Text)
 	})
 }
 
-// Five good minutes do not hide a bad one.
-func TestWhatHasJustBegunIsNotDrowned(t *testing.T) {
+func failures(t *testing.T, m *Metrics, n int) {
+	for range n {
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 1, Reason: backoff.ReasonAttempts})
+	}
+}
+
+// Five good minutes do not hide a bad one, and the other way round.
+func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics
-		for i := range 60 {
-			if calls(t, &m, 50); i == 57 {
-				for range 100 {
-					m.Observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 1, Reason: backoff.ReasonAttempts})
-				}
+		minutes := func(n, good, bad int) diagnosis {
+			for range 12 * n {
+				calls(t, &m, good)
+				failures(t, &m, bad)
+				m.timeline()
+				time.Sleep(step)
 			}
-			m.timeline()
-			time.Sleep(step)
+			return m.timeline().diagnose(0)
 		}
-		d := m.pageReport().Operations[0].Diagnosis
-		require.Equal(t, bad, d.Level)
-		require.Contains(t, d.Text, "In the last minute: retries do not converge: ")
-		for range 12 {
-			calls(t, &m, 50)
-			m.timeline()
-			time.Sleep(step)
-		}
-		require.Equal(t, watch, m.pageReport().Operations[0].Diagnosis.Level, "still less than rosy")
+		require.Equal(t, well, minutes(5, 50, 0).finding)
+		d := minutes(1, 40, 10)
+		require.Equal(t, broken, d.finding)
+		require.Contains(t, d.text, "120 of 3000 calls failed (4 %), because attempts, time or budget ran out.", "the numbers are those of the window")
+		require.Contains(t, d.text, " It began within the last minute.")
+		d = minutes(3, 40, 10)
+		require.Contains(t, d.text, " This has lasted for 4 min.")
+		d = minutes(1, 50, 0)
+		require.Equal(t, recovered, d.finding)
+		require.Contains(t, d.text, " It is over: hardly any call of the last minute failed.")
+		require.Equal(t, well, minutes(6, 50, 0).finding)
 	})
 }
 

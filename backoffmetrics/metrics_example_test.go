@@ -10,6 +10,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/control"
 )
 
 func ExampleMetrics() {
@@ -42,4 +43,45 @@ func ExampleMetrics() {
 	// backoff_calls_total{operation="fetch",outcome="retried"} 1
 	// backoff_calls_total{operation="fetch",outcome="failed"} 0
 	// backoff_attempts_total{operation="fetch"} 3
+}
+
+func ExampleFamily() {
+	var metrics backoffmetrics.Metrics
+	policy := backoff.Policy{Name: "search", Observer: metrics.Observe}
+	_ = policy.Do(context.Background(), func(context.Context) error { return nil })
+
+	for _, family := range metrics.Families() {
+		if family.Name == "backoff_attempts_total" {
+			fmt.Println(family.Type, family.Help)
+		}
+	}
+	// Output: counter Attempts that ended.
+}
+
+func ExampleSample() {
+	var metrics backoffmetrics.Metrics
+	policy := backoff.Policy{Name: "search", Observer: metrics.Observe}
+	_ = policy.Do(context.Background(), func(context.Context) error { return nil })
+
+	for _, family := range metrics.Families() {
+		if family.Name == "backoff_calls_total" {
+			for _, sample := range family.Samples {
+				fmt.Println(sample.Labels, sample.Value)
+			}
+		}
+	}
+	// Output:
+	// [operation search outcome first] 1
+	// [operation search outcome retried] 0
+	// [operation search outcome failed] 0
+}
+
+func ExampleMetrics_WatchPanel() {
+	var panel control.Panel
+	var metrics backoffmetrics.Metrics
+	metrics.WatchPanel("operations", &panel)
+
+	searching := panel.Policy(backoff.Policy{Name: "search", Observer: metrics.Observe})
+	fmt.Println(searching.Do(context.Background(), func(context.Context) error { return nil }))
+	// Output: <nil>
 }

@@ -52,8 +52,9 @@ func requireSeries(t *testing.T, m *backoffmetrics.Metrics, want map[string]floa
 	t.Helper()
 	got := scrape(t, m)
 	for series, value := range want {
-		require.Contains(t, got, series)
-		require.InDelta(t, value, got[series], 1e-9, series)
+		is, ok := got[series]
+		require.True(t, ok, "there is no "+series)
+		require.InDelta(t, value, is, 1e-9, series)
 	}
 }
 
@@ -224,14 +225,14 @@ func TestRow74TheBudgetIsReadWhenSomebodyLooks(t *testing.T) {
 func TestKeysThatWereForgottenForOthersAreShown(t *testing.T) {
 	var m backoffmetrics.Metrics
 	hosts := &backoff.Breakers{MaxKeys: 2}
-	m.WatchKeys("hosts", hosts)
+	m.WatchBreakers("hosts", hosts)
 	for _, host := range []string{"a", "b", "c", "d", "e"} {
 		hosts.For(host)
 	}
 	requireSeries(t, &m, map[string]float64{`backoff_key_evictions_total{keys="hosts"}`: float64(hosts.Evictions())})
 	require.Positive(t, hosts.Evictions())
 	require.Contains(t, m.String(), fmt.Sprintf(`"keys":[{"name":"hosts","evictions":%d}]`, hosts.Evictions()))
-	m.WatchKeys("hosts", nil)
+	m.WatchBreakers("hosts", nil)
 	require.NotContains(t, scrape(t, &m), `backoff_key_evictions_total{keys="hosts"}`)
 }
 
@@ -321,39 +322,14 @@ func TestRow75BothDiagnosesAreMade(t *testing.T) {
 			require.NoError(t, hidden.Do(t.Context(), failing(1)))
 			require.Error(t, broken.Do(t.Context(), failing(9)))
 		}
-		said := look(t, &m)
-		require.Equal(t, "watch", said["hidden"].Level)
-		require.Contains(t, said["hidden"].Text, "Retries without errors: 50 retries in 50 calls")
-		require.Equal(t, "bad", said["broken"].Level)
-		require.Contains(t, said["broken"].Text, "Retries do not converge: all of calls fail all the same.")
-		require.Contains(t, said["broken"].Text, "They multiply its load by 4.0; no budget refused any.")
-		require.Equal(t, "Retries cannot help broken. Worth a look: hidden.", said[""].Text)
+		data := look(t, &m)
+		require.Equal(t, "watch", data.card("hidden").Level)
+		require.Contains(t, data.card("hidden").Text, "Retries hide a fault: 50 calls made 50 retries")
+		require.Equal(t, "bad", data.card("broken").Level)
+		require.Contains(t, data.card("broken").Text, "50 of 50 calls failed (100 %)")
+		require.Contains(t, data.card("broken").Text, "Retries multiply its load by 4.0, and no budget refused any.")
+		require.Equal(t, "broken is failing: 100 % of its calls failed. Retries cannot help; look at the service. Retries hide a fault of hidden: look at its errors.", data.headline())
 	})
-}
-
-// said is a diagnosis of the page.
-type said struct{ Level, Text string }
-
-// look returns what the page says, by operation and of everything.
-func look(t *testing.T, m *backoffmetrics.Metrics) map[string]said {
-	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/data", nil))
-	var report struct {
-		Conclusion struct {
-			Level     string
-			Sentences []string
-		}
-		Operations []struct {
-			Name      string
-			Diagnosis said
-		}
-	}
-	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &report))
-	all := map[string]said{"": {report.Conclusion.Level, strings.Join(report.Conclusion.Sentences, " ")}}
-	for _, o := range report.Operations {
-		all[o.Name] = o.Diagnosis
-	}
-	return all
 }
 
 // Contract row 76: headers reach the hook and go no further. What a server
@@ -638,10 +614,10 @@ func ExampleMetrics_String() {
 	// Output: [{fetch 1 1}]
 }
 
-func ExampleMetrics_WatchKeys() {
+func ExampleMetrics_WatchBreakers() {
 	var metrics backoffmetrics.Metrics
 	tenants := &backoff.Budgets{MaxKeys: 2}
-	metrics.WatchKeys("tenants", tenants)
+	metrics.WatchBudgets("tenants", tenants)
 	for _, tenant := range []string{"a", "b", "c"} {
 		tenants.For(tenant)
 	}

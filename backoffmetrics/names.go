@@ -1,96 +1,151 @@
 package backoffmetrics
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
 	defaultMaxNames = 100
 	maxName         = 200 // bytes
-	slots           = 64
+	slots           = 128
 
 	unnamed = "unnamed"
 	other   = "other"
 )
 
-// names keeps one T for each name, as long as there are not too many. A lookup
-// takes no lock. For a name that came early it needs no hash either.
+// key is what events are counted by: the name of a policy, hedge or breaker, and
+// what the call is sent to, or nil.
+type key struct {
+	name string
+	to   *endpoint.Endpoint
+}
+
+// labels is a key as it is shown. The endpoint is "" if it is not known.
+type labels struct{ name, endpoint string }
+
+// labelsOf returns the labels of a key.
+func labelsOf(k key) labels {
+	l := labels{name: labelOf(k.name)}
+	if k.to != nil {
+		l.endpoint = labelOf(k.to.Name)
+	}
+	return l
+}
+
+// others are the labels that keys share if there are too many.
+var others = labels{name: other}
+
+// names keeps one T for each key, as long as there are not too many. A lookup
+// takes no lock. For a key that came early it needs no hash either.
 type names[T any] struct {
-	recent [slots]atomic.Pointer[named[T]]
-	byName sync.Map // of *named[T], by label
-	full   atomic.Bool
+	recent   [slots]atomic.Pointer[known[T]]
+	byLabels sync.Map // of *named[T]
+	full     atomic.Bool
 
 	mu    sync.Mutex
 	all   []*named[T] // in the order of their first use
 	count int
 }
 
-// named is a T and its name.
+// named is a T and its labels.
 type named[T any] struct {
-	key   string // the name that was first asked for
-	label string // the name that is shown
+	labels
 	value T
 }
 
-// lookup returns the T of a name that came early, else nil.
-func (n *names[T]) lookup(name string) *named[T] {
-	if known := n.recent[slot(name)].Load(); known != nil && known.key == name {
-		return known
+// known is the T of a key.
+type known[T any] struct {
+	key
+	*named[T]
+}
+
+// lookup returns the T of a key that came early, else nil.
+func (n *names[T]) lookup(k key) *named[T] {
+	if known := n.recent[slot(k)].Load(); known != nil && known.key == k {
+		return known.named
 	}
 	return nil
 }
 
-// slot returns the place of a name. It differs for most names of a program, and
+// slot returns the place of a key. It differs for most keys of a program, and
 // costs hardly anything.
-func slot(name string) int {
+func slot(k key) int {
+	at := mix(k.name)
+	if k.to != nil {
+		at += 5 * mix(k.to.Name)
+	}
+	return at % slots
+}
+
+// mix returns a number that differs for most names.
+func mix(name string) int {
 	if name == "" {
 		return 0
 	}
-	return (len(name)*7 + int(name[len(name)-1]) + 3*int(name[len(name)/2])) % slots
+	return len(name)*7 + int(name[len(name)-1]) + 3*int(name[len(name)/2])
 }
 
-// get returns the T of name. Beyond the limit all names share one T.
-func (n *names[T]) get(name string, limit int) *named[T] {
-	label := labelOf(name)
-	if known, ok := n.byName.Load(label); ok {
-		return known.(*named[T])
+// at is lookup, and get where that finds nothing.
+func (n *names[T]) at(k key, limit int) *named[T] {
+	if known := n.lookup(k); known != nil {
+		return known
 	}
-	if n.full.Load() {
-		label = other
-		if known, ok := n.byName.Load(label); ok {
-			return known.(*named[T])
-		}
-	}
-	return n.add(name, label, limit)
+	return n.get(k, limit)
 }
 
-// add returns the T of a new name.
-func (n *names[T]) add(name, label string, limit int) *named[T] {
+// get returns the T of a key. Beyond the limit all keys share one T.
+func (n *names[T]) get(k key, limit int) *named[T] {
+	l := labelsOf(k)
+	if l.name == other || l.endpoint == other {
+		l = others
+	}
+	found, ok := n.byLabels.Load(l)
+	if !ok && n.full.Load() {
+		found, ok = n.byLabels.Load(others)
+	}
+	if !ok {
+		found = n.add(l, limit)
+	}
+	n.remember(k, found.(*named[T]))
+	return found.(*named[T])
+}
+
+// remember makes the next lookup of a key cheap. An Endpoint that was made anew
+// takes the place of the former one.
+func (n *names[T]) remember(k key, t *named[T]) {
+	at := &n.recent[slot(k)]
+	before := at.Load()
+	if t.labels != others && (before == nil || before.named == t) {
+		at.CompareAndSwap(before, &known[T]{key{strings.Clone(k.name), k.to}, t})
+	}
+}
+
+// add returns the T of new labels.
+func (n *names[T]) add(l labels, limit int) any {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	limit = limits.Or(limit, defaultMaxNames)
-	if label != other && limit > 0 && n.count >= limit {
+	if l != others && limit > 0 && n.count >= limit {
 		n.full.Store(true)
-		name, label = other, other
+		l = others
 	}
-	if known, ok := n.byName.Load(label); ok {
-		return known.(*named[T])
+	if found, ok := n.byLabels.Load(l); ok {
+		return found
 	}
-	added := &named[T]{key: strings.Clone(name), label: strings.Clone(label)}
-	if label == other {
-		added.key = other
-	} else {
+	added := &named[T]{labels: labels{strings.Clone(l.name), strings.Clone(l.endpoint)}}
+	if l != others {
 		n.count++
 	}
-	n.byName.Store(added.label, added)
+	n.byLabels.Store(added.labels, added)
 	n.all = append(n.all, added)
-	n.recent[slot(added.key)].CompareAndSwap(nil, added)
 	return added
 }
 
@@ -115,9 +170,11 @@ func (n *names[T]) inOrder() []*named[T] {
 	return slices.Clone(n.all)
 }
 
-// sorted returns all that there are, sorted by label.
+// sorted returns all that there are, sorted by their labels.
 func (n *names[T]) sorted() []*named[T] {
 	all := n.inOrder()
-	slices.SortFunc(all, func(a, b *named[T]) int { return strings.Compare(a.label, b.label) })
+	slices.SortFunc(all, func(a, b *named[T]) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.endpoint, b.endpoint))
+	})
 	return all
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // Dashboards and alerts go by these names, so a new release adds to them and
@@ -19,16 +20,28 @@ import (
 func TestTheSeriesArePromised(t *testing.T) {
 	var m backoffmetrics.Metrics
 	m.WatchBudget("b", new(backoff.RetryBudget))
-	m.WatchKeys("k", new(backoff.Breakers))
+	m.WatchBreakers("k", new(backoff.Breakers))
 	for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
 		m.Observe(t.Context(), backoff.Event{Kind: kind, Name: "f", Reason: backoff.ReasonAttempts, Attempt: 2, Transition: new(backoff.Transition)})
 	}
+	to := &endpoint.Endpoint{Name: "e"}
+	m.Observe(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Name: "g", Attempt: 1})
 	bound := regexp.MustCompile(`,le="[^"]*"`)
 	seen := map[string]bool{}
 	for series := range scrape(t, &m) {
+		if strings.Contains(series, `operation="g"`) && !strings.Contains(series, "calls_total") {
+			continue // as without an endpoint
+		}
 		seen[bound.ReplaceAllString(series, "")] = true
 	}
 	require.Equal(t, `
+backoff_attempt_duration_seconds_bucket{endpoint="e",outcome="failure"}
+backoff_attempt_duration_seconds_bucket{endpoint="e",outcome="success"}
+backoff_attempt_duration_seconds_count{endpoint="e",outcome="failure"}
+backoff_attempt_duration_seconds_count{endpoint="e",outcome="success"}
+backoff_attempt_duration_seconds_sum{endpoint="e",outcome="failure"}
+backoff_attempt_duration_seconds_sum{endpoint="e",outcome="success"}
+backoff_attempts_in_flight{endpoint="e"}
 backoff_attempts_per_call_bucket{operation="f"}
 backoff_attempts_per_call_count{operation="f"}
 backoff_attempts_per_call_sum{operation="f"}
@@ -44,6 +57,9 @@ backoff_budget_successes{budget="b"}
 backoff_calls_total{operation="f",outcome="failed"}
 backoff_calls_total{operation="f",outcome="first"}
 backoff_calls_total{operation="f",outcome="retried"}
+backoff_calls_total{operation="g",endpoint="e",outcome="failed"}
+backoff_calls_total{operation="g",endpoint="e",outcome="first"}
+backoff_calls_total{operation="g",endpoint="e",outcome="retried"}
 backoff_delay_seconds_bucket{operation="f"}
 backoff_delay_seconds_count{operation="f"}
 backoff_delay_seconds_sum{operation="f"}

@@ -16,10 +16,13 @@ type operation struct {
 	attempts   atomic.Uint64 // of all calls but first
 	reconnects atomic.Uint64
 	won, lost  atomic.Uint64 // hedges
-	refused    [refusals]atomic.Uint64
+	refused    [refusalKinds]atomic.Uint64
 	retries    [classes]atomic.Uint64
 	failed     [classes]atomic.Uint64 // attempts
 	failures   [reasons]atomic.Uint64 // calls
+	errors     errorKinds             // of attempts
+
+	own, later, waited atomic.Uint64 // see refusals
 
 	perCall            histogram // of all calls but first
 	delay, wait, slept histogram
@@ -33,16 +36,19 @@ const (
 	ofRetry
 	ofHedge
 	ofRun
-	refusals = int(ofRun) + 1
+	refusalKinds = int(ofRun) + 1
 )
 
 // String returns what was refused.
 func (r refusal) String() string {
-	return [refusals]string{"call", "retry", "hedge", "run"}[r]
+	return [refusalKinds]string{"call", "retry", "hedge", "run"}[r]
 }
 
 // count counts an event.
 func (o *operation) count(e *backoff.Event) {
+	if attemptFailed(e) {
+		o.errors.add(e)
+	}
 	switch e.Kind {
 	case backoff.EventRetry:
 		o.attempts.Add(1)
@@ -66,6 +72,20 @@ func (o *operation) count(e *backoff.Event) {
 	case backoff.EventGiveUp:
 		o.countGiveUp(e)
 	}
+}
+
+// attemptFailed reports whether an event tells of an attempt that failed, or of
+// a run under Policy.Supervise that did.
+func attemptFailed(e *backoff.Event) bool {
+	switch e.Kind {
+	case backoff.EventRetry:
+		return true
+	case backoff.EventReconnect:
+		return e.Err != nil
+	case backoff.EventGiveUp:
+		return e.Attempt > 0 && !e.Waiting
+	}
+	return false
 }
 
 // add counts one. A later version may have more reasons and classes; those are
@@ -109,10 +129,11 @@ func (o *operation) countSuccess(e *backoff.Event) {
 // countGiveUp counts a call that failed.
 func (o *operation) countGiveUp(e *backoff.Event) {
 	add(o.failures[:], int(e.Reason))
-	if e.Attempt > 0 && !e.Waiting {
+	if attemptFailed(e) {
 		o.attempts.Add(1)
 		add(o.failed[:], int(e.Class))
 	}
+	o.countOpen(e)
 	switch {
 	case e.Reason != backoff.ReasonBudget:
 	case e.Attempt == 0:

@@ -45,7 +45,7 @@ func servePage(w http.ResponseWriter) {
 
 // serveData serves the JSON of the page.
 func (m *Metrics) serveData(w http.ResponseWriter) {
-	text, _ := json.Marshal(m.pageReport()) // none of its types can fail
+	text, _ := json.Marshal(m.pageData()) // none of its types can fail
 	reply(w, "application/json", text)
 }
 

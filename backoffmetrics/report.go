@@ -3,17 +3,13 @@ package backoffmetrics
 import (
 	"encoding/json"
 	"math"
-	"slices"
-	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// report is everything, as JSON. For expvar, the fields of the page are left
-// out.
+// report is everything since the start, as JSON.
 type report struct {
-	Conclusion *conclusion       `json:"conclusion,omitempty"` // for the page
 	Bounds     []float64         `json:"delay_bounds_seconds"`
 	Operations []operationReport `json:"operations"`
 	Breakers   []breakerReport   `json:"breakers"`
@@ -23,7 +19,8 @@ type report struct {
 
 // operationReport is what is reported of an operation.
 type operationReport struct {
-	Name string `json:"name"`
+	Name     string `json:"name"`
+	Endpoint string `json:"endpoint,omitempty"`
 	figures
 	Won             uint64            `json:"hedges_won"`
 	Lost            uint64            `json:"hedges_lost"`
@@ -35,17 +32,10 @@ type operationReport struct {
 	Delay           []uint64          `json:"delay"`
 	Wait            []uint64          `json:"wait"`
 	Slept           []uint64          `json:"slept"`
-
-	// For the page.
-	Now       *figures   `json:"now,omitempty"`
-	Lately    *figures   `json:"lately,omitempty"`
-	History   *curves    `json:"history,omitempty"`
-	Diagnosis *diagnosis `json:"diagnosis,omitempty"`
 }
 
-// figures are what was counted during some time.
+// figures are what was counted.
 type figures struct {
-	Seconds       float64 `json:"seconds,omitempty"` // 0 means since the start
 	Calls         uint64  `json:"calls"`
 	First         uint64  `json:"first"`
 	Retried       uint64  `json:"retried"`
@@ -58,23 +48,14 @@ type figures struct {
 	Amplification float64 `json:"amplification"` // 0 without calls
 }
 
-// figuresOf returns what was counted during d.
-func figuresOf(t totals, d time.Duration) figures {
-	f := figures{Seconds: round(d.Seconds()), Calls: t.calls(), First: t.first, Retried: t.retried, Failed: t.failed,
+// figuresOf returns what was counted.
+func figuresOf(t totals) figures {
+	f := figures{Calls: t.calls(), First: t.first, Retried: t.retried, Failed: t.failed,
 		Attempts: t.attempts, Retries: t.retries, Refused: t.refused, Hedges: t.hedges, Reconnects: t.reconnects}
 	if f.Calls > 0 {
 		f.Amplification = round(float64(f.Attempts) / float64(f.Calls))
 	}
 	return f
-}
-
-// curves are rates per second, in columns of Step seconds. -1 means that
-// nothing is known.
-type curves struct {
-	Step     float64   `json:"step"`
-	Calls    []float64 `json:"calls"`
-	Attempts []float64 `json:"attempts"`
-	Failed   []float64 `json:"failed"`
 }
 
 // breakerReport is what is reported of a breaker.
@@ -110,30 +91,28 @@ func (m *Metrics) String() string {
 	return string(text)
 }
 
-// report returns the report for expvar.
+// report returns the report.
 func (m *Metrics) report() *report {
 	r := &report{Bounds: delayBounds, Operations: []operationReport{}, Breakers: []breakerReport{}, Budgets: []budgetReport{}, Keys: []keysReport{}}
 	for _, c := range m.snapshots() {
 		r.Operations = append(r.Operations, operationReportOf(c))
 	}
-	for _, b := range m.breakers.sorted() {
-		r.Breakers = append(r.Breakers, b.value.report(b.label))
+	for _, b := range m.shownBreakers() {
+		r.Breakers = append(r.Breakers, b.report())
 	}
-	for name, b := range m.budgets.sorted() {
-		s := b.Stats()
-		r.Budgets = append(r.Budgets, budgetReport{name, s.Successes, s.Retries, s.Allowed})
+	for _, b := range m.shownBudgets() {
+		r.Budgets = append(r.Budgets, budgetReport{b.name, b.Successes, b.Retries, b.Allowed})
 	}
-	for name, k := range m.keys.sorted() {
-		r.Keys = append(r.Keys, keysReport{name, k.Evictions()})
+	for _, k := range m.shownKeys() {
+		r.Keys = append(r.Keys, keysReport{k.name, k.evictions})
 	}
 	return r
 }
 
-// operationReportOf returns the report of an operation, without the part of the
-// page.
+// operationReportOf returns the report of an operation.
 func operationReportOf(c counts) operationReport {
 	return operationReport{
-		Name: c.name, figures: figuresOf(c.totals, 0), Won: c.won, Lost: c.lost,
+		Name: c.name, Endpoint: c.endpoint, figures: figuresOf(c.totals), Won: c.won, Lost: c.lost,
 		Failures:       byName[backoff.Reason](c.failuresFor[:]),
 		RetriesByClass: byName[backoff.Class](c.retriesBy[:]),
 		FailedByClass:  byName[backoff.Class](c.failedBy[:]),
@@ -158,8 +137,8 @@ func byName[K interface {
 }
 
 // report returns the report of a breaker.
-func (b *breaker) report(name string) breakerReport {
-	r := breakerReport{Name: name, State: b.state().String(), Refused: b.refused.Load()}
+func (b shownBreaker) report() breakerReport {
+	r := breakerReport{Name: b.name, State: b.state.String(), Refused: b.refused.Load()}
 	for from := range b.transitions {
 		for to := range b.transitions[from] {
 			r.Changes += sum(b.transitions[from][to][:])
@@ -169,57 +148,6 @@ func (b *breaker) report(name string) breakerReport {
 		r.Trigger, r.Since = last.Trigger.String(), round(clock.Since(last.At).Seconds())
 	}
 	return r
-}
-
-// pageReport is report with what only the page shows.
-func (m *Metrics) pageReport() *report {
-	t := m.timeline()
-	r := m.report()
-	numbers := make(map[string]int)
-	for i, o := range m.operations.inOrder() {
-		numbers[o.label] = i
-	}
-	for i := range r.Operations {
-		r.Operations[i].addRecent(t, numbers[r.Operations[i].Name])
-	}
-	r.Conclusion = conclude(r.Operations, r.Breakers)
-	slices.SortStableFunc(r.Operations, func(a, b operationReport) int {
-		return b.Diagnosis.Level.urgency() - a.Diagnosis.Level.urgency()
-	})
-	return r
-}
-
-// addRecent adds what happened in the last minutes.
-func (o *operationReport) addRecent(t timeline, number int) {
-	now, recent, lately := t.now(), t.recent(), t.lately()
-	o.Now = since(recent, now, number)
-	o.Lately = since(lately, now, number)
-	d := t.diagnoseRecent(number)
-	o.Diagnosis = &d
-	o.History = &curves{
-		Step:     step.Seconds(),
-		Calls:    jsonRates(t.rates(number, totals.calls)),
-		Attempts: jsonRates(t.rates(number, func(t totals) uint64 { return t.attempts })),
-		Failed:   jsonRates(t.rates(number, func(t totals) uint64 { return t.failed })),
-	}
-}
-
-// since returns what an operation counted between two points.
-func since(then, now point, number int) *figures {
-	f := figuresOf(now.of(number).minus(then.of(number)), now.at-then.at)
-	return &f
-}
-
-// jsonRates rounds the rates. JSON has no NaN, so that becomes -1.
-func jsonRates(rates []float64) []float64 {
-	for i, r := range rates {
-		if math.IsNaN(r) {
-			rates[i] = -1
-			continue
-		}
-		rates[i] = round(r)
-	}
-	return rates
 }
 
 // round rounds to two decimals.

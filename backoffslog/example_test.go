@@ -32,7 +32,7 @@ func ExampleNew() {
 	policy.Do(context.Background(), func(context.Context) error { return errors.New("no answer") })
 	// Output:
 	// level=INFO msg=retry operation=fetch attempt=1 max_attempts=2 class=unknown error="no answer" error_type=*errors.errorString delay=1ms wait=1ms
-	// level=WARN msg="give up" operation=fetch attempt=2 max_attempts=2 reason=attempts class=unknown error="no answer" error_type=*errors.errorString
+	// level=WARN msg="give up" operation=fetch attempt=2 max_attempts=2 reason=attempts setting=MaxAttempts class=unknown error="no answer" error_type=*errors.errorString
 }
 
 // Retries are of interest when debugging. A budget's refusal is of interest to
@@ -55,5 +55,5 @@ func ExampleOptions() {
 	// The next one is too many for the second.
 	observer(context.Background(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Reason: backoff.ReasonBudget, Attempt: 1})
 	// Output:
-	// level=ERROR msg="give up" operation=fetch attempt=1 reason=budget
+	// level=ERROR msg="give up" operation=fetch attempt=1 reason=budget setting=Budget
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // Searches and alerts go by these names, so a new release adds to them and
@@ -25,10 +26,11 @@ func TestTheNamesInRecordsArePromised(t *testing.T) {
 			Delay: 1, Wait: 1, Slept: 1, RetryAfter: 1, Elapsed: 1, Header: map[string][]string{"Retry-After": {"1"}},
 			Transition: &backoff.Transition{RetryAfter: time.Second, Err: errors.New("down")},
 		}
+		ctx := endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET api"})
 		for range 3 { // the second one is suppressed, the third one says so
 			for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
 				full.Kind = kind
-				observe(t.Context(), full)
+				observe(ctx, full)
 			}
 			time.Sleep(600 * time.Millisecond)
 		}
@@ -40,8 +42,8 @@ func TestTheNamesInRecordsArePromised(t *testing.T) {
 			}
 		}
 		require.Equal(t, "give up, hedge lost, hedge won, reconnect, refused, retry, success, transition", list(messages))
-		require.Equal(t, "attempt, class, delay, elapsed, error, error_type, from, generation, header, hedge, level, max_attempts, msg, "+
-			"operation, reason, retry_after, slept, suppressed, to, trigger, wait, waiting", list(attributes))
+		require.Equal(t, "attempt, class, delay, elapsed, endpoint, error, error_type, from, generation, header, hedge, level, max_attempts, msg, "+
+			"operation, reason, retry_after, setting, slept, suppressed, to, trigger, wait, waiting", list(attributes))
 	})
 }
 

@@ -7,11 +7,15 @@
 // The message of a record is the kind of its event, such as "retry". A record
 // has those of the following attributes that apply:
 //
-//	operation     the name of the policy, hedge or breaker
+//	operation     the name of the policy, hedge or breaker; of a policy without
+//	              a name the endpoint
+//	endpoint      what the call is sent to, such as "GET api.example.com", if
+//	              that is known (see package endpoint)
 //	attempt       the attempt that has just ended, from 1
 //	max_attempts  the limit; left out if there is none
 //	hedge         the number of a hedge, from 1 (see backoff.HedgeNumber)
-//	class         of the error, such as "throttled"
+//	class         of the error, such as "throttled"; of a refusal by a breaker
+//	              that of the failure which opened the circuit
 //	error         the error's text, without secrets (see Redact)
 //	error_type    the kind of the error (see ErrorType)
 //	delay         before the next attempt, as the schedule says
@@ -22,6 +26,7 @@
 //	              the circuit will be open
 //	elapsed       since the call began, as in backoff.Error; left out if 0
 //	reason        why the call ended or was refused
+//	setting       the field that sets the limit, such as "MaxAttempts"
 //	waiting       true if the call ended between two attempts
 //	header        a group: the response headers that Options names
 //	from, to, trigger, generation  of a breaker's transition
@@ -56,10 +61,9 @@ type Options struct {
 	// Level is called for every event and should be quick. nil means
 	// DefaultLevel.
 	Level func(backoff.Event) slog.Level
-	// Headers are the response headers that are logged; case does not
-	// matter. nil means DefaultHeaders, and an empty slice means none. A
-	// header whose name tells of a secret, such as Set-Cookie, is logged as
-	// "xxxxx".
+	// Headers are the response headers that are logged; case does not matter.
+	// nil means DefaultHeaders, and an empty slice means none. A header whose
+	// name indicates a secret, such as Set-Cookie, is logged as "xxxxx".
 	Headers []string
 	// PerSecond limits the records of a second for each operation, kind of
 	// event and reason, so that an outage does not flood the log. The first
@@ -72,7 +76,7 @@ type Options struct {
 // defaultPerSecond is the default of Options.PerSecond.
 const defaultPerSecond = 10
 
-// DefaultHeaders returns the headers that say when to come back, and those by
+// DefaultHeaders returns the headers that say when to retry, and those by
 // which the operator of a service finds a request.
 func DefaultHeaders() []string {
 	return []string{"Retry-After", "X-Amzn-Requestid", "X-Amz-Request-Id", "X-Request-Id", "Request-Id",
@@ -88,7 +92,7 @@ func DefaultHeaders() []string {
 //     with the response or the caller: permanent, canceled, abandoned.
 //   - Warn: all other calls given up, calls that a breaker refused, a breaker
 //     that opens.
-//   - Error: a policy that cannot be obeyed (backoff.ReasonInvalid).
+//   - Error: an invalid policy (backoff.ReasonInvalid).
 func DefaultLevel(e backoff.Event) slog.Level { return levelOf(&e) }
 
 // levelOf is DefaultLevel without a copy of the event.
@@ -186,12 +190,12 @@ func (w *writer) write(ctx context.Context, at slog.Level, e backoff.Event) {
 	var suppressed uint64
 	if w.limit > 0 && e.Kind != backoff.EventTransition {
 		var ok bool
-		if suppressed, ok = w.sampler.allow(sampleKeyOf(&e), now, w.limit); !ok {
+		if suppressed, ok = w.sampler.allow(sampleKeyOf(ctx, &e), now, w.limit); !ok {
 			return
 		}
 	}
 	r := slog.NewRecord(now, at, e.Kind.String(), 0) // without a source line
-	w.describe(&r, &e)
+	w.describe(ctx, &r, &e)
 	if suppressed > 0 {
 		r.AddAttrs(slog.Uint64("suppressed", suppressed))
 	}

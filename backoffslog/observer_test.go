@@ -104,7 +104,7 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 			},
 			{
 				"level": "WARN", "msg": "give up", "operation": "fetch", "attempt": 3.0, "max_attempts": 3.0,
-				"reason": "attempts", "class": "unknown", "error": "boom", "error_type": "*errors.errorString",
+				"reason": "attempts", "setting": "MaxAttempts", "class": "unknown", "error": "boom", "error_type": "*errors.errorString",
 				"slept": 63 * s, "elapsed": 64 * s,
 			},
 		}, j.records(t))
@@ -175,7 +175,7 @@ func TestABreakerTellsFromToAndWhy(t *testing.T) {
 				"generation": 1.0, "retry_after": float64(time.Minute), "error": "boom", "error_type": "*errors.errorString",
 			},
 			{
-				"level": "WARN", "msg": "refused", "operation": "search", "reason": "open", "class": "unknown",
+				"level": "WARN", "msg": "refused", "operation": "search", "reason": "open", "setting": "OpenFor", "class": "unknown",
 				"error": j.records(t)[1]["error"], "error_type": "*backoff.OpenError",
 			},
 			{"level": "INFO", "msg": "transition", "operation": "search", "from": "open", "to": "half-open", "trigger": "time", "generation": 2.0, "error": "boom", "error_type": "*errors.errorString"},

@@ -1,16 +1,19 @@
 package backoffslog
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // describe adds the attributes of an event to its record.
-func (w *writer) describe(r *slog.Record, e *backoff.Event) {
-	r.AddAttrs(slog.String("operation", Redact(e.Name)))
+func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event) {
+	addNames(ctx, r, e)
 	if e.Kind == backoff.EventTransition {
 		if e.Transition != nil {
 			addTransition(r, e.Transition)
@@ -20,18 +23,68 @@ func (w *writer) describe(r *slog.Record, e *backoff.Event) {
 	addAttempt(r, e)
 	if hasReason(e.Kind) {
 		r.AddAttrs(slog.String("reason", e.Reason.String()))
+		if setting := settingOf(e); setting != "" {
+			r.AddAttrs(slog.String("setting", setting))
+		}
 	}
 	if e.Waiting {
 		r.AddAttrs(slog.Bool("waiting", true))
 	}
 	if e.Err != nil {
-		r.AddAttrs(slog.String("class", e.Class.String()))
+		r.AddAttrs(slog.String("class", classOf(e).String()))
 		addError(r, e.Err)
 	}
 	addTimes(r, e)
 	if group := w.selectHeaders(e.Header); len(group) > 0 {
 		r.AddAttrs(slog.GroupAttrs("header", group...))
 	}
+}
+
+// addNames adds who calls, and what is called.
+func addNames(ctx context.Context, r *slog.Record, e *backoff.Event) {
+	name, to := e.Name, endpoint.Of(ctx)
+	if to != nil && name == "" {
+		name = to.Name
+	}
+	r.AddAttrs(slog.String("operation", Redact(name)))
+	if to != nil {
+		r.AddAttrs(slog.String("endpoint", Redact(to.Name)))
+	}
+}
+
+// settingOf returns the field that sets the limit, if there is one.
+func settingOf(e *backoff.Event) string {
+	switch e.Reason {
+	case backoff.ReasonAttempts:
+		return "MaxAttempts"
+	case backoff.ReasonElapsed:
+		return "MaxElapsed"
+	case backoff.ReasonRetryAfter:
+		return "MaxRetryAfter"
+	case backoff.ReasonNotIdempotent:
+		return "Idempotency"
+	case backoff.ReasonBudget:
+		return "Budget"
+	case backoff.ReasonOpen:
+		if e.Kind == backoff.EventGiveUp && e.Attempt > 0 {
+			return "WaitOpen"
+		}
+		return "OpenFor" // of a breaker around the policy, which WaitOpen does not concern
+	}
+	return ""
+}
+
+// classOf returns the class of the error. That of a refusal by a breaker is the
+// class of the failure that opened the circuit.
+func classOf(e *backoff.Event) backoff.Class {
+	open, ok := e.Err.(*backoff.OpenError)
+	if !ok || open == nil || open.Last == nil {
+		return e.Class
+	}
+	if gave, ok := errtree.As[*backoff.Error](open.Last); ok && gave != nil && gave.Last != nil {
+		return backoff.DefaultClassifier(gave.Last)
+	}
+	return backoff.DefaultClassifier(open.Last)
 }
 
 // hasReason reports whether events of a kind have a Reason.

@@ -15,9 +15,9 @@ const (
 // Redact returns a text in which everything that looks like a secret is
 // replaced by "xxxxx", cut to at most 2048 bytes. This package applies it to
 // the texts of errors. It is exported for programs that log errors elsewhere.
-// In doubt it replaces too much. A text that went through Redact does not change
-// when it goes through Redact again. The time that Redact takes is bounded,
-// whatever the text:
+// If in doubt, it replaces too much. A text that went through Redact does not
+// change when it goes through Redact again. The time that Redact takes is
+// bounded for every text. It replaces:
 //
 //   - in URLs: the user info before the host, the values of the query, and the
 //     fragment; also user:password@host without a scheme
@@ -33,8 +33,8 @@ const (
 //   - private keys in the form of PEM (-----BEGIN PRIVATE KEY-----)
 //
 // Redact does not know a secret in the path of a URL, or in running text ("the
-// password is ..."). It does not make the text fit for a terminal: control
-// characters are left to the handler. The handlers of slog escape them.
+// password is ..."). It does not remove control characters, which a terminal
+// may obey: they are left to the handler. The handlers of slog escape them.
 func Redact(text string) string {
 	for range maxPasses {
 		redacted := redactOnce(text)

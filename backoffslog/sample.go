@@ -1,11 +1,13 @@
 package backoffslog
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 const (
@@ -16,16 +18,22 @@ const (
 // sampleKey says which records share a limit.
 type sampleKey struct {
 	name   string
+	to     string // the name of the endpoint; "" if that is not known
 	kind   backoff.EventKind
 	reason backoff.Reason
 	first  bool // a success without retries
 }
 
-func sampleKeyOf(e *backoff.Event) sampleKey {
-	k := sampleKey{name: e.Name, kind: e.Kind, reason: e.Reason, first: e.Kind == backoff.EventSuccess && e.Attempt <= 1}
-	k.name = k.name[:min(len(k.name), maxName)]
+func sampleKeyOf(ctx context.Context, e *backoff.Event) sampleKey {
+	k := sampleKey{name: clipped(e.Name), kind: e.Kind, reason: e.Reason, first: e.Kind == backoff.EventSuccess && e.Attempt <= 1}
+	if to := endpoint.Of(ctx); to != nil {
+		k.to = clipped(to.Name)
+	}
 	return k
 }
+
+// clipped returns the beginning of a name.
+func clipped(name string) string { return name[:min(len(name), maxName)] }
 
 // sampler limits how many records of a key are written in a second. The zero
 // value is ready for use.
@@ -65,14 +73,14 @@ func (s *sampler) latest(key sampleKey) *second {
 	if latest, ok := s.seconds[key]; ok {
 		return latest
 	}
-	if len(s.seconds) >= maxSamples && key.name != "" {
-		key.name = ""
+	if len(s.seconds) >= maxSamples && (key.name != "" || key.to != "") {
+		key.name, key.to = "", ""
 		return s.latest(key)
 	}
 	if s.seconds == nil {
 		s.seconds = make(map[sampleKey]*second)
 	}
-	key.name = strings.Clone(key.name)
+	key.name, key.to = strings.Clone(key.name), strings.Clone(key.to)
 	latest := new(second)
 	s.seconds[key] = latest
 	return latest

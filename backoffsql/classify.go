@@ -15,11 +15,11 @@ import (
 // the DefaultClassifier. So is nil.
 //
 // Do not put Classify into a policy whose Do begins and commits a transaction,
-// such as by sql.DB.BeginTx or pgx.BeginFunc. To Do, an answer to COMMIT that was
-// lost is a connection that was lost: it repeats the transaction, which then is
-// committed twice. [backoff.NonIdempotent] prevents that, but then serialization
-// failures are not repeated either. [Tx] and, for pgx, contrib/backoffpgx tell
-// the two apart, and use Classify by themselves.
+// such as by sql.DB.BeginTx or pgx.BeginFunc. To Do, a response to COMMIT that
+// was lost is a connection that was lost: it repeats the transaction, which
+// then is committed twice. [backoff.NonIdempotent] prevents that, but then
+// serialization failures are not repeated either. [Tx] and, for pgx,
+// contrib/backoffpgx distinguish the two, and use Classify by themselves.
 //
 // Errors have these classes:
 //
@@ -33,7 +33,7 @@ import (
 //     transaction).
 //
 // ErrBadConn should mean that nothing was sent. But lib/pq and pgx also return
-// it when a connection ends while they wait for the answer.
+// it when a connection ends while they wait for the response.
 //
 // Classify is a [backoff.Classifier]. It is safe for concurrent use. Source:
 // PostgreSQL, appendix A.

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// ErrCommitUnknown is matched if the answer to a COMMIT did not arrive, at
-	// the last attempt or at an earlier one: the transaction may have been
+	// ErrCommitUnknown is matched if the response to a COMMIT did not arrive,
+	// at the last attempt or at an earlier one: the transaction may have been
 	// committed. The text of the error says "commit state unknown".
 	ErrCommitUnknown = errors.New("backoffsql: commit state unknown")
 
@@ -23,7 +23,7 @@ var (
 	errParts = errors.New("backoffsql: Transact wants a Transactor and a function")
 )
 
-// A Transactor begins and ends transactions of type T. It tells [Transact] about
+// A Transactor begins and ends transactions of type T. It lets [Transact] use
 // a database that package database/sql does not reach.
 //
 // The methods get the context of the attempt. They must be safe for concurrent
@@ -65,9 +65,9 @@ type rolledBack struct{ error }
 func (r *rolledBack) Unwrap() error { return r.error }
 
 // Transact is [Tx] for any kind of transaction: it begins one, calls fn in it,
-// and commits, and repeats that as the policy says. All that is said of Tx holds
-// for it, apart from what it says of drivers. A nil fn is an error, and so is a
-// nil db.
+// and commits, and repeats that as the policy says. Everything in the doc of
+// [Tx] holds for it, except what concerns drivers. A nil fn is an error, and
+// so is a nil db.
 func Transact[T any, D Transactor[T]](ctx context.Context, db D, policy *backoff.Policy, fn func(context.Context, T) error) error {
 	if any(db) == nil || fn == nil {
 		return backoff.Permanent(errParts)

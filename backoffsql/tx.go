@@ -1,11 +1,18 @@
 // Package backoffsql repeats database transactions that failed for a reason
-// that may pass: a serialization failure, a deadlock, a lost connection. It
-// imports no driver. It knows errors by their SQLSTATE (pgx, lib/pq) or by a
-// function of the program ([MySQL]).
+// that may pass: a serialization failure, a deadlock, a lost connection.
+//
+//	err := backoffsql.Tx(ctx, db, &policy, &sql.TxOptions{Isolation: sql.LevelSerializable},
+//		func(ctx context.Context, tx *sql.Tx) error {
+//			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
+//			return err
+//		})
+//
+// It imports no driver. It knows errors by their SQLSTATE (pgx, lib/pq) or by
+// a function of the program ([MySQL]).
 //
 // [Tx] is for package database/sql. The module contrib/backoffpgx is its
-// counterpart for the pools and connections of pgx, and [Transact] is what both
-// are made of.
+// counterpart for the pools and connections of pgx, and both are made of
+// [Transact].
 package backoffsql
 
 import (
@@ -19,8 +26,8 @@ import (
 )
 
 // A Beginner begins transactions. It is a *sql.DB, or a *sql.Conn if the
-// session matters. If the connection of a *sql.Conn is lost, it does not come
-// back, and nothing is repeated.
+// session matters. A *sql.Conn whose connection is lost stays unusable, and
+// nothing is repeated.
 type Beginner interface {
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 }
@@ -42,29 +49,29 @@ var errInput = errors.New("backoffsql: Tx wants a database and a function")
 //
 // A transaction that fails before its COMMIT has had no effect. It is repeated
 // even under [backoff.NonIdempotent]. But if the connection is lost during the
-// COMMIT, nobody knows whether the transaction was committed. Then it is
+// COMMIT, it is unknown whether the transaction was committed. Then it is
 // repeated only if the policy declares fn idempotent: by an Idempotency of
-// [backoff.Idempotent], [backoff.Keyed] or [backoff.AlwaysRetry], or by one
-// that says yes. A nil Idempotency does not declare it here. Otherwise, and
-// whenever the call fails later on, the error matches [ErrCommitUnknown] and is
-// final to the policies around the call.
+// [backoff.Idempotent], [backoff.Keyed] or [backoff.AlwaysRetry], or by a
+// custom one that returns true. A nil Idempotency does not declare it here.
+// Otherwise, and whenever the call fails later on, the error matches
+// [ErrCommitUnknown] and is final to the policies around the call.
 //
 // To be idempotent, fn begins by inserting a key under a unique constraint
-// ([backoff.IdempotencyKey] under Keyed), with ON CONFLICT DO NOTHING or INSERT
-// IGNORE, and returns nil if no row was inserted. A SELECT is not enough, since
-// the first COMMIT may still be under way. An INSERT that fails is not enough
-// either, since PostgreSQL commits nothing after an error.
+// ([backoff.IdempotencyKey] under Keyed), with ON CONFLICT DO NOTHING or
+// INSERT IGNORE, and returns nil if no row was inserted. A SELECT is not
+// enough, since the first COMMIT may still be running. An INSERT that fails is
+// not enough either, since PostgreSQL commits nothing after an error.
 //
 // fn gets the context of the attempt and must use it. It may be called several
 // times, so its effects outside the transaction must allow for that. It must
 // neither commit nor roll back. It must return the errors of its statements,
-// which it may wrap. An error that it drops cannot be recognized as a deadlock.
-// In PostgreSQL the transaction then commits nothing, which pgx and lib/pq
-// report at the COMMIT; that error is final.
-// Savepoints are left to fn: Tx makes none. A Tx within fn is another
-// transaction, on another connection. It waits for one without end if such fns
-// hold all connections of the pool. If fn panics or ends its goroutine, the
-// transaction is rolled back, and the panic goes on.
+// which it may wrap. An error that it drops cannot be recognized as a
+// deadlock. In PostgreSQL the transaction then commits nothing, which pgx and
+// lib/pq report at the COMMIT; that error is final. Savepoints are left to fn:
+// Tx makes none. A Tx within fn is another transaction, on another connection.
+// It waits for a connection without end if such functions hold all connections
+// of the pool. If fn panics or ends its goroutine, the transaction is rolled
+// back, and the panic goes on.
 //
 // A nil policy means the zero one: 4 attempts, which suits transactions that
 // seldom conflict. Allow more if many transactions want the same rows. Nil opts

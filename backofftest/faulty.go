@@ -14,21 +14,21 @@ import (
 var ErrStore = errors.New("backofftest: the store is gone")
 
 // Faulty is a fleet.Store with faults, in front of another store: it is slow,
-// fails, has a clock of its own, or is cut off. The zero value of each field
+// fails, has a wrong clock, or is unreachable. The zero value of each field
 // but Store means no such fault. The fields must not be changed after first
 // use; Cut and Restore may be called at any time.
 type Faulty struct {
 	// Store is the store behind the faults.
 	Store fleet.Store
 	// Delay passes before each call, unless ctx ends first. A negative Delay
-	// passes after the call: the change is made, and the answer is late.
+	// passes after the call: the change is made, and the response is late.
 	Delay time.Duration
 	// Fail says whether the nth call fails, counted from 1. nil means that no
 	// call fails.
 	Fail func(n int64) bool
 	// Skew is how far the store's clock jumps ahead between a call and its
-	// answer. The remaining times in the answer are shorter by Skew, or longer
-	// if it is negative.
+	// response. The remaining times in the response are shorter by Skew, or
+	// longer if it is negative.
 	Skew time.Duration
 
 	calls atomic.Int64

@@ -25,8 +25,8 @@ var (
 
 // Schedule checks that a backoff.Schedule keeps its contract. It has no delay
 // before the first attempt, and no negative delay, even where the arithmetic
-// could overflow. It always gives the same answer, to any number of callers at
-// the same time. Run the test with -race.
+// could overflow. It always returns the same delay, to any number of callers
+// at the same time. Run the test with -race.
 func Schedule(t testing.TB, s backoff.Schedule) {
 	t.Helper()
 	for _, retry := range []int{0, -1, math.MinInt} {
@@ -54,7 +54,7 @@ func Schedule(t testing.TB, s backoff.Schedule) {
 }
 
 // Jitter checks that a backoff.Jitter keeps its contract. No wait is negative,
-// whatever the delay, the wait before and the draw. The same arguments give the
+// for any delay, previous wait and random number. The same arguments give the
 // same wait, to any number of callers at the same time. Run the test with
 // -race.
 func Jitter(t testing.TB, j backoff.Jitter) {
@@ -100,10 +100,10 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 // negative wait. It uses only the first word of its tickets. It gives nothing
 // back twice. It grants no more to many callers than to one. It stays right if
 // Done is never called. The same holds for its method Pace, if it has one, and
-// asked again Pace takes nothing more. While its method GrantsFirst, if it has
-// one, returns true, it grants first attempts at once, and Done without a ticket
-// gives nothing back. open must return a new budget each time. Run the test with
-// -race.
+// a second call of Pace takes nothing more. While its method GrantsFirst, if
+// it has one, returns true, it grants first attempts at once, and Done without
+// a ticket gives nothing back. open must return a new budget each time. Run
+// the test with -race.
 func Budget(t testing.TB, open func() backoff.Budget) {
 	t.Helper()
 	within(t, func() error { return checkBudget(open) }, "the Budget has not answered after %v: it must not block")

@@ -13,10 +13,10 @@ import (
 )
 
 // Store checks that open returns a fleet.Store that keeps its contract, and
-// that a fleet works when the store is slow, flaps, has a clock of its own or
-// is cut off. open is called for each check, and may return the same store each
-// time, since the keys are random. The checks run in parallel, in real time,
-// for a few seconds.
+// that a fleet works when the store is slow, fails now and then, has a wrong
+// clock or is unreachable. open is called for each check, and may return the
+// same store each time, since the keys are random. The checks run in parallel,
+// in real time, for a few seconds.
 func Store(t *testing.T, open func(testing.TB) fleet.Store) {
 	t.Helper()
 	for _, c := range storeChecks {

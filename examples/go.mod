@@ -4,4 +4,6 @@ go 1.26.0
 
 require github.com/gobackoff/backoff v0.0.0-00010101000000-000000000000
 
+require golang.org/x/time v0.7.0 // indirect
+
 replace github.com/gobackoff/backoff => ..

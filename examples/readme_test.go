@@ -2,61 +2,74 @@ package examples
 
 import (
 	"bytes"
-	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gobackoff/backoff/examples/internal/docblocks"
 )
 
-const readme = "../README.md"
-
-// A block of Go in the README is a program, declarations, or statements.
-// Declarations and statements may use these names, and the packages in imports.
-const preamble = `package readme
-
-import (
-	"context"
-
-	"github.com/gobackoff/backoff"
+const (
+	readme  = "../README.md"
+	recipes = "../docs/recipes.md"
 )
 
-var ctx = context.Background()
-
-var policy backoff.Policy
-
-var document []byte
-
-func save(context.Context, []byte) error { return nil }
-
-func fetch(context.Context) ([]byte, error) { return nil, nil }
-`
-
-var imports = []string{"context", "errors", "net/http", "time", "github.com/gobackoff/backoff", "github.com/gobackoff/backoff/backoffhttp"}
-
-// A block is a block of Go in the README.
-type block struct {
-	line int // of its first line, from 1
-	text string
+func TestTheREADMEAndTheRecipesShowCodeThatRuns(t *testing.T) {
+	for _, document := range []string{readme, recipes} {
+		if err := docblocks.Check(document, "recipes"); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
-func TestEveryBlockOfTheREADMECompiles(t *testing.T) {
-	dir := t.TempDir()
-	writeModule(t, dir)
-	for _, b := range blocks(read(t, readme)) {
-		b.writePackage(t, filepath.Join(dir, fmt.Sprintf("line%d", b.line)))
+// A block that is not from the package recipes names its file.
+var elsewhere = regexp.MustCompile("(?ms)^```\\w+ (\\S+)\n(.*?)^```$")
+
+func TestBlocksFromOtherFilesAreThere(t *testing.T) {
+	found := elsewhere.FindAllStringSubmatch(read(t, recipes), -1)
+	if len(found) < 2 {
+		t.Errorf("%d blocks, want a transaction and a file", len(found))
 	}
-	vet := exec.Command("go", "vet", "./...")
-	vet.Dir = dir
-	vet.Env = append(os.Environ(), "GOWORK=off")
-	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	for _, block := range found {
+		text := read(t, "../"+block[1])
+		if !strings.Contains(text, block[2]) && !strings.Contains(unindented(text), block[2]) {
+			t.Errorf("not in %s:\n%s", block[1], block[2])
+		}
+	}
+}
+
+func unindented(text string) string { return strings.ReplaceAll(text, "\n\t", "\n") }
+
+var (
+	shortForm = regexp.MustCompile(`(?m)^\| \[[^\n]*\]\(docs/recipes\.md#[^\n]* \| ([^\n]*) \|$`)
+	span      = regexp.MustCompile("`([^`]+)`")
+)
+
+// What the README's table of recipes says to write is code of the recipes.
+func TestTheShortFormsOfTheREADMEAreFromTheRecipes(t *testing.T) {
+	rows := shortForm.FindAllStringSubmatch(read(t, readme), -1)
+	if len(rows) < 10 {
+		t.Errorf("%d recipes, want ten", len(rows))
+	}
+	document := oneSpaced(read(t, recipes))
+	for _, row := range rows {
+		for _, form := range span.FindAllStringSubmatch(row[1], -1) {
+			if !strings.Contains(document, form[1]) {
+				t.Errorf("no recipe has %s", form[1])
+			}
+		}
+	}
+}
+
+// oneSpaced returns text without the spaces that align fields.
+func oneSpaced(text string) string { return regexp.MustCompile(" +").ReplaceAllString(text, " ") }
+
+func TestARecipeHasAtMost8Lines(t *testing.T) {
+	for _, block := range blocks(read(t, recipes)) {
+		if n := strings.Count(block.text, "\n"); n > 8 {
+			t.Errorf("%d lines:\n%s", n, block.text)
+		}
 	}
 }
 
@@ -71,12 +84,18 @@ func TestTheREADMEBeginsWithAnExample(t *testing.T) {
 	}
 }
 
+// A block is a block of Go in a document.
+type block struct {
+	line int // of its first line, from 1
+	text string
+}
+
 func blocks(text string) []block {
 	var found []block
 	inside := false
 	for i, line := range strings.SplitAfter(text, "\n") {
 		switch {
-		case line == "```go\n":
+		case strings.HasPrefix(line, "```go"):
 			inside = true
 			found = append(found, block{line: i + 2})
 		case line == "```\n":
@@ -88,73 +107,6 @@ func blocks(text string) []block {
 	return found
 }
 
-// writePackage writes the block as a package. Errors in it name lines of the
-// README.
-func (b block) writePackage(t *testing.T, dir string) {
-	t.Helper()
-	place := fmt.Sprintf("//line README.md:%d\n", b.line)
-	switch {
-	case strings.HasPrefix(b.text, "package "):
-		write(t, filepath.Join(dir, "main.go"), place+b.text)
-		return
-	case !parses("package readme\n" + b.text):
-		b.text = "func _() {\n" + place + b.text + b.uses() + "}\n"
-	default:
-		b.text = place + b.text
-	}
-	write(t, filepath.Join(dir, "preamble.go"), preamble)
-	write(t, filepath.Join(dir, "block.go"), "package readme\n\n"+b.imports()+b.text)
-}
-
-// imports returns import declarations for the packages that the block names.
-func (b block) imports() string {
-	var all strings.Builder
-	for _, path := range imports {
-		name := path[strings.LastIndex(path, "/")+1:]
-		if regexp.MustCompile(`\b` + name + `\.`).MatchString(b.text) {
-			fmt.Fprintf(&all, "import %q\n", path)
-		}
-	}
-	return all.String()
-}
-
-// uses returns statements that use the variables that the block declares only
-// for the reader.
-func (b block) uses() string {
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package readme\nfunc _() {\n"+b.text+"}\n", 0)
-	if err != nil {
-		return "" // left to the compiler
-	}
-	var all strings.Builder
-	for _, statement := range file.Decls[0].(*ast.FuncDecl).Body.List {
-		if assign, ok := statement.(*ast.AssignStmt); ok && assign.Tok == token.DEFINE {
-			for _, name := range assign.Lhs {
-				fmt.Fprintf(&all, "_ = &%s\n", name)
-			}
-		}
-	}
-	return all.String()
-}
-
-func parses(text string) bool {
-	_, err := parser.ParseFile(token.NewFileSet(), "", text, 0)
-	return err == nil
-}
-
-// writeModule makes dir a module with the dependencies of the examples.
-func writeModule(t *testing.T, dir string) {
-	t.Helper()
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod := strings.ReplaceAll(read(t, "go.mod"), "=> ..\n", "=> "+strconv.Quote(filepath.ToSlash(root))+"\n")
-	write(t, filepath.Join(dir, "go.mod"), mod)
-	if sum, err := os.ReadFile("go.sum"); err == nil {
-		write(t, filepath.Join(dir, "go.sum"), string(sum))
-	}
-}
-
 // read returns the text of a file with Unix line ends.
 func read(t *testing.T, name string) string {
 	t.Helper()
@@ -163,14 +115,4 @@ func read(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
-}
-
-func write(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -12,31 +12,31 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// A Budget is a [backoff.Budget] that shares a number of retries among all
-// processes of a fleet. Each process takes a block of tokens from the store and
-// pays for its retries and hedges with them. First attempts are never refused.
-// Join it with a budget that looks at this process alone:
+// A Budget is a [backoff.Budget] that shares a limit of retries among all
+// processes of a fleet. Each process takes a block of tokens from the store
+// and pays for its retries and hedges with them. First attempts are never
+// refused. Join it with a budget that looks at this process alone:
 //
 //	var budget = backoff.JoinBudgets(
 //		&backoff.RetryBudget{},
 //		&fleet.Budget{Client: hub, Name: "search", Allowance: 200},
 //	)
 //
-// The bound: as long as the store answers, in any interval of length Window all
-// processes together make at most Allowance retries, plus one Block for each
-// process. Tokens that a process does not spend, because it crashed or did not
-// need them, return to the fleet at the end of Window.
+// The bound: as long as the store responds, in any interval of length Window
+// all processes together make at most Allowance retries, plus one Block for
+// each process. Tokens that a process does not spend, because it crashed or
+// did not need them, return to the fleet at the end of Window.
 //
 // A Budget does not wait for the store. It asks for the token of a retry when
 // it grants the retry, before the sleep, and the token must have arrived when
-// the sleep is over. A retry whose wait is longer than the Client's Every pays
-// after the wait: so retries that were all told to come back at the same time
-// stay within the bound. Only such a retry may then wait for the store, for the
+// the sleep ends. A retry whose wait is longer than the Client's Every pays
+// after the wait: so retries that were all told to start at the same time stay
+// within the bound. Only such a retry may then wait for the store, for the
 // Client's Timeout, or its Wait if that is shorter, or negative for no wait.
 //
-// If the store does not answer, a process has one Block per Window of its own.
-// That is so when the store fails, and when the process has had no tokens for
-// two windows and the answer has not arrived yet.
+// If the store does not respond, a process has one Block per Window of its
+// own. That is so when the store fails, and when the process has had no tokens
+// for two windows and the response has not arrived yet.
 //
 // The zero value is not ready to use: Client and Name must be set. A Budget
 // must not be copied, and its fields must not be changed, after first use. It

@@ -30,14 +30,14 @@ var ErrTripped = errors.New("fleet: other processes found the service down")
 // must be set. A Client must not be copied, and its fields must not be changed,
 // after first use. It is safe for concurrent use.
 //
-// A breaker in use costs about one Load per Every, on a goroutine that lives as
-// long as the call of the store. When a process opens a circuit, probes it or
-// closes it, it says so at once. A call of the store that fails is not
-// repeated; the next change or the next probe makes up for it. The calls of the
-// store go through a breaker of their own. A Store that panics counts as one
+// A breaker in use costs about one Load per Every, on a goroutine that lives
+// as long as the call of the store. When a process opens a circuit, probes it
+// or closes it, it says so at once. A call of the store that fails is not
+// repeated; the next change or the next probe makes up for it. The calls of
+// the store go through a separate breaker. A Store that panics counts as one
 // that failed.
 type Client struct {
-	// Store is what the processes have in common.
+	// Store holds what the processes share.
 	Store Store
 	// Voter is the name under which the process votes for opening a circuit.
 	// Processes of the same name count as one. Where processes fail together,
@@ -56,10 +56,9 @@ type Client struct {
 	// That is the first call, the call after a pause of Every or more, and a
 	// call that would be a probe.
 	//
-	// 0 means that calls go by what the process knows. One call waits
-	// nevertheless: the call that asks for the right to probe, since it would
-	// be refused otherwise. It waits up to Timeout, or 50 ms if Timeout is no
-	// limit.
+	// 0 means that calls use what the process knows. Only the call that asks
+	// for the right to probe waits, since it would be refused otherwise. It
+	// waits up to Timeout, or 50 ms if Timeout is no limit.
 	//
 	// A negative number means that no call waits. Then a process that calls
 	// less often than Every may have to wait for Trust. See [Serverless].
@@ -68,13 +67,14 @@ type Client struct {
 	// time, before all other processes believe it. 0 means 2, a negative number
 	// 1: then any sick process can stop the whole fleet.
 	Quorum int
-	// Trust is how long the fleet can keep a process from finding out for
-	// itself. After Trust the process probes, whatever the store says. Up to a
-	// fifth is added at random. 0 means 5 minutes, a negative number no limit.
+	// Trust is how long the fleet can keep a process from probing by itself.
+	// After Trust the process probes, even if the store says otherwise. Up to
+	// a fifth is added at random. 0 means 5 minutes, a negative number no
+	// limit.
 	Trust time.Duration
 	// Guard is the breaker around the store. nil means a breaker that opens at
 	// the third failure in a row, for 1 to 30 seconds. The Observer of Guard
-	// hears when the store is lost.
+	// learns when the store is lost.
 	Guard *backoff.Breaker
 
 	mu       sync.Mutex
@@ -215,9 +215,10 @@ func (c *Client) Closed(name string) {
 	}
 }
 
-// Flush waits until nothing is on its way to the store, or until ctx ends, and
-// then returns the error of ctx. Call it before the process is frozen, as
-// functions are between two calls. It waits for a few times Timeout at most.
+// Flush waits until all calls of the store have ended. If ctx ends before
+// that, Flush returns the error of ctx. Call it before the process is frozen,
+// as functions are between two calls. It waits for a few times Timeout at
+// most.
 func (c *Client) Flush(ctx context.Context) error {
 	c.mu.Lock()
 	idle := c.idle
@@ -235,7 +236,7 @@ func (c *Client) Flush(ctx context.Context) error {
 
 // Close gives back leases and tokens, and waits as Flush does. Call it before
 // the process ends. A process that cannot call Close loses nothing but time,
-// because everything it holds expires. Breakers and budgets go on without a
+// because everything it holds expires. Breakers and budgets continue without a
 // fleet.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()

@@ -21,20 +21,21 @@ const (
 	// [ServerlessBreaker]: three attempts of one call.
 	ServerlessConsecutiveFailures = 3
 	// ServerlessBlock is the Block for a [Budget]. Tokens that a process takes
-	// and does not spend before it ends are missing until the Window is over.
+	// and does not spend before it ends are missing until the end of the
+	// Window.
 	ServerlessBlock = 1
 )
 
 // Serverless returns a [Client] for processes that live for one call. Each
-// process asks the store first, for up to 50 ms, and then goes by what it
-// knows. Call its Flush before the process ends or is frozen: otherwise what it
-// found out may be lost.
+// process asks the store first, for up to 50 ms, and then uses what it knows.
+// Call its Flush before the process ends or is frozen: otherwise what it found
+// out may be lost.
 func Serverless(store Store) *Client {
 	return &Client{Store: store, Wait: ServerlessWait, Quorum: ServerlessQuorum}
 }
 
 // ServerlessBreaker returns a breaker for such processes. Put it inside the
-// policy, so that it hears of every attempt:
+// policy, so that it receives the result of every attempt:
 //
 //	backoff.Stack(&backoff.Policy{Name: "search"}, fleet.ServerlessBreaker("search", hub))
 //

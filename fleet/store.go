@@ -8,12 +8,11 @@ import (
 )
 
 // Linger is how long, at least, a [Store] keeps what it knows of a circuit
-// after the last of the circuit's times has passed: the end of being open, of
-// the lease and of the votes.
+// after everything in it has expired: the open time, the lease and the votes.
 const Linger = time.Minute
 
-// A Store is what the processes of a fleet have in common. This package has a
-// store in memory; contrib/backoffredis and contrib/backoffpostgres are others.
+// A Store holds what the processes of a fleet share. This package has a store
+// in memory; contrib/backoffredis and contrib/backoffpostgres are others.
 // backofftest.Store tests whether a new one is correct.
 //
 // All methods are atomic, and safe for concurrent use by many processes. Times
@@ -23,7 +22,7 @@ const Linger = time.Minute
 // store may lose what it knows at any time: then the fleet knows less. When a
 // method returns an error, the change may or may not have been made.
 //
-// Circuits and tokens of the same key have nothing to do with each other.
+// Circuits and tokens of the same key are independent.
 type Store interface {
 	// Load returns what is known of a circuit: the zero Circuit if nothing is
 	// known.
@@ -49,8 +48,9 @@ type Store interface {
 
 	// Take grants up to c.Tokens tokens, as long as the tokens granted within
 	// the last c.Window do not exceed c.Allowance. Tokens count until c.Window
-	// is over, or until they are given back. A second Take with the same name
-	// returns the same number, so it may be repeated when an answer was lost.
+	// has passed, or until they are given back. A second Take with the same
+	// name returns the same number, so it may be repeated when a response was
+	// lost.
 	Take(ctx context.Context, key string, c Claim) (granted int, err error)
 	// Give gives n tokens of a block back, and at most the tokens that the
 	// block still has. It changes nothing if the block is unknown or has
@@ -79,7 +79,7 @@ func (c Circuit) State() backoff.State {
 	return backoff.StateHalfOpen
 }
 
-// A Trip is the report of a process that a service is down.
+// A Trip reports that a process found a service down.
 type Trip struct {
 	By       string        // the process
 	Seen     uint64        // the generation that the process knew

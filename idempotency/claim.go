@@ -2,17 +2,17 @@ package idempotency
 
 import "context"
 
-// A Claim is the right to carry out an operation until the lease of the claim
+// A Claim is the right to execute an operation until the lease of the claim
 // ends. A handler inside [Middleware] gets its claim from [ClaimFrom].
 type Claim struct {
 	// Key is the key in the store: hashes of the caller's name and its key.
 	Key string
 	// Token belongs to this claim only.
 	Token string
-	// Run counts the runs under the key, from 1. If it is above 1, an
-	// earlier run ended without a record: it crashed, panicked, took longer
-	// than its lease, or answered with a status that is not kept. Whether
-	// that run took effect is not known.
+	// Run counts the runs under the key, from 1. If it is above 1, an earlier
+	// run ended without a record: it crashed, panicked, took longer than its
+	// lease, or responded with a status that is not kept. Whether that run
+	// took effect is not known.
 	Run int
 }
 

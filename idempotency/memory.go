@@ -20,20 +20,20 @@ const (
 
 // MemoryStore is a [Store] in the memory of one process. It forgets everything
 // when the process restarts, and two processes share nothing: a retry that
-// reaches either is carried out again. If that matters, use a database.
+// reaches either is executed again. If that matters, use a database.
 //
-// A MemoryStore is bounded. If it is full, it forgets refusals first, which are
-// responses with a status of 400 to 499: to carry out such a request again does
-// no harm. Then it forgets the oldest records, those of the caller with the most
-// keys before those of others, but none younger than Keep, so that it does not
-// forget what clients are still retrying, and none of others for a caller that
-// has an equal share of the store already.
+// A MemoryStore is bounded. If it is full, it forgets refusals first, which
+// are responses with a status of 400 to 499: to execute such a request again
+// does no harm. Then it forgets the oldest records, those of the caller with
+// the most keys before those of others, but none younger than Keep, so that it
+// does not forget what clients are still retrying, and none of others for a
+// caller that has an equal share of the store already.
 //
 // If that makes no room, a caller takes it from the caller with the most, down
 // to equal shares: the oldest key that is not in flight is forgotten, or the
 // oldest response becomes Omitted, and at last loses its Location. So a caller
 // that floods the store harms itself, and not others. The caller with the most
-// gets [ErrStoreFull] for a further key, and [Middleware] answers 503; a
+// gets [ErrStoreFull] for a further key, and [Middleware] responds with 503; a
 // further response of its own is kept as Omitted. The first 32 digits of a key
 // stand for its caller.
 //
@@ -41,10 +41,9 @@ const (
 // fields must not be changed, after first use. It is safe for concurrent use
 // and does not block. It starts no goroutine: Begin removes what has expired.
 type MemoryStore struct {
-	// TTL is how long a key is remembered after it was last claimed,
-	// finished or released. Tell the clients: a retry must not come later.
-	// 0 means 24 hours, a negative number no limit, as long as there is
-	// room.
+	// TTL is how long a key is remembered after it was last claimed, finished
+	// or released. Tell the clients: a retry must not arrive later. 0 means 24
+	// hours, a negative number no limit, as long as there is room.
 	TTL time.Duration
 	// MaxRecords is the largest number of keys. 0 means 65536, a negative
 	// number no limit.

@@ -23,9 +23,9 @@ const (
 	forever            = 100 * 365 * 24 * time.Hour
 )
 
-// A Scope tells callers apart, so that each has its own keys. It returns the
-// name of the caller that sent r, such as an account or a tenant, as found out
-// by the authentication around [Middleware].
+// A Scope identifies the caller, so that each caller has its own keys. It
+// returns the name of the caller that sent r, such as an account or a tenant,
+// as found out by the authentication around [Middleware].
 //
 // An error, or an empty name, refuses the request with the status 403, or with
 // the status that a method HTTPStatusCode() int of the error returns. A Scope
@@ -41,10 +41,9 @@ func SingleTenant(*http.Request) (caller string, err error) { return "\x00all", 
 // Options are the settings of [Middleware]. The zero value is ready to use.
 type Options struct {
 	// Store holds the keys and the responses. Handlers that share a Store
-	// share their keys. A store that does not answer holds a request for 5
-	// seconds before its handler, or for the Lease if that is shorter, and
-	// for 5 seconds after it. nil means a MemoryStore for this Middleware
-	// alone.
+	// share their keys. A store that does not respond delays a request for 5
+	// seconds before its handler, or for the Lease if that is shorter, and for
+	// 5 seconds after it. nil means a MemoryStore for this Middleware alone.
 	Store Store
 	// Optional passes requests without a key to the handler, unprotected.
 	// By default they are refused.
@@ -54,9 +53,9 @@ type Options struct {
 	// not idempotent by themselves.
 	Methods []string
 	// Lease is how long a run may take: the handler's context ends with the
-	// lease, and then the request may be carried out again. 0 means 1
-	// minute; a negative number means no limit, so that a run which never
-	// reports holds its key for good.
+	// lease, and then the request may be executed again. 0 means 1 minute; a
+	// negative number means no limit, so that a run which never reports holds
+	// its key for good.
 	Lease time.Duration
 	// MaxBody is the longest body of a request in bytes. The body is read
 	// into memory before the handler runs. 0 means 1 MiB, a negative number
@@ -69,16 +68,16 @@ type Options struct {
 	// MaxKey is the longest key in bytes. 0 means 255, a negative number no
 	// limit.
 	MaxKey int
-	// Keep reports whether a response with the status is kept as the
-	// outcome. After a response that is not kept the request may be carried
-	// out again. nil means all statuses below 500 except 408, 425 and 429.
+	// Keep reports whether a response with the status is kept as the outcome.
+	// After a response that is not kept the request may be executed again. nil
+	// means all statuses below 500 except 408, 425 and 429.
 	Keep func(status int) bool
 	// Fingerprint returns what all requests under one key must have in
 	// common. nil means method, host, path, query and body, as the client
 	// sent them, and the path and query that Middleware sees.
 	Fingerprint func(r *http.Request, body []byte) []byte
 	// RetryAfter is how long a client is told to wait while its request is
-	// being carried out, rounded up to seconds. 0 means 1 second.
+	// being executed, rounded up to seconds. 0 means 1 second.
 	RetryAfter time.Duration
 	// Docs is the address of a page about the keys of this service. The
 	// draft wants every refusal to link to such a page. "" means no link.
@@ -95,58 +94,57 @@ type Options struct {
 }
 
 // Middleware returns middleware that makes handlers safe to retry. A request
-// that comes again under the same Idempotency-Key is not carried out, but gets
+// that arrives again under the same Idempotency-Key is not executed, but gets
 // the response to the first one. Middleware refuses a request without a key
-// (400), with a key that belongs to another request (422), and with a key whose
-// request is being carried out at the moment (409 with Retry-After).
+// (400), with a key that belongs to another request (422), and with a key
+// whose request is being executed at the moment (409 with Retry-After).
 //
 //	once := idempotency.Middleware(account, idempotency.Options{})
 //	mux.Handle("POST /charges", once(charge))
 //
-// scope tells callers apart. It must not be nil, or Middleware panics; a
-// service that has nothing to tell apart passes [SingleTenant]. A client may
-// send its key in quotes, as the draft wants, or bare, as most clients do.
+// scope identifies the caller. It must not be nil, or Middleware panics; a
+// service that has one caller only passes [SingleTenant]. A client may send
+// its key in quotes, as the draft wants, or bare, as most clients do.
 //
-// Two requests are the same if method, host, path, query and body are the same.
-// Path and query are those that the client sent, before http.StripPrefix and the
-// like. If a retry may come by another host name, or by another proxy that sets
-// the name, set Options.Fingerprint. Middleware belongs inside the
+// Two requests are the same if method, host, path, query and body are the
+// same. Path and query are those that the client sent, before http.StripPrefix
+// and the like. If a retry may use another host name, or pass another proxy
+// that sets the name, set Options.Fingerprint. Middleware belongs inside the
 // authentication, and outside of everything that reads the body. The handler
-// reads the body from memory. An
-// http.TimeoutHandler belongs around Middleware: inside, it would answer and
-// free the key while its handler is still running. The handler's context does
-// not end when the client disconnects, because the client will come back for
-// the response. It ends with the lease, and with a deadline that was set around
-// Middleware.
+// reads the body from memory. An http.TimeoutHandler belongs around
+// Middleware: inside, it would respond and free the key while its handler is
+// still running. The handler's context does not end when the client
+// disconnects, because the client will return for the response. It ends with
+// the lease, and with a deadline that was set around Middleware.
 //
-// A response is kept before it is sent. Kept are its status and the header
-// values that the handler set, cookies included, but neither trailers, nor
-// informational responses (1xx), nor values that were set around Middleware: a
+// A response is kept before it is sent. Its status and the header values that
+// the handler set are kept, cookies included. Trailers, informational
+// responses (1xx) and values that were set around Middleware are not: a
 // response that is sent a second time adds its cookies to those of that
 // request; see [Record.Send]. A field that the handler removed is not removed
 // again. A response that is sent a second time has Idempotent-Replayed: true.
 // If the handler panics, its header is not sent either. A handler that flushes
 // streams its response, and so does a handler from the point on where its
-// response is longer than MaxResponse. If the client disconnects meanwhile, the
-// handler does not notice, unless the response is longer than MaxResponse: then
-// writing fails. Hijacking is refused with
-// http.ErrNotSupported. By default 5xx, 408, 425 and 429 are not kept, because
-// they ask the client to try again. A 409 that is kept gets X-Should-Retry:
-// false, to tell it from the 409 of a request in flight.
+// response is longer than MaxResponse. If the client disconnects meanwhile,
+// the handler does not notice, unless the response is longer than MaxResponse:
+// then writing fails. Hijacking is refused with http.ErrNotSupported. By
+// default 5xx, 408, 425 and 429 are not kept, because they ask the client to
+// try again. A 409 that is kept gets X-Should-Retry: false, to distinguish it
+// from the 409 of a request in flight.
 //
 // If the process dies, or the store fails, after the handler took effect and
-// before the response is kept, nothing remembers the effect. The lease ends,
-// and the next retry runs the handler again. The same happens after a panic,
-// which releases the lease and passes through Middleware, after a status that
-// is not kept, and after a run that ignores the end of its context and its
-// lease. An operation that must not happen twice needs one of these:
+// before the response is kept, nothing records the effect. The lease ends, and
+// the next retry runs the handler again. The same happens after a panic, which
+// releases the lease and passes through Middleware, after a status that is not
+// kept, and after a run that ignores the end of its context and its lease. An
+// operation that must not happen twice needs one of these:
 //
 //   - Keep the response in the transaction of the effect: see Record of the
 //     Store in package sqlstore. Then both are committed or neither, and a run
 //     that lost its lease cannot commit.
 //   - Make the effect itself idempotent, with a unique column, or with a key
 //     for the next service: [DeriveKey].
-//   - Look whether it happened, if [Claim.Run] is above 1.
+//   - Check whether it happened, if [Claim.Run] is above 1.
 //
 // If a response was too large to be kept, the effect still happens only once.
 // The next request gets 410, with the Location of the first response if that

@@ -18,19 +18,19 @@ var (
 	ErrKeyInvalid = errors.New("idempotency: invalid key")
 	// ErrKeyReused: the key belongs to another request (422).
 	ErrKeyReused = errors.New("idempotency: key of another request")
-	// ErrInFlight: another request with the key is being carried out (409,
-	// with Retry-After).
+	// ErrInFlight: another request with the key is being executed (409, with
+	// Retry-After).
 	ErrInFlight = errors.New("idempotency: request in flight")
-	// ErrNotKept: the request was carried out, but its response was not
-	// kept (410).
+	// ErrNotKept: the request was executed, but its response was not kept
+	// (410).
 	ErrNotKept = errors.New("idempotency: response not kept")
 	// ErrUnscoped: the Scope does not know the caller (403).
 	ErrUnscoped = errors.New("idempotency: unknown caller")
 	// ErrBody: the body of the request is too large (413), or could not be
 	// read (400).
 	ErrBody = errors.New("idempotency: request body")
-	// ErrStore: the store failed, and the request was not carried out (503,
-	// with Retry-After).
+	// ErrStore: the store failed, and the request was not executed (503, with
+	// Retry-After).
 	ErrStore = errors.New("idempotency: store")
 )
 
@@ -45,10 +45,10 @@ var refusals = []struct {
 	{ErrKeyInvalid, http.StatusBadRequest, "Idempotency-Key is not valid"},
 	{ErrKeyReused, http.StatusUnprocessableEntity, "Idempotency-Key is already used"},
 	{ErrInFlight, http.StatusConflict, "A request is outstanding for this Idempotency-Key"},
-	{ErrNotKept, http.StatusGone, "The request was carried out, and its response is not available any more"},
+	{ErrNotKept, http.StatusGone, "The request was executed, and its response is not available any more"},
 	{ErrUnscoped, http.StatusForbidden, "The caller is not known"},
 	{ErrBody, http.StatusBadRequest, "The body of the request could not be read"},
-	{ErrStore, http.StatusServiceUnavailable, "The request could not be registered, and was not carried out"},
+	{ErrStore, http.StatusServiceUnavailable, "The request could not be registered, and was not executed"},
 }
 
 const (
@@ -57,8 +57,8 @@ const (
 	headerShouldRetry = "X-Should-Retry" // "true" or "false"
 )
 
-// refuse answers a request that is not carried out. The answer names the reason
-// and nothing else, because what err wraps may name hosts and tables.
+// refuse responds to a request that is not executed. The response names the
+// reason and nothing else, because what err wraps may name hosts and tables.
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status, title := refusal(err)
 	switch {

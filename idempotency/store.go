@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Store remembers for [Middleware] which keys it has seen and what was
-// answered to them. [MemoryStore] is one for a single process, and package
+// A Store remembers for [Middleware] which keys it has seen and which
+// responses were sent. [MemoryStore] is one for a single process, and package
 // sqlstore has one in a database, for many processes. Package storetest tests
 // an implementation.
 //
@@ -28,9 +28,9 @@ type Store interface {
 	// the lease of that claim ends.
 	//
 	// Begin claims a key that is unknown, and one in flight whose lease has
-	// ended; then Claim.Run is one greater than before. It never claims a
-	// key that has another fingerprint. An error means that nothing was
-	// claimed, or that the claim, which nobody uses, ends with its lease.
+	// ended; then Claim.Run is one greater than before. It never claims a key
+	// that has another fingerprint. An error means that nothing was claimed,
+	// or that the claim, which is unused, ends with its lease.
 	Begin(ctx context.Context, key, fingerprint string, lease time.Duration) (Entry, error)
 	// Finish makes the key done. If c is not the latest claim of its key,
 	// Finish changes nothing and returns ErrLeaseLost. A lease that has
@@ -57,9 +57,9 @@ const (
 	// EntryClaimed: the caller of Begin runs the operation, and reports by
 	// Finish or Release.
 	EntryClaimed EntryState = iota + 1
-	// EntryInFlight: another run is at work.
+	// EntryInFlight: another run is executing.
 	EntryInFlight
-	// EntryDone: the operation was carried out before.
+	// EntryDone: the operation was executed before.
 	EntryDone
 	// EntryMismatch: the key belongs to another request.
 	EntryMismatch
@@ -83,7 +83,7 @@ type Entry struct {
 	Record Record        // EntryDone
 }
 
-// A Record is a response that is kept for requests which come again.
+// A Record is a response that is kept for requests that arrive again.
 type Record struct {
 	// Status is the status code. It is 0 if only the effect is known; then
 	// Omitted is true.
@@ -93,14 +93,15 @@ type Record struct {
 	Header http.Header
 	// Body is the whole body.
 	Body []byte
-	// Omitted says that the operation was carried out but its response was
-	// not kept. Then Header has no field but Location, and Body is empty.
+	// Omitted says that the operation was executed but its response was not
+	// kept. Then Header has no field but Location, and Body is empty.
 	Omitted bool
 }
 
 // Send writes the response to w. It adds the values of Header to those that w
-// has in fields which everybody adds to, such as Set-Cookie, Vary and Link. In
-// other fields it replaces them. It writes nothing if r is Omitted.
+// has in fields to which several handlers add values, such as Set-Cookie, Vary
+// and Link. In other fields it replaces them. It writes nothing if r is
+// Omitted.
 func (r Record) Send(w http.ResponseWriter) {
 	if r.Omitted {
 		return

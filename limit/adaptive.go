@@ -29,30 +29,30 @@ import (
 //
 // The base is Max. Without a Max there is no limit until the first event, and
 // then the base is the rate at which attempts were being made. Without a Max,
-// too, the rate may rise beyond the base, but only while at least half of it is
-// used, for unused rate proves nothing. When less than half is used for Steps
-// steps in a row, there is no limit again.
+// too, the rate may rise beyond the base, but only while at least half of it
+// is used, because an unused rate proves nothing. When less than half is used
+// for Steps steps in a row, there is no limit again.
 //
 // Attempts beyond the rate wait as under [Rate], in the order in which they
-// asked while the rate stays or falls. When the rate rises, an attempt that was
-// told to wait at the lower rate keeps its time, and attempts that ask later
-// may be made before it. Else all would wait for the last one that asked at the
-// lower rate. A retry whose backoff is longer takes its token after the backoff,
-// as under Rate.
+// asked while the rate stays or falls. When the rate rises, an attempt that
+// was told to wait at the lower rate keeps its time, and attempts that ask
+// later may be made before it. Otherwise all would wait for the last one that
+// asked at the lower rate. A retry whose backoff is longer takes its token
+// after the backoff, as under Rate.
 //
 // Falls in a row are those with no full recovery between them. Recovery gets
 // their number, so the recovery may back off as well.
 //
-// Where the service's limit is steady, the rate swings between half of that
-// limit and a step or two above it. Its mean is 0.7 to 0.85 of the limit. With
+// If the service's limit is steady, the rate swings between half of that limit
+// and a step or two above it. Its mean is 0.7 to 0.85 of the limit. With
 // Decrease: 0.9 and Steps: 2 the mean is above 0.9, and a large drop of the
 // service's limit takes more events to follow. The rate limiter of AWS's
-// adaptive mode, in presets, has no such choice to make.
+// adaptive mode, in presets, has no such setting.
 //
 // The zero value is ready to use. An AdaptiveRate must not be copied, nor its
 // fields changed, after first use. It is safe for concurrent use; an attempt
-// takes a lock twice. A Done that never comes counts as one without an adverse
-// event; a second Done changes nothing.
+// takes a lock twice. A Done that is never called counts as one without an
+// adverse event; a second Done changes nothing.
 //
 // Use one per resource, as [backoff.Budgets] does: what one resource refuses
 // slows the attempts on all resources that share the limit.
@@ -112,8 +112,8 @@ func (l *AdaptiveRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration
 	return l.reserve(a.Time(), a.Wait)
 }
 
-// Pace is the optional method of a [backoff.Budget]. A retry that waited for a
-// reason of its own takes its token now, at the present rate.
+// Pace is the optional method of a [backoff.Budget]. A retry that waited for
+// its own backoff takes its token now, at the present rate.
 func (l *AdaptiveRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	read := clock.Now()
 	if t[0]&planned != 0 {
@@ -166,7 +166,7 @@ func (l *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 
 // SlowDown reports an adverse event that an operation found in a success: the
 // service asks for less without refusing. sent is when the request was sent.
-// Where that was before the last fall, the answer is old, and SlowDown does
+// If that was before the last fall, the response is old, and SlowDown does
 // nothing. With a zero sent it always counts.
 func (l *AdaptiveRate) SlowDown(sent time.Time) {
 	read := clock.Now()

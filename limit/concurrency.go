@@ -7,9 +7,9 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// Concurrency is a [backoff.Budget] that lets at most Max attempts be under way
-// at once, of all the calls and reconnect loops that share it. It refuses the
-// others at once and queues none: in an outage callers learn of it in
+// Concurrency is a bulkhead: a [backoff.Budget] that lets at most Max attempts
+// run at once, of all the calls and reconnect loops that share it. It refuses
+// the others at once and queues none: in an outage callers know within
 // microseconds, and no memory grows. Calls that wait between two attempts do
 // not count; for them there is [Sleeping].
 //
@@ -44,7 +44,7 @@ func (c *Concurrency) Confirm(t backoff.Ticket) bool { return c.slots.confirm(t,
 // Done implements [backoff.Budget].
 func (c *Concurrency) Done(t backoff.Ticket, _ backoff.Result) { c.slots.release(t) }
 
-// Load returns how many attempts are under way.
+// Load returns how many attempts are running.
 func (c *Concurrency) Load() int { return c.slots.count() }
 
 func (c *Concurrency) limit() int { return limits.Or(c.Max, defaultConcurrency) }

@@ -1,18 +1,6 @@
-// Package limit has the Budgets that shape traffic. A retry budget bounds the
-// retries of a program. A limit bounds everything that the program sends, first
-// attempts included, or what it keeps waiting:
-//
-//   - [Rate] makes attempts wait for the tokens of a rate limiter.
-//   - [AdaptiveRate] does the same at a rate that it finds by itself.
-//   - [Throttle] refuses attempts, the more of them the more the service
-//     refuses.
-//   - [Concurrency] refuses attempts while too many are under way.
-//   - [Sleeping] refuses retries while too many calls wait between two
-//     attempts.
-//
-// A limit bounds all policies that share it. It joins with a retry budget, and
-// a [backoff.Budgets] keeps one per key. For a service that answers "too much"
-// there is package [github.com/gobackoff/backoff/pace].
+// Package limit has the Budgets that bound everything that a program sends,
+// first attempts included: a rate limit, an adaptive one, a bulkhead and
+// others.
 //
 //	search := backoff.Policy{
 //		Name: "search",
@@ -23,4 +11,18 @@
 //		),
 //	}
 //	err := search.Do(ctx, query)
+//
+// There are five of them:
+//
+//   - [Rate] makes attempts wait for the tokens of a rate limiter.
+//   - [AdaptiveRate] does the same at a rate that it finds by itself.
+//   - [Throttle] refuses more attempts the more the service refuses.
+//   - [Concurrency] refuses attempts while too many are running (a bulkhead).
+//   - [Sleeping] refuses retries while too many calls wait between two
+//     attempts.
+//
+// A limit bounds all policies that share it. It joins with a retry budget, and
+// a [backoff.Budgets] keeps one per key. For a service that responds with "too
+// much", such as HTTP 429, there is package
+// [github.com/gobackoff/backoff/pace].
 package limit

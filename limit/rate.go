@@ -14,29 +14,29 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// Rate is a [backoff.Budget] that makes every attempt take a token from a
-// [rate.Limiter]. Where there is no token left, the attempt waits for one.
-// Attempts wait in the order in which they asked. A call whose wait would pass
-// the deadline of its context, or its MaxElapsed, ends at once.
+// Rate is a rate limit: a [backoff.Budget] that makes every attempt take a
+// token from a [rate.Limiter]. If there is no token left, the attempt waits
+// for one. Attempts wait in the order in which they asked. A call whose wait
+// would pass the deadline of its context, or its MaxElapsed, ends at once.
 //
-// Reserve does not block. It answers how long to wait, and the call waits. An
-// answer stands: it does not change because other calls leave, or because the
-// limit is set.
+// Reserve does not block. It returns how long to wait, and the call waits.
+// That time does not change when other calls end, or when the limit is
+// changed.
 //
-// A retry whose backoff is longer than the wait for a token takes its token when
-// the backoff is over, in Pace. So calls that a server told to come back at the
-// same time come back at the rate. Any other retry takes its token when it is
-// decided on, and backs off in the line. A caller with a loop of its own that
-// does not call [backoff.Run.Begin] takes the token of such a retry when it
-// reports how the retry ended: then the rate holds on average only.
+// A retry whose backoff is longer than the wait for a token takes its token
+// when the backoff is over, in Pace. So calls that a server told to retry at
+// the same time retry at the rate. Any other retry takes its token when it is
+// decided on, and backs off in the line. A hand-written loop that does not
+// call [backoff.Run.Begin] takes the token of such a retry when it reports how
+// the retry ended: then the rate holds on average only.
 //
 // Tokens given back. A call that ends while it waits, or whose attempt another
 // budget refuses, gives its token back to the limiter. The attempts that ask
-// after that wait less. The attempts that wait already keep their times. So the
-// token must be saved until the last of them has gone, and the limiter can save
-// it only as far as its burst has room. A token that cannot be saved is lost,
-// unless the calls behind it end early as well: once nobody waits, the limiter
-// is as if the calls that ended had never asked. (After
+// after that wait less. The attempts that wait already keep their times. So
+// the token must be saved until the last of them has gone, and the limiter can
+// save it only as far as its burst has room. A token that cannot be saved is
+// lost, unless the calls behind it end early as well: once no attempt waits,
+// the limiter is as if the calls that ended had never asked. (After
 // [rate.Reservation.Cancel] a plain limiter goes on paying for many of them.)
 //
 // The bound. A token is due when its attempt may be made. In any interval
@@ -46,22 +46,22 @@ import (
 // where late is the number of tokens that were due in it and given back after
 // that.
 //
-// Cost. An attempt takes Tokens times its Cost, which callers with a loop of
-// their own may set; the loops of package backoff leave it at 0, which counts
-// as 1. If Done tells another cost, the difference is taken or given back then,
-// up to the limiter's burst, unless 4096 attempts that were due later are under
-// way.
+// Cost. An attempt takes Tokens times its Cost, which hand-written loops may
+// set; the loops of package backoff leave it at 0, which counts as 1. If Done
+// reports another cost, the difference is taken or given back then, up to the
+// limiter's burst, unless 4096 attempts that were due later are running.
 //
 // Other code may share the limiter, and its limit may change at any time. A
 // limiter that has a limit of 0 and no tokens left refuses.
 //
 // A Rate must not be copied, nor its fields changed, after first use. It is
-// safe for concurrent use. A Done that never comes keeps a token that was due
-// anyway. A second Done changes nothing, but for a retry that should have called
-// Pace and did not.
+// safe for concurrent use. A Done that is never called keeps a token that was
+// due anyway. A second Done changes nothing, except for a retry that should
+// have called Pace and did not.
 //
 // To give tokens back, Rate relies on ReserveN accepting a negative number,
-// which is not documented (go.dev/issue/54082). Its tests fail where that ends.
+// which is not documented (go.dev/issue/54082). Its tests fail if that
+// changes.
 type Rate struct {
 	// Limiter has the tokens. nil is invalid, and limits nothing.
 	Limiter *rate.Limiter
@@ -84,8 +84,8 @@ func (l *Rate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 	return l.reserve(l.tokens(a.Cost), a.Time(), a.Wait)
 }
 
-// Pace is the optional method of a [backoff.Budget]. A retry that waited for a
-// reason of its own takes its tokens now.
+// Pace is the optional method of a [backoff.Budget]. A retry that waited for
+// its own backoff takes its tokens now.
 func (l *Rate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	if t[0]&planned != 0 {
 		return l.reserve(int(t[0]&^planned), clock.Now(), 0)

@@ -16,11 +16,11 @@ import (
 //
 // The zero value is ready to use. A Sleeping must not be copied, nor its field
 // changed, after first use. It is safe for concurrent use. A call holds its
-// slot until its next attempt begins, but for no more than 10 minutes: a caller
-// with a loop of its own may abandon a call while it sleeps, as gax does, and
-// never tell. So a call that sleeps for longer is not counted after that. The
-// loops of [backoff.Policy.Supervise] are not counted either: there are as many
-// whether they sleep or not. A second Done changes nothing.
+// slot until its next attempt begins, at most for 10 minutes: a hand-written
+// loop may abandon a call while it sleeps, as gax does, without calling Done.
+// So a call that sleeps for longer is not counted after that. The loops of
+// [backoff.Policy.Supervise] are not counted either: there are as many whether
+// they sleep or not. A second Done changes nothing.
 type Sleeping struct {
 	// Max is the number of calls. 0 means 1000, a negative number no limit.
 	Max int

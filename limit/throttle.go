@@ -23,36 +23,37 @@ const (
 	recentRequests = 10
 )
 
-// Throttle is a [backoff.Budget] that refuses attempts, first ones included, as
-// the service refuses them: adaptive throttling. What is refused here costs the
-// service nothing. With the defaults a client sends about twice what the
-// service accepts: the service still refuses half of what it gets, and no more
-// than that.
+// Throttle is a [backoff.Budget] that refuses attempts, first ones included,
+// as the service refuses them: adaptive throttling. An attempt that is refused
+// here costs the service nothing. With the defaults a client sends about twice
+// what the service accepts: the service still refuses half of what it gets,
+// and no more than that.
 //
 // An attempt is refused with the probability
 //
 //	min(MaxReject, max(0, (requests - K*accepts) / (requests + Pad)))
 //
-// of the last Window. requests counts the attempts that were answered and those
-// that were refused here; without the latter the client would send more and
-// more. accepts counts those that ended in OutcomeSuccess or OutcomeDefinitive.
-// Attempts that the caller ended, or that never return, count in neither.
+// of the last Window. requests counts the attempts that got a response and
+// those that were refused here; without the latter the client would send more
+// and more. accepts counts those that ended in OutcomeSuccess or
+// OutcomeDefinitive. Attempts that the caller ended, or that never return,
+// count in neither.
 //
 // Reopening. The formula alone goes on refusing for a minute and more after an
-// outage longer than its window. By then the window is full of the client's own
-// refusals. The few attempts that are let through must become a K-th part of it
+// outage longer than its window. By then the window is full of the client's
+// own refusals. The few attempts that pass must become a K-th part of it
 // before the probability falls, and they become more only as it falls. So the
 // probability is computed twice: over the whole window, and over the newest
-// tenth of it, or as much more as has 10 requests, there without Pad. The lower
-// one counts. The newest tenth forgets ten times as fast, and because of
-// MaxReject it always has some answers to go by. Nine of ten attempts go
+// tenth of it, or as much more as has 10 requests, there without Pad. The
+// lower one counts. The newest tenth forgets ten times as fast, and because of
+// MaxReject it always has some responses to go by. Nine of ten attempts go
 // through again within 30 s at any rate of calls, and all of them within 10 s
-// at 100 a second. The price is small: a client that offers many times what the
-// service can do sends 2.0 to 2.1 times what is accepted.
+// at 100 a second. The price is small: a client that offers many times what
+// the service can do sends 2.0 to 2.1 times what is accepted.
 //
-// A Throttle is for overload, where a service answers some calls and refuses
+// A Throttle is for overload, where a service serves some calls and refuses
 // others: there it refuses in proportion, where a [backoff.Breaker] would open
-// and close again and again. Where more than half of the calls fail for other
+// and close again and again. If more than half of the calls fail for other
 // reasons than load, it makes things worse. For a service that is down a
 // Breaker is better. A client with fewer calls than Pad in a window is hardly
 // ever refused.
@@ -67,9 +68,9 @@ const (
 // window, Pad, and that refusals count are those of grpc-go's
 // balancer/rls/internal/adaptive; the newest tenth is this library's.
 type Throttle struct {
-	// K is how many times what the service accepts may be sent. 0 means 2; less
-	// than 1 is invalid. 1.1 spares the service more, and notices its recovery
-	// later.
+	// K is how many attempts may be sent for each one that the service
+	// accepts. 0 means 2; less than 1 is invalid. 1.1 spares the service more,
+	// and notices its recovery later.
 	K float64
 	// Window is the time that counts, in 30 bins. 0 means 30 s; negative ones
 	// are invalid.
@@ -184,7 +185,7 @@ func (b *Throttle) recent() (t tally) {
 
 // ThrottleStats is the state of a [Throttle].
 type ThrottleStats struct {
-	Requests    uint64  // within the window: answered, or refused here
+	Requests    uint64  // within the window: that got a response, or were refused here
 	Accepts     uint64  // requests that the service accepted
 	Probability float64 // of a refusal
 }

@@ -13,30 +13,30 @@ import (
 )
 
 // HoldOff is a [backoff.Budget] that makes all calls that share it wait once a
-// server told one of them when to come back. It is for services that count the
-// requests of a whole client, and for calls outside HTTP: a Transport of package
-// backoffhttp does the same by its ShareRetryAfter.
+// server told one of them when to retry. It is for services that count the
+// requests of a whole client, and for calls outside HTTP: a Transport of
+// package backoffhttp does the same by its ShareRetryAfter.
 //
-// It hears what the server said from the error of an attempt, by
+// It reads what the server said from the error of an attempt, by
 // [backoff.RetryAfter], [backoff.Pushback], or a method RetryAfter()
-// time.Duration. A server that says so in an answer that is no failure needs a
-// call of Hold. Until the moment that the server named, no attempt begins: first
-// attempts wait, too, and so does a retry whose own wait ends before. Of several
-// moments the latest counts. Afterwards the calls begin at random, within a
-// tenth of the time that the server asked for, or 100 ms if that is more. A call
-// that waits for the server's word itself is not put off a second time, so a
-// Pushback stays exact.
+// time.Duration. If a server says so in a response that is no failure, call
+// Hold. Until the time that the server named, no attempt begins: first
+// attempts wait, too, and so does a retry whose own wait ends before. Of
+// several such times the latest counts. Afterwards the calls begin at random,
+// within a tenth of the time that the server asked for, or 100 ms if that is
+// more. A call that waits for the server's word itself is not put off a second
+// time, so a Pushback stays exact.
 //
-// A failure that does not say when to come back holds nobody off. HoldOff
+// A failure that does not say when to retry delays no other call. HoldOff
 // refuses nothing, except as MaxWait says: join it with another Budget by
-// [backoff.JoinBudgets]. A call whose context or policy leaves less time than it
-// would have to wait ends at once, with an error that says so.
+// [backoff.JoinBudgets]. A call whose context or policy leaves less time than
+// it would have to wait ends at once, with an error that says so.
 //
 // The zero value is ready to use. A HoldOff must not be copied, nor MaxWait
 // changed, after first use. It is safe for concurrent use. It takes no lock.
 // While nothing is held, a call costs one atomic load, reads no clock and
-// allocates nothing. A Done that never comes is an answer that is not heard; a
-// second Done changes nothing.
+// allocates nothing. A Done that never comes is a response that is not
+// counted; a second Done changes nothing.
 type HoldOff struct {
 	// MaxWait is the longest wait that a server may ask for. If it asks for more,
 	// HoldOff ignores it. A call that was put off once, and would then be put off

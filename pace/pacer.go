@@ -1,12 +1,12 @@
-// Package pace has the Budgets for a service that may answer "too much", such as
-// HTTP 429: a [Pacer] slows the calls of a program to the rate that the service
-// takes, instead of refusing them.
+// Package pace has the Budgets for a service that may respond with "too much",
+// such as HTTP 429: a [Pacer] slows the calls of a program to the rate that
+// the service accepts, instead of refusing them.
 //
 //	search := backoff.Policy{Name: "search", Budget: new(pace.Pacer)}
 //	err := search.Do(ctx, query)
 //
 // A client of package backoffhttp has one for each host. A [HoldOff] makes all
-// calls wait until the moment that the service named to one of them.
+// calls wait once the service told one of them when to retry.
 package pace
 
 import (
@@ -21,17 +21,17 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// Pacer is a [backoff.Budget] for a service that may answer "too much", such as
-// HTTP 429. Each host of a Transport of package backoffhttp has one. Until the
-// first such answer a Pacer is its RetryBudget, and nothing more. From then on
+// Pacer is a [backoff.Budget] for a service that may respond with "too much",
+// such as HTTP 429. Each host of a Transport of package backoffhttp has one.
+// Until the first such response a Pacer only is its RetryBudget. From then on
 // calls are paced: they wait for their turn, instead of being refused.
 //
 //   - The rate of the turns begins at three quarters of the rate at which the
-//     program has been calling. A throttled answer lowers it by a quarter, or by
-//     less if more than five successes came since the last one: after 50, by a
-//     fortieth. So does an attempt that timed out. The lowest rate is 1/200 of
-//     the program's own. What was sent before a fall, or within 50 ms after it,
-//     does not lower the rate again.
+//     program has been calling. A throttled response lowers it by a quarter,
+//     or by less if more than five successes came since the last one: after
+//     50, by a fortieth. So does an attempt that timed out. The lowest rate is
+//     1/200 of the program's own. What was sent before a fall, or within 50 ms
+//     after it, does not lower the rate again.
 //   - A success raises the rate, by at most half a turn per second. Up to a goal
 //     it may double, and beyond by a tenth. The goal is the program's own rate at
 //     first. Each later fall takes a tenth off it, or less in the same way.
@@ -40,32 +40,32 @@ import (
 //     when that is over. The first retry goes at once if its turn is more than
 //     3 s away. No success has to pay for these retries.
 //   - Other retries are the RetryBudget's, and do not wait in the line.
-//   - Turns that nobody takes are not saved, but for those of 10 ms.
-//   - Ten seconds without a throttled answer end the pace, if at most one call
-//     waits. If more wait, there is a turn every 50 s at least.
+//   - Turns that no call takes are not saved, except those of 10 ms.
+//   - Ten seconds without a throttled response end the pace, if at most one
+//     call waits. If more wait, there is a turn every 50 s at least.
 //
 // A call waits as long as its context and its policy allow, and no longer than
-// MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s at the
-// present rate, if that is more. An answer that asks for a wait beyond MaxWait
-// tells of a quota that is used up. It ends its call, and slows nobody.
+// MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s at
+// the present rate, if that is more. A response that asks for a wait beyond
+// MaxWait means that a quota is used up. It ends its call, and slows no other.
 //
 // All calls that share a Pacer slow down together. If a service throttles some
-// of its keys and not the others, use one per key. A service that throttles a
-// share of the answers whatever the rate slows a program with many calls a second
-// down for nothing if that share is more than 3 %: use a [backoff.RetryBudget].
+// of its keys and not the others, use one per key. If a service throttles more
+// than 3 % of the calls at any rate, a Pacer slows a program with many calls a
+// second for nothing: use a [backoff.RetryBudget].
 //
 // The zero value is ready to use. A Pacer must not be copied, nor its fields
 // changed, after first use. It is safe for concurrent use. While calls are not
-// paced, a success costs two additions, and every eighth reads the clock; there
-// is no lock, and nothing is allocated after the first call. While calls are
-// paced, an attempt takes a lock two or three times. A Done that never comes is
-// an answer that is not heard. A second Done gives no turn back while the attempt
-// waits, and counts twice otherwise.
+// paced, a success costs two additions, and every eighth reads the clock;
+// there is no lock, and nothing is allocated after the first call. While calls
+// are paced, an attempt takes a lock two or three times. A Done that never
+// comes is a response that is not counted. A second Done gives no turn back
+// while the attempt waits, and counts twice otherwise.
 //
-// Sources: Ha, Rhee and Xu, "CUBIC: a new TCP-friendly high-speed TCP variant",
-// 2008, for growing back fast to where it was, and slowly from there on; Chiu and
-// Jain, "Analysis of the increase and decrease algorithms for congestion
-// avoidance", 1989.
+// Sources: Ha, Rhee and Xu, "CUBIC: a new TCP-friendly high-speed TCP
+// variant", 2008, for growing fast up to the former rate, and slowly beyond;
+// Chiu and Jain, "Analysis of the increase and decrease algorithms for
+// congestion avoidance", 1989.
 type Pacer struct {
 	// RetryBudget grants retries after failures other than throttling.
 	backoff.RetryBudget
@@ -129,7 +129,7 @@ const (
 )
 
 // GrantsFirst is the optional method of a [backoff.Budget]. It is true while
-// nobody waits for a turn.
+// no call waits for a turn.
 func (p *Pacer) GrantsFirst() bool {
 	return p != nil && !p.slow.Load() && p.RetryBudget.GrantsFirst()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// AWSRetryer is a policy in the shape of aws.RetryerV2, and so of aws.Retryer
-// and of the Retryer of Alibaba's OSS client. See [AWS].
+// AWSRetryer makes a policy an aws.RetryerV2, and so an aws.Retryer and a
+// Retryer of Alibaba's OSS client. See [AWS].
 type AWSRetryer struct {
 	rule
 
@@ -47,18 +47,17 @@ type awsRetry struct {
 // or, for one client, func(o *s3.Options) { o.Retryer = retryer }.
 //
 // Unlike the SDK's own retryer, it obeys Retry-After, within p.MaxRetryAfter.
-// It gives up at once if the wait would pass the context's deadline. Its errors
-// are final to the policies around the call. It retries errors that p.Classify,
-// or [backoff.DefaultClassifier], knows to be transient, and 429 whatever the
-// code. It does not retry an error of which nothing is known. Nor does it retry
-// what a [backoff.Policy] inside the transport gave up on: 3 attempts, not 3
-// times 4.
+// It gives up at once if the wait would pass the context's deadline. Its
+// errors are final to the policies around the call. It retries errors that
+// p.Classify, or [backoff.DefaultClassifier], knows to be transient, and 429
+// with any code. It does not retry an unknown error. Nor does it retry what a
+// [backoff.Policy] inside the transport gave up on: 3 attempts, not 3 times 4.
 //
 // MaxAttempts, Schedule, ByClass, Jitter, MaxDelay, MaxRetryAfter, Classify,
-// Idempotency and Budget hold. A limit of ByClass ends the call in RetryDelay, by
-// the attempt number that the SDK passes. The shape has no place for MaxElapsed and AttemptTimeout
-// (use the context and the HTTP client), for Observer, and for a jitter's
-// memory of the previous wait.
+// Idempotency and Budget hold. A limit of ByClass ends the call in RetryDelay,
+// by the attempt number that the SDK passes. The shape has no field for
+// MaxElapsed and AttemptTimeout (use the context and the HTTP client), for
+// Observer, and for a jitter's memory of the previous wait.
 //
 // A nil or invalid policy refuses every call before its first attempt. A policy
 // without a limit of attempts refuses calls whose context has no deadline.
@@ -66,13 +65,13 @@ type awsRetry struct {
 // with AWS_NEW_RETRIES_2026=true, and then the first step of the schedule is
 // taken twice.
 //
-// The Budget is asked before each attempt, waits included, and told after it.
-// The SDK does not return every token. It keeps the token of a call that is
-// canceled during a wait, and since 2026 the token of a retry's attempt. So a
-// retry is accounted for by its retry token alone, which is given back when the
-// context ends. The attempt of a retry is told from a first attempt by the
-// context of the call. If calls that run at the same time share a context, one
-// may be taken for the other; their sum is right.
+// The Budget is asked before each attempt, waits included, and gets the result
+// after it. The SDK does not return every token. It keeps the token of a call
+// that is canceled during a wait, and since 2026 the token of a retry's
+// attempt. So a retry is accounted for by its retry token alone, which is
+// given back when the context ends. The context of the call distinguishes the
+// attempt of a retry from a first attempt. If calls that run at the same time
+// share a context, one may be taken for the other; their sum is right.
 //
 // A retryer is safe for concurrent use. It keeps a copy of p. It takes no lock
 // while calls succeed.
@@ -84,9 +83,9 @@ func AWS(p *backoff.Policy) *AWSRetryer {
 	}
 }
 
-// IsErrorRetryable implements aws.Retryer. It is false for nil. It is true also
-// if the server asks for too long a wait: RetryDelay then ends the call with an
-// error that says so to the policies around it.
+// IsErrorRetryable implements aws.Retryer. It is false for nil. It is true
+// even if the server asks for too long a wait: RetryDelay then ends the call
+// with an error that says so to the policies around it.
 func (r *AWSRetryer) IsErrorRetryable(err error) bool {
 	return r.transient(awsHinted(err))
 }

@@ -11,9 +11,8 @@ import (
 // Stop is what [BackOff.NextBackOff] returns to end the retries.
 const Stop time.Duration = -1
 
-// BackOff is a policy in the shape of the interface BackOff of
-// github.com/cenkalti/backoff, of any version. Other libraries take the same
-// interface. See [Cenkalti].
+// BackOff makes a policy a BackOff of github.com/cenkalti/backoff, of any
+// version. Other libraries take the same interface. See [Cenkalti].
 type BackOff struct {
 	run  *backoff.Run
 	err  error // why the operation is refused

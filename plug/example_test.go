@@ -78,13 +78,13 @@ func ExampleRetryableHTTP() {
 
 // A program that reads errors from the body of the last answer, as Vault's does,
 // gets that answer.
-func ExampleHTTPRetry_KeepAnswer() {
+func ExampleHTTPRetry_KeepResponse() {
 	retry := plug.RetryableHTTP(&patient)
 	resp := &http.Response{
 		StatusCode: 503, Status: "503 Service Unavailable", Request: new(http.Request),
 		Body: io.NopCloser(strings.NewReader(`{"errors":["Vault is sealed"]}`)),
 	}
-	resp, err := retry.KeepAnswer(resp, nil, 4) // as go-retryablehttp calls its ErrorHandler
+	resp, err := retry.KeepResponse(resp, nil, 4) // as go-retryablehttp calls its ErrorHandler
 	body, _ := io.ReadAll(resp.Body)
 	fmt.Println(err, resp.StatusCode, string(body))
 	fmt.Println(backoffhttp.Check(resp))
@@ -108,7 +108,9 @@ func code(err error) string {
 }
 
 // A consumer of a log of messages, such as Kafka, calls its handler under a
-// policy. It commits each message that was handled or set aside.
+// policy. It commits each message that was handled or set aside. A message is
+// not set aside because the program ends: then it is not committed either, and
+// the next run reads it again.
 func Example_consumer() {
 	log := []string{"one", "two", "poison"}
 	failures := map[string]int{"two": 1, "poison": 99}
@@ -124,6 +126,9 @@ func Example_consumer() {
 	handling.Observer = func(_ context.Context, e backoff.Event) { fmt.Println("  attempt", e.Attempt, e.Kind) }
 	for offset, message := range log {
 		err := handling.Do(ctx, func(ctx context.Context) error { return handle(ctx, message) })
+		if ctx.Err() != nil {
+			return
+		}
 		if err != nil {
 			fmt.Println("dead letter:", message)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// GRPCRetry is a policy in the shapes that
-// go-grpc-middleware/v2/interceptors/retry takes. See [GRPC].
+// GRPCRetry has a policy's hooks for go-grpc-middleware/v2/interceptors/retry.
+// See [GRPC].
 type GRPCRetry struct {
 	rule
 	observe backoff.Observer // recovers from panics
@@ -62,7 +62,7 @@ func (g *GRPCRetry) Retriable(err error) bool {
 	return g.retryable(err) && g.repeatable(context.Background(), err)
 }
 
-// OnRetry tells p.Observer of a retry, counted from 1, after a failure.
+// OnRetry calls p.Observer for a retry, counted from 1, after a failure.
 func (g *GRPCRetry) OnRetry(ctx context.Context, retry uint, err error) {
 	if g.observe == nil {
 		return

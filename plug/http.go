@@ -15,9 +15,8 @@ import (
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
 
-// HTTPRetry is a policy in the shapes that
-// github.com/hashicorp/go-retryablehttp takes, and libraries built on it, such
-// as Vault's client. See [RetryableHTTP].
+// HTTPRetry has a policy's functions for github.com/hashicorp/go-retryablehttp
+// and for libraries built on it, such as Vault's client. See [RetryableHTTP].
 type HTTPRetry struct{ rule }
 
 // RetryableHTTP returns p as the functions of a go-retryablehttp client:
@@ -26,13 +25,13 @@ type HTTPRetry struct{ rule }
 //	client.CheckRetry, client.Backoff = retry.CheckRetry, retry.Backoff
 //	client.ErrorHandler, client.RetryMax = retry.ErrorHandler, retry.RetryMax()
 //
-// If the program reads the last answer, as with PassthroughErrorHandler, take
-// KeepAnswer for ErrorHandler.
+// If the program reads the last response, as with PassthroughErrorHandler,
+// take KeepResponse for ErrorHandler.
 //
 // p.Classify gets what it gets in a backoffhttp.Transport: the error of the
-// client, or a [*backoffhttp.StatusError] for an answer from 400 on. What it
-// does not know, [backoffhttp.Classify] decides. To retry an answer below 400,
-// make an error of it first:
+// client, or a [*backoffhttp.StatusError] for a response from 400 on. What it
+// does not know, [backoffhttp.Classify] decides. To retry a response below
+// 400, make an error of it first:
 //
 //	client.CheckRetry = func(ctx context.Context, resp *http.Response, err error) (bool, error) {
 //		if err == nil {
@@ -51,11 +50,11 @@ type HTTPRetry struct{ rule }
 //
 // MaxAttempts (by RetryMax), Schedule, Jitter (without its memory of the
 // previous wait), MaxDelay, MaxRetryAfter, Classify and Idempotency hold, and
-// the schedules of ByClass for answers; an attempt without one waits by
+// the schedules of ByClass for responses; an attempt without one waits by
 // Schedule. Of several limits of attempts the smallest above 1 holds, and 1
-// for its class. The shape has no place for MaxElapsed, AttemptTimeout (set the
-// Timeout of the HTTPClient), Budget and Observer. If you need them, and nothing
-// ties you to that client, use [backoffhttp.WrapClient].
+// for its class. The shape has no field for MaxElapsed, AttemptTimeout (set
+// the Timeout of the HTTPClient), Budget and Observer. If you need them, and
+// nothing ties you to that client, use [backoffhttp.WrapClient].
 //
 // If the policy is nil or invalid, nothing is retried and every call fails with
 // the reason. If p has no limit of attempts, a call whose context has no
@@ -130,8 +129,9 @@ func (h *HTTPRetry) Backoff(_, _ time.Duration, attempt int, resp *http.Response
 
 // ErrorHandler makes the error of a call that is given up: a [*backoff.Error],
 // which is final to the policies around the call. It wraps the last error, or
-// a [*backoffhttp.StatusError] with the last status. An error that was not to be
-// retried comes back as it is. ErrorHandler closes the body of the response.
+// a [*backoffhttp.StatusError] with the last status. An error that was not to
+// be retried is returned as it is. ErrorHandler closes the body of the
+// response.
 func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (*http.Response, error) {
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close()
@@ -139,12 +139,12 @@ func (h *HTTPRetry) ErrorHandler(resp *http.Response, err error, attempts int) (
 	return nil, h.final(resp, err, attempts)
 }
 
-// KeepAnswer is an ErrorHandler that returns the last answer, with its body
-// unread, and no error, as a backoffhttp.Transport does. [backoffhttp.Check]
-// then tells that the call was given up, and why. If there is no answer, if the
-// context has ended, or if the policy refuses the call, KeepAnswer returns the
-// error of ErrorHandler.
-func (h *HTTPRetry) KeepAnswer(resp *http.Response, err error, attempts int) (*http.Response, error) {
+// KeepResponse is an ErrorHandler that returns the last response, with its
+// body unread, and no error, as a backoffhttp.Transport does.
+// [backoffhttp.Check] then returns that the call was given up, and why. If
+// there is no response, if the context has ended, or if the policy refuses the
+// call, KeepResponse returns the error of ErrorHandler.
+func (h *HTTPRetry) KeepResponse(resp *http.Response, err error, attempts int) (*http.Response, error) {
 	_, checked := fromCheckRetry(err)
 	final := h.final(resp, err, attempts)
 	why, gaveUp := final.(*backoff.Error)
@@ -194,18 +194,18 @@ func (h *HTTPRetry) final(resp *http.Response, err error, attempts int) error {
 	return &backoff.Error{Name: h.policy.Name, Attempts: max(attempts, 1), Reason: backoff.ReasonAttempts, Last: err}
 }
 
-// ShouldRetry returns p in the shape of RetryOptions.ShouldRetry of Azure's
-// azcore:
+// ShouldRetry returns p as the RetryOptions.ShouldRetry of Azure's azcore:
 //
 //	options.Retry = policy.RetryOptions{MaxRetries: 3, ShouldRetry: plug.ShouldRetry(&p)}
 //
 // The function returns false for success. It returns false for an error that
-// p.Classify, or [backoffhttp.Classify] after it, does not know to be transient,
-// and for a Retry-After beyond p.MaxRetryAfter. As with [RetryableHTTP],
-// p.Classify gets a [*backoffhttp.StatusError] for an answer from 400 on. The
-// function returns false for a POST or PATCH that may have arrived, unless
-// [backoffhttp.Idempotency] or p.Idempotency says otherwise. Attempts and
-// delays are settings of azcore, which obeys the server's Retry-After by itself.
+// p.Classify, or [backoffhttp.Classify] after it, does not know to be
+// transient, and for a Retry-After beyond p.MaxRetryAfter. As with
+// [RetryableHTTP], p.Classify gets a [*backoffhttp.StatusError] for a response
+// from 400 on. The function returns false for a POST or PATCH that may have
+// arrived, unless [backoffhttp.Idempotency] or p.Idempotency says otherwise.
+// Attempts and delays are settings of azcore, which obeys the server's
+// Retry-After by itself.
 //
 // A nil or invalid policy retries nothing. The function is safe for concurrent
 // use.

@@ -212,12 +212,12 @@ func TestAnAnswerBelow400CanBeRetried(t *testing.T) {
 	require.GreaterOrEqual(t, decided.Backoff(0, 0, 0, resp), 2*time.Second)
 }
 
-func TestKeepAnswerReturnsTheLastAnswer(t *testing.T) {
+func TestKeepResponseReturnsTheLastResponse(t *testing.T) {
 	h := plug.RetryableHTTP(&steps)
 	resp := response("GET", 503)
 	body := &closing{}
 	resp.Body = body
-	kept, err := h.KeepAnswer(resp, nil, 4)
+	kept, err := h.KeepResponse(resp, nil, 4)
 	require.NoError(t, err)
 	require.Same(t, resp, kept)
 	require.False(t, body.closed)
@@ -230,20 +230,20 @@ func TestKeepAnswerReturnsTheLastAnswer(t *testing.T) {
 	defer cancel()
 	resp = response("GET", 503, "Retry-After", "60")
 	_, vain := h.CheckRetry(ctx, resp, nil)
-	kept, err = h.KeepAnswer(resp, vain, 2)
+	kept, err = h.KeepResponse(resp, vain, 2)
 	require.NoError(t, err)
 	require.ErrorIs(t, backoffhttp.Check(kept), context.DeadlineExceeded)
 	require.ErrorContains(t, backoffhttp.Check(kept), "gave up after 2 attempts")
 
 	resp = &http.Response{StatusCode: 503}
-	kept, err = h.KeepAnswer(resp, nil, 4)
+	kept, err = h.KeepResponse(resp, nil, 4)
 	require.NoError(t, err)
 	require.EqualError(t, backoffhttp.Check(kept), "status Service Unavailable", "nowhere to keep why")
 }
 
-func TestKeepAnswerReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
+func TestKeepResponseReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
 	h := plug.RetryableHTTP(&steps)
-	_, err := h.KeepAnswer(nil, syscall.ECONNRESET, 4)
+	_, err := h.KeepResponse(nil, syscall.ECONNRESET, 4)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.ErrorIs(t, err, backoff.ErrExhausted)
 
@@ -251,24 +251,24 @@ func TestKeepAnswerReturnsAnErrorIfThatIsHowTheCallEnded(t *testing.T) {
 		resp := response("GET", 302)
 		body := &closing{}
 		resp.Body = body
-		kept, err := h.KeepAnswer(resp, ended, 2)
+		kept, err := h.KeepResponse(resp, ended, 2)
 		require.Nil(t, kept)
 		require.ErrorIs(t, err, ended)
 		require.True(t, body.closed)
 	}
 	refused := plug.RetryableHTTP(nil)
 	_, why := refused.CheckRetry(t.Context(), response("GET", 503), nil)
-	kept, err := refused.KeepAnswer(response("GET", 503), why, 1)
+	kept, err := refused.KeepResponse(response("GET", 503), why, 1)
 	require.Nil(t, kept)
 	require.ErrorContains(t, err, "the policy is nil")
 }
 
 // The client asks its PrepareRetry before each retry, when it has closed the
 // last answer.
-func TestKeepAnswerReturnsNoAnswerThatTheClientHasClosed(t *testing.T) {
+func TestKeepResponseReturnsNoResponseThatTheClientHasClosed(t *testing.T) {
 	status := backoffhttp.Check(response("GET", 503))
 	for _, prepare := range []error{status, steps.Do(t.Context(), func(context.Context) error { return backoff.Pushback(status, 0) })} {
-		kept, err := plug.RetryableHTTP(&steps).KeepAnswer(response("GET", 500), prepare, 2)
+		kept, err := plug.RetryableHTTP(&steps).KeepResponse(response("GET", 500), prepare, 2)
 		require.Nil(t, kept)
 		require.ErrorIs(t, err, status)
 	}
@@ -309,7 +309,7 @@ func TestACheckRetryAroundThatOfThePolicyMaySendAPOSTAgain(t *testing.T) {
 // A program may send the request of an answer again, with its context.
 func TestWhyAnEarlierCallEndedSaysNothingAboutTheNext(t *testing.T) {
 	h := plug.RetryableHTTP(&steps)
-	earlier, err := h.KeepAnswer(response("GET", 503), nil, 4)
+	earlier, err := h.KeepResponse(response("GET", 503), nil, 4)
 	require.NoError(t, err)
 	resp := response("GET", 500)
 	resp.Request = earlier.Request.WithContext(earlier.Request.Context())

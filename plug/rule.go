@@ -147,7 +147,50 @@ func fromOne(retry int) int {
 
 // FromZero adapts a function that counts retries from 1, such as
 // [backoff.Policy.Delay], to a client that counts retries from 0. A negative
-// number means the first retry.
+// number means the first retry. In these examples p is a [*backoff.Policy]:
+//
+//	hcloud.WithRetryOpts(hcloud.RetryOpts{BackoffFunc: plug.FromZero(p.Delay), MaxRetries: 3})
+//	redis.Options{DialerRetryBackoff: plug.FromZero(p.Delay)}
+//	// sarama, metadata and producer
+//	config.Metadata.Retry.BackoffFunc = func(n, _ int) time.Duration {
+//		return plug.FromZero(p.Delay)(n)
+//	}
+//
+// A client that counts retries from 1 takes the method itself:
+//
+//	kgo.RetryBackoffFn(p.Delay)                      // franz-go
+//	nats.CustomReconnectDelay(p.Delay)               // NATS
+//	elasticsearch.Config{RetryBackoff: p.Delay}      // Elasticsearch, OpenSearch
+//	config.Consumer.Retry.BackoffFunc = p.Delay      // sarama, consumer
+//	autopaho.ClientConfig{ReconnectBackoff: p.Delay} // MQTT; asks for 0 first, which is no wait
+//
+// A few clients want a type with one method:
+//
+//	// gocql.ReconnectionPolicy
+//	func (s schedule) GetInterval(n int) time.Duration { return plug.FromZero(s.Delay)(n) }
+//	func (s schedule) GetMaxRetries() int              { return s.MaxAttempts - 1 }
+//
+//	// heimdall.Retriable
+//	func (s schedule) NextInterval(n int) time.Duration { return plug.FromZero(s.Delay)(n) }
+//
+//	// nsq.BackoffStrategy
+//	func (s schedule) Calculate(n int) time.Duration { return s.Delay(n) }
+//
+//	// sethvargo/go-retry: true means stop
+//	func (s schedule) Next() (time.Duration, bool) { wait, ok := s.run.Retry(err); return wait, !ok }
+//
+// golang.org/x/crypto/acme stops at 0 or less. It passes the response, from
+// which backoffhttp reads Retry-After:
+//
+//	client.RetryBackoff = func(n int, _ *http.Request, resp *http.Response) time.Duration {
+//		wait, _ := p.Decide(n, backoffhttp.Check(resp))
+//		return wait
+//	}
+//
+// The numbers that clients pass may be 0, negative or huge: delays saturate
+// and are never negative. Clients ask for more delays than they wait for, and
+// concurrently. So [backoff.Policy.Delay] depends on the number alone, and a
+// jitter that uses the previous wait ([backoff.DecorrelatedJitter]) gets none.
 func FromZero(delay func(retry int) time.Duration) func(retry int) time.Duration {
 	return func(retry int) time.Duration { return delay(fromOne(retry)) }
 }

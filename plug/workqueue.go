@@ -9,7 +9,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// RateLimiter is a policy in the shape of TypedRateLimiter[T] of Kubernetes'
+// RateLimiter makes a policy a TypedRateLimiter[T] of Kubernetes'
 // client-go/util/workqueue. See [Workqueue].
 type RateLimiter[T comparable] struct {
 	rule rule
@@ -23,9 +23,9 @@ type RateLimiter[T comparable] struct {
 //
 //	queue := workqueue.NewTypedRateLimitingQueue(plug.Workqueue[reconcile.Request](&policy))
 //
-// The shape has a place only for Schedule, Jitter (without its memory of the
-// previous wait) and MaxDelay. The controller decides when to give up, by
-// asking NumRequeues:
+// The shape has only Schedule, Jitter (without its memory of the previous
+// wait) and MaxDelay. The controller decides when to give up, by asking
+// NumRequeues:
 //
 //	if !policy.Retryable(err) || queue.NumRequeues(item) >= 10 {
 //		queue.Forget(item)
@@ -63,16 +63,16 @@ func (l *RateLimiter[T]) NumRequeues(item T) int {
 	return l.failures[item]
 }
 
-// DelayFunc returns p in the shape of wait.DelayFunc of Kubernetes'
-// apimachinery. It also suits other code that asks for one delay after the
-// other: the first call returns the delay before the first retry, and so on.
+// DelayFunc returns p as a wait.DelayFunc of Kubernetes' apimachinery. It also
+// suits other code that asks for one delay after the other: the first call
+// returns the delay before the first retry, and so on.
 //
 //	err := wait.DelayFunc(plug.DelayFunc(&policy)).Until(ctx, true, false, condition)
 //
-// The shape has a place only for Schedule, Jitter (without its memory of the
-// previous wait) and MaxDelay. A nil or invalid policy gives the delays of the
-// zero [backoff.Policy]. The function is safe for concurrent use; its callers
-// share the count.
+// The shape has only Schedule, Jitter (without its memory of the previous
+// wait) and MaxDelay. A nil or invalid policy gives the delays of the zero
+// [backoff.Policy]. The function is safe for concurrent use; its callers share
+// the count.
 func DelayFunc(p *backoff.Policy) func() time.Duration {
 	rule := newDelayRule(p)
 	var asked atomic.Int64

@@ -7,9 +7,9 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// Reserve implements [backoff.Budget] for the Run. Only a look after one that
-// failed is a retry to the caller's budget. Any other look is a first attempt,
-// for which the budget is asked when the wait is over.
+// Reserve implements [backoff.Budget] for the Run. Only a check after one that
+// failed is a retry to the caller's budget. Any other check is a first
+// attempt, for which the budget is asked when the wait is over.
 func (p *poll) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	a.Number, a.MaxAttempts = p.failed+1, p.limit(a.Class)
 	if p.failed > 0 {

@@ -1,6 +1,6 @@
-// Package poll waits for something that others do: a deployment, a job, a
-// record in the DNS. It looks again and again, until a look says that it is
-// done.
+// Package poll polls: it waits for something that happens elsewhere, such as a
+// deployment, a job or a DNS record. It calls a function again and again until
+// the function says that it is done.
 //
 //	deployment := backoff.Policy{
 //		Name:       "deployment",
@@ -12,16 +12,16 @@
 //		return status == "running", err
 //	})
 //
-// Polling is not retrying. "Not yet" is an answer, and no failure: no budget
-// has to pay for the next look, no breaker opens, and no observer hears of a
-// retry. Looks that fail are retried by the policy. A name that does not exist
-// is such a failure, because it may exist soon:
+// Polling is not retrying. "Not yet" is a result and not a failure: no budget
+// has to pay for the next check, no breaker opens, and no observer gets a
+// retry. Checks that fail are retried by the policy. A name that does not
+// exist is such a failure, because it may exist soon:
 //
 //	records := backoff.Policy{
 //		Name:        "records",
 //		Schedule:    backoff.Exponential{Initial: time.Second},
 //		MaxElapsed:  5 * time.Minute,
-//		MaxAttempts: -1, // failed looks
+//		MaxAttempts: -1, // failed checks
 //	}
 //	err := poll.Until(ctx, records, func(ctx context.Context) (done bool, err error) {
 //		texts, err := net.DefaultResolver.LookupTXT(ctx, "_acme-challenge.example.com")

@@ -32,7 +32,7 @@ func ExampleUntil() {
 	// error: <nil>
 }
 
-// The value is what the last look saw, also if the poll failed.
+// The value is that of the last check, even if the poll failed.
 func ExampleValue() {
 	export := backoff.Policy{
 		Name:       "export",
@@ -53,20 +53,20 @@ func ExampleValue() {
 	// backoff: export: gave up after 2 attempts: out of time (Policy.MaxElapsed): not yet
 }
 
-// A server said when to come back, as HTTP 202 with Retry-After does.
+// A server said when to check again, as HTTP 202 with Retry-After does.
 func ExampleErrNotYet() {
 	job := backoff.Policy{Name: "job", Schedule: backoff.Constant(time.Millisecond), MaxElapsed: time.Second}
-	looks := 0
+	checks := 0
 	began := time.Now()
 	err := poll.Until(context.Background(), job, func(context.Context) (done bool, err error) {
-		if looks++; looks == 1 {
+		if checks++; checks == 1 {
 			return false, backoff.RetryAfter(poll.ErrNotYet, 50*time.Millisecond)
 		}
 		return true, nil
 	})
-	fmt.Println(looks, "looks, error:", err)
+	fmt.Println(checks, "checks, error:", err)
 	fmt.Println("obeyed:", time.Since(began) >= 50*time.Millisecond)
 	// Output:
-	// 2 looks, error: <nil>
+	// 2 checks, error: <nil>
 	// obeyed: true
 }

@@ -9,19 +9,20 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
-// view is what a look saw.
+// view is what a check saw.
 type view uint8
 
 const (
-	nothing view = iota // no look has ended, or one is under way
+	nothing view = iota // no check has ended, or one is under way
 	pending             // "not yet"
 	final               // the end of the poll
 	failure             // an error that is retried
 	refusal             // a breaker let it see nothing
 )
 
-// asNotYet returns the error of a look that says "not yet". It returns nil if
-// err says something else, as that of a poll inside the look does that gave up.
+// asNotYet returns the error of a check that says "not yet". It returns nil if
+// err says something else, as that of a poll inside the check does that gave
+// up.
 func asNotYet(err error) error {
 	if err == nil {
 		return ErrNotYet
@@ -32,7 +33,7 @@ func asNotYet(err error) error {
 	return err
 }
 
-// judge says what the error of a look that failed means for the poll, and
+// judge says what the error of a check that failed means for the poll, and
 // returns the error as the Run should see it.
 func (p *poll) judge(err error, timedOut bool) (view, error) {
 	classify := p.policy.Classify
@@ -79,9 +80,9 @@ func (p *poll) classify(err error) backoff.Class {
 	return class
 }
 
-// timedOut reports whether its AttemptTimeout ended a look that failed with err.
-// The context alone does not tell, because the look may have failed before it
-// ended.
+// timedOut reports whether its AttemptTimeout ended a check that failed with
+// err. The context alone does not tell, because the check may have failed
+// before it ended.
 func timedOut(attempt context.Context, err error) bool {
 	if context.Cause(attempt) != backoff.ErrAttemptTimeout {
 		return false

@@ -12,19 +12,19 @@ import (
 
 const defaultMaxAttempts = 4
 
-// A poll is a [backoff.Run] to which a look that says "not yet" is an attempt
+// A poll is a [backoff.Run] to which a check that says "not yet" is an attempt
 // that failed. It stands between the Run and the caller's budget and observer,
 // which hear of an answer instead.
 type poll struct {
 	policy   backoff.Policy   // the caller's
 	rules    backoff.Policy   // the Run's
 	tell     backoff.Observer // the caller's
-	timeouts backoff.Schedule // of the looks; nil if there are none
+	timeouts backoff.Schedule // of the checks; nil if there are none
 
-	failed int   // looks in a row, the last one included
-	row    int   // the place of the last look in such a row, from 1
-	saw    view  // what the last look saw
-	result error // of a look that was done
+	failed int   // checks in a row, the last one included
+	row    int   // the place of the last check in such a row, from 1
+	saw    view  // what the last check saw
+	result error // of a check that was done
 
 	ask  backoff.Attempt // for which the budget is asked when the wait is over
 	due  bool            // there is such an attempt
@@ -43,7 +43,7 @@ func newPoll(policy backoff.Policy) *poll {
 	r.Classify = p.classify
 	r.Idempotency = nil
 	r.WaitOpen, r.ShortenLastWait = true, true
-	r.AttemptTimeout, r.AttemptTimeoutSchedule = 0, nil // or the look at MaxElapsed would have no time
+	r.AttemptTimeout, r.AttemptTimeoutSchedule = 0, nil // or the check at MaxElapsed would have no time
 	if r.MaxElapsed <= 0 {
 		r.MaxElapsed = math.MaxInt64
 	}
@@ -60,15 +60,15 @@ func newPoll(policy backoff.Policy) *poll {
 	return p
 }
 
-// until is Until. It calls answered after each look that answered.
-func until(ctx context.Context, policy backoff.Policy, look func(context.Context) (bool, error), answered func()) error {
+// until is Until. It calls answered after each check that answered.
+func until(ctx context.Context, policy backoff.Policy, check func(context.Context) (bool, error), answered func()) error {
 	p := newPoll(policy)
-	if err := p.check(ctx); err != nil {
+	if err := p.validate(ctx); err != nil {
 		return err
 	}
 	run := p.rules.Start(ctx)
 	for range run.Attempts() {
-		err := p.look(ctx, look)
+		err := p.check(ctx, check)
 		if p.saw == pending || p.saw == final {
 			answered()
 		}
@@ -84,13 +84,13 @@ func until(ctx context.Context, policy backoff.Policy, look func(context.Context
 	return run.Err()
 }
 
-// look makes a look, and returns its error as the Run should see it: nil if the
-// look was done.
-func (p *poll) look(ctx context.Context, look func(context.Context) (bool, error)) error {
+// check makes a check, and returns its error as the Run should see it: nil if
+// the check was done.
+func (p *poll) check(ctx context.Context, check func(context.Context) (bool, error)) error {
 	p.saw, p.row = nothing, p.failed+1
 	attempt, cancel := p.limitTime(ctx)
 	defer cancel()
-	done, err := look(attempt)
+	done, err := check(attempt)
 	if done {
 		p.saw, p.result = final, err
 		err = backoff.Permanent(err)
@@ -113,7 +113,7 @@ func (p *poll) look(ctx context.Context, look func(context.Context) (bool, error
 	return err
 }
 
-// limitTime returns the context of a look.
+// limitTime returns the context of a check.
 func (p *poll) limitTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.timeouts != nil {
 		if limit := p.timeouts.Delay(p.row); limit > 0 {
@@ -123,7 +123,7 @@ func (p *poll) limitTime(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() {}
 }
 
-// limit returns how many looks in a row may fail. c is the class of the last
+// limit returns how many checks in a row may fail. c is the class of the last
 // one, if it failed. A negative number means no limit.
 func (p *poll) limit(c backoff.Class) int {
 	most := limits.Or(p.policy.MaxAttempts, defaultMaxAttempts)
@@ -133,8 +133,9 @@ func (p *poll) limit(c backoff.Class) int {
 	return most
 }
 
-// setLimits tells the Run what follows the last look. The Run knows the class of
-// a failure, and counts all looks; so its limit is 1 once enough have failed.
+// setLimits tells the Run what follows the last check. The Run knows the class
+// of a failure, and counts all checks; so its limit is 1 once enough have
+// failed.
 func (p *poll) setLimits() {
 	clear(p.rules.ByClass)
 	if p.saw != failure {
@@ -149,8 +150,8 @@ func (p *poll) setLimits() {
 	}
 }
 
-// check returns what is wrong with the policy, and tells the observer.
-func (p *poll) check(ctx context.Context) error {
+// validate returns what is wrong with the policy, and tells the observer.
+func (p *poll) validate(ctx context.Context) error {
 	err := p.policy.Validate()
 	if _, bounded := ctx.Deadline(); err == nil && !bounded && p.policy.MaxElapsed == 0 {
 		err = backoff.Permanent(badfield.New("Policy.MaxElapsed",

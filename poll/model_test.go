@@ -16,7 +16,7 @@ import (
 	"github.com/gobackoff/backoff/poll"
 )
 
-// A sight is what a look of the model sees, unless its timeout ends it first.
+// A sight is what a check of the model sees, unless its timeout ends it first.
 type sight struct {
 	takes time.Duration
 	done  bool
@@ -33,11 +33,11 @@ type plan struct {
 
 // A story is what a poll did.
 type story struct {
-	at     []time.Duration // of the looks
+	at     []time.Duration // of the checks
 	ended  time.Duration
-	reason backoff.Reason // success if the last look was done
-	last   string         // what the error says of the last look
-	value  int            // the number of the last look that answered
+	reason backoff.Reason // success if the last check was done
+	last   string         // what the error says of the last check
+	value  int            // the number of the last check that answered
 }
 
 // follow is the specification: what a poll with such a plan does.
@@ -49,11 +49,11 @@ func (p *plan) follow() (s story) {
 		return s
 	}
 	for {
-		look := p.sights[min(len(s.at), len(p.sights)-1)]
+		check := p.sights[min(len(s.at), len(p.sights)-1)]
 		s.at = append(s.at, now)
 		began := now
-		now += look.takes
-		timedOut := p.policy.AttemptTimeout > 0 && look.takes > p.policy.AttemptTimeout
+		now += check.takes
+		timedOut := p.policy.AttemptTimeout > 0 && check.takes > p.policy.AttemptTimeout
 		if timedOut {
 			now = began + p.policy.AttemptTimeout
 		}
@@ -68,36 +68,36 @@ func (p *plan) follow() (s story) {
 		case timedOut:
 			failed++
 			s.last = context.DeadlineExceeded.Error() + " (backoff: attempt timeout)"
-			look.hint = 0
-		case look.done:
+			check.hint = 0
+		case check.done:
 			s.value = len(s.at)
 			return fails(backoff.ReasonSuccess)
-		case look.err == nil:
+		case check.err == nil:
 			failed = 0
 			s.value = len(s.at)
 			s.last = "not yet"
-		case look.err == errFailed:
+		case check.err == errFailed:
 			s.value = len(s.at)
-			s.last = look.err.Error()
+			s.last = check.err.Error()
 			return fails(backoff.ReasonPermanent)
 		default:
 			failed++
-			s.last = look.err.Error()
+			s.last = check.err.Error()
 		}
 		if limit := p.policy.MaxAttempts; limit > 0 && failed >= limit {
 			return fails(backoff.ReasonAttempts)
 		}
-		if look.hint > time.Minute { // MaxRetryAfter
+		if check.hint > time.Minute { // MaxRetryAfter
 			return fails(backoff.ReasonRetryAfter)
 		}
 		wait++
-		pause := max(min(p.policy.Schedule.Delay(wait), p.policy.MaxDelay), look.hint)
-		if look.hint > 0 && now+look.hint <= p.end() && now+pause >= p.end() { // see backoff.RetryAfter
-			pause = look.hint
+		pause := max(min(p.policy.Schedule.Delay(wait), p.policy.MaxDelay), check.hint)
+		if check.hint > 0 && now+check.hint <= p.end() && now+pause >= p.end() { // see backoff.RetryAfter
+			pause = check.hint
 		}
 		if limit := p.policy.MaxElapsed; limit > 0 {
 			left := limit - now
-			if left <= 0 || look.hint > left {
+			if left <= 0 || check.hint > left {
 				return fails(backoff.ReasonElapsed)
 			}
 			pause = min(pause, left)
@@ -130,24 +130,24 @@ func (p *plan) run(ctx context.Context) (s story) {
 	began := time.Now()
 	value, err := poll.Value(ctx, p.policy, func(ctx context.Context) (int, bool, error) {
 		s.at = append(s.at, time.Since(began))
-		look := p.sights[min(len(s.at), len(p.sights))-1]
-		if look.takes > 0 {
+		check := p.sights[min(len(s.at), len(p.sights))-1]
+		if check.takes > 0 {
 			select {
-			case <-time.After(look.takes):
+			case <-time.After(check.takes):
 			case <-ctx.Done():
 				return len(s.at), false, ctx.Err()
 			}
 		}
-		err := look.err
+		err := check.err
 		switch {
 		case err == errFailed:
 			err = backoff.Permanent(err)
-		case look.hint > 0 && err == nil:
-			err = backoff.RetryAfter(poll.ErrNotYet, look.hint)
-		case look.hint > 0:
-			err = backoff.RetryAfter(err, look.hint)
+		case check.hint > 0 && err == nil:
+			err = backoff.RetryAfter(poll.ErrNotYet, check.hint)
+		case check.hint > 0:
+			err = backoff.RetryAfter(err, check.hint)
 		}
-		return len(s.at), look.done, err
+		return len(s.at), check.done, err
 	})
 	s.ended, s.value = time.Since(began), value
 	gave, ran := errors.AsType[*backoff.Error](err)
@@ -162,7 +162,7 @@ func (p *plan) run(ctx context.Context) (s story) {
 	return s
 }
 
-// Times of looks are of even, limits of odd numbers of milliseconds, so that
+// Times of checks are of even, limits of odd numbers of milliseconds, so that
 // nothing happens at the same moment as something else.
 func randomPlan(random *rand.Rand) *plan {
 	ms := func(most int) time.Duration { return time.Duration(2*random.IntN(most)) * time.Millisecond }

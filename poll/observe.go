@@ -6,13 +6,13 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// observe is the observer of the Run. The caller's observer hears of each look
-// as of a call, and at the end of the poll that it failed.
+// observe is the observer of the Run. The caller's observer hears of each
+// check as of a call, and at the end of the poll that it failed.
 func (p *poll) observe(ctx context.Context, e backoff.Event) {
 	e.MaxAttempts = p.limit(e.Class)
 	e.Attempt = p.failed
 	if p.row == 1 && !e.Waiting {
-		e.Slept = 0 // the time between two looks is no backoff
+		e.Slept = 0 // the time between two checks is no backoff
 	}
 	switch {
 	case e.Kind == backoff.EventSuccess:

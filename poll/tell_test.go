@@ -55,9 +55,9 @@ func (l *ledger) Done(t backoff.Ticket, r backoff.Result) {
 	l.notes = append(l.notes, outcomes[r.Outcome])
 }
 
-func TestToABudgetNotYetIsASuccessAndOnlyALookAfterAFailedOneARetry(t *testing.T) {
-	throttled := look{err: backoff.WithClass(errDown, backoff.ClassThrottled)}
-	for want, looks := range map[string][]look{
+func TestToABudgetNotYetIsASuccessAndOnlyACheckAfterAFailedOneARetry(t *testing.T) {
+	throttled := check{err: backoff.WithClass(errDown, backoff.ClassThrottled)}
+	for want, checks := range map[string][]check{
 		"first 1, success": {done},
 		"first 1, success, first 1, success, first 1, success":                           {notYet, {err: backoff.RetryAfter(poll.ErrNotYet, time.Second)}, done},
 		"first 1, transient, retry 2, throttled, retry 3, success, first 1, success":     {down, throttled, notYet, done},
@@ -70,7 +70,7 @@ func TestToABudgetNotYetIsASuccessAndOnlyALookAfterAFailedOneARetry(t *testing.T
 		b := &ledger{}
 		p := every(time.Hour)
 		p.Budget, p.AttemptTimeout = b, 30*time.Second
-		recorded(t, p, looks...)
+		recorded(t, p, checks...)
 		require.Equal(t, strings.TrimSpace(want), strings.Join(b.notes, ", "))
 	}
 }
@@ -116,8 +116,8 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 	})
 	require.Equal(t, []string{"first 1", "transient", "retry 2", "not sent"}, b.notes)
 
-	for want, looks := range map[string]int{"first 1, not sent": 0, "first 1, success, first 1, not sent": 1} {
-		b := &ledger{refuses: looks + 1}
+	for want, checks := range map[string]int{"first 1, not sent": 0, "first 1, success, first 1, not sent": 1} {
+		b := &ledger{refuses: checks + 1}
 		p.Budget = b
 		r := recorded(t, p, notYet)
 		require.ErrorIs(t, r.err, backoff.ErrBudget)
@@ -126,11 +126,11 @@ func TestATicketIsGivenBackOnce(t *testing.T) {
 }
 
 func TestARefusalOfTheBudgetEndsThePoll(t *testing.T) {
-	for refuse, looks := range map[int][]look{1: {done}, 2: {notYet, done}, 3: {notYet, down, done}} {
+	for refuse, checks := range map[int][]check{1: {done}, 2: {notYet, done}, 3: {notYet, down, done}} {
 		b := &ledger{refuse: refuse}
 		p := every(time.Hour)
 		p.Budget = b
-		r := recorded(t, p, looks...)
+		r := recorded(t, p, checks...)
 		require.ErrorIs(t, r.err, backoff.ErrBudget)
 		require.Len(t, r.at, refuse-1)
 	}
@@ -144,7 +144,7 @@ func TestARetryBudgetDoesNotEndALongPoll(t *testing.T) {
 	require.NoError(t, r.err)
 }
 
-func TestALimitOfConcurrencyIsFreeBetweenLooks(t *testing.T) {
+func TestALimitOfConcurrencyIsFreeBetweenChecks(t *testing.T) {
 	slots := &limit.Concurrency{Max: 1}
 	p := every(time.Minute)
 	p.Budget = slots
@@ -154,17 +154,17 @@ func TestALimitOfConcurrencyIsFreeBetweenLooks(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			at <- backoff.Policy{Budget: slots}.Do(t.Context(), func(context.Context) error { return nil })
 		}()
-		looks := 0
+		checks := 0
 		require.NoError(t, poll.Until(t.Context(), p, func(context.Context) (bool, error) {
-			looks++
-			return looks == 3, nil
+			checks++
+			return checks == 3, nil
 		}))
 		require.NoError(t, <-at)
 	})
 }
 
 // told polls, and returns what an observer hears.
-func told(t *testing.T, p backoff.Policy, looks ...look) []string {
+func told(t *testing.T, p backoff.Policy, checks ...check) []string {
 	t.Helper()
 	var all []string
 	p.Observer = func(_ context.Context, e backoff.Event) {
@@ -189,27 +189,27 @@ func told(t *testing.T, p backoff.Policy, looks ...look) []string {
 		}
 		all = append(all, text)
 	}
-	recorded(t, p, looks...)
+	recorded(t, p, checks...)
 	return all
 }
 
-func TestAnObserverHearsOfEachLookAsOfACallAndOnceOfThePollsFailure(t *testing.T) {
+func TestAnObserverHearsOfEachCheckAsOfACallAndOnceOfThePollsFailure(t *testing.T) {
 	p := every(25 * time.Second)
 	require.Equal(t, []string{"success 1/4", "success 1/4"}, told(t, p, notYet, done))
 	require.Equal(t, []string{"success 1/4", "retry 1/4 down", "retry 2/4 down slept 10s", "success 3/4 slept 5s", "give up 0/4 not yet (elapsed)"},
 		told(t, p, notYet, down, down, notYet))
-	require.Equal(t, []string{"success 1/4", "give up 1/4 job failed (permanent)"}, told(t, p, notYet, look{done: true, err: errFailed}))
-	require.Equal(t, []string{"success 1/4", "give up 1/4 down (permanent)"}, told(t, p, notYet, look{err: backoff.Permanent(errDown)}))
+	require.Equal(t, []string{"success 1/4", "give up 1/4 job failed (permanent)"}, told(t, p, notYet, check{done: true, err: errFailed}))
+	require.Equal(t, []string{"success 1/4", "give up 1/4 down (permanent)"}, told(t, p, notYet, check{err: backoff.Permanent(errDown)}))
 	require.Equal(t, []string{"success 1/4", "success 1/4", "success 1/4", "give up 1/4 down (elapsed)"}, told(t, p, notYet, notYet, notYet, down))
 	p.MaxAttempts = 2
 	require.Equal(t, []string{"success 1/2", "retry 1/2 down", "give up 2/2 down (attempts) slept 10s"}, told(t, p, notYet, down))
 	p.MaxAttempts = -1
 	require.Equal(t, []string{"success 1/-1", "give up 0/-1 not yet (retry after)"},
-		told(t, p, look{err: backoff.RetryAfter(poll.ErrNotYet, time.Hour)}))
+		told(t, p, check{err: backoff.RetryAfter(poll.ErrNotYet, time.Hour)}))
 }
 
 func TestAnObserverHearsThatAPollWasCancelled(t *testing.T) {
-	for want, l := range map[string]look{
+	for want, l := range map[string]check{
 		"success 1, give up 0":       notYet,
 		"retry 1, give up 1 waiting": down,
 	} {
@@ -246,11 +246,11 @@ func TestToABreakerNotYetIsASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, answer := range map[string]error{"nil": nil, "with a hint": backoff.RetryAfter(poll.ErrNotYet, time.Second)} {
 			b := &backoff.Breaker{ConsecutiveFailures: 2}
-			looks := 0
+			checks := 0
 			require.NoError(t, poll.Until(t.Context(), every(time.Hour), func(ctx context.Context) (bool, error) {
-				looks++
-				return looks == 20, b.Do(ctx, func(context.Context) error {
-					if looks == 20 {
+				checks++
+				return checks == 20, b.Do(ctx, func(context.Context) error {
+					if checks == 20 {
 						return nil
 					}
 					return answer
@@ -274,23 +274,23 @@ func TestAPollWaitsForAnOpenBreaker(t *testing.T) {
 		var kinds []string
 		p := every(-1)
 		p.Observer = func(_ context.Context, e backoff.Event) { kinds = append(kinds, fmt.Sprint(e.Kind, " ", e.Attempt)) }
-		began, looks := time.Now(), 0
+		began, checks := time.Now(), 0
 		require.NoError(t, poll.Until(t.Context(), p, func(ctx context.Context) (bool, error) {
 			return true, nil
 		}))
 		kinds = nil
 		err := poll.Until(t.Context(), p, func(ctx context.Context) (done bool, err error) {
 			err = b.Do(ctx, func(context.Context) error {
-				if looks++; looks == 2 || looks == 3 {
+				if checks++; checks == 2 || checks == 3 {
 					return errDown
 				}
-				done = looks == 5
+				done = checks == 5
 				return nil
 			})
 			return done, err
 		})
 		require.NoError(t, err)
-		require.Equal(t, 5, looks)
+		require.Equal(t, 5, checks)
 		require.Greater(t, time.Since(began), time.Minute)
 		require.Equal(t, []string{"success 1", "retry 1", "retry 2", "refused 2", "success 3", "success 1"}, kinds)
 	})

@@ -62,7 +62,7 @@ func canonical(factor float64) backoff.Schedule {
 // initialDelay, maxDelay and backoffFactor are fields of the Schedule.
 // jitterStrategy is Jitter. isRetryableError is Classify with
 // [backoff.RetryIf]. abortSignal is the context. The default of maxRetries is
-// not known, so the library's default stands.
+// not known, so the library's default applies.
 //
 // Source: "Exponential Backoff and Retry Strategy", retry-with-backoff.ts.
 func ArticleHelper() backoff.Policy {

@@ -107,8 +107,8 @@ func fullBelowCap(delay, prev time.Duration, u float64) time.Duration {
 // AWS2026 is the retry behavior that AWS_NEW_RETRIES_2026=true chooses: 3
 // attempts, U(0, min(20 s, 50 ms * 2^n)) after a transient error, and U(0,
 // min(20 s, 1 s * 2^n)) after a throttling error, n from 0. Both keep their
-// spread at the cap. n is the number of the retry in the call, whatever the
-// errors before were.
+// spread at the cap. n is the number of the retry in the call, for any earlier
+// errors.
 //
 // The SDK also limits what x-amz-retry-after asks for to 5 s above its own wait;
 // the library obeys up to MaxRetryAfter.

@@ -23,37 +23,37 @@ import (
 // of [AWSRate].
 func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(), NewAWSRate()) }
 
-// AWSRate is the client rate limiter of the adaptive mode. It controls the rate
-// of attempts by CUBIC, as TCP does. There is no limit until the first
-// throttling answer. A throttling answer cuts the rate to 0.7 of the measured
-// rate. Every other answer sets the rate by a curve. The curve is steep at
-// first, flat near the rate that was throttled, and then steep again, but never
-// beyond twice the measured rate. It takes cbrt(0.75 * rate) seconds to return
-// to the rate that was throttled: 4.2 s for 100 a second. So the client stays
-// within some percent of a limit that it does not know. It is for programs that
-// must behave like the SDK. What a client of package backoffhttp does after a 429
-// by itself is pace.Pacer.
+// AWSRate is the client rate limiter of the adaptive mode. It controls the
+// rate of attempts by CUBIC, as TCP does. There is no limit until the first
+// throttling response. A throttling response cuts the rate to 0.7 of the
+// measured rate. Every other response sets the rate by a curve. The curve is
+// steep at first, flat near the rate that was throttled, and then steep again,
+// but never beyond twice the measured rate. It takes cbrt(0.75 * rate) seconds
+// to return to the rate that was throttled: 4.2 s for 100 a second. So the
+// client stays within some percent of a limit that it does not know. It is for
+// programs that must behave like the SDK. What a client of package backoffhttp
+// does after a 429 by itself is pace.Pacer.
 //
 // Rates, curve and bucket are those of the SDK, to the last digit that the
 // SDK's tests print. If many attempts are under way at once, AWSRate differs:
 //
 //   - In the SDK, callers sleep and try again, in no order. Here each attempt
 //     is told its turn at once, after all that wait. If the turn is after the
-//     attempt's deadline, the attempt ends at once. A turn stands, even when
-//     the rate changes. When the rate rises, newcomers may get turns between
-//     those given out before; no attempt waits longer for that.
+//     attempt's deadline, the attempt ends at once. A turn stays reserved,
+//     even when the rate changes. When the rate rises, newcomers may get turns
+//     between those given out before; no attempt waits longer for that.
 //   - Throttling of an attempt that was granted before the last cut does not
 //     cut again. In the SDK, ten calls that are throttled together cut the rate
 //     to a thirtieth.
-//   - In the first second, before the first slot of the measurement is full, it
-//     goes by the answers counted so far. The SDK falls to 0.5 a second, or
+//   - In the first second, before the first slot of the measurement is full,
+//     it uses the responses counted so far. The SDK falls to 0.5 a second, or
 //     little more.
 //   - An attempt that was not sent gives its turn back.
 //
 // The zero value is ready to use. Like the SDK's, it has no parameters. An
-// AWSRate must not be copied after first use. It is safe for concurrent use. If
-// Done is never called for an attempt, its answer is not measured; a second
-// Done changes nothing.
+// AWSRate must not be copied after first use. It is safe for concurrent use.
+// If Done is never called for an attempt, its response is not measured; a
+// second Done changes nothing.
 //
 // Source: aws-sdk-go-v2, aws/retry/adaptive_ratelimit.go and
 // adaptive_token_bucket.go, with the sequences of their tests; botocore,

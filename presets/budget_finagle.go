@@ -59,8 +59,8 @@ const (
 	DepositAtStart Deposits = iota
 	// DepositOnSuccess pays for every call that succeeds.
 	DepositOnSuccess
-	// DepositOnAnswer pays for every answer that is not to be retried, also for
-	// an error.
+	// DepositOnAnswer pays for every response that is not to be retried, also
+	// for an error.
 	DepositOnAnswer
 )
 
@@ -80,9 +80,9 @@ func NewFinagleRequeueBudget() *FinagleBudget {
 }
 
 // NewLinkerdBudget returns the budget of Linkerd, which is tower's. It is that
-// of [NewFinagleBudget], but paid by answers that are not retried, and its ring
-// has one more slot. tower truncates the reciprocal of its ratio, so that there
-// 0.6 acts as 1.0 (tower #857); this budget does not.
+// of [NewFinagleBudget], but paid by responses that are not retried, and its
+// ring has one more slot. tower truncates the reciprocal of its ratio, so that
+// there 0.6 acts as 1.0 (tower #857); this budget does not.
 func NewLinkerdBudget() *FinagleBudget {
 	b := NewFinagleBudget()
 	b.Deposits = DepositOnAnswer

@@ -28,8 +28,8 @@ type AWSRetry struct {
 	// negative number means no limit.
 	MaxAttempts string
 	// Mode is AWS_RETRY_MODE or retry_mode: "standard" or "adaptive". Empty
-	// means standard. "legacy" is an error, as in the SDK for Go: it is another
-	// one in each SDK.
+	// means standard. "legacy" is an error, as in the SDK for Go: it differs
+	// between the SDKs.
 	Mode string
 }
 

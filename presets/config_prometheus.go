@@ -7,10 +7,11 @@ import (
 	"github.com/gobackoff/backoff/internal/badfield"
 )
 
-// PrometheusQueue is what the queue_config of Prometheus' remote_write says of
-// retries. The delay doubles and has no jitter. A batch is sent until it is
-// accepted or refused, whatever the time. Where a file leaves out a member,
-// Prometheus has {30 ms, 5 s, false}; a 0 in the file is 0.
+// PrometheusQueue is the part of the queue_config of Prometheus' remote_write
+// that concerns retries. The delay doubles and has no jitter. A batch is sent
+// until it is accepted or refused, without a limit of time. Where a file
+// leaves out a member, Prometheus has {30 ms, 5 s, false}; a 0 in the file is
+// 0.
 //
 // Source: prometheus, config/config.go (QueueConfig) and
 // storage/remote/queue_manager.go (sendWriteRequestWithBackoff), v0.315.0.
@@ -21,15 +22,15 @@ type PrometheusQueue struct {
 	// MaxBackoff bounds the delay, at least MinBackoff. 0 is therefore valid
 	// only with a MinBackoff of 0.
 	MaxBackoff time.Duration
-	// RetryOnHTTP429 also retries an answer of 429. Otherwise it is final.
+	// RetryOnHTTP429 also retries a response of 429. Otherwise it is final.
 	RetryOnHTTP429 bool
 }
 
-// Policy returns the policy of a queue with this configuration. It retries for
-// ever, and waits as long as a server asks for: MaxRetryAfter is -1. Classify
-// retries any 5xx, and 429 if the configuration says so; every other status is
-// final. Errors without a status keep the library's defaults: a name that does
-// not exist is final here, which Prometheus retries too.
+// Policy returns the policy of a queue with this configuration. It retries
+// forever, and waits as long as a server asks for: MaxRetryAfter is -1.
+// Classify retries any 5xx, and 429 if the configuration says so; every other
+// status is final. Errors without a status keep the library's defaults: a name
+// that does not exist is final here, which Prometheus retries too.
 //
 // Prometheus sends a POST again. Under backoffhttp that needs Idempotency:
 // backoff.AlwaysRetry.

@@ -48,11 +48,11 @@ func CloudStorageStatusDocs() backoff.Classifier {
 // Source: azcore, policy.RetryOptions.
 func AzureStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 502, 503, 504) }
 
-// AWSStatus is the table of the AWS SDKs: 500, 502, 503 and 504, and whatever
-// the status, the error codes that the SDKs list as transient or throttling. It
-// reads the code by the error's method ErrorCode() string. A bare 429 or 408 is
-// not retried. backoffhttp finds the code in the header X-Amzn-Errortype; for
-// services that have it in the body, use a hook (Transport.Inspect).
+// AWSStatus is the table of the AWS SDKs: 500, 502, 503 and 504, and with any
+// status the error codes that the SDKs list as transient or throttling. It
+// reads the code by the error's method ErrorCode() string. A bare 429 or 408
+// is not retried. backoffhttp finds the code in the header X-Amzn-Errortype;
+// for services that have it in the body, use a hook (Transport.Inspect).
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior"; aws-sdk-go-v2,
 // aws/retry.
@@ -146,10 +146,10 @@ func byStatus(accept func(code int) bool) backoff.Classifier {
 //   - "reset": no response at all. "connect-failure": no connection.
 //     "refused-stream": a stream that HTTP/2 refused.
 //
-// Other groups are errors. The conditions on headers (retriable-headers) have
-// no place in a list. envoy-ratelimited retries what a server says not to
-// retry, which backoffhttp obeys. gRPC's groups belong to gRPC. Envoy does not
-// look at the method: set Idempotency if you want that too.
+// Other groups are errors. The conditions on headers (retriable-headers)
+// cannot be put into a list. envoy-ratelimited retries what a server says not
+// to retry, which backoffhttp obeys. gRPC's groups belong to gRPC. Envoy does
+// not look at the method: set Idempotency if you want that too.
 //
 // Source: Envoy, router filter, x-envoy-retry-on, and RetryStateImpl.
 func EnvoyRetryOn(groups string, codes ...int) (backoff.Classifier, error) {

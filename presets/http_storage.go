@@ -2,14 +2,13 @@ package presets
 
 import "maps"
 
-// CloudStorageOperations is the table of the operations of Cloud Storage's JSON
-// API, which says whether each may be sent again. It is for backoffhttp's
+// CloudStorageOperations is the table of the operations of Cloud Storage's
+// JSON API, which says whether each may be sent again. It is for backoffhttp's
 // NewOperations. 22 operations may always be sent again, 11 under a
-// precondition, 14 never. To go by the method alone would be wrong for 13 of
-// them.
+// precondition, 14 never. The method alone would be wrong for 13 of them.
 //
 // Keys are method and path. Values are "always", "never", or the preconditions
-// of which one must be there: a parameter of the query, a header, or a member
+// one of which must be there: a parameter of the query, a header, or a member
 // of the JSON body. Every call returns a new map, which may be changed, for
 // example for another version of the API.
 //

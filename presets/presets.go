@@ -11,7 +11,7 @@
 //
 // A preset follows its primary source: the standard, or the code that runs. If
 // a popular document says otherwise, the comment names both. If both are in
-// use, each has a function of its own. These rules hold for all presets:
+// use, each has its own function. These rules hold for all presets:
 //
 //   - A limit that the source sets is set, and "forever" is MaxAttempts: -1. If
 //     the source names no limit, the field stays 0: the library's 4 attempts.

@@ -1,5 +1,5 @@
-// Package preview tells how long the calls under a policy would wait, before
-// the policy meets a service:
+// Package preview shows how long the calls under a policy would wait, without
+// making any:
 //
 //	policy := backoff.Policy{MaxAttempts: 6, Jitter: backoff.EqualJitter}
 //	view := preview.Of(policy, 0)
@@ -8,7 +8,7 @@
 //	}
 //	fmt.Println("all waits together:", view.Worst, "at most")
 //
-// A preview is of the policy's own Schedule and MaxAttempts. Where ByClass has
+// A preview shows the policy's own Schedule and MaxAttempts. If ByClass has
 // others for a class of failures, see [ForClass].
 package preview
 
@@ -20,7 +20,7 @@ import (
 	"github.com/gobackoff/backoff/internal/timeouts"
 )
 
-// A Preview tells how long a call waits before each of its retries.
+// A Preview is how long a call waits before each of its retries.
 type Preview struct {
 	// Waits has one element per retry.
 	Waits []Wait
@@ -32,9 +32,9 @@ type Preview struct {
 	// themselves come on top. Each wait can grow to MaxRetryAfter, and by a tenth
 	// of that, if a server asks for it.
 	Worst time.Duration
-	// NeverGrows tells that the schedule has one delay for the first 1,000
-	// retries, though it is no Constant: a schedule whose Max is its Initial, or
-	// whose Multiplier is 1.
+	// NeverGrows says that the schedule has one delay for the first 1,000
+	// retries, though it is no Constant: a schedule whose Max is its Initial,
+	// or whose Multiplier is 1.
 	NeverGrows bool
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 
 	"github.com/gobackoff/backoff"
@@ -36,7 +37,11 @@ func ExampleSpec() {
 		fmt.Println(err)
 		return
 	}
-	policy, breaker := s.Policy(), s.Breaker()
+	policy, breaker, err := s.Parts()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	policy.Observer = func(_ context.Context, e backoff.Event) { fmt.Println(e.Kind, e.Attempt) }
 	service := backoff.Stack(breaker, &policy)
 
@@ -57,11 +62,52 @@ func ExampleSpec() {
 
 func ExampleSpec_Budget() {
 	s, _ := spec.Parse([]byte(`{"budget": {"all": [{"retry": {}}, {"concurrency": {"max": 20}}]}}`))
-	toHost := backoff.Budgets{New: func(string) backoff.Budget { return s.Budget() }}
-	policy := s.Policy()
+	policy, err := s.Policy()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	toHost := backoff.Budgets{New: func(string) backoff.Budget {
+		budget, _ := s.Budget() // no error, since Policy returned none
+		return budget
+	}}
 	policy.Budget = toHost.For("example.com")
 	fmt.Println(policy.Validate())
 	// Output:
+	// <nil>
+}
+
+// The service may be started with -retry '{"maxAttempts": 5}'.
+func ExampleSpec_UnmarshalText() {
+	var s spec.Spec
+	flags := flag.NewFlagSet("service", flag.ContinueOnError)
+	flags.TextVar(&s, "retry", s, "the policy, as `JSON`")
+
+	_, err := s.Policy()
+	fmt.Println(err)
+	err = flags.Parse([]string{"-retry", `{"maxAttempts": 5}`})
+	fmt.Println(err)
+	policy, err := s.Policy()
+	fmt.Println(policy.MaxAttempts, err)
+	// Output:
+	// backoff: spec: nothing was decoded into this Spec
+	// <nil>
+	// 5 <nil>
+}
+
+func ExampleSpec_Stack() {
+	s, _ := spec.Parse([]byte(`{"maxAttempts": 2, "breaker": {"consecutiveFailures": 10}}`))
+	_, err := s.Policy()
+	fmt.Println(err)
+	service, err := s.Stack()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = service.Do(context.Background(), func(context.Context) error { return nil })
+	fmt.Println(err)
+	// Output:
+	// backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Stack or Parts
 	// <nil>
 }
 

@@ -31,9 +31,10 @@ func FuzzParse(f *testing.F) {
 			require.Contains(t, err.Error(), "backoff: spec: ")
 			return
 		}
-		policy := s.Policy()
+		policy, breaker, err := s.Parts()
+		require.NoError(t, err)
 		require.NoError(t, policy.Validate())
-		if breaker := s.Breaker(); breaker != nil {
+		if breaker != nil {
 			require.NoError(t, breaker.Validate())
 		}
 		policy.Delay(3)

@@ -17,7 +17,8 @@ func TestARandomSpecSurvivesItsText(t *testing.T) {
 	r := maker{rand.New(rand.NewPCG(1, 2))}
 	seen := map[string]bool{}
 	for range 3000 {
-		s := Spec{r.form()}
+		f := r.form()
+		s := Spec{&f}
 		require.NoError(t, s.form.check())
 		text, err := json.Marshal(s)
 		require.NoError(t, err)

@@ -56,7 +56,11 @@ func syntaxError(text []byte, err error) error {
 	before := text[:min(max(0, int(syntax.Offset)-1), len(text))]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
-	return errors.New("backoff: spec: line " + strconv.Itoa(line) + ", column " + strconv.Itoa(column) + ": " + err.Error())
+	hint := ""
+	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '{' {
+		hint = "; Parse reads JSON only: unmarshal YAML into a Spec"
+	}
+	return errors.New("backoff: spec: line " + strconv.Itoa(line) + ", column " + strconv.Itoa(column) + ": " + err.Error() + hint)
 }
 
 // next returns the next token. There always is one: read has checked that the
@@ -137,8 +141,12 @@ var renamed = map[string]string{
 }
 
 // unknown returns the error of a member that a struct does not have. If the
-// struct has the member under a newer name, the error says which.
+// struct has the member under a newer name, or in another form, the error says
+// which.
 func unknown(path, name string, of reflect.Value) error {
+	if name == "constant" && of.Type() == reflect.TypeFor[schedule]() {
+		return problem(path, `is not known: write a constant schedule as a duration such as "1.5s"`)
+	}
 	if newer, ok := renamed[name]; ok {
 		if _, known := field(of, newer); known {
 			return problem(path, "is now "+newer)

@@ -26,7 +26,9 @@ func TestWhatIsNoJSONIsRefusedWithItsPlace(t *testing.T) {
 		"{\n", `line 1, column 2: unexpected end of JSON input`,
 		"{\n  \"name\": \"x\",\n}", `line 3, column 1: invalid character '}' looking for beginning of object key string`,
 		"{}\n{}", `line 2, column 1: invalid character '{' after top-level value`,
-		"name: fetch", `line 1, column 2: invalid character 'a' in literal null (expecting 'u')`,
+		" ", `line 1, column 1: unexpected end of JSON input`,
+		"name: fetch", `line 1, column 2: invalid character 'a' in literal null (expecting 'u'); Parse reads JSON only: unmarshal YAML into a Spec`,
+		"# a policy\nname: fetch", `line 1, column 1: invalid character '#' looking for beginning of value; Parse reads JSON only: unmarshal YAML into a Spec`,
 	)
 }
 
@@ -59,7 +61,9 @@ func TestAnUnknownMemberIsRefusedWithThoseThereAre(t *testing.T) {
 	refuse(t,
 		`{"schedule": {"exponential": {"multiplyer": 2}}}`, `schedule.exponential.multiplyer is not known, want one of initial, max, multiplier`,
 		`{"schedule": {"Linear": {}}}`, `schedule.Linear is not known, want one of linear, exponential, sequence, truncated`,
-		`{"schedule": {"constant": "1s"}}`, `schedule.constant is not known, want one of linear, exponential, sequence, truncated`,
+		`{"schedule": {"constant": "1s"}}`, `schedule.constant is not known: write a constant schedule as a duration such as "1.5s"`,
+		`{"breaker": {"openFor": {"constant": "1s"}}}`, `breaker.openFor.constant is not known: write a constant schedule as a duration such as "1.5s"`,
+		`{"jitter": {"constant": "1s"}}`, `jitter.constant is not known, want one of decorrelated, uniform, added, slotted`,
 		`{"budget": {"all": [{"retry": {"\n": 1}}]}}`, `budget.all[0].retry."\n" is not known, want one of ratio, window, floor`,
 		`{"budget": {"concurrency": {"-": 1}}}`, `budget.concurrency.- is not known, want one of max`,
 		`{"jitter": "fully"}`, `jitter is "fully", want none, full, equal, or an object with one of decorrelated, uniform, added, slotted`,

@@ -1,5 +1,6 @@
-// Package spec reads a policy, its budget and its breaker from a JSON file. The
-// file that cmd/backoffsim simulates is the same file that the service loads.
+// Package spec reads a policy, its budget and its breaker from a file, in JSON
+// or YAML. The file that cmd/backoffsim simulates is the same file that the
+// service loads.
 //
 //	{
 //	  "name": "fetch",
@@ -13,21 +14,75 @@
 //	}
 //
 // A [backoff.Policy] holds functions, and objects that have a state. Neither
-// can be read back from a file. So the data is a type of its own, [Spec], which
-// makes policies, budgets and breakers. What is code stays in the service: it
+// can be read back from a file. So the data is a type of its own, [Spec],
+// which makes policies, budgets and breakers. Code stays in the service: it
 // sets Classify, Observer and Shared on what a Spec has made.
+//
+// [Parse] reads JSON. A [Spec] may also be a member of the configuration of a
+// program, which YAML libraries, encoding/json, and readers of environment
+// variables and flags decode.
+//
+// The form of the file is described at [Parse].
+//
+// This is a package of its own because encoding/json would add 12 KiB to every
+// program that has a policy, also to those that read no files.
+package spec
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/gobackoff/backoff"
+)
+
+// A Spec is a policy as data, with its budget and its breaker. It comes from
+// [Parse] or from a decoder. The Spec of the text {} makes the zero Policy,
+// without a budget and without a breaker.
+//
+// The zero Spec is one that nothing was decoded into. Its methods return an
+// error, so that a policy that a decoder did not find, or could not read, is
+// not taken for the default. If a member of your own type may be left out, set
+// it to the Spec of {} before you decode into it.
+//
+// Its methods do not change it, and it is safe for concurrent use. To vary a
+// policy, change the policy that the Spec has made.
+type Spec struct{ form *form }
+
+// form is the JSON object of a policy.
+type form struct {
+	Name                   string      `json:"name,omitzero"`
+	MaxAttempts            int         `json:"maxAttempts,omitzero"`
+	MaxElapsed             duration    `json:"maxElapsed,omitzero"`
+	AttemptTimeout         timeout     `json:"attemptTimeout,omitzero"`
+	AttemptTimeoutSchedule *schedule   `json:"attemptTimeoutSchedule,omitzero"`
+	Schedule               *schedule   `json:"schedule,omitzero"`
+	ByClass                *byClass    `json:"byClass,omitzero"`
+	Jitter                 *jitter     `json:"jitter,omitzero"`
+	MaxDelay               duration    `json:"maxDelay,omitzero"`
+	MaxRetryAfter          duration    `json:"maxRetryAfter,omitzero"`
+	Idempotency            idempotency `json:"idempotency,omitzero"`
+	Budget                 *budget     `json:"budget,omitzero"`
+	WaitOpen               bool        `json:"waitOpen,omitzero"`
+	ShortenLastWait        bool        `json:"shortenLastWait,omitzero"`
+	ResetAfter             duration    `json:"resetAfter,omitzero"`
+	Breaker                *breaker    `json:"breaker,omitzero"`
+	Version                version     `json:"version,omitzero"`
+	SchemaURL              schemaURL   `json:"$schema,omitzero"`
+}
+
+// Parse reads a Spec. The text must hold one JSON object and nothing else.
 //
 // # The form
 //
 // Every member may be left out. It then has the default of the field of that
-// name, and so it has if it is 0. A member means what the field of the same
-// name, with a capital letter, means in [backoff.Policy], [backoff.Breaker] and
-// so on.
+// name, as it has if it is 0. A member means what the field of the same name,
+// with a capital letter, means in [backoff.Policy], [backoff.Breaker] and so
+// on.
 //
 //   - A duration is a string such as "1.5s", "100ms" or "1m30s".
-//   - -1 means no limit, for a number and for a duration. It is the only number
-//     below 0. Where no limit is impossible -1 is refused, as Validate refuses
-//     it.
+//   - -1 means no limit, for a number and for a duration. All other negative
+//     numbers are refused. So is -1 where there must be a limit, as by
+//     Validate.
 //   - A schedule (schedule, also in byClass, attemptTimeoutSchedule, a
 //     breaker's openFor, an adaptive rate's recovery) is a duration, which makes
 //     a constant schedule, or an object with one of linear {initial, step, max},
@@ -76,78 +131,66 @@
 //
 // Parse does not read the schema. It also checks what a schema cannot say, such
 // as that initial is not beyond max. Neither member is kept in a [Spec].
-//
-// This is a package of its own because encoding/json would add 12 KiB to every
-// program that has a policy, also to those that read no files.
-package spec
-
-import (
-	"cmp"
-	"encoding/json"
-
-	"github.com/gobackoff/backoff"
-)
-
-// A Spec is a policy as data, with its budget and its breaker. A Spec is always
-// valid, since it comes from [Parse], or from encoding/json as part of
-// something larger. The zero Spec makes the zero Policy, without a budget, and
-// no breaker.
-//
-// Its methods do not change it, and it is safe for concurrent use. To vary a
-// policy, change the policy that the Spec has made.
-type Spec struct{ form form }
-
-// form is the JSON object of a policy.
-type form struct {
-	Name                   string      `json:"name,omitzero"`
-	MaxAttempts            int         `json:"maxAttempts,omitzero"`
-	MaxElapsed             duration    `json:"maxElapsed,omitzero"`
-	AttemptTimeout         timeout     `json:"attemptTimeout,omitzero"`
-	AttemptTimeoutSchedule *schedule   `json:"attemptTimeoutSchedule,omitzero"`
-	Schedule               *schedule   `json:"schedule,omitzero"`
-	ByClass                *byClass    `json:"byClass,omitzero"`
-	Jitter                 *jitter     `json:"jitter,omitzero"`
-	MaxDelay               duration    `json:"maxDelay,omitzero"`
-	MaxRetryAfter          duration    `json:"maxRetryAfter,omitzero"`
-	Idempotency            idempotency `json:"idempotency,omitzero"`
-	Budget                 *budget     `json:"budget,omitzero"`
-	WaitOpen               bool        `json:"waitOpen,omitzero"`
-	ShortenLastWait        bool        `json:"shortenLastWait,omitzero"`
-	ResetAfter             duration    `json:"resetAfter,omitzero"`
-	Breaker                *breaker    `json:"breaker,omitzero"`
-	Version                version     `json:"version,omitzero"`
-	SchemaURL              schemaURL   `json:"$schema,omitzero"`
-}
-
-// Parse reads a Spec. The text must hold one JSON object and nothing else.
 func Parse(text []byte) (Spec, error) {
-	var s Spec
-	if err := read(text, &s.form); err != nil {
+	var f form
+	if err := read(text, &f); err != nil {
 		return Spec{}, cmp.Or(checkVersion(text), err)
 	}
-	if err := s.form.check(); err != nil {
+	if err := f.check(); err != nil {
 		return Spec{}, err
 	}
-	return s, nil
+	return Spec{&f}, nil
 }
 
-// UnmarshalJSON is [Parse] for encoding/json. It serves programs whose own
-// files contain policies. The paths in its errors begin at the Spec.
-func (s *Spec) UnmarshalJSON(text []byte) error {
-	parsed, err := Parse(text)
-	if err == nil {
-		*s = parsed
-	}
-	return err
-}
-
-// MarshalJSON returns the shortest text from which [Parse] reads the same Spec.
-func (s Spec) MarshalJSON() ([]byte, error) { return json.Marshal(s.form) }
+// errEmpty is the error of a Spec that nothing was decoded into.
+var errEmpty = errors.New("backoff: spec: nothing was decoded into this Spec")
 
 // Policy returns a new policy, with a new budget if the Spec has one. Copies of
-// the policy share the budget.
-func (s Spec) Policy() backoff.Policy {
-	f := &s.form
+// the policy share the budget. A Policy cannot hold a breaker, so Policy
+// returns an error if the Spec has one: use [Spec.Stack] or [Spec.Parts].
+func (s Spec) Policy() (backoff.Policy, error) {
+	policy, breaker, err := s.Parts()
+	if breaker != nil {
+		return backoff.Policy{}, errors.New("backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Stack or Parts")
+	}
+	return policy, err
+}
+
+// Parts returns a new policy, with a new budget if the Spec has one, and a new
+// breaker, which is nil if the Spec has none. It is for services that set what
+// is code before they put the breaker around the policy.
+func (s Spec) Parts() (backoff.Policy, *backoff.Breaker, error) {
+	if s.form == nil {
+		return backoff.Policy{}, nil, errEmpty
+	}
+	return s.form.policy(), s.form.Breaker.build(s.form.Name), nil
+}
+
+// Stack returns what a service puts around its calls: a new breaker around a
+// new policy, or the policy alone if the Spec has no breaker.
+func (s Spec) Stack() (backoff.Doer, error) {
+	policy, breaker, err := s.Parts()
+	if err != nil {
+		return nil, err
+	}
+	if breaker != nil {
+		return backoff.Stack(breaker, &policy), nil
+	}
+	return &policy, nil
+}
+
+// Budget returns a new budget that has not been used; nil if the Spec has none.
+// It is for programs that keep a budget per key, as [backoff.Budgets] does. The
+// policy that the Spec makes has a budget of its own.
+func (s Spec) Budget() (backoff.Budget, error) {
+	if s.form == nil {
+		return nil, errEmpty
+	}
+	return s.form.Budget.build(), nil
+}
+
+// policy returns a new policy.
+func (f *form) policy() backoff.Policy {
 	return backoff.Policy{
 		Name:                   f.Name,
 		MaxAttempts:            f.MaxAttempts,
@@ -165,24 +208,6 @@ func (s Spec) Policy() backoff.Policy {
 		ShortenLastWait:        f.ShortenLastWait,
 		ResetAfter:             f.ResetAfter.value(),
 	}
-}
-
-// Budget returns a new budget that has not been used; nil if the Spec has none.
-// It is for programs that keep a budget per key, as [backoff.Budgets] does. The
-// policy of [Spec.Policy] has a budget of its own.
-func (s Spec) Budget() backoff.Budget { return s.form.Budget.build() }
-
-// Breaker returns a new breaker; nil if the Spec has none.
-func (s Spec) Breaker() *backoff.Breaker { return s.form.Breaker.build(s.form.Name) }
-
-// Stack returns what a service puts around its calls: a new breaker around a
-// new policy, or the policy alone if the Spec has no breaker.
-func (s Spec) Stack() backoff.Doer {
-	policy := s.Policy()
-	if breaker := s.Breaker(); breaker != nil {
-		return backoff.Stack(breaker, &policy)
-	}
-	return &policy
 }
 
 // check calls Validate on everything that the form makes.
@@ -205,6 +230,6 @@ func (f *form) check() error {
 	if err := f.Breaker.check("breaker"); err != nil {
 		return err
 	}
-	policy := Spec{*f}.Policy()
+	policy := f.policy()
 	return relocate("", "Policy", policy.Validate())
 }

@@ -27,13 +27,49 @@ func parse(t *testing.T, text string) spec.Spec {
 	return s
 }
 
-func TestTheZeroSpecIsTheZeroPolicy(t *testing.T) {
-	for _, s := range []spec.Spec{{}, parse(t, `{}`)} {
-		require.Equal(t, backoff.Policy{}, s.Policy())
-		require.Nil(t, s.Budget())
-		require.Nil(t, s.Breaker())
-		require.Equal(t, &backoff.Policy{}, s.Stack())
-	}
+// policyOf returns the policy of a Spec that may have a breaker.
+func policyOf(t *testing.T, s spec.Spec) backoff.Policy {
+	t.Helper()
+	policy, _, err := s.Parts()
+	require.NoError(t, err)
+	return policy
+}
+
+func breakerOf(t *testing.T, s spec.Spec) *backoff.Breaker {
+	t.Helper()
+	_, breaker, err := s.Parts()
+	require.NoError(t, err)
+	return breaker
+}
+
+func budgetOf(t *testing.T, s spec.Spec) backoff.Budget {
+	t.Helper()
+	budget, err := s.Budget()
+	require.NoError(t, err)
+	return budget
+}
+
+func TestAnEmptyObjectIsTheZeroPolicy(t *testing.T) {
+	s := parse(t, `{}`)
+	policy, err := s.Policy()
+	require.NoError(t, err)
+	require.Equal(t, backoff.Policy{}, policy)
+	require.Nil(t, budgetOf(t, s))
+	require.Nil(t, breakerOf(t, s))
+	stack, err := s.Stack()
+	require.NoError(t, err)
+	require.Equal(t, &backoff.Policy{}, stack)
+}
+
+func TestAPolicyWithABreakerIsRefused(t *testing.T) {
+	s := parse(t, `{"maxAttempts": 2, "breaker": {}}`)
+	policy, err := s.Policy()
+	require.EqualError(t, err, "backoff: spec: this Spec has a breaker, which a Policy cannot hold: use Stack or Parts")
+	require.Equal(t, backoff.Policy{}, policy)
+	policy, breaker, err := s.Parts()
+	require.NoError(t, err)
+	require.Equal(t, 2, policy.MaxAttempts)
+	require.Equal(t, &backoff.Breaker{}, breaker)
 }
 
 func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
@@ -56,7 +92,7 @@ func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 		ShortenLastWait: true,
 		ResetAfter:      90 * time.Second,
 		Budget:          &backoff.RetryBudget{Ratio: 0.1},
-	}, s.Policy())
+	}, policyOf(t, s))
 }
 
 func TestEveryScheduleCanBeWritten(t *testing.T) {
@@ -71,9 +107,9 @@ func TestEveryScheduleCanBeWritten(t *testing.T) {
 		`{"truncated": {"schedule": {"linear": {}}, "max": -1}}`: backoff.Truncate(backoff.Linear{}, -1),
 		`{"truncated": {"schedule": {"truncated": {}}}}`:         backoff.Truncate(backoff.Truncate(nil, 0), 0),
 	} {
-		require.Equal(t, want, parse(t, `{"schedule":`+text+`}`).Policy().Schedule, text)
-		require.Equal(t, want, parse(t, `{"attemptTimeoutSchedule":`+text+`}`).Policy().AttemptTimeoutSchedule, text)
-		require.Equal(t, want, parse(t, `{"breaker":{"openFor":`+text+`}}`).Breaker().OpenFor, text)
+		require.Equal(t, want, policyOf(t, parse(t, `{"schedule":`+text+`}`)).Schedule, text)
+		require.Equal(t, want, policyOf(t, parse(t, `{"attemptTimeoutSchedule":`+text+`}`)).AttemptTimeoutSchedule, text)
+		require.Equal(t, want, breakerOf(t, parse(t, `{"breaker":{"openFor":`+text+`}}`)).OpenFor, text)
 	}
 }
 
@@ -89,10 +125,10 @@ func TestEveryClassThatMayBeRetriedCanHaveItsLimits(t *testing.T) {
 		},
 	} {
 		s := parse(t, `{"byClass": `+text+`}`)
-		require.Equal(t, want, s.Policy().ByClass, text)
+		require.Equal(t, want, policyOf(t, s).ByClass, text)
 		if want != nil {
-			s.Policy().ByClass[backoff.ClassThrottled] = backoff.ClassLimits{MaxAttempts: 99}
-			require.Equal(t, want, s.Policy().ByClass, "each policy has a map of its own")
+			policyOf(t, s).ByClass[backoff.ClassThrottled] = backoff.ClassLimits{MaxAttempts: 99}
+			require.Equal(t, want, policyOf(t, s).ByClass, "each policy has a map of its own")
 		}
 	}
 	for c := backoff.ClassUnknown; c < 255; c++ { // so that a new class is not forgotten here
@@ -117,8 +153,8 @@ func TestEveryJitterCanBeWritten(t *testing.T) {
 		`{"decorrelated": {"base": "1s", "max": "40s"}}`: backoff.DecorrelatedJitter(time.Second, 40*time.Second),
 	} {
 		for _, got := range []backoff.Jitter{
-			parse(t, `{"jitter":`+text+`}`).Policy().Jitter,
-			parse(t, `{"breaker":{"jitter":`+text+`}}`).Breaker().Jitter,
+			policyOf(t, parse(t, `{"jitter":`+text+`}`)).Jitter,
+			breakerOf(t, parse(t, `{"breaker":{"jitter":`+text+`}}`)).Jitter,
 		} {
 			for _, u := range []float64{0, 0.25, 0.999} {
 				require.Equal(t, want(time.Minute, 3*time.Second, u), got(time.Minute, 3*time.Second, u), text)
@@ -132,7 +168,7 @@ func TestEveryIdempotencyCanBeWritten(t *testing.T) {
 		"idempotent": backoff.Idempotent, "nonIdempotent": backoff.NonIdempotent, "keyed": backoff.Keyed,
 		"alwaysRetry": backoff.AlwaysRetry,
 	} {
-		require.Equal(t, want, parse(t, `{"idempotency":"`+text+`"}`).Policy().Idempotency)
+		require.Equal(t, want, policyOf(t, parse(t, `{"idempotency":"`+text+`"}`)).Idempotency)
 	}
 }
 
@@ -152,8 +188,8 @@ func TestEveryBudgetCanBeWritten(t *testing.T) {
 		`{"all": [{"retry": {}}, "aws-retry-quota", {"sleeping":{}}]}`: backoff.JoinBudgets(&backoff.RetryBudget{}, presets.NewAWSQuota(), &limit.Sleeping{}),
 	} {
 		s := parse(t, `{"budget":`+text+`}`)
-		require.Equal(t, want, s.Budget(), text)
-		require.Equal(t, want, s.Policy().Budget, text)
+		require.Equal(t, want, budgetOf(t, s), text)
+		require.Equal(t, want, policyOf(t, s).Budget, text)
 	}
 }
 
@@ -165,7 +201,7 @@ func newPacer() *pace.Pacer {
 
 func TestEveryPresetBudgetCanBeNamed(t *testing.T) {
 	for name, want := range presets.Budgets() {
-		require.Equal(t, want, parse(t, `{"budget":"`+name+`"}`).Budget())
+		require.Equal(t, want, budgetOf(t, parse(t, `{"budget":"`+name+`"}`)))
 	}
 }
 
@@ -214,32 +250,33 @@ func TestEveryMemberOfABreakerReachesIt(t *testing.T) {
 		Name: "search", FailureRate: -1, MinCalls: 3, Window: -1, WindowCalls: 5, ConsecutiveFailures: 6, ConsecutiveSpan: 7 * time.Second,
 		SlowCall: 8 * time.Second, SlowRate: 0.9, OpenFor: backoff.Constant(10 * time.Second), MaxRetryAfter: 11 * time.Second,
 		MaxProbes: 12, ProbeSuccesses: 13, ProbeTimeout: 14 * time.Second, RampUp: 15 * time.Second, MinAttemptTime: 16 * time.Second,
-	}, s.Breaker())
+	}, breakerOf(t, s))
 }
 
 // A process that makes two policies of a file must not have one budget for both
 // unless it says so; and a simulated fleet must not share one at all.
 func TestWhatHasAStateIsNewEachTime(t *testing.T) {
 	s := parse(t, `{"budget": {"all": [{"retry": {"floor": 1}}, {"rate": {"limit": 0.001}}]}, "breaker": {}}`)
-	one, other := s.Policy(), s.Policy()
+	one, other := policyOf(t, s), policyOf(t, s)
 	_, _, _ = one.Budget.Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
 	_, wait, _ := one.Budget.Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
 	require.Positive(t, wait)
 	_, wait, _ = other.Budget.Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
 	require.Zero(t, wait)
-	_, wait, _ = s.Budget().Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
+	_, wait, _ = budgetOf(t, s).Reserve(backoff.Attempt{Kind: backoff.AttemptFirst})
 	require.Zero(t, wait)
 
-	breaker := s.Breaker()
+	breaker := breakerOf(t, s)
 	breaker.Trip()
-	require.Equal(t, backoff.StateClosed, s.Breaker().State())
+	require.Equal(t, backoff.StateClosed, breakerOf(t, s).State())
 }
 
 func TestAStackIsTheBreakerAroundThePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		down := func(context.Context) error { attempts++; return errors.New("down") }
-		stack := parse(t, `{"maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"consecutiveFailures": 3}}`).Stack()
+		stack, err := parse(t, `{"maxAttempts": 2, "schedule": "1s", "jitter": "none", "breaker": {"consecutiveFailures": 3}}`).Stack()
+		require.NoError(t, err)
 		for range 3 {
 			require.ErrorIs(t, stack.Do(t.Context(), down), backoff.ErrExhausted)
 		}
@@ -253,12 +290,12 @@ func TestASpecMayBePartOfALargerFile(t *testing.T) {
 		Fetch, Store spec.Spec
 	}
 	require.NoError(t, json.Unmarshal([]byte(`{"fetch": {"maxAttempts": 2}, "store": {"maxAttempts": -1}}`), &config))
-	require.Equal(t, 2, config.Fetch.Policy().MaxAttempts)
-	require.Equal(t, -1, config.Store.Policy().MaxAttempts)
+	require.Equal(t, 2, policyOf(t, config.Fetch).MaxAttempts)
+	require.Equal(t, -1, policyOf(t, config.Store).MaxAttempts)
 
 	err := json.Unmarshal([]byte(`{"fetch": {"schedule": {"linear": {"steps": 2}}}}`), &config)
 	require.EqualError(t, err, "backoff: spec: schedule.linear.steps is not known, want one of initial, step, max")
-	require.Equal(t, 2, config.Fetch.Policy().MaxAttempts, "what was there is kept")
+	require.Equal(t, 2, policyOf(t, config.Fetch).MaxAttempts, "what was there is kept")
 }
 
 func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {

@@ -2,10 +2,11 @@
 
 const every = 2000; // ms
 const $ = (id) => document.getElementById(id);
-const drawn = new Map(); // articles, by the name of their operation
+const drawn = new Map(); // articles, by the id of their operation
 let timer = 0;
 let paused = false;
 let answered = null; // when the last answer came
+let linked = decodeURIComponent(location.hash.slice(1)); // the card that the address asks for
 
 // Names may come from strangers, so they are only set as text.
 function element(tag, text, className) {
@@ -15,12 +16,11 @@ function element(tag, text, className) {
 	return e;
 }
 
-function rect(x, y, width, height, className) {
-	const r = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-	const at = { x, y, width, height };
-	for (const name in at) r.setAttribute(name, at[name].toFixed(2));
-	r.setAttribute("class", className);
-	return r;
+function shape(tag, at, className) {
+	const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+	for (const name in at) e.setAttribute(name, at[name].toFixed(2));
+	e.setAttribute("class", className);
+	return e;
 }
 
 function setText(e, text) {
@@ -28,228 +28,242 @@ function setText(e, text) {
 }
 
 function number(n) {
-	if (n >= 1e6) return (n / 1e6).toFixed(1) + " M";
-	if (n >= 1e4) return (n / 1e3).toFixed(1) + " k";
-	if (n >= 100 || Number.isInteger(n)) return n.toFixed(0);
-	return n >= 10 ? n.toFixed(1) : n.toFixed(2);
+	return n < 10000 ? String(n) : n.toLocaleString("en-US");
 }
 
-function plural(n, what) {
-	return `${number(n)} ${what}${n === 1 ? "" : "s"}`;
-}
-
-function percent(part, whole) {
-	if (!whole) return "–";
-	const p = 100 * part / whole;
-	if (part > 0 && p < 0.1) return "< 0.1 %";
-	if (part < whole && p > 99.9) return "> 99.9 %";
-	return (p < 10 || p > 99 ? p.toFixed(1).replace(/\.0$/, "") : p.toFixed(0)) + " %";
+function rate(n) {
+	return n >= 100 ? n.toFixed(0) : n >= 10 ? n.toFixed(1) : n.toFixed(2);
 }
 
 function duration(seconds) {
+	if (seconds < 0.001) return "< 1 ms";
+	if (seconds < 0.01) return (seconds * 1000).toFixed(1) + " ms";
 	if (seconds < 1) return Math.round(seconds * 1000) + " ms";
 	if (seconds < 90) return (seconds < 10 ? +seconds.toFixed(1) : Math.round(seconds)) + " s";
 	if (seconds < 5400) return Math.round(seconds / 60) + " min";
-	return seconds < 172800 ? Math.round(seconds / 3600) + " h" : Math.round(seconds / 86400) + " d";
+	return seconds < 172800 ? Math.round(seconds / 3600) + " h" : Math.round(seconds / 86400) + " days";
+}
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const clockAndZone = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+function time(ms, format = clock) {
+	const at = new Date(ms);
+	const today = at.toDateString() === new Date().toDateString();
+	return (today ? "" : day.format(at) + " ") + format.format(at);
 }
 
 function figure(article, name, value, unit) {
 	const dd = article.querySelector(`[data-figure="${name}"]`);
-	dd.replaceChildren(value);
+	dd.parentNode.hidden = value === undefined;
+	dd.replaceChildren(value ?? "");
 	if (unit) dd.append(element("small", unit));
 }
 
 function drawFigures(article, o) {
-	const per = (n) => o.now.seconds > 0 ? number(n / o.now.seconds) : "0";
-	const unit = o.now.seconds > 20 ? "/s, avg. " + duration(o.now.seconds) : "/s";
-	figure(article, "calls", per(o.now.calls), unit);
-	figure(article, "attempts", per(o.now.attempts), unit);
-	figure(article, "amplification", o.lately.calls ? o.lately.amplification.toFixed(2) : "–");
-	figure(article, "refused", number(o.lately.refused));
+	figure(article, "calls", number(o.calls), rate(o.calls_per_second) + "/s");
+	figure(article, "attempts", number(o.attempts));
+	figure(article, "perCall", o.calls ? o.attempts_per_call.toFixed(2) : "–");
+	figure(article, "budget", number(o.budget_refused));
+	figure(article, "inFlight", o.attempting ? number(o.attempting.in_flight) : undefined);
 }
 
 function drawSplit(article, o) {
-	const words = { first: "at once", retried: "after retries", failed: "failed" };
-	const parts = [];
-	for (const part in words) {
-		const share = percent(o.lately[part], o.lately.calls);
-		setText(article.querySelector(`[data-share="${part}"]`), share);
-		const bar = article.querySelector(`.split .${part}`);
-		bar.style.flexGrow = o.lately[part];
-		bar.hidden = o.lately[part] === 0;
-		parts.push(words[part] + " " + share);
+	for (const { name, count } of o.outcomes) {
+		const bar = article.querySelector(".split ." + name);
+		bar.style.flexGrow = count;
+		bar.hidden = count === 0;
 	}
-	article.querySelector(".split").setAttribute("aria-label", "Calls: " + parts.join(", "));
+	article.querySelector(".split").setAttribute("aria-label",
+		"Calls: " + o.outcomes.map((p) => `${p.label} ${number(p.count)}, ${p.share}`).join("; "));
+	article.querySelector(".legend").replaceChildren(...o.outcomes.filter((p) => p.count || p.name !== "refused").map((p) => {
+		const li = element("li");
+		li.append(element("i", undefined, "key " + p.name), p.label + " ", element("b", p.count ? p.share : "0"), p.count ? " " + number(p.count) : "");
+		return li;
+	}));
 }
 
-// The load has a bar per column: calls below, and on top of them what retries
-// and hedges add.
+// The chart has a bar per column: calls that succeeded and what retries add
+// above the line, calls that failed below it.
 function drawLoad(article, o) {
 	const svg = article.querySelector(".load");
-	const { calls, attempts, step } = o.history;
-	const peak = Math.max(0, ...attempts, ...calls);
-	const width = 600 / calls.length;
+	const { succeeded, failed, extra, step } = o.chart;
+	const known = succeeded.map((n, i) => n < 0 ? null : { up: n, top: n + extra[i], down: failed[i] });
+	const most = (of) => Math.max(0, ...known.map((c) => c ? of(c) : 0));
+	const up = most((c) => c.top), down = most((c) => c.down);
+	const scale = 138 / (up + down || 1), line = 1 + up * scale, width = 600 / known.length;
 	const bars = [];
-	calls.forEach((c, i) => {
-		if (c < 0 || peak === 0) return;
-		const low = 140 * Math.min(c, attempts[i]) / peak;
-		const high = 140 * attempts[i] / peak;
-		if (low > 0) bars.push(rect(i * width, 140 - low, width - 1.5, low, "calls"));
-		if (high > low) bars.push(rect(i * width, 140 - high, width - 1.5, high - low, "extra"));
+	known.forEach((c, i) => {
+		if (!c) return;
+		const bar = (y, height, name) => height > 0 && bars.push(shape("rect", { x: i * width, y, width: width - 1.5, height }, name));
+		bar(line - c.up * scale, c.up * scale, "first");
+		bar(line - c.top * scale, (c.top - c.up) * scale, "retried");
+		bar(line, c.down * scale, "failed");
 	});
+	bars.push(shape("line", { x1: 0, x2: 600, y1: line, y2: line }, "base"));
 	svg.replaceChildren(...bars);
-	const whole = duration(calls.length * step);
-	svg.setAttribute("aria-label", `Attempts per second over the last ${whole}: at most ${number(peak)}`);
-	setText(article.querySelector(".span"), "last " + whole);
+	const whole = duration(known.length * step);
+	const parts = [[most((c) => c.up), "succeeded"], [down, "failed"], [most((c) => c.top - c.up), "retries"]];
+	const peaks = up + down === 0 ? "none" : "at most " + parts.filter(([n]) => n > 0).map(([n, what]) => `${rate(n)} ${what}`).join(", ");
+	svg.setAttribute("aria-label", `Calls per second in the last ${whole}: ${peaks}`);
 	setText(article.querySelector('[data-axis="left"]'), `−${whole}`);
-	const known = calls.some((c) => c >= 0);
-	setText(article.querySelector('[data-axis="peak"]'), known ? `peak ${number(peak)} attempts/s` : "begins in a few seconds");
+	setText(article.querySelector('[data-axis="peak"]'), known.some((c) => c) ? peaks : "begins in a few seconds");
 }
 
-// The delays show the share of each bucket, for the scheduled delays and for the
-// time slept.
-function drawDelays(article, o, bounds) {
-	const svg = article.querySelector(".delays");
-	const used = o.delay.map((n, i) => n + o.slept[i] > 0 ? i : -1).filter((i) => i >= 0);
-	const axis = article.querySelector('[data-axis="delays"]');
-	if (used.length === 0) {
-		svg.replaceChildren();
-		svg.setAttribute("aria-label", "No delays yet");
-		axis.replaceChildren(element("span", "no delays yet"));
-		return;
-	}
-	const from = Math.max(0, used[0] - 1), to = Math.min(bounds.length, used[used.length - 1] + 1);
-	const share = (counts) => {
-		const all = counts.reduce((a, b) => a + b, 0) || 1;
-		return counts.slice(from, to + 1).map((n) => n / all);
-	};
-	const scheduled = share(o.delay), slept = share(o.slept);
-	const peak = Math.max(...scheduled, ...slept);
-	const width = 600 / scheduled.length, top = 136;
-	const bars = [];
-	scheduled.forEach((_, i) => {
-		const a = top * slept[i] / peak, b = top * scheduled[i] / peak;
-		if (a > 0) bars.push(rect(i * width + 4, 140 - a, width - 8, a, "slept"));
-		if (b > 0) bars.push(rect(i * width + 2, 140 - b, width - 4, b + 3, "scheduled"));
-	});
-	svg.replaceChildren(...bars);
-	const labels = scheduled.map((_, i) => from + i < bounds.length ? duration(bounds[from + i]) : "more");
-	svg.setAttribute("aria-label", "Delays up to: " + labels.map((l, i) =>
-		`${l}: scheduled ${percent(scheduled[i], 1)}, slept ${percent(slept[i], 1)}`).join("; "));
-	const sparse = Math.ceil(labels.length / 6);
-	axis.replaceChildren(...labels.map((l, i) => element("span", (labels.length - 1 - i) % sparse ? "" : l)));
-}
-
-function table(title, rows) {
+function table(title, rows, columns) {
 	const t = element("table");
 	t.append(element("caption", title));
-	const body = element("tbody");
-	for (const [name, value] of rows) {
-		const row = element("tr");
-		const head = element("th", name);
-		head.scope = "row";
-		row.append(head, element("td", value));
-		body.append(row);
+	if (columns) {
+		const head = t.createTHead().insertRow();
+		for (const c of ["", ...columns]) {
+			const th = c ? element("th", c) : element("td");
+			if (c) th.scope = "col";
+			head.append(th);
+		}
 	}
-	t.append(body);
+	const body = t.createTBody();
+	for (const [name, ...values] of rows) {
+		const row = body.insertRow();
+		const head = element("th");
+		head.scope = "row";
+		head.append(...[name].flat());
+		row.append(head, ...values.map((v) => element("td", v)));
+	}
 	return t;
 }
 
-function drawTables(article, o) {
-	if (!article.querySelector("details").open) return;
-	const tables = [table("Calls", [
-		["calls", number(o.calls)], ["at once", number(o.first)], ["after retries", number(o.retried)],
-		["failed", number(o.failed)], ["attempts", number(o.attempts)], ["attempts per call", o.amplification.toFixed(2)],
-		["hedges won", number(o.hedges_won)], ["hedges lost", number(o.hedges_lost)], ["reconnects", number(o.reconnects)],
-	])];
-	const maps = { "Calls failed, by reason": o.failures, "Attempts failed, by class": o.failed_attempts_by_class,
-		"Retries, by class": o.retries_by_class, "Refused by the budget": o.refusals };
-	for (const title in maps) {
-		const rows = Object.entries(maps[title]).map(([name, n]) => [name, number(n)]);
-		if (rows.length) tables.push(table(title, rows));
+function drawRecent(article, o, now) {
+	const tables = [];
+	if (o.errors.length) {
+		const all = o.errors.reduce((n, e) => n + e.count, 0);
+		tables.push(table(`Failed attempts: ${number(all)}`, o.errors.map((e) => {
+			const about = [e.class, e.since && "since " + time(e.since), e.last && `last ${duration(Math.max(0, (now - e.last) / 1000))} ago`];
+			return [[e.type, element("small", about.filter(Boolean).join(", "))], number(e.count)];
+		})));
 	}
-	article.querySelector(".tables").replaceChildren(...tables);
+	const times = (name, q) => [name, ...[q.p50, q.p95, q.p99].map((s) => s < 0 ? "–" : duration(s))];
+	const rows = [];
+	if (o.attempting) {
+		const { callers } = o.attempting;
+		rows.push(times(callers > 1 ? `attempts, of all ${callers} callers` : "attempts", o.attempting));
+	}
+	if (o.waits) rows.push(times("waits before a retry", o.waits));
+	if (rows.length) tables.push(table("Times, estimated", rows, ["p50", "p95", "p99"]));
+	article.querySelector(".recent").replaceChildren(...tables);
 }
 
-function articleOf(name) {
-	let article = drawn.get(name);
+function drawTotal(article, o) {
+	if (!article.querySelector("details").open) return;
+	article.querySelector(".total").replaceChildren(...o.total.map((t) =>
+		table(t.title, t.rows.map((r) => [r.name, number(r.count)]))));
+}
+
+function articleOf(o) {
+	let article = drawn.get(o.id);
 	if (!article) {
 		article = $("operation").content.cloneNode(true).querySelector("article");
-		article.querySelector(".name").textContent = name;
-		article.setAttribute("aria-label", name);
-		article.querySelector("details").addEventListener("toggle", () => article.last && drawTables(article, article.last));
-		drawn.set(name, article);
+		article.id = o.id;
+		const name = article.querySelector(".name");
+		name.href = "#" + o.id;
+		name.append(o.name);
+		if (o.endpoint) name.append(" ", element("span", o.endpoint));
+		name.id = o.id + "-name";
+		article.setAttribute("aria-labelledby", name.id);
+		article.querySelector("details").addEventListener("toggle", () => article.last && drawTotal(article, article.last));
+		drawn.set(o.id, article);
 	}
 	return article;
 }
 
+const meaning = { quiet: "Not known: ", good: "Well: ", watch: "Look at this: ", bad: "Broken: " };
+
 function drawOperations(report) {
 	const list = $("operations");
 	report.operations.forEach((o, i) => {
-		const article = articleOf(o.name);
+		const article = articleOf(o);
 		article.last = o;
-		article.className = o.diagnosis.level;
-		setText(article.querySelector(".diagnosis"), o.diagnosis.text);
+		article.className = o.level;
+		setText(article.querySelector(".diagnosis .unseen"), meaning[o.level]);
+		setText(article.querySelector(".diagnosis .text"), o.text);
+		setText(article.querySelector(".circuit"), o.circuit ? `Its circuit, ${o.circuit.name}, is ${o.circuit.state}: ${o.circuit.text.split(";")[0]}.` : "");
+		setText(article.querySelector(".switch"), report.controls ? (o.switchable ? "Can be changed while the program runs." : "Cannot be changed while the program runs: it is used without a control.Handle.") : "");
 		drawFigures(article, o);
 		drawSplit(article, o);
 		drawLoad(article, o);
-		drawDelays(article, o, report.delay_bounds_seconds);
-		drawTables(article, o);
+		drawRecent(article, o, report.now);
+		drawTotal(article, o);
 		if (list.children[i] !== article) list.insertBefore(article, list.children[i] || null);
 	});
 	$("empty").hidden = report.operations.length > 0;
+	if (linked && drawn.has(linked)) {
+		drawn.get(linked).scrollIntoView();
+		linked = "";
+	}
 }
 
-function drawBreakers(all) {
-	$("breakers").replaceChildren(...all.map((b) => {
-		const li = element("li");
-		const refused = b.refused ? `, ${plural(b.refused, "call")} refused` : "";
-		const when = b.trigger ? `for ${duration(b.since)}, by ${b.trigger}; ` : "";
-		li.append(element("span", b.name), element("b", b.state, b.state),
-			element("span", `${when}${plural(b.changes, "change")}${refused}`, "what"));
-		return li;
-	}));
-	$("breakers-part").hidden = all.length === 0;
+function item(name, value, text, className) {
+	const li = element("li");
+	li.append(element("span", name), element("b", value, className), element("span", text, "what"));
+	return li;
 }
 
-function drawBudgets(all) {
-	$("budgets").replaceChildren(...all.map((b) => {
-		const li = element("li");
-		const left = Math.max(0, b.allowed - b.retries);
+function drawList(id, all, draw, none) {
+	$(id).replaceChildren(...(all.length ? all.map(draw) : [element("li", none, "what")]));
+}
+
+function drawGuards(report) {
+	drawList("breakers", report.breakers, (b) => item(b.name, b.state, b.text, b.level),
+		"None is known. A breaker appears here by WatchBreaker, or once its Observer tells of it.");
+	drawList("budgets", report.budgets, (b) => {
+		const li = item(b.name, b.allowed ? `${number(b.left)} of ${number(b.allowed)} left` : "none left", b.text);
 		const meter = element("meter");
-		Object.assign(meter, { min: 0, max: Math.max(1, b.allowed), low: b.allowed * 0.25, high: b.allowed * 0.5, optimum: Math.max(1, b.allowed), value: left });
-		meter.setAttribute("aria-label", `${b.name}: ${left} of ${b.allowed} retries left`);
-		const paid = b.successes ? `${number(b.retries)} used, on ${number(b.successes)} success${b.successes === 1 ? "" : "es"} within its window` : "no success within its window to pay for retries";
-		li.append(element("span", b.name), element("b", b.allowed ? `${left} of ${b.allowed} left` : "none"), meter, element("span", paid, "what"));
+		Object.assign(meter, { min: 0, max: Math.max(1, b.allowed), low: b.allowed * 0.25, high: b.allowed * 0.5, optimum: Math.max(1, b.allowed), value: b.left });
+		meter.setAttribute("aria-label", `${b.name}: ${b.left} of ${b.allowed} retries left`);
+		li.insertBefore(meter, li.lastChild);
 		return li;
-	}));
-	$("budgets-part").hidden = all.length === 0;
+	}, "None is known. A budget appears here by WatchBudget.");
+	drawList("keys", report.keys, (k) => item(k.name, "", k.text), "");
+	$("keys-part").hidden = report.keys.length === 0;
+	const overrides = report.controls?.overrides ?? [];
+	drawList("overrides", overrides, (o) => item(o.text, o.until ? "until " + time(o.until) : "without an end",
+		`by ${o.who}, since ${time(o.since)}: ${o.why}`), "Nothing is overridden.");
+	$("controls").hidden = !report.controls;
 }
 
-function drawKeys(all) {
-	$("keys").replaceChildren(...all.map((k) => {
-		const li = element("li");
-		li.append(element("span", k.name), element("b", plural(k.evictions, "key")), element("span", "forgotten for others", "what"));
-		return li;
-	}));
-	$("keys-part").hidden = all.length === 0;
-}
-
-// The conclusion is drawn only when it changes, since screen readers read it
-// aloud then.
-function drawConclusion({ level, sentences }) {
-	const title = (level === "good" ? "" : "● ") + "backoff: " + sentences.join(" ");
+// The numbers of the headline change all the time. Screen readers read it aloud
+// only when something else does.
+function drawHeadline({ level, sentences, announcement }) {
+	const title = (level === "good" ? "" : "● ") + "backoff: " + sentences.map((s) => s.text).join(" ");
+	setText($("announcement"), announcement);
 	if (document.title === title) return;
 	document.title = title;
-	$("conclusion").replaceChildren(...sentences.map((s) => element("span", s)));
+	$("headline").className = level;
+	const before = $("headline").querySelectorAll("a");
+	if (before.length === sentences.length && sentences.every((s, i) => before[i].hash === "#" + s.id)) {
+		sentences.forEach((s, i) => setText(before[i], s.text)); // so that the focus stays
+		return;
+	}
+	$("headline").replaceChildren(...sentences.map((s) => {
+		const e = element(s.id ? "a" : "span", s.text);
+		if (s.id) e.href = "#" + s.id;
+		return e;
+	}));
+}
+
+function drawProcess(report) {
+	const p = report.process;
+	setText($("program"), `${p.program} on ${p.host || "an unknown host"}, process ${p.pid}`);
+	const version = [p.module, p.version, p.revision].filter(Boolean).join(" ");
+	setText($("process"), `${p.program}${version ? ", " + version : ""}, built with ${p.go}. Running on ${p.host || "an unknown host"} as process ${p.pid} since ${time(p.started, clockAndZone)}.`);
+	const { start, text } = report.period;
+	setText($("period"), `All counts are of ${text}: ${time(start)} to ${time(report.now, clockAndZone)}. A budget has a window of its own.`);
 }
 
 function draw(report) {
-	drawConclusion(report.conclusion);
-	drawBreakers(report.breakers);
-	drawBudgets(report.budgets);
-	drawKeys(report.keys);
-	$("guards").hidden = report.breakers.length + report.budgets.length + report.keys.length === 0;
+	drawHeadline(report.headline);
+	drawProcess(report);
+	drawGuards(report);
 	drawOperations(report);
 }
 
@@ -259,7 +273,7 @@ function showStatus(stale) {
 	if (stale) $("status").setAttribute("role", "alert");
 	else $("status").removeAttribute("role");
 	document.querySelector(".status").classList.toggle("stale", stale);
-	const at = answered ? answered.toLocaleTimeString() : "";
+	const at = answered ? time(answered, clockAndZone) : "";
 	setText($("status"), stale ? (at ? "No answer since " + at : "No answer") : (paused ? "Paused at " : "Live, ") + at);
 }
 

@@ -6,11 +6,11 @@ import (
 )
 
 // A Fault is what happens to one exchange: a request of the client, and the
-// answer of the target to it. The functions of this package make one. The zero
-// Fault is [Pass]. Faults can be compared by ==.
+// response of the target to it. The functions of this package make one. The
+// zero Fault is [Pass]. Faults can be compared by ==.
 //
 // Counts of bytes are those of the connection, headers included; a negative
-// count is 0. An answer, or for [CutRequest] a request, that is shorter than
+// count is 0. A response, or for [CutRequest] a request, that is shorter than
 // the count passes unharmed.
 type Fault struct {
 	kind  kind
@@ -38,7 +38,7 @@ var kindNames = [...]string{"pass", "reset", "cut request", "drop answer", "rese
 // String returns the name of the fault in lower case, such as "drop answer".
 func (f Fault) String() string { return kindNames[f.kind] }
 
-// Pass passes on the request and the answer: it is no fault.
+// Pass passes on the request and the response: it is no fault.
 func Pass() Fault { return Fault{} }
 
 // Reset resets the connection (RST) when the request begins. Nothing of the
@@ -49,30 +49,31 @@ func Reset() Fault { return Fault{kind: reset} }
 // connections to the client and to the target.
 func CutRequest(n int64) Fault { return Fault{kind: cutRequest, bytes: n} }
 
-// DropAnswer passes on the request, waits until the target begins to answer,
-// and resets the connection without passing on any of the answer. The target
-// has carried out the request, and the client cannot know that.
+// DropAnswer passes on the request, waits until the target begins to respond,
+// and resets the connection without passing on any of the response. The target
+// has executed the request, and the client cannot know that.
 //
-// If the target answers before it carries out the request, as a server does
-// that sends 100 Continue, the connection is reset at this first answer.
+// If the target responds before it executes the request, as a server does that
+// sends 100 Continue, the connection is reset at this first response.
 func DropAnswer() Fault { return Fault{kind: dropAnswer} }
 
-// ResetAfter passes on the first n bytes of the answer, then resets the
+// ResetAfter passes on the first n bytes of the response, then resets the
 // connection. The client has 5 ms to read them; its system may discard what it
 // has not read when the reset arrives.
 func ResetAfter(n int64) Fault { return Fault{kind: resetAnswer, bytes: n} }
 
-// Truncate passes on the first n bytes of the answer, then closes the
-// connection in good order (FIN), as if the answer ended there.
+// Truncate passes on the first n bytes of the response, then closes the
+// connection in good order (FIN), as if the response ended there.
 func Truncate(n int64) Fault { return Fault{kind: truncate, bytes: n} }
 
-// Stall passes on the first n bytes of the answer and holds back the rest for
-// d. If d is 0 or less, it holds back the rest until the client closes the
+// Stall passes on the first n bytes of the response and holds back the rest
+// for d. If d is 0 or less, it holds back the rest until the client closes the
 // connection or its half of it.
 func Stall(n int64, d time.Duration) Fault { return Fault{kind: stall, bytes: n, delay: d} }
 
-// Trickle passes on the answer in pieces of n bytes, at least 1, and waits for
-// d before each piece. If d is 0 or less, it passes on nothing, as Stall(0, d).
+// Trickle passes on the response in pieces of n bytes, at least 1, and waits
+// for d before each piece. If d is 0 or less, it passes on nothing, as
+// Stall(0, d).
 func Trickle(n int64, d time.Duration) Fault { return Fault{kind: trickle, bytes: max(1, n), delay: d} }
 
 // Crash resets all connections of the proxy when the request begins, and
@@ -112,7 +113,7 @@ type Share struct {
 // probability.
 //
 // The draw depends on seed and the number of the exchange alone, so that a run
-// can be repeated whatever the order in which its goroutines run.
+// can be repeated in whatever order its goroutines run.
 func Randomly(seed uint64, shares ...Share) Plan {
 	return func(n int) Fault {
 		u := rand.New(rand.NewPCG(seed, uint64(n))).Float64()

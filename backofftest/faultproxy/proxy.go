@@ -1,21 +1,21 @@
 // Package faultproxy is a TCP proxy for tests that fails as networks fail. It
-// resets connections, cuts requests and answers short, delays answers, refuses
-// connections, and loses the answer to a request that the server has carried
-// out.
+// resets connections, truncates requests and responses, delays responses,
+// refuses connections, and loses the response to a request that the server has
+// executed.
 //
 // The proxy listens on a port of 127.0.0.1 and passes what it receives on to a
 // target, a server under test. A [Plan] chooses a [Fault] for each exchange of
-// a request and its answer:
+// a request and its response:
 //
 //	proxy, err := faultproxy.Start(server.Listener.Addr().String(), faultproxy.Script(
-//		faultproxy.DropAnswer(), // the server carries out the first request; its answer is lost
+//		faultproxy.DropAnswer(), // the server executes the first request; its response is lost
 //		faultproxy.Reset(),      // the second request never reaches the server
 //	))                           // all others pass
 //
 // The proxy does not parse what it passes on. A new exchange begins when the
-// client sends something after the target began to answer. That suits protocols
-// in which the two sides take turns, such as HTTP/1 without pipelining. For
-// others, such as TLS and HTTP/2, set [Config.PerConnection].
+// client sends something after the target began to respond. That suits
+// protocols in which the two sides take turns, such as HTTP/1 without
+// pipelining. For others, such as TLS and HTTP/2, set [Config.PerConnection].
 //
 // Its connections are real and so is its time: the package does not work in a
 // bubble of testing/synctest.
@@ -44,7 +44,7 @@ type Config struct {
 	// PerConnection makes a whole connection one exchange. The proxy then asks
 	// Plan when it accepts a connection, the bytes of a fault count from the
 	// connection's beginning, and Reset and Crash do not wait for a request.
-	// The default, false, makes each request and its answer an exchange.
+	// The default, false, makes each request and its response an exchange.
 	PerConnection bool
 }
 

@@ -35,16 +35,24 @@ var references = []struct{ name, text, about string }{
 	{"default", `{"budget": {"retry": {}}, "breaker": {}}`, "the zero Policy, RetryBudget and Breaker"},
 }
 
-// fromSpec returns the candidate that a policy file describes.
+// fromSpec returns the candidate that a policy file describes. No method of s
+// can fail, since s was parsed.
 func fromSpec(name string, s spec.Spec) candidate {
-	text, _ := json.Marshal(s) // s was parsed from JSON, so this cannot fail
-	c := candidate{name: name, parameters: string(text), policy: s.Policy()}
+	text, _ := json.Marshal(s)
+	policy, breaker, _ := s.Parts()
+	c := candidate{name: name, parameters: string(text), policy: policy}
 	c.policy.Budget = nil
-	if s.Budget() != nil {
-		c.budget = s.Budget
+	if policy.Budget != nil {
+		c.budget = func() backoff.Budget {
+			budget, _ := s.Budget()
+			return budget
+		}
 	}
-	if s.Breaker() != nil {
-		c.breaker = s.Breaker
+	if breaker != nil {
+		c.breaker = func() *backoff.Breaker {
+			_, breaker, _ := s.Parts()
+			return breaker
+		}
 	}
 	return c
 }
@@ -101,7 +109,8 @@ func preset(argument string) (candidate, bool) {
 
 // nameOf returns the name of a policy file, and its file name if it has none.
 func nameOf(s spec.Spec, argument string) string {
-	name := s.Policy().Name
+	policy, _, _ := s.Parts() // s was parsed
+	name := policy.Name
 	if name == "" && argument == "-" {
 		name = "stdin"
 	}

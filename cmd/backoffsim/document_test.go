@@ -20,7 +20,8 @@ import (
 	"github.com/gobackoff/backoff/internal/nightly"
 )
 
-// docs/simulation.md quotes the output of this program. Its blocks of the form
+// docs/simulation.md and docs/tuning.md quote the output of this program. Their
+// blocks of the form
 //
 //	```console
 //	$ backoffsim dip -load 0.5
@@ -28,10 +29,11 @@ import (
 //	```
 //
 // are run in a directory that has the blocks after a comment "file NAME" as
-// files. They must print what the page says and draw the pictures in docs.
-// Blocks after a comment "long" are run only at night. With -update the
-// test writes the page and the pictures; "make sim-docs" sets both.
-var update = flag.Bool("update", false, "write docs/simulation.md and its pictures")
+// files. They must print what the page says, and those of docs/simulation.md
+// must draw the pictures in docs. Blocks after a comment "long" are run only at
+// night. With -update the tests write the pages and the pictures; "make
+// sim-docs" sets both.
+var update = flag.Bool("update", false, "write docs/simulation.md, its pictures and docs/tuning.md")
 
 const docs = "../../docs"
 
@@ -114,12 +116,27 @@ func directory(t *testing.T) string {
 }
 
 func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
-	path := filepath.Join(docs, "simulation.md")
+	dir, ran := compare(t, "simulation.md")
+	require.Greater(t, ran, 10, "blocks are found")
+	comparePictures(t, dir)
+}
+
+func TestTheTuningGuideSaysWhatTheProgramDoes(t *testing.T) {
+	_, ran := compare(t, "tuning.md")
+	require.Equal(t, 1, ran)
+}
+
+// compare runs the commands of a page. It returns the directory in which they
+// ran, and how many of its blocks did.
+func compare(t *testing.T, page string) (dir string, ran int) {
+	t.Helper()
+	path := filepath.Join(docs, page)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	lines := strings.Split(string(text), "\n")
 	written := slices.Clone(lines)
-	dir, moved, ran := directory(t), 0, 0
+	dir = directory(t)
+	moved := 0
 	for _, q := range quotes(lines) {
 		body := lines[q.first:q.last]
 		if q.file != "" {
@@ -137,11 +154,10 @@ func TestTheDocumentSaysWhatTheProgramDoes(t *testing.T) {
 		written = slices.Replace(written, q.first+moved, q.last+moved, now...)
 		moved += len(now) - len(body)
 	}
-	require.Greater(t, ran, 10, "blocks are found")
-	comparePictures(t, dir)
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(written, "\n")), 0o644))
 	}
+	return dir, ran
 }
 
 // comparePictures requires that the pictures in dir are those of the page, byte

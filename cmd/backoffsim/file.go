@@ -2,18 +2,15 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/gobackoff/backoff/internal/asjson"
 	"github.com/gobackoff/backoff/spec"
 )
 
@@ -90,49 +87,10 @@ func readDocuments(text []byte) (documents [][]byte, err error) {
 		if err != nil {
 			return nil, errors.New(oneLine(err.Error()))
 		}
-		if value, err = asJSON(value); err != nil {
-			return nil, err
-		}
-		document, err := json.Marshal(value)
+		document, err := asjson.Text(value)
 		if err != nil {
 			return nil, err
 		}
 		documents = append(documents, document)
 	}
-}
-
-// asJSON returns a value of YAML as JSON has it. What JSON does not have, such as
-// a NaN, becomes a text, which is refused with its path where it is read. A key
-// that is no text is refused: Go 1.27 would make it one.
-func asJSON(value any) (_ any, err error) {
-	switch v := value.(type) {
-	case map[any]any:
-		for key := range v {
-			if key == nil {
-				key = "null"
-			} else if _, ok := key.(string); ok {
-				continue
-			}
-			return nil, fmt.Errorf("has the key %v, want a text", key)
-		}
-	case map[string]any:
-		for name, element := range v {
-			if v[name], err = asJSON(element); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for i, element := range v {
-			if v[i], err = asJSON(element); err != nil {
-				return nil, err
-			}
-		}
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return strconv.FormatFloat(v, 'g', -1, 64), nil
-		}
-	case time.Time:
-		return v.Format(time.RFC3339Nano), nil
-	}
-	return value, nil
 }

@@ -28,16 +28,23 @@ func imports(t *testing.T, args ...string) (spec.Spec, []string) {
 	return s, warnings
 }
 
+// policyOf returns the policy of a file that has no breaker.
+func policyOf(t *testing.T, s spec.Spec) backoff.Policy {
+	t.Helper()
+	policy, err := s.Policy()
+	require.NoError(t, err)
+	return policy
+}
+
 func TestAServiceConfigBecomesAPolicyFile(t *testing.T) {
 	s, warnings := imports(t, "testdata/serviceconfig.json")
-	p := s.Policy()
+	p := policyOf(t, s)
 	require.Equal(t, "echo.Echo/Get", p.Name)
 	preset := presets.GRPCRetry()
 	require.Equal(t, preview.Of(preset, 5), preview.Of(p, 5))
 	require.Equal(t, 5, p.MaxAttempts)
 	require.EqualValues(t, -1, p.MaxRetryAfter)
 	require.Equal(t, presets.NewGRPCThrottling(), p.Budget)
-	require.Nil(t, s.Breaker())
 	require.Equal(t, []string{
 		"methodConfig[0].retryPolicy.maxAttempts is 7, which gRPC takes as 5",
 		"methodConfig[0].retryPolicy.retryableStatusCodes [UNAVAILABLE] is for the program: Policy.Classify, such as plug.OnCode(status.Code, ...)",
@@ -50,7 +57,7 @@ func TestAServiceConfigBecomesAPolicyFile(t *testing.T) {
 
 func TestAVirtualServiceBecomesAPolicyFile(t *testing.T) {
 	s, warnings := imports(t, "testdata/virtualservice.yaml")
-	p, istio := s.Policy(), presets.Istio()
+	p, istio := policyOf(t, s), presets.Istio()
 	require.Equal(t, "v1", p.Name)
 	require.Equal(t, istio.MaxAttempts, p.MaxAttempts)
 	require.Equal(t, istio.AttemptTimeout, p.AttemptTimeout)
@@ -71,13 +78,13 @@ func TestAVirtualServiceBecomesAPolicyFile(t *testing.T) {
 func TestAShrinkingBackoffBecomesASequence(t *testing.T) {
 	path := file(t, "sc.json", `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"8s","maxBackoff":"4s","backoffMultiplier":0.5,"retryableStatusCodes":[14]}}]}`)
 	s, _ := imports(t, path)
-	require.Equal(t, backoff.Sequence(4e9, 2e9, 1e9, 0.5e9), s.Policy().Schedule)
+	require.Equal(t, backoff.Sequence(4e9, 2e9, 1e9, 0.5e9), policyOf(t, s).Schedule)
 }
 
 func TestIstiosBackoffIsTheBaseOfEnvoys(t *testing.T) {
 	path := file(t, "vs.yaml", "kind: VirtualService\nspec: {http: [{}, {retries: {attempts: 0, backoff: 100ms, retryOn: 5xx}}]}\n")
 	s, _ := imports(t, path)
-	p := s.Policy()
+	p := policyOf(t, s)
 	require.Equal(t, 1, p.MaxAttempts)
 	require.Equal(t, backoff.Exponential{Initial: 1e8, Max: 1e9}, p.Schedule)
 	require.Zero(t, p.AttemptTimeout)
@@ -99,7 +106,7 @@ func TestOneOfSeveralIsPicked(t *testing.T) {
 		{"name":[{"service":"c","method":"d"},{"service":"e"}],`+strings.Replace(retry, "%", "3", 1)+`}]}`)
 	for pick, want := range map[string]int{"a": 2, "c/d": 3, "e": 3} {
 		s, _ := imports(t, "-pick", pick, path)
-		require.Equal(t, want, s.Policy().MaxAttempts)
+		require.Equal(t, want, policyOf(t, s).MaxAttempts)
 	}
 	for pick, want := range map[string]string{"": "has 2 policies; -pick one of a, c/d", "b": `has no policy "b"; -pick one of a, c/d`} {
 		status, out, err := execute(t, "", "import", "-pick", pick, path)

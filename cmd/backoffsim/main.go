@@ -2,7 +2,8 @@
 // does so in production. It runs the library's own policies, budgets and
 // breakers in virtual time.
 //
-//	go install github.com/gobackoff/backoff/cmd/backoffsim@latest
+//	go install -C cmd/backoffsim .                                 in a checkout
+//	go install github.com/gobackoff/backoff/cmd/backoffsim@latest  once there is a release
 //
 //	backoffsim policy -policy fetch.json -policy default -deadline 10s
 //	backoffsim import -pick search.Search/Query serviceconfig.json >fetch.json
@@ -13,15 +14,15 @@
 //	backoffsim occ -clients 10,50,100
 //	backoffsim run -policy fetch.json -trace calls.csv -p50 8ms -p99 90ms -capacity 1200
 //
-// A policy is a file of package spec, in JSON or YAML, or the name of a preset;
-// policy -list prints the names. The command policy prints the waits of
-// policies, and import converts a gRPC service config or an Istio
+// A policy is a file of package spec, in JSON or YAML, or the name of a
+// preset; policy -list prints the names. The command policy prints the waits
+// of policies, and import converts a gRPC service config or an Istio
 // VirtualService. The other commands simulate: dip a server that is slow for a
-// while, chain retries in several layers, herd clients that come back together,
-// ratelimit a job at an API that accepts so many requests a second, occ clients
-// that contend for one record, and run your own service and traffic. Each
-// command has help by -h. The same seed gives the same numbers and pictures on
-// every machine.
+// while, chain retries in several layers, herd clients that retry together,
+// ratelimit a job at an API that accepts so many requests a second, occ
+// clients that contend for one record, and run your own service and traffic.
+// Each command has help by -h. The same seed gives the same numbers and
+// pictures on every machine.
 //
 // Tables, or JSON with -json, go to the standard output, and everything else to
 // the standard error. -svg, -png and -html draw charts.

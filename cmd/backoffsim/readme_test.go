@@ -10,26 +10,97 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inREADME has the rows of the README's table by their names in the table of
-// "backoffsim dip -peer all".
-var inREADME = map[string]string{
-	"none":                 "no retries",
-	"full jitter":          "full jitter, 3 retries",
-	"budget 10 %":          "budget 10 % of requests",
-	"AWS quota":            "AWS quota (500, 5, 1)",
-	"breaker 50 %/30 s":    "breaker 50 %, 30 s",
-	"Policy + RetryBudget": "`RetryBudget`",
-	"default":              "and `Breaker` at the top",
+// figures are those of a column that docs/simulation.md has below a command.
+type figures struct {
+	command string
+	number  int
+}
+
+const (
+	dipOfAll    = "$ backoffsim dip -peer all"
+	allFail     = "$ backoffsim chain -seeds 3 -no-mark -peer "
+	halfFail    = "$ backoffsim chain -seeds 3 -no-mark -p 0.5"
+	dipOf4000   = "$ backoffsim dip -seeds 3 -processes 4000 -policy doubling.json"
+	notInREADME = "–"
+)
+
+// inREADME has the columns of the README's table.
+var inREADME = []figures{{dipOfAll, 0}, {dipOfAll, 4}, {allFail, 1}, {halfFail, 0}}
+
+// named has, for each row of the README's table, the names of its policy in the
+// dip and in the chain.
+var named = map[string][2]string{
+	"no retries":                   {"none", "none"},
+	"full jitter, 3 retries":       {"full jitter", "naive"},
+	"budget 10 % of requests":      {"budget 10 %", "budget 10 % per layer"},
+	"quota of the AWS SDKs":        {"AWS quota", "500-5-1"},
+	"breaker, open for 5 s":        {"breaker 50 %/5 s", ""},
+	"`RetryBudget`":                {"Policy + RetryBudget", "RetryBudget, no mark"},
+	"`RetryBudget` in a `Breaker`": {"default", "default, Breaker at the top layer, no mark"},
 }
 
 func TestTheREADMERoundsWhatTheDocumentSays(t *testing.T) {
 	rows := rowsOf(t, "../../README.md", "| Policy ", regexp.MustCompile(` *\| *`))
-	printed := rowsOf(t, "../../docs/simulation.md", "$ backoffsim dip -peer all", regexp.MustCompile(`  +`))
-	for name, row := range inREADME {
-		require.Contains(t, rows, row)
-		said := strings.Split(rows[row][0], ", ")
-		requireRounded(t, row, said[0], printed[name][0])
-		requireRounded(t, row, said[1], printed[name][4])
+	for i, c := range inREADME {
+		printed := rowsOf(t, "../../docs/simulation.md", c.command, regexp.MustCompile(`  +`))
+		for row, names := range named {
+			require.Contains(t, rows, row)
+			said, name := rows[row][i], names[min(i/2, 1)]
+			if said == notInREADME {
+				require.NotContains(t, printed, name, row)
+				continue
+			}
+			require.Contains(t, printed, name, row)
+			requireRounded(t, row, said, printed[name][c.number])
+		}
+	}
+	require.Len(t, rows, len(named)+1, "a row of the README is not checked, besides the rule")
+}
+
+// inText has what the text below the table says, and whose figures these are.
+var inText = []claim{
+	{`at its peak it sends (\d\.\d) times`, "breaker 50 %/5 s", figures{dipOfAll, 2}},
+	{`and not (\d\.\d) times`, "default", figures{dipOfAll, 2}},
+	{`never recovers: (\d\.\d) %`, "breaker 50 %/5 s", figures{dipOf4000, 0}},
+	{`instead of (\d+\.\d) %`, "default", figures{dipOf4000, 0}},
+	{`inside the policy recovers faster \((\d\.\d) s\)`, "Policy + RetryBudget, Breaker inside", figures{dipOfAll, 4}},
+	{`services (\d+) % of the calls succeed`, "default", figures{halfFail, 0}},
+}
+
+// onFirstPage has what the first page of docs/simulation.md says.
+var onFirstPage = []claim{
+	{`a budget of 10 % it does, after (\d+) s`, "budget 10 %", figures{dipOfAll, 4}},
+	{`successes pay for, it takes (\d+) s`, "Policy + RetryBudget", figures{dipOfAll, 4}},
+	{`and without retries (\d+) s`, "none", figures{dipOfAll, 4}},
+	{`turns (\d+) % success`, "none", figures{halfFail, 0}},
+	{`success into (\d+) %`, "default", figures{halfFail, 0}},
+	{`With one at the top it is (\d+) %`, "default, Breaker at the top layer, no mark", figures{halfFail, 0}},
+	{`With one at the top it is (\d+) %, as without`, "RetryBudget, no mark", figures{halfFail, 0}},
+}
+
+// A claim is a figure in a text, which is that of a row.
+type claim struct {
+	says, row string
+	figures
+}
+
+func TestTheTextOfTheREADMERoundsWhatTheDocumentSays(t *testing.T) {
+	requireClaims(t, "../../README.md", inText)
+}
+
+func TestTheFirstPageOfTheDocumentRoundsWhatItsTablesSay(t *testing.T) {
+	requireClaims(t, "../../docs/simulation.md", onFirstPage)
+}
+
+func requireClaims(t *testing.T, path string, claims []claim) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, c := range claims {
+		said := regexp.MustCompile(c.says).FindStringSubmatch(strings.Join(strings.Fields(string(text)), " "))
+		require.Len(t, said, 2, "%s does not say %s", path, c.says)
+		printed := rowsOf(t, "../../docs/simulation.md", c.command, regexp.MustCompile(`  +`))
+		requireRounded(t, c.says, said[1], printed[c.row][c.number])
 	}
 }
 

@@ -17,6 +17,11 @@ type subject struct {
 	peer       bool // shown by -peer
 }
 
+// peerTexts says what the names of peers mean that do not say it themselves.
+var peerTexts = map[string]string{
+	"500-5-1": "the retry quota of AWS: 500 tokens; a retry takes 5, and a call that succeeds at once gives 1 back",
+}
+
 // caption names the subject in a chart.
 func (s subject) caption() chart.Policy { return chart.Policy{Name: s.Name, Parameters: s.parameters} }
 
@@ -44,7 +49,7 @@ func (t *terminal) subjects(policies, peers names, known []sim.Client) ([]subjec
 		if slices.ContainsFunc(all, func(s subject) bool { return s.Name == p.Name }) {
 			p.Name += " (peer)"
 		}
-		all = slices.Insert(all, 3+i, subject{Client: p, peer: true})
+		all = slices.Insert(all, 3+i, subject{Client: p, parameters: peerTexts[p.Name], peer: true})
 	}
 	return all, nil
 }

@@ -22,18 +22,19 @@ const (
 // Classify sorts the errors of calls by their code. UNAVAILABLE is
 // ClassRetryable, or ClassNotSent if a client of this package knows that no
 // stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
-// when to come back, by RetryInfo or pushback. Otherwise it is ClassOverloaded:
-// it is not retried, since it may mean a quota of the day, but budgets hear that
-// the server said "too much". If it says that a message is larger than a limit
-// of grpc-go, it is ClassPermanent. All other codes are ClassPermanent, and so is
-// nil. Of errors that are joined the greatest class counts, and ClassNotSent
-// only if all of them are.
+// when to retry, by RetryInfo or pushback. Otherwise it is ClassOverloaded: it
+// is not retried, since it may mean a daily quota, but budgets count it as
+// throttled. If it says that a message is larger than a limit of grpc-go, it
+// is ClassPermanent. All other codes are ClassPermanent, and so is nil. Of
+// errors that are joined the greatest class counts, and ClassNotSent only if
+// all of them are.
 //
-// Whatever the classifier, a client of this package marks two errors as
+// With any classifier, a client of this package marks two errors as
 // [backoff.Permanent]: that one side does not trust the certificate of the
 // other, which grpc-go calls UNAVAILABLE, and that a message is larger than a
 // limit of grpc-go. A policy's own classifier decides whether any other
-// RESOURCE_EXHAUSTED is retried. Its budget hears "too much" in either case.
+// RESOURCE_EXHAUSTED is retried. Its budget counts it as throttled in either
+// case.
 //
 // DEADLINE_EXCEEDED, INTERNAL, ABORTED, UNKNOWN and RESOURCE_EXHAUSTED in
 // general should be retried only by clients that know what their servers mean

@@ -26,6 +26,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
 )
@@ -454,6 +455,7 @@ func TestAnInvalidConfigIsRefused(t *testing.T) {
 	for want, c := range map[string]*backoffgrpc.Config{
 		"Config is nil":        none,
 		"not both":             {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{}, Hedge: &backoff.Hedge{}}}},
+		"set one of them":      {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{}, Control: new(control.Panel).Policy(backoff.Policy{})}}},
 		"Policy.Schedule":      {Methods: map[string]backoffgrpc.Method{"": {Policy: &backoff.Policy{Schedule: backoff.Constant(-1)}}}},
 		"Hedge.Idempotency":    {Methods: map[string]backoffgrpc.Method{"": {Hedge: &backoff.Hedge{Idempotency: backoff.NonIdempotent}}}},
 		`method "pkg.Svc/Get"`: {Methods: map[string]backoffgrpc.Method{"pkg.Svc/Get": {}}},

@@ -1,20 +1,33 @@
 // Package backoffgrpc retries and hedges gRPC calls by the policies of package
-// backoff. It has interceptors for clients, which obey pushback and RetryInfo,
-// interceptors for servers, which send them, and functions that read and write
-// service configs.
+// backoff.
+//
+//	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
+//		"": {Policy: &backoff.Policy{}}, // all methods that have no entry of their own
+//	}}
+//	options := append(config.DialOptions(), grpc.WithTransportCredentials(creds))
+//	conn, err := grpc.NewClient("dns:///orders.example", options...)
+//
+// The interceptors of a [Config] obey pushback and RetryInfo. [UnaryServer]
+// and [StreamServer] are interceptors for servers, which send them.
+// [ParseServiceConfig] and [Config.ServiceConfig] read and write service
+// configs.
 package backoffgrpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // A Method says how the calls of a method are retried or hedged. The zero value
@@ -28,9 +41,17 @@ type Method struct {
 	// of all policies for a server makes calls wait when the server says
 	// RESOURCE_EXHAUSTED, and bounds the other retries.
 	Policy *backoff.Policy
+	// Control takes the place of Policy, to change it while the program runs: it
+	// is a *control.Handle. Current returns the policy of the calls that begin
+	// now, as the same pointer until it changes, and, if that policy is limited
+	// to one attempt by an override, a function that makes the error of a call
+	// final to policies around it. nil means Policy; setting both is invalid.
+	Control interface {
+		Current() (policy *backoff.Policy, final func(error) error)
+	}
 	// Hedge sends a call again while it is slow, which grpc-go itself does
-	// not do. nil means no hedging. It must be nil if there is a Policy. It
-	// applies to unary calls only: a stream is opened once.
+	// not do. nil means no hedging. It must be nil if there is a Policy or
+	// a Control. It applies to unary calls only: a stream is opened once.
 	Hedge *backoff.Hedge
 	// Timeout limits a call with all its attempts, in addition to the
 	// deadline of its context. 0 and negative numbers mean no limit.
@@ -48,9 +69,20 @@ type Config struct {
 	// "/package.Service/" for all other methods of the service, or "" for
 	// all others. Only the most specific entry counts.
 	Methods map[string]Method
+	// MeterProvider gets gRPC's own metrics of retries, as grpc-go would
+	// record them: grpc.client.call.retries, grpc.client.call.hedges and
+	// grpc.client.call.retry_delay, each with grpc.method and grpc.target, for
+	// calls that had any. The method is "other" unless generated code makes
+	// the call, or it has the option grpc.StaticMethod. The other metrics of
+	// gRPC are those of attempts, and come from grpc-go. nil means none.
+	// Source: gRFC A96.
+	MeterProvider metric.MeterProvider
 }
 
-var errBoth = errors.New("has a Policy and a Hedge: retry or hedge, not both")
+var (
+	errBoth     = errors.New("has a Policy and a Hedge: retry or hedge, not both")
+	errPolicies = errors.New("has a Policy and a Control, which takes its place: set one of them")
+)
 
 // Validate returns an error that says what is wrong with the config, and in
 // which method and field, or nil. A call under an invalid config fails with
@@ -72,11 +104,14 @@ func (m Method) validate(name string) error {
 	if name != "" && (!strings.HasPrefix(name, "/") || strings.Count(name, "/") != 2 || strings.HasPrefix(name, "//")) {
 		return errors.New(`is no full name, want "/package.Service/Method", "/package.Service/" or ""`)
 	}
+	policy, _ := m.current()
 	switch {
-	case m.Policy != nil && m.Hedge != nil:
+	case m.Policy != nil && m.Control != nil:
+		return errPolicies
+	case policy != nil && m.Hedge != nil:
 		return errBoth
-	case m.Policy != nil:
-		return m.Policy.Validate()
+	case policy != nil:
+		return policy.Validate()
 	case m.Hedge != nil:
 		return m.Hedge.Validate()
 	}
@@ -98,36 +133,86 @@ func (c *Config) DialOptions() []grpc.DialOption {
 
 // client is a Config that was checked and prepared.
 type client struct {
-	methods map[string]Method
-	invalid error
+	methods   map[string]*method
+	other     method // of methods without an entry
+	invalid   error
+	endpoints *endpoints
+	meters    *meters
 }
 
 // client prepares the config.
 func (c *Config) client() *client {
-	made := &client{invalid: c.Validate(), methods: make(map[string]Method)}
+	made := &client{invalid: c.Validate(), methods: make(map[string]*method), endpoints: &endpoints{other: endpoint.Endpoint{Name: "other"}}, meters: newMeters(c.meterProvider())}
 	if made.invalid != nil {
 		return made
 	}
 	for name, m := range c.Methods {
-		if m.Policy != nil {
-			policy := *m.Policy
-			policy.Classify = forPolicy(policy.Classify)
-			m.Policy = &policy
-		}
-		made.methods[name] = m
+		made.methods[name] = &method{Method: m}
 	}
 	return made
 }
 
+// meterProvider returns the MeterProvider, if there is one.
+func (c *Config) meterProvider() metric.MeterProvider {
+	if c == nil {
+		return nil
+	}
+	return c.MeterProvider
+}
+
+// method is a Method that is in use.
+type method struct {
+	Method
+	last atomic.Pointer[carried] // under which the last call was made
+}
+
+// carried is the policy of calls, as the interceptors use it.
+type carried struct {
+	source *backoff.Policy // from which it was made
+	policy backoff.Policy
+	final  func(error) error // makes the error of a call final; nil unless an override asks for that
+}
+
+// current returns the policy of the calls that begin now, nil if there is none,
+// and what makes their errors final, if anything does.
+func (m Method) current() (policy *backoff.Policy, final func(error) error) {
+	if m.Control == nil {
+		return m.Policy, nil
+	}
+	return m.Control.Current()
+}
+
+// carry returns the policy of a call that begins now, nil if there is none.
+func (m *method) carry() *carried {
+	source, final := m.current()
+	if source == nil {
+		return nil
+	}
+	if last := m.last.Load(); last != nil && last.source == source {
+		return last
+	}
+	made := &carried{source: source, policy: *source, final: final}
+	made.policy.Classify = forPolicy(source.Classify)
+	m.last.Store(made)
+	return made
+}
+
+// error returns the error of a call under the policy.
+func (c *carried) error(ctx context.Context, err error) error {
+	if c.final != nil {
+		err = c.final(err)
+	}
+	return callError(ctx, err)
+}
+
 // lookup returns the most specific entry for a method.
-func (c *client) lookup(method string) Method {
-	if m, ok := c.methods[method]; ok {
-		return m
+func (c *client) lookup(name string) *method {
+	for _, entry := range [...]string{name, name[:strings.LastIndexByte(name, '/')+1], ""} {
+		if m, ok := c.methods[entry]; ok {
+			return m
+		}
 	}
-	if m, ok := c.methods[method[:strings.LastIndexByte(method, '/')+1]]; ok {
-		return m
-	}
-	return c.methods[""]
+	return &c.other
 }
 
 // options puts the options of the method before those of a call, which may

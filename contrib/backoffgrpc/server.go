@@ -103,20 +103,22 @@ func RetryAfter(err error, d time.Duration) error {
 	return &statusError{err: err, status: s}
 }
 
-// UnaryServer is an interceptor that does three things. It puts what a call says
-// about its client's loop into the context ([UpstreamFrom]), and marks the
-// deadline there as the client's ([backoff.WithInboundDeadline]). It tells the client
-// what a handler's error means: if a policy, budget or breaker below gave up, it
-// sends [DoNotRetry], so that layers do not multiply; if the error says when to
-// come back (backoff.RetryAfter, [backoff.Error], [backoff.OpenError]), it sends
-// RetryInfo. And it keeps the text of internal errors from the client. If a policy that is limited
-// to one attempt gave up, the client decides about retries.
+// UnaryServer is an interceptor that does three things. It puts what a call
+// says about its client's loop into the context ([UpstreamFrom]), and marks
+// the deadline there as the client's ([backoff.WithInboundDeadline]). It tells
+// the client what a handler's error means: if a policy, budget or breaker
+// below gave up, it sends [DoNotRetry], so that layers do not multiply; if the
+// error says when to retry (backoff.RetryAfter, [backoff.Error],
+// [backoff.OpenError]), it sends RetryInfo. And it keeps the text of internal
+// errors from the client. If a policy that is limited to one attempt gave up,
+// the client decides about retries.
 //
 // A status goes out as the handler made it. Of an error around a status, the
-// status goes out and the text around it does not. Any other error gets a status
-// of UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED or UNKNOWN, whose message is the
-// name of the code; so does the error of a call of this package that no server
-// answered. Interceptors around this one see the whole error.
+// status goes out and the text around it does not. Any other error gets a
+// status of UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED or UNKNOWN, whose
+// message is the name of the code; so does the error of a call of this package
+// to which no server responded. Interceptors around this one see the whole
+// error.
 func UnaryServer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	ctx = withUpstream(ctx)
 	reply, err := handler(ctx, req)
@@ -164,11 +166,11 @@ func replyError(ctx context.Context, err error) error {
 //
 // It looks through wrappers, marks and a [*backoff.Error]. An error without a
 // status gets one whose message is the name of its code, so that no internal
-// text goes out: UNAVAILABLE if a policy gave up, or a budget or breaker refused
-// ([*backoff.OpenError]); DEADLINE_EXCEEDED or CANCELLED if a context ended; and
-// UNKNOWN otherwise. So does the error of a call of this package that no server
-// answered. Status(nil) is nil, which is OK. [UnaryServer] and [StreamServer]
-// send this status.
+// text goes out: UNAVAILABLE if a policy gave up, or a budget or breaker
+// refused ([*backoff.OpenError]); DEADLINE_EXCEEDED or CANCELLED if a context
+// ended; and UNKNOWN otherwise. So does the error of a call of this package to
+// which no server responded. Status(nil) is nil, which is OK. [UnaryServer]
+// and [StreamServer] send this status.
 func Status(err error) *status.Status {
 	if err == nil {
 		return nil

@@ -87,7 +87,7 @@ type (
 //     0.001
 //   - a method without a service, a slash in a name, or two configs for one name
 //
-// A method config without the field name is ignored, whatever is in it.
+// A method config without the field name is ignored.
 //
 // Source: gRFC A6, "Validation of retryPolicy".
 func ParseServiceConfig(text []byte) (*Config, error) {
@@ -298,9 +298,10 @@ type sharedThrottling struct {
 // add takes in the budget of a method.
 func (s *sharedThrottling) add(m Method) error {
 	var budget backoff.Budget
+	policy, _ := m.current()
 	switch {
-	case m.Policy != nil:
-		budget = m.Policy.Budget
+	case policy != nil:
+		budget = policy.Budget
 	case m.Hedge != nil:
 		budget = m.Hedge.Budget
 	default:
@@ -323,9 +324,10 @@ func (m Method) encode(name string) (methodConfig, error) {
 		mc.Timeout = &d
 	}
 	var err error
+	policy, _ := m.current()
 	switch {
-	case m.Policy != nil:
-		mc.RetryPolicy, err = encodePolicy(m.Policy)
+	case policy != nil:
+		mc.RetryPolicy, err = encodePolicy(policy)
 	case m.Hedge != nil:
 		mc.HedgingPolicy, err = encodeHedge(m.Hedge)
 	}

@@ -23,16 +23,17 @@ const (
 )
 
 // Stream returns an interceptor that opens streams as the config says, and
-// opens them again if they fail before the first message was received. Messages
-// that were sent before are kept, up to 256 KiB, and sent again. A stream is
-// committed after a larger amount, after a received message, or after a header
-// that Header returned. A header that came, but that nobody asked for, does not
-// commit it. The failure of a committed stream is that of the call.
+// opens them again if they fail before the first message was received.
+// Messages that were sent before are kept, up to 256 KiB, and sent again. A
+// stream is committed after a larger amount, after a received message, or
+// after a header that Header returned. A header that arrived, but that the
+// program did not ask for, does not commit it. The failure of a committed
+// stream is that of the call.
 //
-// A stream holds its place in a Budget until the first message or its end.
-// grpc-go wants every stream to be received from until an error, its context to
-// be cancelled, or its connection to be closed. A stream to which none of this
-// happens keeps its place, and a goroutine of grpc-go, for ever.
+// A stream holds its slot in a Budget until the first message or its end.
+// grpc-go wants every stream to be received from until an error, its context
+// to be cancelled, or its connection to be closed. A stream to which none of
+// this happens keeps its slot, and a goroutine of grpc-go, forever.
 //
 // While a stream may be opened again, SendMsg returns nil even if the
 // connection is lost. RecvMsg then opens the stream again, or returns why it
@@ -49,19 +50,21 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	}
 	m := c.lookup(method)
 	opts = m.options(opts)
-	if m.Policy == nil {
+	carried := m.carry()
+	if carried == nil {
 		return openOnce(ctx, m.Timeout, func(ctx context.Context, more ...grpc.CallOption) (grpc.ClientStream, error) {
 			return open(ctx, desc, cc, method, append(more, opts...)...)
 		})
 	}
-	if m.Policy.Idempotency == backoff.Keyed { // all attempts have the key of the call
+	if carried.policy.Idempotency == backoff.Keyed { // all attempts have the key of the call
 		ctx = backoff.WithIdempotencyKey(ctx, backoff.IdempotencyKey(ctx))
 	}
-	s := &stream{ctx: ctx, cancel: func() {}}
+	ctx, _ = c.observed(ctx, carried.policy.Observer, cc, method) // how long a stream takes is up to the program
+	s := &stream{ctx: ctx, cancel: func() {}, carried: carried, tally: c.meters.newTally(cc, method, opts)}
 	if m.Timeout > 0 {
 		s.ctx, s.cancel = context.WithTimeout(ctx, m.Timeout)
 	}
-	policy := *m.Policy
+	policy := carried.policy
 	policy.AttemptTimeout, policy.AttemptTimeoutSchedule = 0, nil
 	policy.Idempotency = uncommitted{s, policy.Idempotency}
 	s.run = policy.Start(s.ctx)
@@ -91,9 +94,10 @@ func openOnce(ctx context.Context, timeout time.Duration, open func(context.Cont
 
 // stream is a ClientStream that is opened again until something was received.
 type stream struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	open   func(context.Context, *sight) (grpc.ClientStream, error)
+	ctx     context.Context
+	cancel  context.CancelFunc
+	carried *carried
+	open    func(context.Context, *sight) (grpc.ClientStream, error)
 
 	// Only the receiver uses these two.
 	attempts  int
@@ -101,8 +105,9 @@ type stream struct {
 
 	committed atomic.Bool
 
-	running sync.Mutex // held while using run
+	running sync.Mutex // held while using run and tally
 	run     *backoff.Run
+	tally   *tally // nil if nothing is recorded
 
 	mu    sync.Mutex
 	inner grpc.ClientStream
@@ -205,11 +210,14 @@ func (s *stream) next(err error) error {
 	defer s.running.Unlock()
 	pause, ok := time.Duration(0), true
 	if err != nil {
+		s.tally.end()
 		pause, ok = s.run.Retry(err)
 	}
 	if ok && s.run.Begin(pause) {
+		s.tally.begin()
 		return nil
 	}
+	s.tally.record(s.ctx)
 	return s.run.Err()
 }
 
@@ -219,6 +227,7 @@ func (s *stream) end(err error) {
 	s.running.Lock()
 	defer s.running.Unlock()
 	s.run.Retry(err)
+	s.tally.record(s.ctx)
 }
 
 // abort ends the call of a stream that cannot go on.
@@ -230,7 +239,7 @@ func (s *stream) abort(err error) {
 // fail returns the error of a call that has ended.
 func (s *stream) fail(err error) error {
 	s.committed.Store(true)
-	err = callError(s.ctx, err)
+	err = s.carried.error(s.ctx, err)
 	s.cancel()
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"strconv"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -11,17 +12,19 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // Unary returns an interceptor that makes unary calls as the config says.
 //
-// A pushback of the server (grpc-retry-pushback-ms) is waited for exactly. A
-// negative pushback ends the call. A RetryInfo in the status is the least wait;
-// of more than one the longest counts, and a negative one is ignored.
-// Attempts after the first tell the server their number by
-// grpc-previous-rpc-attempts. Options of the call, such as WaitForReady, apply
-// to every attempt. Unlike in grpc-go's own retries, a header that the server
-// sent before it failed does not keep a call from being sent again.
+// The wait is exactly that of a pushback of the server
+// (grpc-retry-pushback-ms). A negative pushback ends the call. A RetryInfo in
+// the status is the least wait; of more than one the longest counts, and a
+// negative one is ignored. Attempts after the first tell the server their
+// number by grpc-previous-rpc-attempts. Options of the call, such as
+// WaitForReady, apply to every attempt. Unlike in grpc-go's own retries, a
+// header that the server sent before it failed does not keep a call from being
+// sent again.
 //
 // The error of a call has the status of its last attempt as the server sent it,
 // including the details. Once the call's context has ended, the status is
@@ -32,6 +35,9 @@ import (
 // own, and that of the winner is copied, as are its header, trailer and peer.
 // The request must not be changed after the call returns: an attempt that lost
 // may still read it.
+//
+// Observers learn from package endpoint which method of which server is called,
+// such as "example.com/package.Service/Method", and how long its attempts take.
 func (c *Config) Unary() grpc.UnaryClientInterceptor { return c.client().unary }
 
 // unary is the interceptor.
@@ -45,10 +51,12 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 		ctx, cancel = context.WithTimeout(ctx, m.Timeout)
 		defer cancel()
 	}
-	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts)}
+	carried := m.carry()
+	ctx, to := c.observed(ctx, m.observer(carried), cc, method)
+	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to, tally: c.meters.newTally(cc, method, opts)}
 	switch {
-	case m.Policy != nil:
-		return callError(ctx, u.retry(ctx, m.Policy, reply))
+	case carried != nil:
+		return carried.error(ctx, u.retry(ctx, &carried.policy, reply))
 	case m.Hedge != nil:
 		return callError(ctx, u.hedge(ctx, m.Hedge, reply))
 	}
@@ -62,19 +70,33 @@ type unary struct {
 	cc     *grpc.ClientConn
 	invoke grpc.UnaryInvoker
 	opts   []grpc.CallOption
+	to     *endpoint.Endpoint // nil if no observer asks
+	tally  *tally             // nil if nothing is recorded
 }
 
 // retry makes the call under a policy.
 func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) error {
 	attempts := 0
+	defer func() { u.tally.record(ctx) }()
 	return policy.Do(ctx, func(ctx context.Context) error {
 		attempts++
+		u.tally.begin()
+		defer u.tally.end()
 		return u.attempt(ctx, attempts, reply, u.opts)
 	})
 }
 
-// attempt makes one attempt. Attempts are numbered from 1.
+// attempt makes one attempt, which is measured if somebody observes the call.
+// Attempts are numbered from 1.
 func (u *unary) attempt(ctx context.Context, number int, reply any, opts []grpc.CallOption) error {
+	if u.to == nil {
+		return u.send(ctx, number, reply, opts)
+	}
+	return u.to.Do(ctx, func(ctx context.Context) error { return u.send(ctx, number, reply, opts) })
+}
+
+// send sends the request of an attempt, and receives the reply.
+func (u *unary) send(ctx context.Context, number int, reply any, opts []grpc.CallOption) error {
 	var seen sight
 	err := u.invoke(withAttempt(ctx, number), u.method, u.req, reply, u.cc, seen.options(opts)...)
 	if err == nil {
@@ -100,9 +122,14 @@ func withAttempt(ctx context.Context, number int) context.Context {
 // hedge makes the call under a Hedge.
 func (u *unary) hedge(ctx context.Context, hedge *backoff.Hedge, reply any) error {
 	classify := withFallback(hedge.Classify)
+	var hedges atomic.Int64
+	defer func() { u.tally.recordHedges(ctx, int(hedges.Load())) }()
 	won, err := backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (*hedgeReply, error) {
-		a := &hedgeReply{reply: newLike(reply)}
-		err := u.attempt(ctx, backoff.HedgeNumber(ctx)+1, a.reply, a.options(u.opts))
+		a, number := &hedgeReply{reply: newLike(reply)}, backoff.HedgeNumber(ctx)
+		if number > 0 {
+			hedges.Add(1)
+		}
+		err := u.attempt(ctx, number+1, a.reply, a.options(u.opts))
 		if err == nil {
 			return a, nil
 		}

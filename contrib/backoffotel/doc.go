@@ -39,6 +39,7 @@ const scope = "github.com/gobackoff/backoff/contrib/backoffotel"
 // Attributes that the conventions have no name for.
 const (
 	keyOperation   = attribute.Key("backoff.operation") // policy, hedge or breaker
+	keyEndpoint    = attribute.Key("backoff.endpoint")  // what the call is sent to
 	keyOutcome     = attribute.Key("backoff.outcome")
 	keyReason      = attribute.Key("backoff.reason")
 	keyClass       = attribute.Key("backoff.class")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // SpanEvents is a [backoff.Observer] that adds events to the span in the
@@ -31,12 +32,15 @@ func SpanEvents(ctx context.Context, e backoff.Event) {
 	if !span.IsRecording() || e.Kind == backoff.EventSuccess && e.Attempt <= 1 {
 		return
 	}
-	span.AddEvent("backoff."+strings.ReplaceAll(e.Kind.String(), " ", "_"), trace.WithAttributes(attributesOf(&e)...))
+	span.AddEvent("backoff."+strings.ReplaceAll(e.Kind.String(), " ", "_"), trace.WithAttributes(attributesOf(endpoint.Of(ctx), &e)...))
 }
 
 // attributesOf returns the attributes of an event.
-func attributesOf(e *backoff.Event) []attribute.KeyValue {
+func attributesOf(to *endpoint.Endpoint, e *backoff.Event) []attribute.KeyValue {
 	all := []attribute.KeyValue{keyOperation.String(backoffslog.Redact(e.Name))}
+	if to != nil {
+		all = append(all, keyEndpoint.String(backoffslog.Redact(to.Name)))
+	}
 	if e.Transition != nil {
 		return withTransition(all, e.Transition)
 	}

@@ -9,6 +9,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // Values of backoff.outcome. Those of calls are the ones of backoffmetrics.
@@ -23,8 +24,9 @@ const (
 // Metrics returns a [backoff.Observer] that counts by mp. A nil mp means the
 // global MeterProvider. One Observer can serve any number of policies, hedges
 // and breakers. It is safe for concurrent use. All metrics have the attribute
-// backoff.operation, the name of the policy, hedge or breaker. The metrics and
-// their other attributes are:
+// backoff.operation, the name of the policy, hedge or breaker. Those of calls
+// have backoff.endpoint, if it is known what a call is sent to: see package
+// endpoint. The metrics and their other attributes are:
 //
 //	backoff.call.attempts (histogram, {attempt})
 //		recorded when a call ends; its count is the calls, its sum the
@@ -50,7 +52,8 @@ const (
 //		backoff.breaker.from, backoff.breaker.to, backoff.breaker.trigger
 //	backoff.breaker.state (gauge)
 //		1 for the state in backoff.breaker.state that the breaker is in,
-//		0 for the others; from the first transition on
+//		0 for the others; from the first call to an endpoint on, from
+//		the first transition on, or by WatchBreaker
 //
 // The sum over the count of backoff.call.attempts is the amplification of the
 // load. Retries without failures mean that thresholds are wrong. Retries
@@ -60,8 +63,8 @@ const (
 // Cardinality: for each operation, a call has at most 2 + 12 reasons times the
 // types of errors, and a retry 6 classes times the types of errors. The types
 // are statuses, codes and types of the program, never texts. There are as many
-// operations as names: do not name policies after what a stranger sends. The
-// SDK has a limit of its own.
+// operations as names: do not name policies after what an untrusted client
+// sends. The SDK has its own limit.
 func Metrics(mp metric.MeterProvider) backoff.Observer {
 	return newInstruments(mp).observe
 }
@@ -74,7 +77,8 @@ type instruments struct {
 	retries, reconnects           metric.Int64Counter
 	delay, wait, slept            metric.Float64Histogram
 	refusals, hedges, transitions metric.Int64Counter
-	state                         metric.Int64Gauge
+
+	breakers breakers
 }
 
 // meterOf returns the meter of this package.
@@ -96,7 +100,7 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 		return must(m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(
 			.005, .01, .025, .05, .1, .2, .4, .8, 1.6, 3.2, 6.4, 12.8, 30, 60, 120, 300)))
 	}
-	return &instruments{
+	i := &instruments{
 		attempts: must(m.Int64Histogram("backoff.call.attempts", metric.WithUnit("{attempt}"),
 			metric.WithDescription("Attempts of calls that are over."), metric.WithExplicitBucketBoundaries(0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20))),
 		retries:     counter("backoff.retries", "{retry}", "Retries of calls."),
@@ -107,9 +111,15 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 		refusals:    counter("backoff.refusals", "{refusal}", "Refusals by breakers and budgets."),
 		hedges:      counter("backoff.hedges", "{hedge}", "Hedges that were sent."),
 		transitions: counter("backoff.breaker.transitions", "{transition}", "Changes of state of breakers."),
-		state: must(m.Int64Gauge("backoff.breaker.state", metric.WithUnit("1"),
-			metric.WithDescription("1 for the state that a breaker is in, 0 for the others."))),
 	}
+	gauge := must(stateGauge(m))
+	_ = must(m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for name, s := range i.breakers.read() {
+			observeState(o, gauge, name, s)
+		}
+		return nil
+	}, gauge))
+	return i
 }
 
 // must returns an instrument and reports its error.
@@ -122,32 +132,45 @@ func must[T any](instrument T, err error) T {
 
 // observe is the Observer.
 func (i *instruments) observe(ctx context.Context, e backoff.Event) {
-	name := keyOperation.String(e.Name)
+	to := endpoint.Of(ctx)
+	i.breakers.meet(to)
+	if e.Kind == backoff.EventSuccess && e.Attempt <= 1 && e.Slept == 0 {
+		i.attempts.Record(ctx, int64(e.Attempt), i.successes.of(e.Name, to)...)
+		return
+	}
+	i.observeRest(ctx, to, e)
+}
+
+// observeRest observes what is not a success at once.
+func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e backoff.Event) {
+	with := func(more ...attribute.KeyValue) metric.MeasurementOption {
+		return metric.WithAttributes(namesOf(e.Name, to, more...)...)
+	}
 	if e.Slept > 0 && e.Kind != backoff.EventRefused { // then the wait goes on
-		i.slept.Record(ctx, e.Slept.Seconds(), metric.WithAttributes(name))
+		i.slept.Record(ctx, e.Slept.Seconds(), with())
 	}
 	switch e.Kind {
 	case backoff.EventSuccess:
+		outcome := outcomeRetried
 		if e.Attempt <= 1 {
-			i.attempts.Record(ctx, int64(e.Attempt), i.successes.of(e.Name)...)
-			return
+			outcome = outcomeFirst
 		}
-		i.attempts.Record(ctx, int64(e.Attempt), metric.WithAttributes(name, keyOutcome.String(outcomeRetried)))
+		i.attempts.Record(ctx, int64(e.Attempt), with(keyOutcome.String(outcome)))
 	case backoff.EventGiveUp:
-		i.attempts.Record(ctx, int64(e.Attempt), metric.WithAttributes(withErrorType(e.Err, name, keyOutcome.String(outcomeFailed), keyReason.String(e.Reason.String()))...))
+		i.attempts.Record(ctx, int64(e.Attempt), with(withErrorType(e.Err, keyOutcome.String(outcomeFailed), keyReason.String(e.Reason.String()))...))
 	case backoff.EventRetry:
-		i.countRepeat(ctx, i.retries, e)
+		i.countRepeat(ctx, i.retries, to, e)
 	case backoff.EventReconnect:
-		i.countRepeat(ctx, i.reconnects, e)
+		i.countRepeat(ctx, i.reconnects, to, e)
 	case backoff.EventRefused:
 		if e.Reason == backoff.ReasonOpen && e.Wait > 0 {
 			return // of a policy that waits: the breaker itself has told of the refusal
 		}
-		i.refusals.Add(ctx, 1, metric.WithAttributes(name, keyReason.String(e.Reason.String())))
+		i.refusals.Add(ctx, 1, with(keyReason.String(e.Reason.String())))
 	case backoff.EventHedgeWon:
-		i.hedges.Add(ctx, 1, metric.WithAttributes(name, keyOutcome.String(outcomeWon)))
+		i.hedges.Add(ctx, 1, with(keyOutcome.String(outcomeWon)))
 	case backoff.EventHedgeLost:
-		i.hedges.Add(ctx, 1, metric.WithAttributes(name, keyOutcome.String(outcomeLost)))
+		i.hedges.Add(ctx, 1, with(keyOutcome.String(outcomeLost)))
 	case backoff.EventTransition:
 		i.countTransition(ctx, e.Transition)
 	}
@@ -162,27 +185,21 @@ func withErrorType(err error, attributes ...attribute.KeyValue) []attribute.KeyV
 }
 
 // countRepeat counts an attempt that another one follows.
-func (i *instruments) countRepeat(ctx context.Context, counter metric.Int64Counter, e backoff.Event) {
-	name := keyOperation.String(e.Name)
-	counter.Add(ctx, 1, metric.WithAttributes(withErrorType(e.Err, name, keyClass.String(e.Class.String()))...))
-	i.delay.Record(ctx, e.Delay.Seconds(), metric.WithAttributes(name))
-	i.wait.Record(ctx, e.Wait.Seconds(), metric.WithAttributes(name))
+func (i *instruments) countRepeat(ctx context.Context, counter metric.Int64Counter, to *endpoint.Endpoint, e backoff.Event) {
+	counter.Add(ctx, 1, metric.WithAttributes(namesOf(e.Name, to, withErrorType(e.Err, keyClass.String(e.Class.String()))...)...))
+	names := metric.WithAttributes(namesOf(e.Name, to)...)
+	i.delay.Record(ctx, e.Delay.Seconds(), names)
+	i.wait.Record(ctx, e.Wait.Seconds(), names)
 }
 
-// countTransition counts a transition and records the state.
+// countTransition counts a transition, and notes the state.
 func (i *instruments) countTransition(ctx context.Context, t *backoff.Transition) {
 	if t == nil {
 		return
 	}
-	name := keyOperation.String(t.Name)
-	i.transitions.Add(ctx, 1, metric.WithAttributes(name, keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String())))
-	for _, s := range [...]backoff.State{backoff.StateClosed, backoff.StateOpen, backoff.StateHalfOpen} {
-		is := int64(0)
-		if s == t.To {
-			is = 1
-		}
-		i.state.Record(ctx, is, metric.WithAttributes(name, keyState.String(s.String())))
-	}
+	i.transitions.Add(ctx, 1, metric.WithAttributes(keyOperation.String(t.Name),
+		keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String())))
+	i.breakers.set(t.Name, t.To)
 }
 
 // WatchBudget lets mp read the state of b whenever metrics are collected. A nil
@@ -190,7 +207,8 @@ func (i *instruments) countTransition(ctx context.Context, t *backoff.Transition
 // backoff.operation:
 //
 //	backoff.budget.allowed (gauge, {retry})
-//		retries that the successes within the window pay for
+//		retries that the successes within the window pay for, and the spare
+//		ones that were granted
 //	backoff.budget.used (gauge, {retry})
 //		retries granted within the window
 //
@@ -203,7 +221,7 @@ func WatchBudget(mp metric.MeterProvider, name string, b *backoff.RetryBudget) (
 	}
 	m := meterOf(mp)
 	allowed, err := m.Int64ObservableGauge("backoff.budget.allowed", metric.WithUnit("{retry}"),
-		metric.WithDescription("Retries that the successes within the budget's window pay for."))
+		metric.WithDescription("Retries that the successes within the budget's window pay for, and the spare ones that were granted."))
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ import (
 )
 
 // A Beginner begins transactions. It is a *pgxpool.Pool, or a *pgx.Conn or
-// *pgxpool.Conn if the session matters. Such a connection does not come back
-// once it is closed, and then nothing is repeated: the last error is final. A
+// *pgxpool.Conn if the session matters. Such a connection does not return once
+// it is closed, and then nothing is repeated: the last error is final. A
 // pgx.Tx is no Beginner, since what it begins is a savepoint.
 type Beginner interface {
 	BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
@@ -46,10 +46,10 @@ var (
 //
 //   - A transaction that fails before its COMMIT has had no effect. It is
 //     repeated even under [backoff.NonIdempotent].
-//   - If the answer to the COMMIT does not arrive, nobody knows whether the
-//     transaction was committed. Then it is repeated only if the policy declares
-//     fn idempotent, by [backoff.Keyed] for instance. Otherwise the error is
-//     final, and matches [backoffsql.ErrCommitUnknown].
+//   - If the response to the COMMIT does not arrive, it is unknown whether the
+//     transaction was committed. Then it is repeated only if the policy
+//     declares fn idempotent, by [backoff.Keyed] for instance. Otherwise the
+//     error is final, and matches [backoffsql.ErrCommitUnknown].
 //   - pgx.ErrTxCommitRollback is final: a statement failed whose error fn
 //     dropped, and PostgreSQL has rolled back.
 //
@@ -65,16 +65,17 @@ var (
 // transaction is rolled back, the connection goes back to the pool, and the
 // panic goes on.
 //
-// If ctx or the policy's AttemptTimeout ends while pgx waits for an answer, pgx
-// closes the connection. During the COMMIT that is an answer which does not
-// arrive. An attempt that waits for a connection of the pool until its
+// If ctx or the policy's AttemptTimeout ends while pgx waits for a response,
+// pgx closes the connection. During the COMMIT that is a response which does
+// not arrive. An attempt that waits for a connection of the pool until its
 // AttemptTimeout is repeated.
 //
 // A nil policy means the zero one. The zero opts mean the defaults of the
-// server. Tx returns an error before the first attempt if db or fn is nil, if db
-// is a pgx.Tx, or if opts.CommitQuery has several statements: if one after the
-// COMMIT fails, nobody can tell. Tx blocks until the transaction is over, as
-// long as ctx, the policy and pgx allow. It is safe for concurrent use if db is.
+// server. Tx returns an error before the first attempt if db or fn is nil, if
+// db is a pgx.Tx, or if opts.CommitQuery has several statements: if one after
+// the COMMIT fails, that cannot be known. Tx blocks until the transaction is
+// over, as long as ctx, the policy and pgx allow. It is safe for concurrent
+// use if db is.
 func Tx(ctx context.Context, db Beginner, policy *backoff.Policy, opts pgx.TxOptions, fn func(context.Context, pgx.Tx) error) error {
 	if fn == nil {
 		return backoff.Permanent(errInput)

@@ -42,9 +42,9 @@ type DB interface {
 // empty after a crash of the server, and empty on its replicas, so the pool
 // must reach the primary. A Store is safe for concurrent use.
 //
-// If the context of a call ends before the answer has come, pgx closes the
-// connection. Give the store a pool of its own, of two or three connections, to
-// keep the other queries of the program apart from that.
+// If the context of a call ends before the response has come, pgx closes the
+// connection. Give the store a pool of its own, of two or three connections,
+// to keep the other queries of the program apart from that.
 type Store struct{ db DB }
 
 // New returns a store on db, which the caller closes. See [Migrate].

@@ -1,7 +1,11 @@
-// Command budget shows why retries need a budget. Two equal HTTP servers slow
-// down for two seconds under the same load. The clients of both retry up to
-// three times, with exponential backoff and full jitter. Only one client has a
-// RetryBudget, and only its server recovers.
+// Command budget shows why retries need a budget. Watch the columns answered:
+// two equal servers slow down for two seconds, and only the one whose clients
+// have a RetryBudget recovers. At the other one, four attempts per call go on.
+//
+// The clients of both retry up to three times, with exponential backoff and
+// full jitter.
+//
+//	go run -C examples ./budget
 package main
 
 import (

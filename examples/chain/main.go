@@ -1,7 +1,8 @@
-// Command chain shows how retries multiply. A client calls a service, which
-// calls a second service, which calls a third, with four attempts each. When
-// the last service is down, one call of the client becomes 64 calls there,
-// unless the services tell each other that they have already retried.
+// Command chain shows how retries multiply from service to service. Watch the
+// last column: when the third service is down, one call of the client makes 64
+// requests there, or 4 if the services say that they have already retried.
+//
+//	go run -C examples ./chain
 package main
 
 import (
@@ -25,6 +26,9 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
+	fmt.Fprint(out, "A client calls service 1, which calls 2, which calls 3. Each makes up to 4 attempts.\n\n")
+	fmt.Fprintf(out, "%-54s %5s %6s %17s %9s\n", "", "", "", "requests at", "at 3,")
+	fmt.Fprintf(out, "%-54s %5s %6s %5s %5s %5s %9s\n", "", "calls", "failed", "1", "2", "3", "per call")
 	for _, show := range []func(context.Context, io.Writer) error{naive, signalled, outage, flaky} {
 		if err := show(ctx, out); err != nil {
 			return err
@@ -44,7 +48,7 @@ func naive(ctx context.Context, out io.Writer) error {
 	}
 	defer c.Close()
 	c.call(ctx, 1)
-	return c.print(out, "without a word", 1)
+	return c.print(out, "3 is down, nobody says so", 1)
 }
 
 // signalled runs a chain whose services answer with WriteError. It adds "do not
@@ -56,7 +60,7 @@ func signalled(ctx context.Context, out io.Writer) error {
 	}
 	defer c.Close()
 	c.call(ctx, 1)
-	return c.print(out, "with WriteError", 1)
+	return c.print(out, "3 is down, WriteError says: do not retry", 1)
 }
 
 // outage runs a chain with budgets. A budget allows retries in proportion to
@@ -70,7 +74,7 @@ func outage(ctx context.Context, out io.Writer) error {
 	c.call(ctx, 200)
 	c.reset(down)
 	c.call(ctx, 200)
-	return c.print(out, "budgets, outage", 200)
+	return c.print(out, "3 is down, WriteError, and a budget in each", 200)
 }
 
 // flaky runs a chain with budgets and one error in ten. The budgets allow the
@@ -89,7 +93,7 @@ func flaky(ctx context.Context, out io.Writer) error {
 		}
 	})
 	c.call(ctx, 1000)
-	return c.print(out, "budgets, 10 % errors", 1000)
+	return c.print(out, "3 fails one request in ten, WriteError, and budgets", 1000)
 }
 
 var policy = backoff.Policy{Name: "next service", Schedule: backoff.Exponential{Initial: time.Millisecond}}

@@ -73,7 +73,7 @@ func (c *chain) call(ctx context.Context, n int) {
 
 func (c *chain) print(out io.Writer, name string, calls int) error {
 	leaf := c.services[2].requests.Load()
-	_, err := fmt.Fprintf(out, "%s: %d calls, %d failed; requests %d, %d, %d; %.2f at the last service per call\n",
+	_, err := fmt.Fprintf(out, "%-54s %5d %6d %5d %5d %5d %9.2f\n",
 		name, calls, c.failed, c.services[0].requests.Load(), c.services[1].requests.Load(), leaf,
 		float64(leaf)/float64(calls))
 	return err

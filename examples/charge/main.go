@@ -1,7 +1,10 @@
 // Command charge sends 10,000 charges through a network that loses one answer
-// in five after the charge was made. A client that gives up after a lost answer
-// does not know what happened. A client that simply sends the charge again
-// charges twice. With an Idempotency-Key every order is charged exactly once.
+// in five. Watch the columns unknown and double: a client that gives up does
+// not know what happened, one that simply tries again charges twice.
+//
+// With an Idempotency-Key every order is charged exactly once.
+//
+//	go run -C examples ./charge
 package main
 
 import (
@@ -49,20 +52,22 @@ func transport(repeat backoff.Idempotency) *backoffhttp.Transport {
 }
 
 func run(ctx context.Context, out io.Writer, n int) error {
+	fmt.Fprintf(out, "%d orders, and a network that loses the answer to one request in five, after the charge was made.\n\n", n)
+	fmt.Fprintf(out, "%-31s %9s %9s %9s %9s %9s %9s\n", "", "requests", "dropped", "confirmed", "unknown", "lost", "double")
 	for _, way := range []struct {
 		name   string
 		repeat backoff.Idempotency
 		keyed  bool
 	}{
-		{"as it comes", backoff.NonIdempotent, false},
+		{"not sent again (the default)", backoff.NonIdempotent, false},
 		{"sent again", backoff.AlwaysRetry, false},
-		{"under a key", backoff.Keyed, true},
+		{"sent again under a key", backoff.Keyed, true},
 	} {
 		result, err := charge(ctx, transport(way.repeat), way.keyed, n)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%-12s %v\n", way.name+":", result)
+		fmt.Fprintf(out, "%-31s %v\n", way.name, result)
 	}
 	return nil
 }
@@ -76,10 +81,9 @@ type result struct {
 	requests, dropped int // by the network
 }
 
-// String implements [fmt.Stringer].
+// String returns the columns of the table.
 func (r result) String() string {
-	return fmt.Sprintf("%d orders, %d confirmed, %d unknown, %d lost, %d double (%d requests, %d answers dropped)",
-		r.orders, r.confirmed, r.unanswered, r.lost, r.double, r.requests, r.dropped)
+	return fmt.Sprintf("%9d %9d %9d %9d %9d %9d", r.requests, r.dropped, r.confirmed, r.unanswered, r.lost, r.double)
 }
 
 // charge sends n orders to a service, through a network that drops answers.

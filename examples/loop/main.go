@@ -1,6 +1,8 @@
 // Command loop retries with a range loop, for code that is clearer with return
-// and continue than as a function. It asks a question of a TCP server that
-// first hangs, then resets the connection, then answers.
+// and continue than as a function. Watch a TCP server hang, until the attempt
+// times out, then reset the connection, then answer.
+//
+//	go run -C examples ./loop
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 var policy = backoff.Policy{
@@ -36,23 +39,26 @@ func run(ctx context.Context, out io.Writer) error {
 	defer listener.Close()
 	go serve(listener, hang, reset, answer)
 
-	reply, err := ask(ctx, listener.Addr().String(), out)
+	log := journal.New(out)
+	policy := policy
+	policy.Observer = log.Observe
+	reply, err := ask(ctx, policy, listener.Addr().String())
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "reply: %s", reply)
-	return err
+	log.Say("reply: %q", reply)
+	log.Sum()
+	return nil
 }
 
 // ask returns the server's reply.
-func ask(ctx context.Context, addr string, out io.Writer) (string, error) {
+func ask(ctx context.Context, policy backoff.Policy, addr string) (string, error) {
 	r := policy.Start(ctx)
-	for attempt := range r.Attempts() {
+	for range r.Attempts() {
 		reply, err := askOnce(r.Context(), addr) // the context ends with the attempt's timeout
 		if err == nil {
 			return reply, nil // leaving the loop means success
 		}
-		fmt.Fprintf(out, "attempt %d: %v\n", attempt, err)
 		r.Fail(err) // the loop waits, and makes the next attempt
 	}
 	return "", r.Err()

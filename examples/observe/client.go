@@ -13,6 +13,7 @@ import (
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffmetrics"
 	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/examples/internal/traffic"
 )
 
@@ -24,6 +25,7 @@ const attemptTimeout = 200 * time.Millisecond
 type client struct {
 	service backoff.Doer
 	url     string
+	to      *endpoint.Endpoint
 	http    http.Client
 	metrics backoffmetrics.Metrics
 	tally   tally
@@ -42,6 +44,7 @@ func newClient(out io.Writer, url string, cycle time.Duration) *client {
 	)
 	budget := new(backoff.RetryBudget)
 	c.metrics.WatchBudget("orders", budget)
+	c.to = &endpoint.Endpoint{Name: "GET orders"}
 	breaker := &backoff.Breaker{
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify,
 		OpenFor: backoff.Exponential{Initial: cycle / 20, Max: cycle / 8}, ConsecutiveSpan: cycle / 40,
@@ -50,13 +53,14 @@ func newClient(out io.Writer, url string, cycle time.Duration) *client {
 		Name: "orders", Observer: observer, Classify: backoffhttp.Classify, Budget: budget,
 		AttemptTimeout: attemptTimeout, Schedule: backoff.Exponential{Initial: 50 * time.Millisecond},
 	}
-	c.service = backoff.Stack(breaker, policy)
+	c.metrics.WatchBreaker("orders", breaker)
+	c.service = backoff.Stack(breaker, policy, c.to)
 	return c
 }
 
 // run makes calls until ctx ends. The observers record their results.
 func (c *client) run(ctx context.Context) {
-	traffic.Steady(ctx, load, func() { c.service.Do(ctx, c.get) })
+	traffic.Steady(ctx, load, func() { c.service.Do(endpoint.With(ctx, c.to), c.get) })
 }
 
 func (c *client) get(ctx context.Context) error {

@@ -1,9 +1,9 @@
-// Command observe shows how to watch a client. It calls a real HTTP server that
-// is flaky, then slow, then down, and then recovers. It writes log lines, and
-// serves a page and metrics at the address that it prints first.
+// Command observe shows how to watch a client. Watch the page at the address
+// that it prints first, or its log: a server is flaky, then slow, then down,
+// and then recovers, and the circuit opens and closes.
 //
-//	go run ./observe           20 seconds, and a summary
-//	go run ./observe -for 10m  the same again and again, to watch the page
+//	go run -C examples ./observe           20 seconds, and a summary
+//	go run -C examples ./observe -for 10m  the same again and again
 package main
 
 import (

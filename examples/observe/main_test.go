@@ -57,8 +57,8 @@ func watch(t *testing.T, cycle time.Duration) string {
 	}
 	text := fetch(t, "http://"+page.Addr+"/metrics")
 	for _, line := range []string{
-		fmt.Sprintf("backoff_calls_total{operation=\"orders\",outcome=\"retried\"} %d\n", f.retried),
-		fmt.Sprintf("backoff_attempts_total{operation=\"orders\"} %d\n", f.attempts),
+		fmt.Sprintf("backoff_calls_total{operation=\"orders\",endpoint=\"GET orders\",outcome=\"retried\"} %d\n", f.retried),
+		fmt.Sprintf("backoff_attempts_total{operation=\"orders\",endpoint=\"GET orders\"} %d\n", f.attempts),
 	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is not in the metrics:\n%s", line, text)

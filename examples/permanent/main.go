@@ -1,6 +1,8 @@
-// Command permanent shows which errors are not retried: those that are
-// permanent by their HTTP status, by a mark of the operation, or by the
-// policy's classifier, and those that an inner policy has given up on.
+// Command permanent shows which errors are not retried. Watch three calls end
+// after one attempt: their error is permanent by its HTTP status, by a mark, or
+// by a classifier. The fourth has two policies, and makes 4 attempts, not 16.
+//
+//	go run -C examples ./permanent
 package main
 
 import (
@@ -15,6 +17,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/examples/internal/faulty"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/plug"
 )
 
@@ -31,10 +34,14 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	for _, show := range []func(context.Context, io.Writer) error{
+	log := journal.New(out)
+	policy := policy
+	policy.Observer = log.Observe
+	defer log.Sum()
+	for _, show := range []func(context.Context, *journal.Journal, backoff.Policy) error{
 		byStatus, byMark, byClassifier, nested,
 	} {
-		if err := show(ctx, out); err != nil {
+		if err := show(ctx, log, policy); err != nil {
 			return err
 		}
 	}
@@ -52,8 +59,8 @@ func (e statusError) HTTPStatusCode() int { return int(e) }
 
 // byStatus makes a call that fails with 404, which is permanent: there is one
 // request.
-func byStatus(ctx context.Context, out io.Writer) error {
-	return show(out, "by status", faulty.Status(http.StatusNotFound), func(url string) error {
+func byStatus(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
+	return show(log, "permanent by its status, 404:", faulty.Status(http.StatusNotFound), func(url string) error {
 		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
 	})
 }
@@ -64,43 +71,46 @@ var errExpired = backoff.Permanent(errors.New("licence expired"))
 
 // byMark makes a call whose answer has the status 200. Only the operation knows
 // that the answer is a permanent failure.
-func byMark(ctx context.Context, out io.Writer) error {
-	return show(out, "by mark", faulty.Text("expired"), func(url string) error {
+func byMark(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
+	return show(log, "permanent by a mark of the operation:", faulty.Text("expired"), func(url string) error {
 		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
 	})
 }
 
 // byClassifier makes a call with a classifier that lists what to retry, here
 // one status. Every other status is permanent.
-func byClassifier(ctx context.Context, out io.Writer) error {
-	strict := policy
-	strict.Classify = plug.OnCode(statusOf, http.StatusServiceUnavailable)
-	return show(out, "by classifier", faulty.Status(http.StatusInternalServerError), func(url string) error {
-		return strict.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
+func byClassifier(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
+	policy.Classify = plug.OnCode(statusOf, http.StatusServiceUnavailable)
+	return show(log, "permanent by a classifier that retries only 503:", faulty.Status(http.StatusInternalServerError), func(url string) error {
+		return policy.Do(ctx, func(ctx context.Context) error { return read(ctx, url) })
 	})
 }
 
 // nested makes a call with one policy inside another. It makes four requests,
 // not sixteen: what the inner policy has given up on is permanent for the outer
 // one.
-func nested(ctx context.Context, out io.Writer) error {
+func nested(ctx context.Context, log *journal.Journal, policy backoff.Policy) error {
 	outer := backoff.Policy{Name: "page"}
-	return show(out, "nested", faulty.Status(http.StatusServiceUnavailable), func(url string) error {
+	return show(log, "given up by an inner policy, and final for the outer one:", faulty.Status(http.StatusServiceUnavailable), func(url string) error {
 		return outer.Do(ctx, policy.Wrap(func(ctx context.Context) error { return read(ctx, url) }))
 	})
 }
 
 // show calls a server that always answers with step, and prints how many
 // requests it got.
-func show(out io.Writer, name string, step faulty.Step, call func(url string) error) error {
+func show(log *journal.Journal, what string, step faulty.Step, call func(url string) error) error {
+	log.Say("%s", what)
 	server, err := faulty.Start(step)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	err = call(server.URL)
-	_, printErr := fmt.Fprintf(out, "%s: requests %d, error: %v\n", name, server.Requests(), err)
-	return printErr
+	if err == nil {
+		return errors.New("the call succeeded")
+	}
+	log.Say("    requests: %d, error: %v", server.Requests(), err)
+	return nil
 }
 
 // read is one attempt.

@@ -1,5 +1,8 @@
-// Command poll starts a job on a server, and waits until the job is done. The
-// server says "pending" twice, fails once, and says when to come back.
+// Command poll waits until a job of a server is done. Watch four looks end
+// without a result: the job is pending, a look fails, and the server asks for a
+// wait of a second. The fifth look finds the result.
+//
+//	go run -C examples ./poll
 package main
 
 import (
@@ -15,6 +18,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/poll"
 )
 
@@ -35,12 +39,13 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	server := httptest.NewServer(&jobs{answers: []answer{pending(20), failing, later(40), pending(80), finished}})
 	defer server.Close()
-	job, err := wait(ctx, server.URL+"/jobs/7", out)
+	log := journal.New(out)
+	job, err := wait(ctx, server.URL+"/jobs/7", log)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "result:", job.Result)
-	return err
+	log.Say("result: %s", job.Result)
+	return nil
 }
 
 // A job is what the server says of it.
@@ -54,18 +59,21 @@ var errFailed = errors.New("the job failed")
 
 // wait returns the job when it is done. If it takes too long, the job tells how
 // far it was.
-func wait(ctx context.Context, url string, out io.Writer) (job, error) {
+func wait(ctx context.Context, url string, log *journal.Journal) (job, error) {
+	look := 0
 	return poll.Value(ctx, policy, func(ctx context.Context) (j job, done bool, err error) {
 		j, later, err := status(ctx, url)
+		look++
 		switch {
 		case err != nil:
-			fmt.Fprintln(out, "look again:", err)
+			log.Say("look %d failed: %v", look, err)
 			return j, false, err // a failed look: at most 4 in a row
 		case j.Status == "failed":
 			return j, true, errFailed // the end, with this error
 		}
-		fmt.Fprintf(out, "%s, %d %%\n", j.Status, j.Percent)
+		log.Say("look %d: %s, %d %%", look, j.Status, j.Percent)
 		if later > 0 {
+			log.Say("the server asks for a wait of %v", later)
 			return j, false, backoff.RetryAfter(poll.ErrNotYet, later)
 		}
 		return j, j.Status == "done", nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/poll"
 )
 
@@ -19,11 +20,16 @@ func TestTheJobIsDone(t *testing.T) {
 	if err := run(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	const want = "pending, 20 %\n" +
-		"look again: status 503 Service Unavailable\n" +
-		"pending, 40 %\npending, 80 %\ndone, 100 %\nresult: 12,345 rows\n"
-	if out.String() != want {
-		t.Errorf("got\n%s", &out)
+	const want = `look 1: pending, 20 %
+look 2 failed: status 503 Service Unavailable
+look 3: pending, 40 %
+the server asks for a wait of 1s
+look 4: pending, 80 %
+look 5: done, 100 %
+result: 12,345 rows
+`
+	if got := journal.Normal(out.String()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("took %v, though the server asked for a second", took)
@@ -61,5 +67,5 @@ func TestAJobThatTakesTooLongTellsHowFarItIs(t *testing.T) {
 func waitFor(t *testing.T, server *jobs) (job, error) {
 	listening := httptest.NewServer(server)
 	defer listening.Close()
-	return wait(t.Context(), listening.URL, io.Discard)
+	return wait(t.Context(), listening.URL, journal.New(io.Discard))
 }

@@ -261,8 +261,8 @@ func (s *Store) Finish(ctx context.Context, c idempotency.Claim, r idempotency.R
 //	... commit ...
 //	response.Send(w)
 //
-// When the handler has returned, the response that it sent replaces r. A zero r
-// stands for a response that is not known yet. If the process dies before the
+// When the handler has returned, the response that it sent replaces r. A zero
+// r means a response that is not known yet. If the process dies before the
 // response is known, the effect is remembered, and the next request gets 410.
 func (s *Store) Record(ctx context.Context, tx *sql.Tx, r idempotency.Record) error {
 	c, ok := idempotency.ClaimFrom(ctx)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Grants is a [Ring] whose Bad events are granted one by one.
+// Grants is a [Ring] whose Bad and Other events are granted one by one.
 //
 // The owner gives several grants at once under its lock. Callers then take them
 // one by one without the lock, until the window slides on. All grants are in
@@ -39,20 +39,20 @@ type padded struct {
 }
 
 // A Grant is the note of one event: its number, its store, and the bucket it
-// was counted in. Of the two bits above them, one is always set, so that a
-// Grant is never 0. The other one is Own.
+// was counted in. Of the three bits above them, one is always set, so that a
+// Grant is never 0. The others are Own and Led.
 type Grant uint64
 
 const (
-	// Own is the bit of a Grant that the owner may use.
+	// Own is the bit of a Grant of Spare.
 	Own Grant = 1 << 62
-	// Led is another one, of a Grant of Spare, which has no bucket.
+	// Led is a bit that the owner may use.
 	Led Grant = 1 << 61
 
 	isGrant    = 1 << 63
 	numberBits = 32
 	placeBits  = 8
-	bucketBits = 22
+	bucketBits = 21
 
 	storeWords = 16
 	maxGrants  = 256 // of a store, at once
@@ -171,8 +171,11 @@ func (g *Grants) Give(place Place, n uint64, window time.Duration) Grant {
 	return grant(g.at(place).put(n, 1), place, g.now)
 }
 
-// Spare returns a Grant that does not count. The caller calls Reclaim first.
-func (g *Grants) Spare() Grant { return grant(g.single.put(1, 1), 0, 0) }
+// Spare returns a Grant that counts as Other. The caller calls Reclaim first.
+func (g *Grants) Spare() Grant {
+	g.Add(Other, 1)
+	return grant(g.single.put(1, 1), 0, g.now) | Own
+}
 
 // Done notes that a Grant is done. It reports whether this is the first time,
 // and whether the Grant is still known; of an unknown one it cannot tell. It
@@ -187,8 +190,12 @@ func (g *Grants) Done(of Grant) (first, known bool) {
 
 // GiveBack takes back a grant from the bucket it was counted in.
 func (g *Grants) GiveBack(of Grant) {
+	kind := Bad
+	if of&Own != 0 {
+		kind = Other
+	}
 	age := (g.now - int64(of>>(numberBits+placeBits))) & (1<<bucketBits - 1)
-	g.Remove(Bad, g.now-age)
+	g.Remove(kind, g.now-age)
 }
 
 // empty takes out the grants that are left, and returns their number.

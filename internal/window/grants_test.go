@@ -71,9 +71,10 @@ func TestGrantIsDoneOnceAndGivenBackWhereItWasCounted(t *testing.T) {
 	g.Advance(dawn.Add(5*time.Second), span, 0)
 	late := g.Give(0, 1, span)
 	spare := g.Spare()
-	require.EqualValues(t, 3, g.Least(Bad), "a spare one is not counted")
+	require.EqualValues(t, 3, g.Least(Bad), "a spare one is counted apart")
+	require.EqualValues(t, 1, g.Least(Other))
 
-	for _, one := range []Grant{early, second, late, spare | Own} {
+	for _, one := range []Grant{early, second, late, spare | Led} {
 		first, known := g.Done(one)
 		require.True(t, first && known)
 		first, known = g.Done(one)
@@ -82,6 +83,10 @@ func TestGrantIsDoneOnceAndGivenBackWhereItWasCounted(t *testing.T) {
 	}
 	g.GiveBack(early)
 	require.EqualValues(t, 2, g.Least(Bad))
+	require.EqualValues(t, 1, g.Least(Other))
+	g.GiveBack(spare | Led)
+	require.EqualValues(t, 2, g.Least(Bad))
+	require.Zero(t, g.Least(Other))
 	g.Advance(dawn.Add(10*time.Second), span, 0)
 	require.EqualValues(t, 1, g.Least(Bad), "the late one")
 	g.Advance(dawn.Add(time.Hour), span, 0)

@@ -1,7 +1,9 @@
-// Command amqp is a service that keeps a connection to RabbitMQ. It publishes
-// numbered messages with confirms and consumes them with acknowledgements. A
-// proxy in between cuts the connection, refuses connections for a while as a
-// restarting broker does, and cuts the connection again.
+// Command amqp is a service that keeps a connection to RabbitMQ. Watch the
+// connection break twice, and the broker restart: the waits grow while it is
+// down, and then every one of 40 messages has come back.
+//
+// The messages are published with confirms and consumed with acknowledgements.
+// A proxy in between makes the failures.
 //
 // [backoff.Policy.Supervise] is the reconnect loop. After a connection that has
 // lasted as long as ResetAfter the schedule starts again. So the waits grow if

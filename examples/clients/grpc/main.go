@@ -1,7 +1,9 @@
-// Command grpc calls a gRPC server through a proxy. The server is unavailable,
-// asks for waits, loses its connection, and hangs, in which case a hedge is
-// sent. It is one of grpc-go's own test services, on loopback, so nothing else
-// has to run.
+// Command grpc calls a gRPC server through a proxy. Watch six calls: the server
+// is unavailable, asks for waits, loses its connection, and hangs, in which
+// case a hedge is sent. All six succeed.
+//
+// The server is one of grpc-go's own test services, on loopback, so nothing
+// else has to run.
 //
 //	go run -C examples/clients ./grpc
 package main
@@ -24,6 +26,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 func main() {
@@ -62,28 +65,26 @@ func (s *service) serve(ctx context.Context) error {
 }
 
 // config returns a configuration that retries UnaryCall and hedges EmptyCall.
-func config(out io.Writer) *backoffgrpc.Config {
+func config(log *journal.Journal) *backoffgrpc.Config {
 	policy := &backoff.Policy{Name: "UnaryCall", Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}, MaxAttempts: 8}
-	policy.Observer = func(_ context.Context, e backoff.Event) {
-		if e.Kind == backoff.EventRetry {
-			fmt.Fprintf(out, "    attempt %d: %v; again in %v\n", e.Attempt, e.Err, e.Wait.Round(time.Millisecond))
-		}
-	}
+	policy.Observer = log.Observe
 	return &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{
 		"/grpc.testing.TestService/UnaryCall": {Policy: policy},
-		"/grpc.testing.TestService/EmptyCall": {Hedge: &backoff.Hedge{Delay: 30 * time.Millisecond}},
+		"/grpc.testing.TestService/EmptyCall": {Hedge: &backoff.Hedge{Delay: 30 * time.Millisecond, Observer: log.Observe}},
 	}}
 }
 
 // run returns how many calls the server got.
 func run(ctx context.Context, out io.Writer) (calls int64, err error) {
+	log := journal.New(out)
+	defer log.Sum()
 	s := &service{}
 	proxy, stop, err := s.start()
 	if err != nil {
 		return 0, err
 	}
 	defer stop()
-	options := append(config(out).DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	options := append(config(log).DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	conn, err := grpc.NewClient("passthrough:///"+proxy.Addr(), options...)
 	if err != nil {
 		return 0, err
@@ -91,7 +92,7 @@ func run(ctx context.Context, out io.Writer) (calls int64, err error) {
 	defer conn.Close()
 	client := pb.NewTestServiceClient(conn)
 	for _, step := range s.steps(proxy) {
-		fmt.Fprintln(out, step.what)
+		log.Say("-- %s", step.what)
 		s.fail = step.fail
 		if step.hedged {
 			_, err = client.EmptyCall(ctx, &pb.Empty{})
@@ -102,7 +103,7 @@ func run(ctx context.Context, out io.Writer) (calls int64, err error) {
 			return s.calls.Load(), err
 		}
 	}
-	fmt.Fprintf(out, "all calls succeeded; the server got %d\n", s.calls.Load())
+	log.Say("all calls succeeded; the server got %d", s.calls.Load())
 	return s.calls.Load(), nil
 }
 

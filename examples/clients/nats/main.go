@@ -1,7 +1,9 @@
-// Command nats keeps a connection to a NATS server. It publishes numbered
-// messages as requests, which its own subscription answers. A proxy in between
-// cuts the connection, refuses connections for a while as a restarting server
-// does, and cuts the connection again.
+// Command nats keeps a connection to a NATS server. Watch the connection break
+// twice, and the server restart: the waits grow while it is down, and then
+// every one of 40 messages has come back.
+//
+// The messages are requests, which the program's own subscription answers. A
+// proxy in between makes the failures.
 //
 // NATS has its own reconnect loop, whose waits come from
 // [backoff.Policy.Delay]. Requests that were on their way when the connection
@@ -84,8 +86,10 @@ func exchange(ctx context.Context, d *drill.Drill, conn *nats.Conn) error {
 	}); err != nil {
 		return err
 	}
+	policy := requesting
+	policy.Observer = d.Observe
 	for n := range d.Numbers(ctx) {
-		err := requesting.Do(ctx, func(ctx context.Context) error {
+		err := policy.Do(ctx, func(ctx context.Context) error {
 			_, err := conn.RequestWithContext(ctx, subject, []byte(strconv.Itoa(n)))
 			return err
 		})

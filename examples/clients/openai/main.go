@@ -1,9 +1,9 @@
-// Command openai asks a model with OpenAI's SDK. The SDK takes a
-// [backoffhttp.Transport] as a middleware, which makes the retries.
+// Command openai asks a model with OpenAI's SDK. Watch two attempts fail with
+// the status 429: no wait is shorter than the server asks for. The third
+// attempt gets the answer.
 //
-// The server is part of this program. It answers twice with status 429 and the
-// milliseconds to wait, and then answers the question. No request is sent to
-// OpenAI.
+// The SDK takes a [backoffhttp.Transport] as a middleware, which makes the
+// retries. The server is part of this program: nothing is sent to OpenAI.
 //
 //	go run -C examples/clients ./openai
 package main
@@ -23,6 +23,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 // policy repeats questions although they are POSTs. A repeated question costs
@@ -45,11 +46,8 @@ func run(ctx context.Context, out io.Writer) error {
 	server := httptest.NewServer(busy(2))
 	defer server.Close()
 	p := policy
-	p.Observer = func(_ context.Context, e backoff.Event) {
-		if e.Kind == backoff.EventRetry {
-			fmt.Fprintf(out, "attempt %d: %v; the server asks for %v\n", e.Attempt, e.Err, e.RetryAfter)
-		}
-	}
+	log := journal.New(out)
+	p.Observer = log.Observe
 	transport := &backoffhttp.Transport{Policy: p}
 	client := openai.NewClient(
 		option.WithBaseURL(server.URL),
@@ -64,7 +62,8 @@ func run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, answer.Choices[0].Message.Content)
+	log.Say("answer: %s", answer.Choices[0].Message.Content)
+	log.Sum()
 	return nil
 }
 

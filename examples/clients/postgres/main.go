@@ -1,7 +1,6 @@
-// Command postgres moves money between two accounts of a PostgreSQL database. A
-// proxy in between cuts a connection in the middle of a transaction, loses the
-// answer to a COMMIT, and refuses connections for a while. One transfer
-// conflicts with another transaction. Each transfer is made exactly once.
+// Command postgres moves money between two accounts of a PostgreSQL database.
+// Watch five transfers, and what happens to each one: a connection is cut, the
+// answer to a COMMIT is lost, and so on. Each transfer is made exactly once.
 //
 // [backoffpgx.Tx] repeats the transactions. It may repeat one whose COMMIT was
 // not answered, because every transfer has a unique key ([backoff.Keyed]).
@@ -28,6 +27,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffpgx"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 const server = "127.0.0.1:5432"
@@ -62,26 +62,28 @@ func run(ctx context.Context, out io.Writer) (r report, err error) {
 		return r, err
 	}
 	defer b.close()
+	log := journal.New(out)
+	defer log.Sum()
 	b.policy = backoff.Policy{
 		Name:        "transfer",
 		MaxAttempts: 10,
 		Idempotency: backoff.Keyed,
-		Observer: func(_ context.Context, e backoff.Event) {
+		Observer: func(ctx context.Context, e backoff.Event) {
 			if e.Kind == backoff.EventRetry {
 				r.Retries++
-				fmt.Fprintf(out, "    attempt %d: %v; again in %v\n", e.Attempt, e.Err, e.Wait.Round(time.Millisecond))
 			}
+			log.Observe(ctx, e)
 		},
 	}
 	for _, step := range b.steps() {
-		fmt.Fprintln(out, step.what)
+		log.Say("-- %s", step.what)
 		if err := b.transfer(ctx, step.happens); err != nil {
 			return r, err
 		}
 	}
 	row := b.direct.QueryRow(ctx, b.in("SELECT (SELECT balance FROM s.accounts WHERE id = 1), (SELECT balance FROM s.accounts WHERE id = 2), (SELECT COUNT(*) FROM s.transfers)"))
 	err = row.Scan(&r.Balances[0], &r.Balances[1], &r.Transfers)
-	fmt.Fprintf(out, "%d transfers of 10, balances %d and %d\n", r.Transfers, r.Balances[0], r.Balances[1])
+	log.Say("%d transfers of 10, balances %d and %d", r.Transfers, r.Balances[0], r.Balances[1])
 	return r, err
 }
 

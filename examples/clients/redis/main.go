@@ -1,6 +1,7 @@
-// Command redis makes calls with go-redis under [backoff.Policy.Do]. The calls
-// fail as they do when a Redis server restarts, fails over and moves data: with
-// LOADING, READONLY, MOVED, and a connection that breaks before the answer.
+// Command redis makes calls with go-redis under [backoff.Policy.Do]. Watch one
+// call succeed at the fifth attempt, after failures as of a Redis server that
+// restarts, fails over and moves data; and another one end at once, with
+// WRONGTYPE.
 //
 // The client's own retries are switched off, because they have no budget and no
 // classes. A classifier sorts the client's errors. The failures are answers of
@@ -24,6 +25,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 const server = "127.0.0.1:6379"
@@ -97,9 +99,11 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) error {
 	if err := s.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("%w (compose.yaml starts the server)", err)
 	}
-	policy.Observer = func(_ context.Context, e backoff.Event) {
+	log := journal.New(out)
+	defer log.Sum()
+	policy.Observer = func(ctx context.Context, e backoff.Event) {
 		proxy.SetPlan(nil) // from now on the network works
-		fmt.Fprintf(out, "attempt %d: %v: %v (%v)\n", e.Attempt, e.Kind, e.Err, e.Class)
+		log.Observe(ctx, e)
 	}
 
 	key := fmt.Sprintf("example:%d", time.Now().UnixNano())
@@ -115,7 +119,7 @@ func run(ctx context.Context, out io.Writer, policy backoff.Policy) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "the server was called %d times, and is at %s\n", n, s.Options().Addr)
+	log.Say("the server was called %d times, and is at %s", n, s.Options().Addr)
 
 	err = policy.Do(ctx, func(ctx context.Context) error { return s.LPush(ctx, key, "x").Err() })
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {

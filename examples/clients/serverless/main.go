@@ -1,7 +1,6 @@
-// Command serverless runs 1,000 processes of one call each against a service
-// that is down. It does so three times: with a policy alone, with a breaker in
-// each process, and with breakers that share their state through Redis. It
-// prints how many attempts reached the service.
+// Command serverless runs 1,000 processes of one call each, with a service that
+// is down. Watch the column attempts: with a policy alone, with a breaker in
+// each process, and with breakers that share their state through Redis.
 //
 // A process that makes one call learns too late: its own breaker only saves the
 // fourth attempt. With shared state, the first few processes save the others

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"runtime"
 	"sync"
@@ -32,17 +33,20 @@ var breakers = table{
 	partly:    []string{"hystrix-go"},
 	rows: []row{
 		{"one-failure", "the first call fails: the circuit is",
-			each(circuits, afterOneFailure), "TestOneFailureDoesNotOpenACircuit", ""},
+			said(each(circuits, afterOneFailure), map[string]string{"failsafe-go": "documented"}), "TestOneFailureDoesNotOpenACircuit", ""},
 		{"half-failing", "every second of 1000 calls in 10 s fails: the circuit has",
-			each(circuits, afterHalfFailing), "TestBreakerOpensAtHalfOfTwentyCalls", ""},
-		{"rare-errors", "one in 1000 of 100,000 calls in 100 s fails: the circuit has",
-			each(circuits, afterRareErrors), "TestBreakerIgnoresRareErrors", ""},
+			said(each(circuits, afterHalfFailing), map[string]string{"gobreaker": "documented: six failures in a row", "failsafe-go": "documented: one failure"}), "TestBreakerOpensAtHalfOfTwentyCalls", ""},
+		{"rare-errors", "of 100,000 calls in 100 s one in 1000 fails, by chance: the circuit has",
+			said(each(circuits, afterRareErrors), map[string]string{"failsafe-go": "documented: one failure"}), "TestBreakerIgnoresRareErrors", ""},
 		{"cancelled-callers", "100 calls in 10 s are cancelled by their callers: the circuit is",
-			each(circuits, afterCallersEnd(context.WithCancel)), "TestBreakerSetsTheCallersEndApart", ""},
+			with(each(circuits, cancelledCallers), map[string]observation{
+				"gobreaker":   or(virtual(askedOf("gobreaker", cancelledCallers)), virtual(excluding), "IsExcluded"),
+				"failsafe-go": or(virtual(askedOf("failsafe-go", cancelledCallers)), virtual(notHandling), "HandleIf"),
+			}), "TestBreakerSetsTheCallersEndApart", ""},
 		{"hanging-service", "100 calls in 10 s run into their callers' deadlines: the circuit is",
 			each(circuits, afterCallersEnd(shortly)), "TestBreakerSetsTheCallersEndApart", ""},
 		{"panicking-calls", "100 calls in 10 s panic: the circuit has",
-			with(each(circuits, afterPanics), map[string]observation{"hystrix-go": child("hystrix-panic", hystrixPanic)}),
+			with(each(circuits, afterPanics), said(map[string]observation{"hystrix-go": child("hystrix-panic", hystrixPanic)}, map[string]string{"hystrix-go": "documented"})),
 			"TestBreakerCountsPanicsAndPassesThemOn", ""},
 		{"probe-panics", "the first probe of a half-open circuit panics; an hour later calls are",
 			each(circuits, afterAProbe(func() { panic("in the probe") })), "TestBreakerIsNotWedgedByAProbe", ""},
@@ -63,10 +67,12 @@ var breakers = table{
 		{"open-error", "the error of a refused call, and whether it matches the failure that opened the circuit",
 			each(circuits, errorOfAnOpenCircuit), "TestBreakerErrorTellsWhatToDo", ""},
 		{"open-in-a-loop", "a loop of 9 attempts, 1 s apart, around an open circuit: how long it takes",
-			map[string]observation{ours: virtual(oursOpenInALoop), "failsafe-go": virtual(failsafeOpenInALoop)},
+			map[string]observation{ours: virtual(oursOpenInALoop),
+				"failsafe-go": or(virtual(failsafeOpenInALoop(false)), virtual(failsafeOpenInALoop(true)), "AbortOnErrors")},
 			"TestAnOpenBreakerInsideEndsTheCallWithBothErrors", ""},
 		{"fifty-at-once", "50 healthy calls at the same time, with the library's defaults: admitted",
-			with(each(circuits, admittedOfFifty), map[string]observation{"hystrix-go": hystrixFifty}), "TestABreakerHoldsNothingWhileCallsRun", ""},
+			said(with(each(circuits, admittedOfFifty), map[string]observation{"hystrix-go": hystrixFifty}),
+				map[string]string{"cep21": "a limit on purpose", "hystrix-go": "documented: a limit on purpose"}), "TestABreakerHoldsNothingWhileCallsRun", ""},
 		{"own-refusals", "20 rounds of 60 healthy calls at the same time, at most 10 allowed at once: the circuit has",
 			map[string]observation{ours: virtual(oursOwnRefusals), "cep21": virtual(cep21OwnRefusals), "hystrix-go": hystrixOwnRefusals},
 			"TestABreakerIsNotFedByWhatWasRefusedHere", ""},
@@ -90,20 +96,8 @@ var circuits = map[string]func() aCircuit{
 		b := new(backoff.Breaker)
 		return aCircuit{b.Do, func() string { return b.State().String() }}
 	},
-	"gobreaker": func() aCircuit {
-		b := gobreaker.NewCircuitBreaker[any](gobreaker.Settings{})
-		return aCircuit{func(ctx context.Context, op operation) error {
-			_, err := b.Execute(func() (any, error) { return nil, op(ctx) })
-			return err
-		}, func() string { return b.State().String() }}
-	},
-	"failsafe-go": func() aCircuit {
-		b := circuitbreaker.NewWithDefaults[any]()
-		executor := failsafe.With(b)
-		return aCircuit{func(ctx context.Context, op operation) error {
-			return executor.Run(func() error { return op(ctx) })
-		}, func() string { return b.State().String() }}
-	},
+	"gobreaker":   func() aCircuit { return gobreakers(gobreaker.Settings{}) },
+	"failsafe-go": func() aCircuit { return failsafes(circuitbreaker.NewWithDefaults[any]()) },
 	"cep21": func() aCircuit {
 		c := newCep21()
 		return aCircuit{c.Run, func() string {
@@ -120,6 +114,21 @@ var circuits = map[string]func() aCircuit{
 			return b.Run(func() error { return op(ctx) })
 		}, func() string { return names[b.GetState()] }}
 	},
+}
+
+func gobreakers(settings gobreaker.Settings) aCircuit {
+	b := gobreaker.NewCircuitBreaker[any](settings)
+	return aCircuit{func(ctx context.Context, op operation) error {
+		_, err := b.Execute(func() (any, error) { return nil, op(ctx) })
+		return err
+	}, func() string { return b.State().String() }}
+}
+
+func failsafes(b circuitbreaker.CircuitBreaker[any]) aCircuit {
+	executor := failsafe.With(b)
+	return aCircuit{func(ctx context.Context, op operation) error {
+		return executor.Run(func() error { return op(ctx) })
+	}, func() string { return b.State().String() }}
 }
 
 func newCep21() *circuit.Circuit {
@@ -159,19 +168,20 @@ func afterOneFailure(_ *testing.T, make func() aCircuit) string {
 }
 
 func afterHalfFailing(_ *testing.T, make func() aCircuit) string {
-	return hasOpened(make(), 1000, 10*time.Millisecond, 2)
+	return hasOpened(make(), 1000, 10*time.Millisecond, func(i int) bool { return i%2 == 1 })
 }
 
+// The failures come by chance, the same ones for every library.
 func afterRareErrors(_ *testing.T, make func() aCircuit) string {
-	return hasOpened(make(), 100_000, time.Millisecond, 1000)
+	random := rand.New(rand.NewPCG(1, 2))
+	return hasOpened(make(), 100_000, time.Millisecond, func(int) bool { return random.IntN(1000) == 0 })
 }
 
-// hasOpened tells whether a circuit opens in the course of calls of which one
-// in so many fails.
-func hasOpened(c aCircuit, calls int, gap time.Duration, oneIn int) string {
+// hasOpened tells whether a circuit opens in the course of calls.
+func hasOpened(c aCircuit, calls int, gap time.Duration, fails func(i int) bool) string {
 	for i := range calls {
 		_ = c.do(context.Background(), func(context.Context) error {
-			if i%oneIn == oneIn-1 {
+			if fails(i) {
 				return errDown
 			}
 			return nil
@@ -199,6 +209,25 @@ func afterCallersEnd(begin func(context.Context) (context.Context, context.Cance
 		}
 		return c.state()
 	}
+}
+
+var cancelledCallers = afterCallersEnd(context.WithCancel)
+
+// askedOf puts the question to one library.
+func askedOf(library string, ask func(*testing.T, func() aCircuit) string) observation {
+	return func(t *testing.T) string { return ask(t, circuits[library]) }
+}
+
+func excluding(t *testing.T) string {
+	return cancelledCallers(t, func() aCircuit {
+		return gobreakers(gobreaker.Settings{IsExcluded: func(err error) bool { return errors.Is(err, context.Canceled) }})
+	})
+}
+
+func notHandling(t *testing.T) string {
+	return cancelledCallers(t, func() aCircuit {
+		return failsafes(circuitbreaker.NewBuilder[any]().HandleIf(func(_ any, err error) bool { return err != nil && !errors.Is(err, context.Canceled) }).Build())
+	})
 }
 
 func afterPanics(_ *testing.T, make func() aCircuit) string {
@@ -383,13 +412,18 @@ func oursOpenInALoop(t *testing.T) string {
 	return time.Since(began).String()
 }
 
-func failsafeOpenInALoop(*testing.T) string {
-	b := circuitbreaker.NewWithDefaults[any]()
-	b.Open()
-	p := retrypolicy.NewBuilder[any]().WithMaxAttempts(9).WithDelay(time.Second).Build()
-	began := time.Now()
-	_ = failsafe.With(p, b).Run(func() error { return errDown })
-	return time.Since(began).String()
+func failsafeOpenInALoop(abort bool) observation {
+	return func(*testing.T) string {
+		b := circuitbreaker.NewWithDefaults[any]()
+		b.Open()
+		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(9).WithDelay(time.Second)
+		if abort {
+			p = p.AbortOnErrors(circuitbreaker.ErrOpen)
+		}
+		began := time.Now()
+		_ = failsafe.With(p.Build(), b).Run(func() error { return errDown })
+		return time.Since(began).String()
+	}
 }
 
 // A gate lets nobody through until it is opened.

@@ -26,7 +26,7 @@ var budgets = table{
 	partly:    []string{"aws-sdk-go-v2"},
 	rows: []row{
 		{"storm", "1000 calls, one every ms, all fail within 1 ms, 4 attempts are allowed, delays of 1 s: attempts per call",
-			each(budgeted, attemptsInAStorm), "TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage", ""},
+			said(each(budgeted, attemptsInAStorm), map[string]string{"failsafe-go": "documented: it limits the retries under way at the same time"}), "TestRow35And41RetryBudgetBoundsTheLoadOfAnOutage", ""},
 		{"slow-storm", "the same, but each failure takes 5 s",
 			each(budgeted, attemptsInASlowStorm), "TestAnOutageCostsNoMoreThanTwoPercent", ""},
 		{"collapse", "a service can do 1000 calls a second, and each call that it refuses costs it 0.3 of a call; it gets 900 calls a second, and 1200 for 10 s: what it serves 30 s later",

@@ -26,24 +26,29 @@ var clients = table{
 	name:      "clients",
 	libraries: []string{ours, "go-retryablehttp", "failsafe-go"},
 	rows: []row{
-		{"bodies", "a GET meets 503 three times: bodies of retried answers that are closed",
+		{"bodies", "a GET meets 503 three times: bodies of retried responses that are closed",
 			each(httpClients, closedBodies), "TestFailsafeBodiesOfRetriedResponsesAreClosed", ""},
 		{"goroutines", "20 GETs succeed, each with its own context, in a program with one: goroutines left",
 			goroutinesLeft, "TestFailsafeNoGoroutinePerRequest", ""},
 		{"retry-after-long", "503 with Retry-After: 86400, where waits of up to 30 s are set: how long the call takes",
-			each(httpClients, longRetryAfter), "TestRetryablehttp247RetryAfterIsBounded", ""},
+			said(each(httpClients, longRetryAfter), map[string]string{"go-retryablehttp": "documented", "failsafe-go": "documented"}), "TestRetryablehttp247RetryAfterIsBounded", ""},
 		{"retry-after-dates", "a date 20 s ahead, in each of the three forms of RFC 9110: how many are waited for",
 			each(httpClients, datesObeyed), "TestRetryAfterInAllItsForms", ""},
 		{"http-deadline", "Retry-After: 60 with 10 s left: how long the call takes",
 			each(httpClients, hopelessRetryAfter), "TestRetryablehttp272NoSleepIntoADeadline", ""},
 		{"post", "a POST meets 503: requests sent",
-			each(httpClients, postsSent), "TestRetryablehttpAndFailsafePOSTIsNotRetried", ""},
-		{"last-answer", "every answer is 503 with a text: what the caller gets",
-			each(httpClients, lastAnswer), "TestRetryablehttp46TheLastResponseIsReturned", ""},
-		{"upload", "a PUT of 8 MB with GetBody, answered 200: memory used for its body",
-			each(httpClients, memoryOfAnUpload), "TestABodyIsRewoundByGetBody", ""},
+			said(each(httpClients, postsSent), map[string]string{"go-retryablehttp": "documented"}), "TestRetryablehttpAndFailsafePOSTIsNotRetried", ""},
+		{"last-response", "every response is 503 with a text: what the caller gets",
+			with(each(httpClients, lastResponse), map[string]observation{
+				"go-retryablehttp": or(virtual(lastOf(httpClients["go-retryablehttp"])), virtual(lastOf(passingThrough)), "PassthroughErrorHandler"),
+				"failsafe-go":      or(virtual(lastOf(httpClients["failsafe-go"])), virtual(lastOf(returningLast)), "ReturnLastFailure"),
+			}), "TestRetryablehttp46TheLastResponseIsReturned", ""},
+		{"upload", "a PUT of 8 MB with GetBody that succeeds: memory used for its body",
+			with(each(httpClients, memoryOfAnUpload), map[string]observation{
+				"go-retryablehttp": or(virtual(uploadOf(httpClients["go-retryablehttp"])), virtual(uploadOf(readingAgain)), "a ReaderFunc"),
+			}), "TestABodyIsRewoundByGetBody", ""},
 		{"stderr", "a retry, with the library's defaults: lines on standard error",
-			stderrLines, "TestRetryablehttp31And211NothingIsLogged", ""},
+			said(stderrLines, map[string]string{"go-retryablehttp": "documented: Logger"}), "TestRetryablehttp31And211NothingIsLogged", ""},
 	},
 }
 
@@ -75,8 +80,35 @@ func newRetryable(base http.RoundTripper) *retryablehttp.Client {
 	return c
 }
 
-func failsafeHTTPPolicy() failsafe.Policy[*http.Response] {
-	return failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(time.Second, 30*time.Second).Build()
+func failsafeHTTPPolicy() failsafe.Policy[*http.Response] { return failsafeHTTPBuilder().Build() }
+
+func failsafeHTTPBuilder() retrypolicy.Builder[*http.Response] {
+	return failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(time.Second, 30*time.Second)
+}
+
+// The same clients with a setting that a row names.
+
+func passingThrough(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+	c := newRetryable(base)
+	c.Logger, c.ErrorHandler = nil, retryablehttp.PassthroughErrorHandler
+	return c.StandardClient().Do
+}
+
+func returningLast(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+	return (&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafeHTTPBuilder().ReturnLastFailure().Build())}).Do
+}
+
+func readingAgain(base http.RoundTripper) func(*http.Request) (*http.Response, error) {
+	c := newRetryable(base)
+	c.Logger = nil
+	return func(req *http.Request) (*http.Response, error) {
+		body := retryablehttp.ReaderFunc(func() (io.Reader, error) { return req.GetBody() })
+		again, err := retryablehttp.NewRequestWithContext(req.Context(), req.Method, req.URL.String(), body)
+		if err != nil {
+			return nil, err
+		}
+		return c.Do(again)
+	}
 }
 
 // A service answers in turn, the last answer again and again, and notes what
@@ -235,17 +267,25 @@ func postsSent(t *testing.T, client httpClient) string {
 	return fmt.Sprint(s.sent)
 }
 
-func lastAnswer(t *testing.T, client httpClient) string {
+func lastOf(client httpClient) observation {
+	return func(t *testing.T) string { return lastResponse(t, client) }
+}
+
+func lastResponse(t *testing.T, client httpClient) string {
 	resp, err := client(down())(request(t.Context(), "GET", nil))
 	if err != nil {
 		if e, ok := errors.AsType[retrypolicy.ExceededError](err); ok && e.LastResult != nil {
-			return "an error that holds the answer"
+			return "an error that holds the response"
 		}
 		return "an error without it"
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
-	return fmt.Sprintf("the answer, %d, %q", resp.StatusCode, text)
+	return fmt.Sprintf("the response, %d, %q", resp.StatusCode, text)
+}
+
+func uploadOf(client httpClient) observation {
+	return func(t *testing.T) string { return memoryOfAnUpload(t, client) }
 }
 
 func memoryOfAnUpload(t *testing.T, client httpClient) string {

@@ -48,6 +48,11 @@ func avastLoop(ctx context.Context, attempts int, delay time.Duration, op operat
 		avast.DelayType(avast.FixedDelay)).Do(func() error { return op(ctx) })
 }
 
+func avastLastLoop(ctx context.Context, attempts int, delay time.Duration, op operation) error {
+	return avast.New(avast.Context(ctx), avast.Attempts(uint(attempts)), avast.Delay(delay),
+		avast.DelayType(avast.FixedDelay), avast.LastErrorOnly(true)).Do(func() error { return op(ctx) })
+}
+
 // In sethvargo's nothing is retried that is not marked, so everything is.
 func sethvargoLoop(ctx context.Context, attempts int, delay time.Duration, op operation) error {
 	return sethvargo.Do(ctx, sethvargo.WithMaxRetries(uint64(attempts-1), sethvargo.NewConstant(delay)), marked(op))

@@ -2,10 +2,12 @@ package compare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,17 +56,39 @@ var getters = map[string]getter{
 	"cenkalti": func(base http.RoundTripper) func(string) (*http.Response, error) {
 		client := &http.Client{Transport: base}
 		return func(url string) (*http.Response, error) {
-			return cenkalti.Retry(context.Background(), func() (*http.Response, error) { return checked(client.Get(url)) })
+			return cenkalti.Retry(context.Background(), func() (*http.Response, error) {
+				resp, err := checked(client.Get(url))
+				if told, ok := errors.AsType[statusError](err); ok && told.after > 0 {
+					err = cenkalti.RetryAfter(told.after, err)
+				}
+				return resp, err
+			})
 		}
 	},
 	"avast": func(base http.RoundTripper) func(string) (*http.Response, error) {
 		client := &http.Client{Transport: base}
 		return func(url string) (resp *http.Response, err error) {
-			err = retry.New().Do(func() error { resp, err = checked(client.Get(url)); return err })
+			err = retry.New(retry.DelayType(avastDelay)).Do(func() error { resp, err = checked(client.Get(url)); return err })
 			return resp, err
 		}
 	},
 }
+
+// The Retry-After of a response is obeyed as in the examples of cenkalti and
+// avast.
+func avastDelay(n uint, err error, config retry.DelayContext) time.Duration {
+	if told, ok := errors.AsType[statusError](err); ok && told.after > 0 {
+		return told.after
+	}
+	return retry.CombineDelay(retry.BackOffDelay, retry.RandomDelay)(n, err, config)
+}
+
+type statusError struct {
+	status string
+	after  time.Duration
+}
+
+func (e statusError) Error() string { return "status " + e.status }
 
 // checked makes an error of a status that is one.
 func checked(resp *http.Response, err error) (*http.Response, error) {
@@ -72,13 +96,14 @@ func checked(resp *http.Response, err error) (*http.Response, error) {
 		return resp, err
 	}
 	resp.Body.Close()
-	return nil, fmt.Errorf("status %s", resp.Status)
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	return nil, statusError{resp.Status, time.Duration(seconds) * time.Second}
 }
 
 // limited is a service with a rate limit.
 type limited struct {
 	limiter       *rate.Limiter
-	hint          bool
+	retryAfter    bool
 	sent, refused atomic.Int64
 }
 
@@ -89,7 +114,7 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	l.refused.Add(1)
-	if l.hint {
+	if l.retryAfter {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(http.StatusTooManyRequests)
@@ -151,14 +176,14 @@ func (l *limited) harvest(get func(string) (*http.Response, error), url string, 
 
 // A cell is a number of workers, and whether the service says when to come back.
 type cell struct {
-	workers int
-	hint    bool
+	workers    int
+	retryAfter bool
 }
 
 var cells = []cell{{10, false}, {50, false}, {10, true}, {50, true}}
 
 // Here over net.Pipe in virtual time. If the service refuses the last call twice,
-// which is rare, the hint makes the job a second longer.
+// which is rare, the Retry-After makes the job a second longer.
 func TestARateLimitFailsHardlyACall(t *testing.T) {
 	for _, c := range cells {
 		synctest.Test(t, func(t *testing.T) {
@@ -214,8 +239,8 @@ func (c cell) requireAccepted(t *testing.T, mine, theirs harvest) {
 // A row of the table says what holds in every run, and so no exact numbers.
 func (c cell) row() row {
 	name, says := fmt.Sprintf("rate-limit-%d", c.workers), "without a Retry-After"
-	if c.hint {
-		name, says = name+"-hint", "with Retry-After: 1"
+	if c.retryAfter {
+		name, says = name+"-retry-after", "with Retry-After: 1"
 	}
 	answers := map[string]observation{}
 	for library, g := range getters {
@@ -248,7 +273,7 @@ func (c cell) onSockets(g getter) harvest {
 
 // harvest serves on a listener, and makes all calls over base.
 func (c cell) harvest(g getter, listener net.Listener, base *http.Transport) harvest {
-	l := &limited{limiter: rate.NewLimiter(limitPerSecond, limitBurst), hint: c.hint}
+	l := &limited{limiter: rate.NewLimiter(limitPerSecond, limitBurst), retryAfter: c.retryAfter}
 	server := &http.Server{Handler: l}
 	go server.Serve(listener)
 	defer server.Close()

@@ -23,9 +23,9 @@ var retries = table{
 	libraries: []string{ours, "cenkalti", "avast", "sethvargo", "failsafe-go", "eapache"},
 	rows: []row{
 		{"deadline", "10 s are left and the next wait is 60 s: how long the call still takes",
-			each(loops, timeOfAHopelessWait), "TestASleepThatCannotEndInAnAttemptIsNotBegun", ""},
+			said(each(loops, timeOfAHopelessWait), map[string]string{"cenkalti": "documented"}), "TestASleepThatCannotEndInAnAttemptIsNotBegun", ""},
 		{"ended-context", "the context has ended before the call: attempts",
-			each(loops, attemptsUnderAnEndedContext), "TestNoAttemptIsMadeUnderAnEndedContext", ""},
+			said(each(loops, attemptsUnderAnEndedContext), map[string]string{"cenkalti": "documented"}), "TestNoAttemptIsMadeUnderAnEndedContext", ""},
 		{"cancelled", "the call is cancelled with a cause while it waits: what its error matches, of context.Canceled, the cause and the last failure",
 			each(loops, matchesAfterCancellation), "TestAContextThatEndsWhileSleepingIsToldFromADeadline", ""},
 		{"success-kept", "the attempt succeeds just after its context was cancelled: what the caller gets",
@@ -43,32 +43,34 @@ var retries = table{
 		{"permanent-wrapped", "a marked error is wrapped as \"save: down\": the text of the result",
 			each(marks, textOfAWrappedMark), "TestAPermanentErrorComesBackAsItIs", ""},
 		{"mark-and-predicate", "a predicate accepts every error, one error is marked as permanent, 5 attempts are allowed: attempts",
-			map[string]observation{ours: virtual(oursPredicate), "avast": virtual(avastPredicate)},
+			said(map[string]observation{ours: virtual(oursPredicate), "avast": virtual(avastPredicate)}, map[string]string{"avast": "documented"}),
 			"TestAMarkStandsBesideAPredicate", ""},
 		{"long-attempt", "one attempt takes 20 min and fails, under the library's default limits: attempts",
-			each(loops, attemptsAfterALongOne), "TestALongAttemptIsRetried", ""},
-		{"max-exceeded", "a maximum of 10 s with the library's own spread: the longest of 2000 waits, in whole seconds",
-			longestWaits, "TestNoWaitIsLongerThanTheMaximum", ""},
-		{"spread-at-max", "the same: share of the waits that are exactly the maximum",
+			said(each(loops, attemptsAfterALongOne), map[string]string{"cenkalti": "documented"}), "TestALongAttemptIsRetried", ""},
+		{"max-exceeded", "delays that double up to a maximum of 10 s, and the jitter that the library has by default: the longest of 2000 waits",
+			said(each(spreads, longestWait), map[string]string{"cenkalti": "documented"}), "TestNoWaitIsLongerThanTheMaximum", ""},
+		{"max-jittered", "the same with a jitter of 50 % up and down",
+			jittered, "TestMaxDelayBoundsTheWaitAfterJitter", ""},
+		{"spread-at-max", "the same maximum: share of the waits that are exactly 10 s, by default and with a jitter",
 			sharesAtMaximum, "TestTheSpreadIsKeptAtTheMaximum", ""},
-		{"overflow", "a schedule without a maximum, of 1 h or more and its largest factor: the 60th wait",
+		{"overflow", "a delay that doubles from 1 h, without a maximum: the 60th wait",
 			overflows, "TestUnboundedSchedulesSaturate", ""},
-		{"zero-value", "the zero value of the policy, against an operation that fails: what happens within a minute",
-			zeroValues, "TestTheZeroPolicyMakesFourAttemptsUnderFullJitter", ""},
+		{"zero-value", "the zero value of the policy, made without a constructor, and an operation that fails: what happens within a minute",
+			said(zeroValues, map[string]string{"cenkalti": "documented: NewExponentialBackOff has the defaults", "avast": "documented: New makes it", "eapache": "documented: New makes it"}), "TestTheZeroPolicyMakesFourAttemptsUnderFullJitter", ""},
 		{"bad-settings", "an invalid setting: when it is noticed",
-			badSettings, "TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt", ""},
-		{"max-elapsed", "a limit of 10 s for the whole call, waits of 1 s: attempts in the second in which the limit is reached",
-			maxElapsed, "TestMaxElapsedAllowsTheAttemptThatBeginsExactlyThen", ""},
+			said(badSettings, map[string]string{"sethvargo": "documented", "eapache": "documented: ignored"}), "TestAnInvalidPolicyIsRefusedBeforeTheFirstAttempt", ""},
+		{"max-elapsed", "a limit of 10 s for the whole call, attempts of 1 ms that fail, waits of 1 s: when the last attempt begins",
+			said(maxElapsed, map[string]string{"cenkalti": "documented"}), "TestShortenLastWaitEndsTheLastWaitWithMaxElapsed", ""},
 		{"error-size", "the text of the error after 1000 attempts, in bytes",
-			each(loops, bytesOfTheError), "TestAnErrorDoesNotGrowWithTheAttempts", ""},
+			with(each(loops, bytesOfTheError), map[string]observation{"avast": or(virtual(bytesIn(avastLoop)), virtual(bytesIn(avastLastLoop)), "LastErrorOnly")}), "TestAnErrorDoesNotGrowWithTheAttempts", ""},
 		{"told", "3 attempts fail: how often the hook for retries is called",
 			tellings, "TestTheObserverHearsOfEveryRetryAndOfTheEnd", ""},
 		{"one-after-another", "one policy value serves three calls in a row, 4 attempts are allowed: attempts",
-			callsOfOneValue, "TestAThousandGoroutinesShareOnePolicy", ""},
+			said(callsOfOneValue, map[string]string{"sethvargo": "its examples make one for each call"}), "TestAThousandGoroutinesShareOnePolicy", ""},
 		{"two-at-once", "one policy value serves two calls, the second 4.5 s after the first, with waits of 1, 2, 4, 8 s: the waits of the first call",
-			waitsOfSharedValue, "TestTwoCallsUnderOnePolicyKeepTheirOwnWaits", ""},
+			said(waitsOfSharedValue, map[string]string{"cenkalti": "documented: one BackOff for each call", "sethvargo": "its examples make one for each call"}), "TestTwoCallsUnderOnePolicyKeepTheirOwnWaits", ""},
 		{"server-retry-after", "the operation reports that a server asked for 24 h: how long the call waits",
-			retryAfters, "TestARetryAfterBeyondMaxRetryAfterEndsTheCallInsteadOfHangingIt", ""},
+			said(retryAfters, map[string]string{ours: "MaxRetryAfter is 5 min", "cenkalti": "without the default limit of 15 min", "avast": "by a DelayType", "failsafe-go": "by a DelayFunc"}), "TestARetryAfterBeyondMaxRetryAfterEndsTheCallInsteadOfHangingIt", ""},
 	},
 }
 
@@ -195,6 +197,10 @@ func attemptsAfterALongOne(t *testing.T, run loop) string {
 	return fmt.Sprint(calls)
 }
 
+func bytesIn(run loop) observation {
+	return func(t *testing.T) string { return bytesOfTheError(t, run) }
+}
+
 func bytesOfTheError(t *testing.T, run loop) string {
 	err := run(t.Context(), 1000, time.Millisecond, failing(new(int)))
 	return fmt.Sprint(len(err.Error()))
@@ -231,58 +237,44 @@ var tellings = map[string]observation{
 	}),
 }
 
-// maxElapsed stops counting at 1000 attempts.
+// The attempts take time: in virtual time, a library that tries again without a
+// wait at its limit would do so for ever if they took none.
 var maxElapsed = map[string]observation{
-	ours: virtual(func(t *testing.T) string {
-		p := backoff.Policy{MaxAttempts: -1, MaxElapsed: 10 * time.Second, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
-		return atTheEnd(func(op func() error) { p.Do(t.Context(), func(context.Context) error { return op() }) }, backoff.Permanent)
-	}),
+	ours: or(virtual(oursLastAttempt(false)), virtual(oursLastAttempt(true)), "ShortenLastWait"),
 	"cenkalti": virtual(func(t *testing.T) string {
-		return atTheEnd(func(op func() error) {
-			cenkalti.Retry(t.Context(), func() (int, error) { return 0, op() },
+		return lastAttempt(func(op operation) {
+			cenkalti.Retry(t.Context(), valueless(t.Context(), op),
 				cenkalti.WithBackOff(cenkalti.NewConstantBackOff(time.Second)), cenkalti.WithMaxElapsedTime(10*time.Second))
-		}, cenkalti.Permanent)
+		})
 	}),
 	"sethvargo": virtual(func(t *testing.T) string {
-		return atTheEnd(func(op func() error) {
-			sethvargo.Do(t.Context(), sethvargo.WithMaxDuration(10*time.Second, sethvargo.NewConstant(time.Second)),
-				func(context.Context) error {
-					err := op()
-					if errors.Is(err, errEnough) {
-						return err
-					}
-					return sethvargo.RetryableError(err)
-				})
-		}, nil)
+		return lastAttempt(func(op operation) {
+			sethvargo.Do(t.Context(), sethvargo.WithMaxDuration(10*time.Second, sethvargo.NewConstant(time.Second)), marked(op))
+		})
 	}),
 	"failsafe-go": virtual(func(t *testing.T) string {
-		p := retrypolicy.NewBuilder[any]().WithMaxRetries(-1).WithMaxDuration(10 * time.Second).WithDelay(time.Second).
-			AbortOnErrors(errEnough).Build()
-		return atTheEnd(func(op func() error) { failsafe.With(p).Run(op) }, nil)
+		p := retrypolicy.NewBuilder[any]().WithMaxRetries(-1).WithMaxDuration(10 * time.Second).WithDelay(time.Second).Build()
+		return lastAttempt(func(op operation) { failsafe.With(p).Run(func() error { return op(t.Context()) }) })
 	}),
 }
 
-var errEnough = errors.New("enough")
-
-// atTheEnd counts the attempts that begin 10 s after the first.
-func atTheEnd(run func(op func() error), permanent func(error) error) string {
-	began, calls := time.Now(), 0
-	if permanent == nil {
-		permanent = func(err error) error { return err }
+func oursLastAttempt(shorten bool) observation {
+	return func(t *testing.T) string {
+		p := backoff.Policy{MaxAttempts: -1, MaxElapsed: 10 * time.Second, Schedule: backoff.Constant(time.Second),
+			Jitter: backoff.NoJitter, ShortenLastWait: shorten}
+		return lastAttempt(func(op operation) { p.Do(t.Context(), op) })
 	}
-	run(func() error {
-		if time.Since(began) >= 10*time.Second {
-			calls++
-		}
-		if calls == 1000 {
-			return permanent(errEnough)
-		}
+}
+
+// lastAttempt tells when the last attempt of a call begins.
+func lastAttempt(run func(operation)) string {
+	began, last := time.Now(), time.Time{}
+	run(func(context.Context) error {
+		last = time.Now()
+		time.Sleep(time.Millisecond)
 		return errDown
 	})
-	if calls == 1000 {
-		return "1000, stopped by the test"
-	}
-	return fmt.Sprint(calls)
+	return last.Sub(began).String()
 }
 
 var callsOfOneValue = map[string]observation{
@@ -388,7 +380,20 @@ var retryAfters = map[string]observation{
 			cenkalti.Retry(t.Context(), func() (int, error) {
 				return 0, cenkalti.RetryAfter(24*time.Hour, op(t.Context()))
 			}, cenkalti.WithMaxElapsedTime(0), cenkalti.WithMaxTries(2))
-		}) + " (without the default limit of 15 min)"
+		})
+	}),
+	"avast": virtual(func(t *testing.T) string {
+		asked := func(uint, error, avast.DelayContext) time.Duration { return 24 * time.Hour }
+		return untilTheSecond(func(op operation) {
+			avast.New(avast.Attempts(2), avast.DelayType(asked)).Do(func() error { return op(t.Context()) })
+		})
+	}),
+	"failsafe-go": virtual(func(t *testing.T) string {
+		asked := func(failsafe.ExecutionAttempt[any]) time.Duration { return 24 * time.Hour }
+		return untilTheSecond(func(op operation) {
+			p := retrypolicy.NewBuilder[any]().WithMaxAttempts(2).WithDelayFunc(asked).Build()
+			failsafe.With(p).Run(func() error { return op(t.Context()) })
+		})
 	}),
 }
 

@@ -15,6 +15,7 @@ import (
 	avast "github.com/avast/retry-go/v5"
 	cenkalti "github.com/cenkalti/backoff/v7"
 	"github.com/eapache/go-resiliency/batcher"
+	"github.com/eapache/go-resiliency/semaphore"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
 	"github.com/failsafe-go/failsafe-go/bulkhead"
@@ -23,6 +24,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	sethvargo "github.com/sethvargo/go-retry"
 	"github.com/sony/gobreaker/v2"
+	"github.com/stretchr/testify/require"
 )
 
 var strengths = table{
@@ -31,11 +33,13 @@ var strengths = table{
 		{"fallback", "a value in place of the error, as a policy among others", by("failsafe-go", failsafeFallback), "", "an `if err != nil` after the call"},
 		{"fallback-function", "a function called when the circuit refuses or the call fails", by("cep21", cep21Fallback), "", "an `if err != nil` after the call"},
 		{"cache", "results are kept, so that there is no second call", by("failsafe-go", failsafeCache), "", "nothing"},
-		{"waiting-bulkhead", "a call waits for a free place, up to a time limit", by("failsafe-go", failsafeBulkhead), "", "`limit.Concurrency` refuses at once"},
+		{"waiting-bulkhead", "a call waits for a free slot, up to a time limit", by("failsafe-go, eapache", waitingBulkheads), "", "`limit.Concurrency` refuses at once"},
 		{"adaptive-concurrency", "a limit of concurrency that follows the latency", by("failsafe-go", failsafeAdaptive), "", "`limit.AdaptiveRate` finds a rate, from refusals"},
 		{"by-result", "a retry because of the returned value", by("failsafe-go", failsafeByResult), "", "return an error beside the value"},
 		{"future", "a call in the background whose result is asked for later", by("failsafe-go", failsafeFuture), "", "a goroutine and a channel"},
 		{"all-failures", "the error matches the failures of all attempts, not only the last", by("avast", avastAllFailures), "", "only the last; an `Observer` sees each"},
+		{"error-delay", "a delay that a function computes from the error", by("avast, failsafe-go", delaysByError), "", "`Policy.ByClass` for a kind of error, `RetryAfter` for one error"},
+		{"error-asks", "an error says how long to wait, and the schedule starts again", by("cenkalti", cenkaltiRetryAfter), "", "`RetryAfter`, which goes on in the schedule; `Pushback`, which starts it again"},
 		{"per-error", "a lower limit of attempts for one kind of error", by("avast", avastPerError), "", "`Policy.ByClass`: a limit for a class, which counts all attempts of the call"},
 		{"fake-timer", "tests inject a timer; without testing/synctest, so any version of Go from 1.20", by("avast", avastFakeTimer), "", "testing/synctest"},
 		{"fibonacci", "delays that grow like Fibonacci numbers", by("sethvargo", sethvargoFibonacci), "", "`Sequence`, or a `ScheduleFunc`"},
@@ -80,15 +84,89 @@ func failsafeCache(*testing.T) string {
 	return fmt.Sprintf("%d call for 2", calls)
 }
 
-func failsafeBulkhead(t *testing.T) string {
+// A calling runs a call.
+type calling = func(call func() error) error
+
+func waitingBulkheads(t *testing.T) string {
+	return bothSay(t, inTurn(func() calling {
+		return failsafe.With[any](bulkhead.NewBuilder[any](1).WithMaxWaitTime(time.Minute).Build()).Run
+	}), inTurn(func() calling {
+		tickets := semaphore.New(1, time.Minute)
+		return func(call func() error) error {
+			if err := tickets.Acquire(); err != nil {
+				return err
+			}
+			defer tickets.Release()
+			return call()
+		}
+	}))
+}
+
+func inTurn(begin func() calling) observation {
 	return virtual(func(*testing.T) string {
-		executor := failsafe.With[any](bulkhead.NewBuilder[any](1).WithMaxWaitTime(time.Minute).Build())
+		run := begin()
 		began, errs := time.Now(), make([]error, 2)
 		together(2, time.Millisecond, func(i int) {
-			errs[i] = executor.Run(func() error { time.Sleep(time.Second); return nil })
+			errs[i] = run(func() error { time.Sleep(time.Second); return nil })
 		})
 		return fmt.Sprintf("two calls of 1 s in turn, within %v, %s", time.Since(began).Round(time.Second), resultText(errors.Join(errs...)))
+	})
+}
+
+// bothSay is for a row of two libraries, which must behave alike.
+func bothSay(t *testing.T, first, second observation) string {
+	seen := first(t)
+	require.Equal(t, seen, second(t))
+	return seen
+}
+
+func delaysByError(t *testing.T) string {
+	delay := func(err error) time.Duration {
+		if errors.Is(err, errBusy) {
+			return time.Minute
+		}
+		return time.Second
+	}
+	return bothSay(t, waitsBetween(func(op func() error) {
+		byError := func(_ uint, err error, _ avast.DelayContext) time.Duration { return delay(err) }
+		_ = avast.New(avast.Attempts(3), avast.DelayType(byError)).Do(op)
+	}), waitsBetween(func(op func() error) {
+		byError := func(e failsafe.ExecutionAttempt[any]) time.Duration { return delay(e.LastError()) }
+		_ = failsafe.With(retrypolicy.NewBuilder[any]().WithDelayFunc(byError).Build()).Run(op)
+	}))
+}
+
+func cenkaltiRetryAfter(t *testing.T) string {
+	return waitsBetween(func(op func() error) {
+		_, _ = cenkalti.Retry(context.Background(), func() (any, error) {
+			err := op()
+			if errors.Is(err, errBusy) {
+				err = cenkalti.RetryAfter(time.Minute, err)
+			}
+			return nil, err
+		}, cenkalti.WithMaxTries(3), cenkalti.WithBackOff(&cenkalti.ExponentialBackOff{InitialInterval: time.Second, Multiplier: 2, MaxInterval: time.Hour}))
 	})(t)
+}
+
+var errBusy = errors.New("busy")
+
+// waitsBetween tells the waits of a call that is first busy, and then down.
+func waitsBetween(run func(op func() error)) observation {
+	return virtual(func(*testing.T) string {
+		var waits []string
+		last, attempts := time.Now(), 0
+		run(func() error {
+			if attempts++; attempts > 1 {
+				waits = append(waits, time.Since(last).String())
+			}
+			last = time.Now()
+			if attempts == 1 {
+				return errBusy
+			}
+			return errDown
+		})
+		return strings.Join(waits, " after \"busy\", ") + " after \"down\""
+	})
 }
 
 func failsafeAdaptive(t *testing.T) string {

@@ -233,6 +233,20 @@ func with(all map[string]observation, more map[string]observation) map[string]ob
 	return all
 }
 
+// said adds to what was seen in libraries what their own documents say of it.
+func said(all map[string]observation, notes map[string]string) map[string]observation {
+	for name, note := range notes {
+		observe := all[name]
+		all[name] = func(t *testing.T) string { return observe(t) + " (" + note + ")" }
+	}
+	return all
+}
+
+// or adds what is seen in a library if it is set up in another way.
+func or(observe, other observation, how string) observation {
+	return func(t *testing.T) string { return observe(t) + "; " + other(t) + " with " + how }
+}
+
 const childVariable = "COMPARE_CHILD"
 
 // children are observations that may end the process.

@@ -16,42 +16,50 @@ import (
 )
 
 // peers are the modules of the tables, with the column that they have there and
-// what their own files do not tell: when the version was released, and its
-// licence.
-var peers = []struct{ path, column, released, licence string }{
-	{"github.com/cenkalti/backoff/v7", "cenkalti", "2026-11-01", "MIT"},
-	{"github.com/avast/retry-go/v5", "avast", "2026-11-04", "MIT"},
-	{"github.com/sethvargo/go-retry", "sethvargo", "2026-10-05", "Apache-2.0"},
-	{"github.com/failsafe-go/failsafe-go", "failsafe-go", "2026-09-30", "MIT"},
-	{"github.com/eapache/go-resiliency", "eapache", "2024-07-19", "MIT"},
-	{"github.com/sony/gobreaker/v2", "gobreaker", "2026-01-01", "MIT"},
-	{"github.com/cep21/circuit/v4", "cep21", "2026-02-28", "Apache-2.0"},
-	{"github.com/afex/hystrix-go", "hystrix-go", "2018-05-02", "MIT"},
-	{"github.com/hashicorp/go-retryablehttp", "go-retryablehttp", "2025-06-18", "MPL-2.0"},
-	{"github.com/aws/aws-sdk-go-v2", "aws-sdk-go-v2", "2026-11-04", "Apache-2.0"},
-	{"github.com/gobackoff/backoff", ours, "not yet", "MIT"},
+// what their own files do not tell: what the library is for, when the version
+// was released, its licence, and the year of an old version, for those whose
+// licence names no year.
+var peers = []struct{ path, column, use, released, licence, old string }{
+	{"github.com/cenkalti/backoff/v7", "cenkalti", "retries", "2026-11-01", "MIT", ""},
+	{"github.com/avast/retry-go/v5", "avast", "retries", "2026-11-04", "MIT", ""},
+	{"github.com/sethvargo/go-retry", "sethvargo", "retries", "2026-10-05", "Apache-2.0", "2022"},
+	{"github.com/failsafe-go/failsafe-go", "failsafe-go", "retries, breakers and eight more policies; HTTP and gRPC", "2026-09-30", "MIT", ""},
+	{"github.com/eapache/go-resiliency", "eapache", "retries, breakers, semaphores, batches", "2024-07-19", "MIT", ""},
+	{"github.com/sony/gobreaker/v2", "gobreaker", "breakers", "2026-01-01", "MIT", ""},
+	{"github.com/cep21/circuit/v4", "cep21", "breakers", "2026-02-28", "Apache-2.0", "2019"},
+	{"github.com/afex/hystrix-go", "hystrix-go", "breakers", "2018-05-02", "MIT", ""},
+	{"github.com/hashicorp/go-retryablehttp", "go-retryablehttp", "an HTTP client with retries", "2025-06-18", "MPL-2.0", ""},
+	{"github.com/aws/aws-sdk-go-v2", "aws-sdk-go-v2", "clients of AWS, with retries", "2026-11-04", "Apache-2.0", "2019"},
+	{"github.com/gobackoff/backoff", ours, "retries, breakers, budgets, hedges, polls; HTTP", "not yet", "MIT", ""},
 }
 
 var requirement = regexp.MustCompile(`(?m)^(?:require )?\s*([a-z][\w.-]*\.[a-z]+/\S+) v`)
 
 // The versions in the document are those that the tests run against.
 func TestVersions(t *testing.T) {
-	lines := []string{"| Column | Module | Version | Released | Needs Go | Modules in its go.mod | Exported names | Licence | Copyright from |", "|---|---|---|---|---|---|---|---|---|"}
+	ages := []string{"| Library | What it is for | Since | Needs Go |", "|---|---|---|---|"}
+	lines := []string{"| Column | Module | Version | Released | Modules in its go.mod | Exported names | Licence |", "|---|---|---|---|---|---|---|"}
 	for _, p := range peers {
 		out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.GoVersion}}\n{{.GoMod}}\n{{.Dir}}", p.path).Output()
 		require.NoError(t, err, p.path)
 		facts := strings.Split(strings.TrimSpace(string(out)), "\n")
 		version, needs, _ := strings.Cut(facts[0], " ")
+		since := copyrightYear(facts[2])
+		if since == "" {
+			since = p.old + " or before"
+		}
 		if p.column == ours {
-			version = "not yet"
+			version, since = "not yet", "not released"
 		}
 		if needs == "" {
 			needs = nothing
 		}
 		modules := len(requirement.FindAllString(read(t, facts[1]), -1))
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %s | %s | %s |", p.column, p.path, version, p.released,
-			needs, modules, exportedNames(t, facts[2]), p.licence, copyrightYear(facts[2])))
+		ages = append(ages, fmt.Sprintf("| %s | %s | %s | %s |", p.column, p.use, since, needs))
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %d | %s | %s |", p.column, p.path, version, p.released,
+			modules, exportedNames(t, facts[2]), p.licence))
 	}
+	compareTable(t, "ages", ages)
 	compareTable(t, "versions", lines)
 }
 
@@ -65,7 +73,7 @@ func copyrightYear(dir string) string {
 			return string(match[1])
 		}
 	}
-	return nothing
+	return ""
 }
 
 // exportedNames counts what a module's first package exports at its top level.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,49 +18,116 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// The settings of each library for delays that grow to 10 s, with the spread
-// that it recommends or has by default: full jitter here and in sethvargo's,
-// half of the delay up and down in cenkalti's, failsafe-go's and eapache's, 100
-// ms more in avast's.
+// Delays that double up to 10 s, with the jitter that a library has by default:
+// full jitter here, half of the delay up and down in cenkalti's, 100 ms more in
+// avast's, and none in the others.
 const (
 	longest = 10 * time.Second
 	draws   = 2000
 )
 
-var spreads = map[string]func(*testing.T) []time.Duration{
-	ours: func(*testing.T) []time.Duration {
-		p := backoff.Policy{Schedule: backoff.Exponential{Max: longest}}
-		return drawn(func() time.Duration { return p.Delay(20) })
-	},
-	"cenkalti": func(*testing.T) []time.Duration {
-		b := cenkalti.NewExponentialBackOff()
-		b.MaxInterval = longest
-		b.Reset()
-		for range 20 {
-			b.NextBackOff()
+// A waiter returns 2000 waits of a schedule that has reached its maximum.
+type waiter func(*testing.T) []time.Duration
+
+var spreads = map[string]waiter{
+	ours:          oursWaits(backoff.Policy{}),
+	"cenkalti":    cenkaltiWaits,
+	"avast":       avastMaxWaits(),
+	"sethvargo":   sethvargoWaits(capped()),
+	"failsafe-go": failsafeWaits(0),
+	"eapache":     eapacheWaits(0),
+}
+
+// avast's jitter is one that is added, and no share of the delay.
+var jittered = said(map[string]observation{
+	ours: or(longestOf(oursWaits(backoff.Policy{Jitter: backoff.UniformJitter(0.5, 1.5)})),
+		longestOf(oursWaits(backoff.Policy{Jitter: backoff.UniformJitter(0.5, 1.5), MaxDelay: longest})), "MaxDelay"),
+	"cenkalti": longestOf(cenkaltiWaits),
+	"sethvargo": or(longestOf(sethvargoWaits(sethvargo.WithJitterPercent(50, capped()))),
+		longestOf(sethvargoWaits(sethvargo.WithCappedDuration(longest, sethvargo.WithJitterPercent(50, capped())))), "WithCappedDuration around it"),
+	"failsafe-go": longestOf(failsafeWaits(0.5)),
+	"eapache":     longestOf(eapacheWaits(0.5)),
+}, map[string]string{"cenkalti": "documented", "sethvargo": "documented"})
+
+var sharesAtMaximum = with(each(spreads, shareAtMaximum), map[string]observation{
+	"avast":       or(shareOf(spreads["avast"]), shareOf(avastMaxWaits(avast.DelayType(avast.FullJitterBackoffDelay))), "FullJitterBackoffDelay"),
+	"sethvargo":   or(shareOf(spreads["sethvargo"]), shareOf(sethvargoWaits(sethvargo.WithFullJitter(capped()))), "WithFullJitter"),
+	"failsafe-go": or(shareOf(spreads["failsafe-go"]), shareOf(failsafeWaits(0.5)), "WithJitterFactor"),
+	"eapache":     or(shareOf(spreads["eapache"]), shareOf(eapacheWaits(0.5)), "SetJitter"),
+})
+
+func longestOf(waits waiter) observation {
+	return virtual(func(t *testing.T) string { return longestWait(t, waits) })
+}
+
+func shareOf(waits waiter) observation {
+	return virtual(func(t *testing.T) string { return shareAtMaximum(t, waits) })
+}
+
+func longestWait(t *testing.T, waits waiter) string {
+	return fmt.Sprintf("%.0f s", slices.Max(waits(t)).Seconds())
+}
+
+func shareAtMaximum(t *testing.T, waits waiter) string {
+	exactly, all := 0, waits(t)
+	for _, wait := range all {
+		if wait == longest {
+			exactly++
 		}
-		return drawn(b.NextBackOff)
-	},
-	"avast": func(t *testing.T) []time.Duration {
-		return avastWaits(t, 20, avast.Attempts(20+draws), avast.MaxDelay(longest))
-	},
-	"sethvargo": func(*testing.T) []time.Duration {
-		b := sethvargo.WithFullJitter(sethvargo.WithCappedDuration(longest, sethvargo.NewExponential(time.Second)))
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(exactly)/float64(len(all)))
+}
+
+func oursWaits(p backoff.Policy) waiter {
+	p.Schedule = backoff.Exponential{Max: longest}
+	return func(*testing.T) []time.Duration { return drawn(func() time.Duration { return p.Delay(20) }) }
+}
+
+func cenkaltiWaits(*testing.T) []time.Duration {
+	b := cenkalti.NewExponentialBackOff()
+	b.MaxInterval = longest
+	for range 20 {
+		b.NextBackOff()
+	}
+	return drawn(b.NextBackOff)
+}
+
+func avastMaxWaits(more ...avast.Option) waiter {
+	return func(t *testing.T) []time.Duration {
+		return avastWaits(t, 20, append(more, avast.Attempts(20+draws), avast.MaxDelay(longest))...)
+	}
+}
+
+func capped() sethvargo.Backoff {
+	return sethvargo.WithCappedDuration(longest, sethvargo.NewExponential(time.Second))
+}
+
+func sethvargoWaits(b sethvargo.Backoff) waiter {
+	return func(*testing.T) []time.Duration {
 		for range 20 {
 			b.Next()
 		}
 		return drawn(func() time.Duration { d, _ := b.Next(); return d })
-	},
-	"failsafe-go": func(t *testing.T) []time.Duration {
+	}
+}
+
+func failsafeWaits(jitter float64) waiter {
+	return func(*testing.T) []time.Duration {
 		var waits []time.Duration
-		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(20+draws).WithBackoff(100*time.Millisecond, longest).WithJitterFactor(0.5).
-			OnRetryScheduled(func(e failsafe.ExecutionScheduledEvent[any]) { waits = append(waits, e.Delay) }).Build()
-		failsafe.With(p).Run(func() error { return errDown })
+		b := retrypolicy.NewBuilder[any]().WithMaxAttempts(20+draws).WithBackoff(100*time.Millisecond, longest).
+			OnRetryScheduled(func(e failsafe.ExecutionScheduledEvent[any]) { waits = append(waits, e.Delay) })
+		if jitter > 0 {
+			b = b.WithJitterFactor(jitter)
+		}
+		failsafe.With(b.Build()).Run(func() error { return errDown })
 		return waits[20:]
-	},
-	"eapache": func(t *testing.T) []time.Duration {
+	}
+}
+
+func eapacheWaits(jitter float64) waiter {
+	return func(t *testing.T) []time.Duration {
 		r := eapache.New(eapache.LimitedExponentialBackoff(20+draws, 100*time.Millisecond, longest), nil)
-		r.SetJitter(0.5)
+		r.SetJitter(jitter)
 		var waits []time.Duration
 		last := time.Now()
 		r.RunCtx(t.Context(), func(context.Context) error {
@@ -68,26 +136,8 @@ var spreads = map[string]func(*testing.T) []time.Duration{
 			return errDown
 		})
 		return waits[21:]
-	},
+	}
 }
-
-var longestWaits = each(spreads, func(t *testing.T, waits func(*testing.T) []time.Duration) string {
-	var longest time.Duration
-	for _, wait := range waits(t) {
-		longest = max(longest, wait)
-	}
-	return fmt.Sprintf("%.0f s", longest.Seconds())
-})
-
-var sharesAtMaximum = each(spreads, func(t *testing.T, waits func(*testing.T) []time.Duration) string {
-	exactly, all := 0, waits(t)
-	for _, wait := range all {
-		if wait == longest {
-			exactly++
-		}
-	}
-	return fmt.Sprintf("%.0f %%", 100*float64(exactly)/float64(len(all)))
-})
 
 func drawn(next func() time.Duration) []time.Duration {
 	all := make([]time.Duration, draws)
@@ -137,16 +187,11 @@ var overflows = map[string]observation{
 		d, _ := b.Next()
 		return years(d)
 	},
-	// failsafe-go's delays can only be waited for. With this factor the third
-	// would be the one that no longer fits; the virtual clock holds no more
-	// than the two before it.
-	"failsafe-go": virtual(func(*testing.T) string {
-		var last time.Duration
-		p := retrypolicy.NewBuilder[any]().WithMaxAttempts(61).WithBackoffFactor(time.Hour, math.MaxInt64, 1e5).
-			OnRetryScheduled(func(e failsafe.ExecutionScheduledEvent[any]) { last = e.Delay }).Build()
-		failsafe.With(p).Run(func() error { return errDown })
-		return years(last)
-	}),
+	// failsafe-go's WithBackoff has no form without a maximum.
+	"failsafe-go": func(*testing.T) string {
+		var _ func(delay, maximum time.Duration) retrypolicy.Builder[any] = retrypolicy.NewBuilder[any]().WithBackoff
+		return "a maximum must be set"
+	},
 	"eapache": func(*testing.T) string { return years(eapache.ExponentialBackoff(60, time.Hour)[59]) },
 }
 
@@ -195,7 +240,7 @@ func withinAMinute(t *testing.T, run func(context.Context, operation)) (seen str
 		return errDown
 	})
 	if calls >= 1000 {
-		return fmt.Sprintf("%d attempts without a wait, stopped by the test", calls)
+		return "retries without a wait"
 	}
 	if time.Since(began) == 0 && calls == 1 {
 		return "1 attempt"
@@ -238,7 +283,7 @@ var badSettings = map[string]observation{
 	}),
 	"eapache": virtual(func(*testing.T) string {
 		r := eapache.New(eapache.ConstantBackoff(1, time.Second), nil)
-		return "SetJitter(3) " + panicking(func() { r.SetJitter(3) }) + " (documented: ignored)"
+		return "SetJitter(3) " + panicking(func() { r.SetJitter(3) })
 	}),
 }
 

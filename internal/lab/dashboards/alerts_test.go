@@ -75,11 +75,11 @@ func firing(t *testing.T, alert, load string) []int {
 func load(first, retried, failed, retries int, reason string) string {
 	line := strings.NewReplacer("FIRST", count(first), "RETRIED", count(retried), "FAILED", count(failed), "RETRIES", count(retries), "REASON", reason)
 	return line.Replace(`
-  backoff_calls_total{job="shop",operation="fetch",outcome="first"} FIRST
-  backoff_calls_total{job="shop",operation="fetch",outcome="retried"} RETRIED
-  backoff_calls_total{job="shop",operation="fetch",outcome="failed"} FAILED
-  backoff_retries_total{job="shop",operation="fetch",class="retryable"} RETRIES
-  backoff_failures_total{job="shop",operation="fetch",reason="REASON"} FAILED
+  backoff_calls_total{job="shop",operation="fetch",endpoint="GET api.test",outcome="first"} FIRST
+  backoff_calls_total{job="shop",operation="fetch",endpoint="GET api.test",outcome="retried"} RETRIED
+  backoff_calls_total{job="shop",operation="fetch",endpoint="GET api.test",outcome="failed"} FAILED
+  backoff_retries_total{job="shop",operation="fetch",endpoint="GET api.test",class="retryable"} RETRIES
+  backoff_failures_total{job="shop",operation="fetch",endpoint="GET api.test",reason="REASON"} FAILED
 `)
 }
 
@@ -105,6 +105,17 @@ func TestRow75RetriesWithoutErrorsFire(t *testing.T) {
 	} {
 		require.Empty(t, firing(t, alert, quiet), name)
 	}
+}
+
+// One endpoint of many that is broken must not be hidden by the others.
+func TestAnAlertNamesTheEndpoint(t *testing.T) {
+	const alert = "BackoffRetriesDoNotConverge"
+	broken := load(20, 5, 60, 99, "attempts")
+	busy := strings.ReplaceAll(strings.ReplaceAll(load(99, 0, 0, 0, "attempts"), "GET api.test", "GET other.test"), "0+99x120", "0+9999x120")
+	require.NotEmpty(t, firing(t, alert, strings.TrimRight(broken, "\n")+busy))
+	require.Empty(t, firing(t, alert, busy))
+	unknown := strings.ReplaceAll(broken, `endpoint="GET api.test",`, "")
+	require.NotEmpty(t, firing(t, alert, unknown), "of calls whose endpoint is not known, too")
 }
 
 // Contract row 75: retries go up, and calls fail nevertheless.

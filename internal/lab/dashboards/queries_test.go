@@ -116,7 +116,7 @@ func panels(t *testing.T, text []byte) []panel {
 func TestGrafanaReadsTheDashboard(t *testing.T) {
 	text, board := dashboard(t)
 	require.Equal(t, "backoff", board.UID)
-	require.Len(t, board.Templating.List, 3)
+	require.Len(t, board.Templating.List, 4)
 	require.Len(t, board.Annotations.List, 1)
 	count := map[string]int{}
 	for i, p := range panels(t, text) {
@@ -127,7 +127,7 @@ func TestGrafanaReadsTheDashboard(t *testing.T) {
 			require.Len(t, *targets, len(p.Targets), p.Title)
 		}
 	}
-	require.Equal(t, map[string]int{"row": 5, "stat": 6, "timeseries": 14, "heatmap": 3, "state-timeline": 1}, count)
+	require.Equal(t, map[string]int{"row": 6, "stat": 6, "timeseries": 18, "heatmap": 3, "state-timeline": 1}, count)
 }
 
 func TestPanelsNeitherOverlapNorShareAnID(t *testing.T) {
@@ -153,7 +153,7 @@ func TestRow74EveryPanelHasData(t *testing.T) {
 	text, _ := dashboard(t)
 	storage, exposed := store(t)
 	e := engine(t)
-	vary := strings.NewReplacer("$__rate_interval", "5m", "$job", "shop|other", "$operation", ".*")
+	vary := strings.NewReplacer("$__rate_interval", "5m", "$job", "shop|other", "$operation", ".*", "$endpoint", ".*")
 	queries := 0
 	for _, p := range panels(t, text) {
 		for _, target := range p.Targets {

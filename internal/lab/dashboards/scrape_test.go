@@ -21,6 +21,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 const hostile = "<b>\"a\\b\"\n{x=\"y\"} 1\u2028\xff"
@@ -35,14 +36,17 @@ func eventful(t *testing.T) *backoffmetrics.Metrics {
 		require.NoError(t, (&backoff.Policy{Budget: scraped}).Do(t.Context(), func(context.Context) error { return nil }))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		to := &endpoint.Endpoint{Name: "GET api.test"}
+		ctx, cancel := context.WithTimeout(endpoint.With(t.Context(), to), time.Hour)
 		defer cancel()
 		budget := &backoff.RetryBudget{}
-		down := func(context.Context) error { return backoff.WithClass(errors.New("down"), backoff.ClassRetryable) }
+		down := func(ctx context.Context) error {
+			return to.Do(ctx, func(context.Context) error { return backoff.WithClass(errors.New("down"), backoff.ClassRetryable) })
+		}
 		for _, name := range []string{"search", hostile, ""} {
 			p := &backoff.Policy{Name: name, Observer: m.Observe, Budget: budget}
 			for range 30 {
-				require.NoError(t, p.Do(ctx, func(context.Context) error { return nil }))
+				require.NoError(t, p.Do(ctx, func(ctx context.Context) error { return to.Do(ctx, func(context.Context) error { return nil }) }))
 			}
 			failures := 1
 			require.NoError(t, p.Do(ctx, func(context.Context) error {
@@ -171,7 +175,7 @@ func TestFamiliesAreWhole(t *testing.T) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
 	require.NoError(t, err)
-	require.Len(t, families, 18)
+	require.Len(t, families, 20)
 	for name, family := range families {
 		require.NotEmpty(t, family.GetHelp(), name)
 		require.NotEmpty(t, family.GetMetric(), "%s has no series: an event is missing above", name)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 const (
@@ -49,17 +50,30 @@ func newSite(t *testing.T, prefix string) *site {
 	s.breaker = &backoff.Breaker{Name: "payments", Observer: s.metrics.Observe}
 	budget := &backoff.RetryBudget{}
 	s.metrics.WatchBudget("search", budget)
-	s.metrics.WatchKeys("tenants", new(backoff.Budgets))
+	s.metrics.WatchBreaker("payments", s.breaker)
 	mux := http.NewServeMux()
 	mux.Handle(prefix, s.metrics.Handler())
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
+	tenants := &backoff.Budgets{MaxKeys: 2}
+	for _, tenant := range []string{"a", "b", "c"} {
+		tenants.For(tenant)
+	}
+	s.metrics.WatchBudgets("tenants", tenants)
 	policy := &backoff.Policy{Name: "search", Observer: s.metrics.Observe, Budget: budget, Schedule: backoff.Constant(5 * time.Millisecond)}
-	s.call(t, policy, func(n int) error { return failing(n%20 == 0) }) // so that the budget lasts
+	to := &endpoint.Endpoint{Name: "GET search.example.com"}
+	s.call(t, backoff.Stack(toEndpoint{to}, policy, to), func(n int) error { return failing(n%20 == 0) }) // so that the budget lasts
 	s.call(t, &backoff.Policy{Name: hostile, Observer: s.metrics.Observe, Schedule: backoff.Constant(time.Millisecond)},
 		func(int) error { return errDown })
 	return s
+}
+
+// toEndpoint names what calls are sent to.
+type toEndpoint struct{ to *endpoint.Endpoint }
+
+func (e toEndpoint) Do(ctx context.Context, op func(context.Context) error) error {
+	return op(endpoint.With(ctx, e.to))
 }
 
 func failing(is bool) error {
@@ -70,7 +84,7 @@ func failing(is bool) error {
 }
 
 // call makes calls until the test ends.
-func (s *site) call(t *testing.T, p *backoff.Policy, op func(n int) error) {
+func (s *site) call(t *testing.T, p backoff.Doer, op func(n int) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
 	t.Cleanup(func() { cancel(); over.Wait() })
@@ -176,13 +190,14 @@ func TestThePageFollowsTheTraffic(t *testing.T) {
 	s := newSite(t, "/debug/backoff/")
 	b := open(t)
 	b.visit(t, s.url)
-	calls := `[...document.querySelectorAll("article")].find(a => a.getAttribute("aria-label") === "search").last.calls`
+	calls := `[...document.querySelectorAll("article")].find(a => a.querySelector(".name").textContent.startsWith("search")).last.calls`
 	before := ask[float64](t, b, calls)
 	b.see(t, calls+" > "+number(before))
 	b.see(t, `parseFloat(document.querySelector('[data-figure="calls"]').textContent) > 0`)
 	b.see(t, `document.getElementById("status").textContent.startsWith("Live")`)
-	b.see(t, `document.querySelector("meter").value > 0`)
-	b.see(t, `document.querySelectorAll("svg.delays rect").length > 0`)
+	b.see(t, `[...document.querySelectorAll("meter")].some(e => e.value > 0)`)
+	b.see(t, `document.querySelectorAll("svg.load rect.first").length > 0`)
+	b.see(t, `document.querySelectorAll("svg.load rect.failed").length > 0`)
 	b.requireQuiet(t, s.url)
 }
 
@@ -195,13 +210,14 @@ func TestThePageShowsABreakerOpenAndCloseAgain(t *testing.T) {
 	s := newSite(t, "/")
 	b := open(t)
 	b.visit(t, s.url)
-	require.False(t, ask[bool](t, b, `[...document.querySelectorAll("#breakers b")].some(e => e.offsetParent)`), "nothing is known yet")
+	require.Equal(t, "payments closed since the start", ask[string](t, b, `[...document.querySelectorAll("#breakers li > *")].map(e => e.textContent).join(" ")`))
 	s.breaker.Trip()
-	b.see(t, `document.querySelector("#breakers b.open")?.offsetParent != null`)
-	b.see(t, `document.getElementById("conclusion").textContent.includes("Circuit open: payments.")`)
+	b.see(t, `document.querySelector("#breakers b.bad")?.offsetParent != null`)
+	b.see(t, `document.querySelector("#breakers .what").textContent.includes("because the program said so; opened once")`)
+	b.see(t, `document.getElementById("headline").textContent.includes("The circuit is open for payments: calls are refused.")`)
 	b.see(t, `document.title.startsWith("●")`)
 	s.breaker.Reset()
-	b.see(t, `document.querySelector("#breakers b.closed") !== null`)
+	b.see(t, `document.querySelector("#breakers b.good") !== null`)
 	b.requireQuiet(t, s.url)
 }
 
@@ -209,14 +225,18 @@ func TestThePageSaysThatAnUpstreamIsBroken(t *testing.T) {
 	s := newSite(t, "/")
 	b := open(t)
 	b.visit(t, s.url)
-	b.see(t, `document.querySelector("article.bad .diagnosis")?.textContent.includes("Retries do not converge")`)
-	b.see(t, `document.getElementById("conclusion").textContent.includes("Retries cannot help")`)
+	b.see(t, `document.querySelector("article.bad .diagnosis")?.textContent.includes("Retries cannot help; look at the service.")`)
+	b.see(t, `document.getElementById("headline").className === "bad"`)
 }
 
 func TestAHostileNameIsText(t *testing.T) {
 	s := newSite(t, "/")
 	s.metrics.WatchBudget(hostile, &backoff.RetryBudget{})
-	s.metrics.WatchKeys(hostile, &backoff.Breakers{})
+	keys := &backoff.Breakers{MaxKeys: 2}
+	for _, key := range []string{"a", "b", "c"} {
+		keys.For(key)
+	}
+	s.metrics.WatchBreakers(hostile, keys)
 	breaker := &backoff.Breaker{Name: hostile, Observer: s.metrics.Observe}
 	breaker.Trip()
 	b := open(t)
@@ -240,11 +260,11 @@ func TestNothingIsCutOff(t *testing.T) {
 	s.breaker.Trip()
 	b := open(t)
 	paper := map[string]string{}
-	for _, width := range []int64{375, 360, 1280} {
+	for _, width := range []int64{390, 360, 1280} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.dress(t, width, scheme)
 			b.visit(t, s.url)
-			b.see(t, `document.querySelectorAll("svg.delays rect").length > 0`)
+			b.see(t, `document.querySelectorAll("svg.load rect.failed").length > 0`)
 			_, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.querySelectorAll("details").forEach(d => d.open = true), true`))
 			require.NoError(t, err)
 			b.see(t, `document.querySelectorAll("table").length > 2`)
@@ -268,7 +288,7 @@ func (b *browser) settle(t *testing.T, list string) {
 
 // cutOff lists the elements that are not wholly within the window's width, or
 // have no size.
-const cutOff = `[..."h1 h2 #status #pause #breakers>li #budgets>li #keys>li meter .name .diagnosis .figures>div .split .legend>li svg .axis summary table"
+const cutOff = `[..."h1 section:not([hidden])>h2 #status #pause #period #process #breakers>li #budgets>li #keys>li meter .name .diagnosis .figures>div:not([hidden]) .split .legend>li svg .axis summary table"
 	.split(" ")].flatMap(s => {
 		const found = [...document.querySelectorAll(s)];
 		if (found.length === 0) return [s + " is missing"];
@@ -345,7 +365,7 @@ func TestPicturesHaveWords(t *testing.T) {
 	s := newSite(t, "/")
 	b := open(t)
 	b.visit(t, s.url)
-	for _, label := range ask[[]string](t, b, `[...document.querySelectorAll("#operations [role=img], meter, article, section:not([hidden])")].map(e => e.getAttribute("aria-label") ?? "")`) {
+	for _, label := range ask[[]string](t, b, `[...document.querySelectorAll("#operations [role=img], meter, article, section:not([hidden])")].map(e => e.getAttribute("aria-label") ?? document.getElementById(e.getAttribute("aria-labelledby")).textContent)`) {
 		require.NotEmpty(t, strings.TrimSpace(label))
 	}
 }

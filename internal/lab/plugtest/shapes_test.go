@@ -81,7 +81,7 @@ var (
 	_ retryablehttp.CheckRetry   = plug.RetryableHTTP(p).CheckRetry
 	_ retryablehttp.Backoff      = plug.RetryableHTTP(p).Backoff
 	_ retryablehttp.ErrorHandler = plug.RetryableHTTP(p).ErrorHandler
-	_ retryablehttp.ErrorHandler = plug.RetryableHTTP(p).KeepAnswer
+	_ retryablehttp.ErrorHandler = plug.RetryableHTTP(p).KeepResponse
 	_ retryablehttp.PrepareRetry = func(*http.Request) error { return nil }
 
 	_ cenkalti4.BackOff = plug.Cenkalti(context.Background(), p)

@@ -77,7 +77,7 @@ func vaults() map[string]vault {
 	retry := plug.RetryableHTTP(&p)
 	client := &retryablehttp.Client{
 		HTTPClient: existing(), RetryMax: retry.RetryMax(),
-		CheckRetry: retry.CheckRetry, Backoff: retry.Backoff, ErrorHandler: retry.KeepAnswer,
+		CheckRetry: retry.CheckRetry, Backoff: retry.Backoff, ErrorHandler: retry.KeepResponse,
 	}
 	return map[string]vault{
 		"kept with plug": {func(req *http.Request) (*http.Response, error) {

@@ -1,3 +1,3 @@
 // Package spectest holds that spec/schema.json and package spec accept the same
-// files.
+// files, and what the usual decoders make of a Spec.
 package spectest

@@ -21,7 +21,7 @@ func newPlot(xlabel string) *plot.Plot {
 	p.X.Label.Padding = 2
 	p.X.Tick.Label = noteText.style(draw.XCenter, draw.YTop)
 	p.Y.Tick.Label = noteText.style(draw.XRight, draw.YCenter-.08)
-	p.X.Padding, p.Y.Padding = 3, 0
+	p.X.Padding, p.Y.Padding = 6, 0
 	p.X.LineStyle = draw.LineStyle{Color: muted.light, Width: .8}
 	p.Y.LineStyle.Width = 0
 	p.X.Tick.LineStyle, p.Y.Tick.LineStyle = p.X.LineStyle, draw.LineStyle{}

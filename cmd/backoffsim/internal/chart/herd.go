@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -40,10 +41,15 @@ func (d Herd) draw() (*figure, error) {
 	}
 	var panels []*panel
 	var lines []curve
+	var empty []string
 	t := table{Caption: "Arrivals", Head: []string{"strategy", "peak per " + seconds(d.step()), "drained, s"}}
 	for i, p := range d.Panels {
 		lines = append(lines, d.curve(i))
-		panels = append(panels, d.panel(i))
+		if p.Peak > 0 {
+			panels = append(panels, d.panel(i))
+		} else {
+			empty = append(empty, p.Name)
+		}
 		t.Rows = append(t.Rows, []string{p.Name, number(p.Peak), number(p.Drain)})
 	}
 	top := highest(lines, d.Capacity*1.2)
@@ -53,11 +59,13 @@ func (d Herd) draw() (*figure, error) {
 			hideNumbers(&p.plot.X)
 		}
 	}
-	last := panels[len(panels)-1]
-	last.plot.X.Label.Text, last.height = "seconds", last.height+11
+	if len(panels) > 0 {
+		last := panels[len(panels)-1]
+		last.plot.X.Label.Text, last.height = "seconds", last.height+11
+	}
 	return &figure{
 		frame: d.named("Arrivals per " + seconds(d.step()) + " when a herd comes back"), policies: d.policies(),
-		spread: bandText(lines), also: d.legend(d.steep(top)),
+		spread: bandText(lines), also: d.legend(d.steep(top), empty),
 		blocks: []block{grid(panels, 1, 130)},
 		tables: []table{t, tableOf("Arrivals per "+seconds(d.step())+", from second", "strategy", d.Seconds, lines)},
 	}, nil
@@ -98,7 +106,9 @@ func hideNumbers(a *plot.Axis) {
 	a.Tick.Marker = plot.ConstantTicks(ticks)
 }
 
-func (d Herd) legend(steep bool) []string {
+// legend explains the lines, and names those that have no panel because nothing
+// arrives.
+func (d Herd) legend(steep bool, empty []string) []string {
 	s := "The line across is the server's capacity, " + number(d.Capacity) + " per " + seconds(d.step())
 	if d.To > d.From {
 		s += "; in the shaded time it is down"
@@ -106,6 +116,9 @@ func (d Herd) legend(steep bool) []string {
 	s += "."
 	if steep {
 		s += " The y axis has a square-root scale, so that the capacity can be seen beside the peaks."
+	}
+	if len(empty) > 0 {
+		s += " No panel, because nothing arrives: " + strings.Join(empty, ", ") + "."
 	}
 	return []string{s}
 }

@@ -58,14 +58,18 @@ func (d Layers) draw() (*figure, error) {
 	}, nil
 }
 
-// extent returns the range of the axis, with room for the numbers at both ends.
+// fewestCalls is where the bars of fewer calls end, and of none.
+const fewestCalls = 1e-4
+
+// extent returns the range of the axis, with room between the names and the bars,
+// and for the numbers after them.
 func (d Layers) extent(all []float64) (lo, hi float64) {
 	lo, hi = .5, 2
 	for _, v := range all {
-		lo, hi = min(lo, max(v, .001)), max(hi, v)
+		lo, hi = min(lo, max(v, fewestCalls)), max(hi, v)
 	}
 	if decades := math.Log10(hi / lo); lo < .5 {
-		lo /= math.Pow(10, decades*.2)
+		lo /= math.Pow(10, decades*.08)
 	}
 	return lo, hi * math.Pow(hi/lo, .12)
 }
@@ -98,7 +102,7 @@ func (h hops) Plot(c draw.Canvas, p *plot.Plot) {
 	c.StrokeLine2(draw.LineStyle{Color: muted.light, Width: .8}, one, c.Min.Y, one, c.Max.Y)
 	for k, v := range h.calls {
 		y := toY(float64(len(h.calls) - 1 - k))
-		end := toX(max(v, p.X.Min))
+		end := toX(max(v, fewestCalls))
 		strength := .45
 		if k == len(h.calls)-1 {
 			strength = 1
@@ -107,10 +111,6 @@ func (h hops) Plot(c draw.Canvas, p *plot.Plot) {
 		c.Fill(vg.Rectangle{
 			Min: vg.Point{X: min(one-1, end), Y: y - 4.5}, Max: vg.Point{X: max(one+1, end), Y: y + 4.5},
 		}.Path())
-		at, align := vg.Point{X: max(end, one) + 5, Y: y - 3}, draw.XLeft
-		if left := min(end, one) - 4; v < 1 && left-labelText.width(number(v)) > c.Min.X {
-			at.X, align = left, draw.XRight
-		}
-		labelText.write(c, at, align, number(v))
+		labelText.write(c, vg.Point{X: max(end, one) + 5, Y: y - 3}, draw.XLeft, number(v))
 	}
 }

@@ -99,7 +99,8 @@ func (d Map) draw() (*figure, error) {
 	}
 	return &figure{
 		frame: d.named("How long the recovery takes"), policies: d.policies(),
-		also:   []string{"Numbers are seconds to recovery, 0 where there was less than half of one."},
+		also: []string{"Numbers are seconds to recovery, 0 where there was less than half of one. " +
+			"Each row and column stands for the value at its axis; the steps between them may differ."},
 		blocks: []block{d.legend(), grid(panels, columns, 2)},
 		tables: d.tables(),
 	}, nil

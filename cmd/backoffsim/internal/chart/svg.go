@@ -39,7 +39,8 @@ func (f *figure) svg() string {
 	s := b.String()
 	at := opening.FindStringIndex(s)
 	head := strings.TrimSuffix(s[at[0]:at[1]], ">") + ` class="backoffsim" role="img">`
-	return head + "\n" + f.describe() + styleSheet(s[at[1]:]) + s[at[1]:]
+	drawing := outlined(s[at[1]:])
+	return head + "\n" + f.describe() + styleSheet(drawing) + drawing
 }
 
 // describe returns the title and the description for screen readers.
@@ -72,7 +73,7 @@ func (f *figure) summary() []string {
 }
 
 // styleSheet returns a style sheet that replaces the colours of a drawing in a
-// dark scheme, and names fonts of the same widths as Liberation Sans. It needs
+// dark scheme, and names the fonts of what is left as text. It needs
 // !important to override the attributes of the drawing. A viewer without style
 // sheets shows the light picture.
 func styleSheet(drawing string) string {

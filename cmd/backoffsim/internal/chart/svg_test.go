@@ -168,21 +168,22 @@ type written struct {
 	box  vg.Rectangle
 }
 
-var textElement = regexp.MustCompile(`<text x="([-0-9.e+]+)" y="([-0-9.e+]+)" transform="scale\(1, -1\)"\s+style="[^"]*font-weight:(\w+)[^"]*font-size:([0-9.]+)px[^"]*">([^<]*)</text>`)
+var textElement = regexp.MustCompile(`<g transform="translate\(([-0-9.e+]+),([-0-9.e+]+)\) scale\(([-0-9.e+]+)\)" style="[^"]*"><title>([^<]*)</title><use href="#([rb])`)
 
 func texts(t *testing.T, svg string) []written {
 	var all []written
 	for _, m := range textElement.FindAllStringSubmatch(svg, -1) {
-		x, y, size := parse(t, m[1]), parse(t, m[2]), parse(t, m[4])
-		text := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&#39;", "'", "&#34;", `"`).Replace(m[5])
-		w := lettering{size: size, bold: m[3] == "bold"}.width(text)
+		x, y, size := parse(t, m[1]), parse(t, m[2]), parse(t, m[3])*2048
+		text := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&#39;", "'", "&#34;", `"`).Replace(m[4])
+		w := lettering{size: size, bold: m[5] == "b"}.width(text)
 		// Letters reach from a quarter of their size below the line, which few
 		// do, to three quarters above.
 		all = append(all, written{text, vg.Rectangle{
-			Min: vg.Point{X: x, Y: -y - .1*size}, Max: vg.Point{X: x + w, Y: -y + .72*size},
+			Min: vg.Point{X: x, Y: y - .1*size}, Max: vg.Point{X: x + w, Y: y + .72*size},
 		}})
 	}
-	require.Len(t, all, strings.Count(svg, "<text"))
+	require.NotContains(t, svg, "<text", "each is an outline")
+	require.Len(t, all, strings.Count(svg, "<title>")-1, "and the picture has a title")
 	return all
 }
 
@@ -235,4 +236,44 @@ func TestAPictureDescribesItselfInWords(t *testing.T) {
 	d := dip(shapes)
 	d.Title = "Mine & <yours>"
 	require.Contains(t, svgOf(t, d), "<title>Mine &amp; &lt;yours&gt;</title>")
+}
+
+func TestAHerdLeavesOutAPanelInWhichNothingArrives(t *testing.T) {
+	d := herd()
+	panels := func() int { return strings.Count(svgOf(t, d), ">capacity 50<") }
+	all := panels()
+	require.Len(t, d.Panels, all)
+	for i := range d.Panels {
+		d.Panels[i].Peak = 0
+		require.Equal(t, all-1-i, panels())
+	}
+	f, err := d.draw()
+	require.NoError(t, err)
+	require.Contains(t, f.also[0], "No panel, because nothing arrives: "+d.Panels[0].Name+", "+d.Panels[1].Name)
+}
+
+// The axis of hops ends before the names of the hops.
+func TestABarEndsBeforeTheNameOfItsHop(t *testing.T) {
+	for _, fewest := range []float64{0, 1e-9, 1e-4, .000122, .01} {
+		d := layers()
+		d.Policies[0].Calls[len(d.Hops)-1] = fewest
+		f, err := d.draw()
+		require.NoError(t, err)
+		s := f.svg()
+		right := vg.Length(0) // of the names in the left column
+		for _, w := range texts(t, s) {
+			if slices.Contains(d.Hops, w.text) && w.box.Max.X < width/2 {
+				right = max(right, w.box.Max.X)
+			}
+		}
+		require.Positive(t, right)
+		bars := 0
+		for _, m := range regexp.MustCompile(`<path d="M([0-9.]+),[0-9.]+L[^"]*Z"\s+style="fill:#`).FindAllStringSubmatch(s, -1) {
+			if x := parse(t, m[1]); x > 0 && x < width/2 {
+				bars++
+				require.Greater(t, x, right+8, "%v", fewest)
+			}
+		}
+		require.Positive(t, bars)
+	}
 }

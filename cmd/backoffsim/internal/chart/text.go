@@ -12,9 +12,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A lettering is the size, weight and colour of text in Liberation Sans. Its
-// letters are as wide as those of Arial, so that readers without the font see
-// the same layout.
+// A lettering is the size, weight and colour of text in Liberation Sans. An SVG
+// has its outlines, so that readers without the font see the same layout.
 type lettering struct {
 	size  vg.Length
 	bold  bool

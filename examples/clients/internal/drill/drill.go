@@ -20,6 +20,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/examples/internal/journal"
 )
 
 const (
@@ -37,9 +38,8 @@ type Drill struct {
 	done  chan struct{}
 
 	mu       sync.Mutex
-	out      io.Writer
-	began    time.Time
-	due      int // the number to publish next
+	log      *journal.Journal // nil after Close
+	due      int              // the number to publish next
 	received map[int]int
 	retries  []Retry
 }
@@ -67,8 +67,7 @@ func Start(out io.Writer, broker string) (*Drill, error) {
 	}
 	return &Drill{
 		proxy:    proxy,
-		out:      out,
-		began:    time.Now(),
+		log:      journal.New(out),
 		due:      1,
 		done:     make(chan struct{}),
 		received: make(map[int]int),
@@ -83,7 +82,7 @@ func (d *Drill) Close() {
 	d.proxy.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.out = io.Discard
+	d.log = nil
 }
 
 // Done is closed when every message has come back.
@@ -160,15 +159,20 @@ func (d *Drill) restore() {
 	d.say("-- the broker is back")
 }
 
-// Observe is a [backoff.Observer] for the policy that keeps the connection.
-func (d *Drill) Observe(_ context.Context, e backoff.Event) {
-	if e.Kind != backoff.EventReconnect {
+// Observe is a [backoff.Observer]. It writes retries and reconnects, and records
+// the reconnects.
+func (d *Drill) Observe(ctx context.Context, e backoff.Event) {
+	if e.Kind != backoff.EventReconnect && e.Kind != backoff.EventRetry {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.retries = append(d.retries, Retry{Attempt: e.Attempt, Delay: e.Delay, Wait: e.Wait, At: time.Now()})
-	d.say("%v; again in %v", e.Err, e.Wait.Round(time.Millisecond))
+	if e.Kind == backoff.EventReconnect {
+		d.retries = append(d.retries, Retry{Attempt: e.Attempt, Delay: e.Delay, Wait: e.Wait, At: time.Now()})
+	}
+	if d.log != nil {
+		d.log.Observe(ctx, e)
+	}
 }
 
 // Delay records the waits of a client that has its own reconnect loop.
@@ -178,7 +182,7 @@ func (d *Drill) Delay(delay func(int) time.Duration) func(int) time.Duration {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.retries = append(d.retries, Retry{Attempt: retry, Wait: wait, At: time.Now()})
-		d.say("not connected; attempt %d in %v", retry, wait.Round(time.Millisecond))
+		d.say("not connected; attempt %d in %v", retry, journal.Round(wait))
 		return wait
 	}
 }
@@ -191,7 +195,9 @@ func (d *Drill) Say(format string, args ...any) {
 }
 
 func (d *Drill) say(format string, args ...any) {
-	fmt.Fprintf(d.out, "%6.3fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
+	if d.log != nil {
+		d.log.Say(format, args...)
+	}
 }
 
 // A Report is the result of a drill.
@@ -210,7 +216,7 @@ func (d *Drill) Report() Report {
 	for _, times := range d.received {
 		r.Repeated += times - 1
 	}
-	d.say("%d of %d messages came back, %d of them more than once; %d connections, %d waits",
-		r.Received, Messages, r.Repeated, r.Connections, len(r.Retries))
+	d.say("in all: %d of %d messages came back, %d of them more than once; %s, %s",
+		r.Received, Messages, r.Repeated, journal.Count(r.Connections, "connection"), journal.Count(len(r.Retries), "wait"))
 	return r
 }

@@ -10,8 +10,8 @@ import (
 
 // markdown is the page.
 func (p *page) markdown() string {
-	parts := []string{"# Benchmarks", p.intro(), p.summary(), "## How it is measured", p.notes.how,
-		"## The machine and the peers", p.machine(), p.peerTable()}
+	parts := []string{"# Benchmarks", intro, p.firstTable(), p.verdictWords(), "## How it is measured", p.notes.how,
+		"## The machine and the peers", p.machine(), p.peerTable(), "## All scenarios", p.summary()}
 	for _, s := range p.sorted() {
 		parts = append(parts, p.section(s)...)
 	}
@@ -23,14 +23,6 @@ func (p *page) sorted() []*scenario {
 	return slices.SortedFunc(slices.Values(p.scenarios), func(a, b *scenario) int {
 		return cmp.Compare(slices.Index(p.notes.names, a.name), slices.Index(p.notes.names, b.name))
 	})
-}
-
-func (p *page) intro() string {
-	return "<!-- make bench-docs writes this page. Its words are in internal/lab/bench/ratios/notes.md. -->\n\n" +
-		"This page says what the library costs, beside code written by hand for the same work (the floor) and\n" +
-		"beside other libraries. A bar is what was promised when a part was built: at most so many times the\n" +
-		"floor. The library is behind if it costs more than " + fmt.Sprint(level) + " times the best peer. If a bar is missed or the\n" +
-		"library is behind, the section of the scenario says why."
 }
 
 func (p *page) summary() string {

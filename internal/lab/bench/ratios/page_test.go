@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,11 +56,13 @@ func made(t *testing.T, output, text string) *page {
 }
 
 func TestThePage(t *testing.T) {
-	p := made(t, some, someNotes)
+	p := made(t, strings.Replace(some, "A Processor", "A Processor  ", 1), someNotes)
 	require.Empty(t, p.problems())
 	got := p.markdown()
 	for _, want := range []string{
 		"| [Fail3](#fail3) | 110 ns, 0 allocs | 100 ns | 1.10 | 1.2 | eapache+aws, 500 ns | held, ahead |\n",
+		"| [a call that fails three times first](#fail3) | 110 ns, 0 allocs | 100 ns | 1.10 | eapache+aws, 500 ns | held, ahead |\n",
+		"- **Missed** are none.\n- **Behind** means more than 1.1 times the best peer: none.\n",
 		"It is measured with care.",
 		"2030-01-02, 2 processors of A Processor, linux/amd64, go1.99, load average 0.25 before. The least of 1 rounds of 40 s, by",
 		"make bench-docs COUNT=2 BENCHTIME=1s\n",
@@ -78,6 +81,7 @@ func TestAMissedBarIsExplained(t *testing.T) {
 	require.Empty(t, p.problems())
 	require.Contains(t, p.markdown(), "\nWhy: it is late.\n")
 	require.Contains(t, p.markdown(), "| eapache+aws, 500 ns | **missed**, ahead |")
+	require.Contains(t, p.markdown(), "- **Missed** are [Fail3](#fail3) (1.30 x floor, bar 1.2).\n")
 
 	p = made(t, slow, strings.Replace(someNotes, why, "", 1))
 	require.Equal(t, []string{`Fail3 misses its bar of 1.2, and its note has no paragraph "Why: ..."`}, p.problems())
@@ -88,6 +92,7 @@ func TestAPeerThatIsAheadIsExplained(t *testing.T) {
 	p := made(t, beaten, someNotes)
 	require.Empty(t, p.problems())
 	require.Contains(t, p.markdown(), "| eapache+aws, 99 ns | held, **behind** |")
+	require.Contains(t, p.markdown(), "best peer: [Fail3](#fail3) (1.11 x eapache+aws).\n")
 
 	p = made(t, beaten, strings.Replace(someNotes, why, "", 1))
 	require.Equal(t, []string{`Fail3 is behind eapache+aws, and its note has no paragraph "Why: ..."`}, p.problems())
@@ -160,5 +165,55 @@ func TestThePageIsThatOfTheNotes(t *testing.T) {
 		require.Contains(t, string(text), "\n## "+name+"\n\n"+n.of[name].what+"\n\n|")
 	}
 	require.Contains(t, string(text), "\n"+n.how+"\n")
-	require.Len(t, regexp.MustCompile(`(?m)^## `).FindAllString(string(text), -1), len(n.names)+2)
+	require.Len(t, regexp.MustCompile(`(?m)^## `).FindAllString(string(text), -1), len(n.names)+3)
+}
+
+func TestAMissedBarIsNamedByWhatItWasMeasuredBy(t *testing.T) {
+	s := &scenario{}
+	require.Equal(t, "allocations", missedBy(s, verdict{bar: bar{times: 2}, missed: "allocs"}))
+	require.Equal(t, "bar +15 over backoff-unobserved",
+		missedBy(s, verdict{bar: bar{plus: 15, over: "backoff-unobserved"}, missed: "ns/op"}))
+	require.Equal(t, "bar 1 x Delay", missedBy(s, verdict{bar: scales("Delay"), missed: "ns/op"}))
+}
+
+// The first page of the page in docs has figures of the table of all scenarios,
+// and names all that missed a bar or are behind.
+func TestTheFirstPageSaysWhatTheTableSays(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/benchmarks.md")
+	require.NoError(t, err)
+	page, all, found := strings.Cut(string(text), "\n## All scenarios\n")
+	require.True(t, found)
+	require.Contains(t, page, intro)
+	for _, f := range first {
+		same := 0
+		for _, cells := range cellsOf(all, f.scenario) {
+			if strings.Contains(page, "| ["+f.words+"](#"+anchor(f.scenario)+") | "+
+				strings.Join([]string{cells[1], cells[2], cells[3], cells[5], cells[6]}, " | ")+" |\n") {
+				same++
+			}
+		}
+		require.Equal(t, 1, same, f.scenario)
+	}
+	missed, behind, found := strings.Cut(page, "\n- **Behind** means")
+	require.True(t, found)
+	_, missed, found = strings.Cut(missed, "\n- **Missed** are")
+	require.True(t, found)
+	n, err := parseNotes(words)
+	require.NoError(t, err)
+	for _, name := range n.names {
+		rows := fmt.Sprint(cellsOf(all, name))
+		item := "[" + name + "](#" + anchor(name) + ") ("
+		require.Equal(t, strings.Contains(rows, "**missed**"), strings.Contains(missed, item), name)
+		require.Equal(t, strings.Contains(rows, "**behind**"), strings.Contains(behind, item), name)
+	}
+}
+
+// cellsOf returns the rows of a scenario in the table of all.
+func cellsOf(table, scenario string) (rows [][]string) {
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "| ["+scenario+"](") {
+			rows = append(rows, strings.Split(strings.Trim(line, "| \n"), " | "))
+		}
+	}
+	return rows
 }

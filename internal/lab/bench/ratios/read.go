@@ -48,7 +48,7 @@ func (r *results) read(line string) {
 		s := r.scenario(m[1], m[3])
 		s.take(s.candidate(m[2]), strings.Fields(m[4]))
 	} else if m := fact.FindStringSubmatch(line); m != nil {
-		r.facts[m[1]] = m[2]
+		r.facts[m[1]] = strings.TrimSpace(m[2])
 	} else if m := elapsed.FindStringSubmatch(line); m != nil {
 		took, _ := strconv.ParseFloat(m[1], 64)
 		r.seconds = append(r.seconds, took)

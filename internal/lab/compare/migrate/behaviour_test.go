@@ -171,6 +171,44 @@ func TestLoopsOfTheCallersOwn(t *testing.T) {
 	}
 }
 
+// sleep is what a program calls between attempts, and what its tests replace.
+var sleep = time.Sleep
+
+func TestATestMayReplaceTheWait(t *testing.T) {
+	defer func() { sleep = time.Sleep }()
+	for _, c := range []call{cenkalti7OwnLoop, hereOwnLoop} {
+		var waits []time.Duration
+		sleep = func(wait time.Duration) { waits = append(waits, wait) }
+		r := recorded(t, c, errDown, errDown, nil)
+		require.NoError(t, r.err)
+		require.Len(t, waits, 2)
+		require.Equal(t, seconds(0, 0), r.waits(), "nothing has slept")
+	}
+}
+
+// The ticks of cenkalti's Ticker go on during an attempt.
+func TestATickerCountsTheWaitWhileTheAttemptRuns(t *testing.T) {
+	gaps := func(c call) (all []time.Duration) {
+		var ended time.Time
+		_ = recorded(t, func(ctx context.Context, op operation) error {
+			return c(ctx, func(ctx context.Context) error {
+				if !ended.IsZero() {
+					all = append(all, time.Since(ended))
+				}
+				err := op(ctx)
+				time.Sleep(10 * time.Second)
+				ended = time.Now()
+				return err
+			})
+		}, errDown, errDown, nil)
+		return all
+	}
+	require.Equal(t, seconds(0, 0), gaps(cenkalti7Ticker))
+	for _, gap := range gaps(hereRange) {
+		require.Positive(t, gap)
+	}
+}
+
 func TestValuesComeBack(t *testing.T) {
 	for i, c := range []func(context.Context, func(context.Context) (string, error)) (string, error){
 		cenkalti4Value, cenkalti5Value, cenkalti6Value, cenkalti7Value, avast4Value, avast5Value, failsafeHedge, hereValue, hereHedge,
@@ -518,7 +556,7 @@ func TestAPOSTIsNotSentAgainHere(t *testing.T) {
 	})
 }
 
-func TestTheLastAnswerIsReturnedHere(t *testing.T) {
+func TestTheLastResponseIsReturnedHere(t *testing.T) {
 	all(t, oldClients, func(t *testing.T, client func() *http.Client) {
 		s := &service{answers: []int{503}}
 		_, err := s.over(t, client, request(t, "GET"))
@@ -547,6 +585,21 @@ func TestALongRetryAfterEndsTheCallHere(t *testing.T) {
 	}
 	all(t, oldClients, func(t *testing.T, client func() *http.Client) { require.Equal(t, 24*time.Hour, try(t, client)) })
 	all(t, newClients, func(t *testing.T, client func() *http.Client) { require.Zero(t, try(t, client)) })
+}
+
+func TestARetryAfterCountsWithEveryStatusHere(t *testing.T) {
+	try := func(t *testing.T, client func() *http.Client) time.Duration {
+		s := &service{answers: []int{500, 200}, after: "20"}
+		began := time.Now()
+		resp, err := s.over(t, client, request(t, "GET"))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		return time.Since(began)
+	}
+	all(t, oldClients, func(t *testing.T, client func() *http.Client) { require.LessOrEqual(t, try(t, client), time.Second) })
+	all(t, newClients, func(t *testing.T, client func() *http.Client) {
+		require.GreaterOrEqual(t, try(t, client), 20*time.Second)
+	})
 }
 
 func TestAChosenStatusIsRetried(t *testing.T) {

@@ -91,6 +91,6 @@ func cenkalti7OwnLoop(ctx context.Context, save operation) error {
 		if wait == backoff.Stop {
 			return err
 		}
-		time.Sleep(wait)
+		sleep(wait)
 	}
 }

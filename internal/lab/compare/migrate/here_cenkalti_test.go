@@ -101,7 +101,7 @@ func hereOwnLoop(ctx context.Context, save operation) error {
 		if !again {
 			return r.Err() // nil after a success
 		}
-		time.Sleep(wait)
+		sleep(wait)
 	}
 }
 

@@ -101,7 +101,8 @@ func TestAFileSaysThat0Is0(t *testing.T) {
 	} {
 		s, err := spec.Parse([]byte(text))
 		require.NoError(t, err)
-		p := s.Policy()
+		p, err := s.Policy()
+		require.NoError(t, err)
 		require.Equal(t, want.MaxAttempts, p.MaxAttempts)
 		require.Equal(t, want.Schedule, p.Schedule)
 	}

@@ -39,7 +39,7 @@ var alertmanager = []move{
 		better: []reason{obeys},
 	},
 	{
-		program: "alertmanager", place: "Notification, a final answer",
+		program: "alertmanager", place: "Notification, a final response",
 		script: times(1, answer{status: 400}), before: tickingNotification, here: notification,
 		was: outcome{attempts: exactly(1), sees: "last failure"},
 	},

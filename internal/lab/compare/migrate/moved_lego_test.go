@@ -46,7 +46,7 @@ var lego = []move{
 		was: outcome{attempts: exactly(4), gaps: exactly(2), sees: "done"},
 	},
 	{
-		program: "lego", place: "Record set, busy for ever",
+		program: "lego", place: "Record set, busy forever",
 		script: times(1, answer{err: errBusy}), before: retriedRecordSet, here: recordSet,
 		was:    outcome{attempts: exactly(31), gaps: exactly(2), sees: "last failure"},
 		is:     outcome{attempts: exactly(31), gaps: exactly(2), sees: "last failure, limit"},
@@ -58,7 +58,7 @@ var lego = []move{
 		was: outcome{attempts: exactly(3), gaps: [2]float64{0.5, 2.25}, sees: "done"},
 	},
 	{
-		program: "lego", place: "Unstable API, a final answer",
+		program: "lego", place: "Unstable API, a final response",
 		script: times(1, answer{err: errRefused}), before: retriedEOF, here: unstable,
 		was: outcome{attempts: exactly(1), sees: "last failure"},
 	},
@@ -75,7 +75,7 @@ var lego = []move{
 		was: outcome{attempts: exactly(4), gaps: [2]float64{2.5, 16.88}, sees: "done"},
 	},
 	{
-		program: "lego", place: "Authorization, pending for ever",
+		program: "lego", place: "Authorization, pending forever",
 		script: times(1, answer{state: "pending"}), limit: 500 * time.Second, before: retriedLook(authorization), here: look(authorization),
 		was:    outcome{attempts: [2]float64{11, 24}, gaps: [2]float64{2.5, 75}, sees: "last failure"},
 		is:     outcome{attempts: [2]float64{12, 25}, gaps: [2]float64{0, 75}, sees: "last failure, limit"},
@@ -129,7 +129,7 @@ var lego = []move{
 		better: []reason{spreads},
 	},
 	{
-		program: "lego", place: "Client with a flood time, told 5 s by an answer to the call before",
+		program: "lego", place: "Client with a flood time, told 5 s by the response to the call before",
 		script: []answer{{after: 5 * time.Second}, {}}, before: sleepingClient(2), here: heldOffClient(2),
 		was:    outcome{attempts: exactly(2), gaps: exactly(5), sees: "done"},
 		is:     outcome{attempts: exactly(2), gaps: [2]float64{5, 5.5}, sees: "done"},

@@ -35,7 +35,7 @@ var minio = []move{
 		better: []reason{obeys},
 	},
 	{
-		program: "minio-go", place: "Request, a final answer",
+		program: "minio-go", place: "Request, a final response",
 		script: times(1, answer{status: 404, state: "NoSuchKey"}), before: rangedRequest, here: s3Request,
 		was: outcome{attempts: exactly(1), sees: "last failure"},
 	},

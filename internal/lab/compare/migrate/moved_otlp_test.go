@@ -44,7 +44,7 @@ var otlp = []move{
 		better: []reason{saysWhy},
 	},
 	{
-		program: "OTLP exporters", place: "Export, a final answer",
+		program: "OTLP exporters", place: "Export, a final response",
 		script: times(1, answer{status: 400}), before: waitingExport(byDefault, upload), here: export(byDefault),
 		was: outcome{attempts: exactly(1), sees: "last failure"},
 	},

@@ -49,7 +49,7 @@ type outcome struct {
 	sees     string     // the caller
 }
 
-// A remote answers the attempts of a call in turn, the last answer again and
+// A remote answers the attempts of a call in turn, the last response again and
 // again.
 type remote struct {
 	script []answer
@@ -233,7 +233,7 @@ var (
 		return len(words) > strings.Count(before.sees, ", ")+1 && !slices.ContainsFunc(strings.Split(before.sees, ", "),
 			func(word string) bool { return !slices.Contains(words, word) })
 	}}
-	saysLast = reason{"the error has the last answer, and says why", []string{"sees"}, func(_ move, before, here seen) bool {
+	saysLast = reason{"the error has the last response, and says why", []string{"sees"}, func(_ move, before, here seen) bool {
 		return before.sees == "another error" && strings.HasPrefix(here.sees, "last failure")
 	}}
 	slowIsSpaced = reason{"no gap of 0 s after a slow attempt", []string{"attempts", "gaps"}, func(_ move, before, here seen) bool {
@@ -249,7 +249,7 @@ var (
 		end := len(before.each) - 1
 		return before.each[end].most > 2*before.each[0].most && here.each[end].most < 1.2*here.each[0].most
 	}}
-	spreads = reason{"clients that were told the same come back one by one", []string{"gaps"}, func(m move, before, here seen) bool {
+	spreads = reason{"clients that were told the same retry one by one", []string{"gaps"}, func(m move, before, here seen) bool {
 		return before.each[0].most == m.script[0].after.Seconds() && here.each[0].least >= before.each[0].most
 	}}
 	goesAtOnce = reason{"again at once where a wait is of no use", []string{"attempts", "gaps"}, func(_ move, before, here seen) bool {
@@ -258,7 +258,7 @@ var (
 	findsDone = reason{"finds what is done by then", []string{"sees"}, func(_ move, before, here seen) bool {
 		return before.sees == "last failure" && here.sees == "done"
 	}}
-	lastLook = reason{"a last look at the limit", []string{"attempts", "gaps"}, func(m move, before, here seen) bool {
+	lastLook = reason{"a last check at the limit", []string{"attempts", "gaps"}, func(m move, before, here seen) bool {
 		return before.last.least < m.limit.Seconds() && here.last.least == m.limit.Seconds() && here.last.most == here.last.least
 	}}
 	endsWithContext = reason{"ends with its context", []string{"attempts", "gaps", "after", "sees"}, func(m move, before, here seen) bool {

@@ -53,7 +53,7 @@ var vault = []move{
 		was: outcome{attempts: exactly(3), gaps: exactly(1), sees: "200"},
 	},
 	{
-		program: "vault-client-go", place: "A final answer",
+		program: "vault-client-go", place: "A final response",
 		script: times(1, answer{status: 400}), before: retryableRequest, here: vaultRequest,
 		was: outcome{attempts: exactly(1), sees: "400"},
 	},
@@ -75,7 +75,7 @@ var kept = []move{
 		was: outcome{attempts: exactly(3), gaps: [2]float64{1, 3}, sees: "200"},
 	},
 	{
-		program: "vault-client-go, kept", place: "503 again and again, with KeepAnswer",
+		program: "vault-client-go, kept", place: "503 again and again, with KeepResponse",
 		script: times(1, answer{status: 503}), before: retryableRequest, here: plugged(true),
 		was: outcome{attempts: exactly(3), gaps: [2]float64{1, 3}, sees: "503"},
 	},
@@ -151,7 +151,7 @@ func plugged(keepAnswer bool) form {
 		c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
 		c.ErrorHandler, c.RetryMax = retry.ErrorHandler, retry.RetryMax()
 		if keepAnswer {
-			c.ErrorHandler = retry.KeepAnswer
+			c.ErrorHandler = retry.KeepResponse
 		}
 		return statusOf(r.post(ctx, c.StandardClient()))
 	}

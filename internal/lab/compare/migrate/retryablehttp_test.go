@@ -61,6 +61,6 @@ func retryableKept() *http.Client {
 	c := retryablehttp.NewClient()
 	c.HTTPClient = &http.Client{Timeout: 10 * time.Second, CheckRedirect: noRedirects}
 	c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
-	c.ErrorHandler, c.RetryMax = retry.KeepAnswer, retry.RetryMax()
+	c.ErrorHandler, c.RetryMax = retry.KeepResponse, retry.RetryMax()
 	return c.StandardClient()
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	cenkalti4 "github.com/cenkalti/backoff/v4"
 	cenkalti "github.com/cenkalti/backoff/v5"
+	cenkalti7 "github.com/cenkalti/backoff/v7"
 	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/hashicorp/go-retryablehttp"
 	sethvargo "github.com/sethvargo/go-retry"
@@ -392,4 +394,137 @@ func beforeErrorLimit(ctx context.Context, r *remote) (string, error) {
 	const N = 2
 	X := errBusy
 	return done(avast.Do(func() error { return r.call(ctx) }, avast.DelayType(avast.FixedDelay), avast.AttemptsForError(N, X)))
+}
+
+func beforeDelayType(ctx context.Context, r *remote) (string, error) {
+	const D, E = 100 * time.Millisecond, time.Second
+	X := errBusy
+	return done(avast.Do(func() error { return r.call(ctx) }, avast.DelayType(func(_ uint, err error, _ *avast.Config) time.Duration {
+		if errors.Is(err, X) {
+			return E
+		}
+		return D
+	})))
+}
+
+func failsafeDelayFunc() retrypolicy.Builder[any] {
+	const D, E = 100 * time.Millisecond, time.Second
+	X := errBusy
+	return retrypolicy.NewBuilder[any]().WithMaxAttempts(10).WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
+		if errors.Is(e.LastError(), X) {
+			return E
+		}
+		return D
+	})
+}
+
+func failsafeNamedDelay() retrypolicy.Builder[any] {
+	return retrypolicy.NewBuilder[any]().WithDelayFunc(func(e failsafe.ExecutionAttempt[any]) time.Duration {
+		return after(e.LastError())
+	})
+}
+
+// after reads from an error how long to wait.
+func after(err error) time.Duration {
+	if err == nil {
+		return 0
+	}
+	return 30 * time.Second
+}
+
+func beforeSethvargoFullJitter(ctx context.Context, r *remote) (string, error) {
+	const D, N = time.Second, 4
+	b := sethvargo.NewExponential(D)
+	b = sethvargo.WithFullJitter(b)
+	return alwaysMarked(ctx, sethvargo.WithMaxRetries(N, b), r)
+}
+
+func beforeSethvargoJitter(ctx context.Context, r *remote) (string, error) {
+	const D, J, N = 3 * time.Second, time.Second, 4
+	b := sethvargo.NewExponential(D)
+	b = sethvargo.WithJitter(J, b)
+	return alwaysMarked(ctx, sethvargo.WithMaxRetries(N, b), r)
+}
+
+func beforeSethvargoFibonacci(ctx context.Context, r *remote) (string, error) {
+	const D, N = time.Second, 5
+	return alwaysMarked(ctx, sethvargo.WithMaxRetries(N, sethvargo.NewFibonacci(D)), r)
+}
+
+func alwaysMarked(ctx context.Context, b sethvargo.Backoff, r *remote) (string, error) {
+	return done(sethvargo.Do(ctx, b, func(ctx context.Context) error { return sethvargo.RetryableError(r.call(ctx)) }))
+}
+
+func beforeGrowingWaiter(ctx context.Context, r *remote) (string, error) {
+	const A, B, E = 2 * time.Second, 30 * time.Second, 2 * time.Minute
+	waiter := s3.NewBucketExistsWaiter(bucket{r}, func(o *s3.BucketExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = A, B
+	})
+	return done(waiter.Wait(ctx, &s3.HeadBucketInput{}, E))
+}
+
+func beforeClientOfTransport(ctx context.Context, r *remote) (string, error) {
+	const D = 5 * time.Second
+	retry := failsafehttp.NewRetryPolicyBuilder().WithDelay(time.Second).Build()
+	client := &http.Client{Transport: failsafehttp.NewRoundTripper(r, retry), Timeout: D}
+	return statusOf(r.post(ctx, client))
+}
+
+func beforeClientInALoop(ctx context.Context, r *remote) (string, error) {
+	const D, N, T = time.Second, 3, 2 * time.Second
+	client := &http.Client{Transport: r, Timeout: T}
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://service.test/", nil)
+	if err != nil {
+		return "", err
+	}
+	var resp *http.Response
+	for range N {
+		if resp, err = client.Do(req); err == nil && resp.StatusCode < 500 {
+			break
+		}
+		time.Sleep(D)
+	}
+	return statusOf(resp, err)
+}
+
+func beforeLastErr(ctx context.Context, r *remote) (string, error) {
+	_, err := cenkalti7.Retry(ctx, func() (any, error) { return nil, r.call(ctx) }, cenkalti7.WithMaxTries(3))
+	return "", cenkalti7.AsRetryError(err).LastErr
+}
+
+func beforeStopGiven(ctx context.Context, r *remote) (string, error) {
+	return done(untilStopped(ctx.Done(), r.call))
+}
+
+func untilStopped(stop <-chan struct{}, save operation) error {
+	for {
+		err := save(context.Background())
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-stop:
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func beforeSleeper(ctx context.Context, r *remote) (string, error) {
+	return done(sleeps(ctx, r, time.Sleep))
+}
+
+func sleeps(ctx context.Context, r *remote, sleep func(time.Duration)) error {
+	b := cenkalti.NewExponentialBackOff()
+	for {
+		err := r.call(ctx)
+		if err == nil {
+			return nil
+		}
+		wait := b.NextBackOff()
+		if wait == cenkalti.Stop {
+			return err
+		}
+		sleep(wait)
+	}
 }

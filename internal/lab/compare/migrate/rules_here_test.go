@@ -33,12 +33,7 @@ func hereCall(ctx context.Context, r *remote) (string, error) {
 
 func hereEvery(ctx context.Context, r *remote) (string, error) {
 	const D, E = 3 * time.Second, time.Minute
-	policy := backoff.Policy{
-		MaxAttempts: -1,
-		MaxElapsed:  E,
-		Schedule:    backoff.Constant(D),
-		Jitter:      backoff.NoJitter,
-	}
+	policy := backoff.Policy{MaxAttempts: -1, MaxElapsed: E, Schedule: backoff.Constant(D), Jitter: backoff.NoJitter}
 	return done(policy.Do(ctx, r.call))
 }
 
@@ -446,7 +441,7 @@ func hereKeptClient(ctx context.Context, r *remote) (string, error) {
 	c.Logger, c.HTTPClient = nil, &http.Client{Transport: r}
 	retry := plug.RetryableHTTP(&policy)
 	c.CheckRetry, c.Backoff = retry.CheckRetry, retry.Backoff
-	c.ErrorHandler, c.RetryMax = retry.KeepAnswer, retry.RetryMax()
+	c.ErrorHandler, c.RetryMax = retry.KeepResponse, retry.RetryMax()
 	return statusOf(r.post(ctx, c.StandardClient()))
 }
 
@@ -474,4 +469,131 @@ func limitedByClass() backoff.Policy {
 	policy.Classify = busyIsThrottled
 	policy.ByClass = map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {MaxAttempts: N}}
 	return policy
+}
+
+func delayedByClass() backoff.Policy {
+	const D, E = 100 * time.Millisecond, time.Second
+	return backoff.Policy{
+		MaxAttempts: 10,
+		Schedule:    backoff.Constant(D),
+		ByClass:     map[backoff.Class]backoff.ClassLimits{backoff.ClassThrottled: {Schedule: backoff.Constant(E)}},
+		Jitter:      backoff.NoJitter,
+		Classify:    busyIsThrottled,
+	}
+}
+
+func hereNamedDelay(ctx context.Context, r *remote) (string, error) {
+	policy := every(time.Second)
+	return done(policy.Do(ctx, func(ctx context.Context) error {
+		err := r.call(ctx)
+		return backoff.RetryAfter(err, after(err))
+	}))
+}
+
+func sethvargosFullJitter() backoff.Policy {
+	const D, N = time.Second, 4
+	return backoff.Policy{
+		MaxAttempts: N + 1,
+		Schedule:    backoff.Exponential{Initial: D, Max: -1},
+		Jitter:      backoff.FullJitter,
+	}
+}
+
+func sethvargosJitter() backoff.Policy {
+	const D, J, N = 3 * time.Second, time.Second, 4
+	return backoff.Policy{
+		MaxAttempts: N + 1,
+		Schedule:    backoff.Exponential{Initial: D, Max: -1},
+		Jitter: func(delay, _ time.Duration, u float64) time.Duration {
+			return delay - J + time.Duration(u*float64(2*J))
+		},
+	}
+}
+
+func sethvargosFibonacci() backoff.Policy {
+	const D, N = time.Second, 5
+	return backoff.Policy{
+		MaxAttempts: N + 1,
+		Schedule: backoff.ScheduleFunc(func(retry int) time.Duration {
+			a, b := D, 2*D
+			for range retry - 1 {
+				a, b = b, min(a+b, time.Hour)
+			}
+			return a
+		}),
+		Jitter: backoff.NoJitter,
+	}
+}
+
+func hereGrowingWaiter(ctx context.Context, r *remote) (string, error) {
+	const A, B, E = 2 * time.Second, 30 * time.Second, 2 * time.Minute
+	policy := backoff.Policy{
+		MaxAttempts: 1,
+		MaxElapsed:  E,
+		Schedule:    backoff.Exponential{Initial: A, Max: B},
+		Jitter: func(delay, _ time.Duration, u float64) time.Duration {
+			return A + time.Duration(u*float64(delay-A))
+		},
+	}
+	return done(poll.Until(ctx, policy, r.found))
+}
+
+func hereClientOfTransport(ctx context.Context, r *remote) (string, error) {
+	const D = 5 * time.Second
+	policy := checked(3)
+	client := &http.Client{Transport: &backoffhttp.Transport{Base: r, Policy: policy}, Timeout: D}
+	return statusOf(r.post(ctx, client))
+}
+
+func hereClientInALoop(ctx context.Context, r *remote) (string, error) {
+	const D, N, T = time.Second, 3, 2 * time.Second
+	client := &http.Client{Transport: r, Timeout: T}
+	policy := backoff.Policy{
+		MaxAttempts: N,
+		Schedule:    backoff.Constant(D),
+		Jitter:      backoff.NoJitter,
+	}
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://service.test/", nil)
+	if err != nil {
+		return "", err
+	}
+	client = backoffhttp.WrapClient(client, policy)
+	return statusOf(client.Do(req))
+}
+
+func hereLastErr(ctx context.Context, r *remote) (string, error) {
+	err := threeTries.Do(ctx, r.call)
+	return "", backoff.Cause(err)
+}
+
+func hereStopGiven(outer context.Context, r *remote) (string, error) {
+	P, stop := context.WithoutCancel(outer), outer.Done()
+	ctx, cancel := context.WithCancel(P)
+	defer cancel()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	policy := every(time.Second)
+	return done(policy.Do(ctx, r.call))
+}
+
+func hereSleeper(ctx context.Context, r *remote) (string, error) {
+	return done(hereSleeps(ctx, r, time.Sleep))
+}
+
+func hereSleeps(ctx context.Context, r *remote, sleep func(time.Duration)) error {
+	policy := cenkaltisDefault
+	run := policy.Start(ctx)
+	for {
+		err := r.call(ctx)
+		wait, again := run.Retry(err)
+		if !again {
+			return run.Err()
+		}
+		sleep(wait)
+	}
 }

@@ -1,0 +1,115 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/control"
+)
+
+// controlled returns a Transport over w under the handle of a policy.
+func controlled(w http.RoundTripper, panel *control.Panel) *backoffhttp.Transport {
+	handle := panel.Policy(backoff.Policy{Name: "search", Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
+	return &backoffhttp.Transport{Base: w, Control: handle, Unguarded: true}
+}
+
+func override(t *testing.T, panel *control.Panel, what, to string) {
+	t.Helper()
+	require.NoError(t, panel.Set(t.Context(), control.Override{
+		Target: control.Target{What: what, Name: "search"}, To: to, Who: "ada", Why: "drill", For: time.Minute,
+	}))
+}
+
+func TestATransportFollowsItsControlAtTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panel control.Panel
+		w := newWire(answer(503))
+		tr := controlled(w, &panel)
+		before := 0
+		for _, c := range []struct {
+			change func()
+			want   int
+		}{
+			{func() {}, 4},
+			{func() { override(t, &panel, control.Spec, `{"maxAttempts": 2}`) }, 2},
+			{func() { override(t, &panel, control.Retries, control.Off) }, 1},
+			{func() { time.Sleep(time.Minute); synctest.Wait() }, 4},
+		} {
+			c.change()
+			for _, url := range []string{"http://a.test/", "http://b.test/", "http://a.test/"} {
+				roundTrip(t, tr, newRequest(t, "GET", url, nil))
+				require.Equal(t, c.want, w.requests()-before, url)
+				before = w.requests()
+			}
+		}
+	})
+}
+
+func TestAnAnswerTellsThatRetriesAreSwitchedOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panel control.Panel
+		w := newWire(answer(503))
+		tr := controlled(w, &panel)
+		override(t, &panel, control.Retries, control.Off)
+		around := backoff.Policy{Classify: backoffhttp.Classify}
+		err := around.Do(t.Context(), func(context.Context) error {
+			return backoffhttp.Check(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)))
+		})
+		require.Equal(t, 1, w.requests(), "a policy around the Transport does not retry instead")
+		require.ErrorContains(t, err, "search (retries are switched off): gave up after 1 attempt: status 503")
+	})
+}
+
+func TestARequestDoesNotRetryAgainstAnOverride(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panel control.Panel
+		w := newWire(answer(503))
+		tr := controlled(w, &panel)
+		ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.MaxAttempts = 6 })
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Equal(t, 6, w.requests())
+		override(t, &panel, control.Retries, control.Off)
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Equal(t, 6+1, w.requests())
+	})
+}
+
+func TestATransportUnderAControlKeepsTheGuardsOfItsHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panel control.Panel
+		var seen []backoff.EventKind
+		w := newWire(answer(503))
+		tr := &backoffhttp.Transport{Base: w, Breakers: new(backoff.Breakers), Control: panel.Policy(backoff.Policy{
+			Name: "search", MaxRetryAfter: time.Minute, AttemptTimeout: time.Second,
+			Observer: func(_ context.Context, e backoff.Event) { seen = append(seen, e.Kind) },
+		})}
+		override(t, &panel, control.Retries, control.Off)
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		breaker := tr.Breakers.For("http://a.test")
+		require.EqualValues(t, 1, breaker.Stats().Failures)
+		require.NoError(t, panel.Clear(t.Context(), control.Target{What: control.Retries, Name: "search"}, "ada", "over"))
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil))
+		require.Same(t, breaker, tr.Breakers.For("http://a.test"))
+		require.EqualValues(t, 2, breaker.Stats().Failures)
+		require.NotEmpty(t, seen)
+	})
+}
+
+func TestACallUnderAControlAllocatesNothingMore(t *testing.T) {
+	resp := &http.Response{StatusCode: 200, Body: http.NoBody, Header: http.Header{}}
+	base := roundTripper(func(req *http.Request) (*http.Response, error) { return resp, nil })
+	req := newRequest(t, "GET", "http://a.test/", nil)
+	measure := func(tr *backoffhttp.Transport) float64 {
+		return testing.AllocsPerRun(100, func() { _, _ = tr.RoundTrip(req) })
+	}
+	var panel control.Panel
+	handle := panel.Policy(backoff.Policy{Name: "search"})
+	require.Equal(t, measure(&backoffhttp.Transport{Base: base}), measure(&backoffhttp.Transport{Base: base, Control: handle}))
+}

@@ -1,0 +1,231 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/endpoint"
+)
+
+// sightings is an observer that keeps what it hears, and of which endpoint.
+type sightings struct {
+	lines     []string
+	endpoints []*endpoint.Endpoint
+}
+
+func (s *sightings) observe(ctx context.Context, e backoff.Event) {
+	to := endpoint.Of(ctx)
+	s.lines = append(s.lines, strings.TrimSpace(fmt.Sprintf("%s: %s: %s", e.Name, to.Name, e.Kind)))
+	s.endpoints = append(s.endpoints, to)
+}
+
+func TestAnObserverLearnsTheMethodAndTheHostOfACall(t *testing.T) {
+	var seen sightings
+	p := backoff.Policy{Name: "search", Schedule: backoff.Constant(0), Observer: seen.observe}
+	tr := &backoffhttp.Transport{Base: newWire(answer(503), answer(200)), Policy: p}
+	client := &http.Client{Transport: tr}
+	for _, url := range []string{"http://a.test/1?secret=x", "http://a.test/2", "https://b.test:8080/", "http://a.test/3"} {
+		_, err := fetch(t, client, url)
+		require.NoError(t, err)
+	}
+	_, err := client.Head("http://a.test/")
+	require.NoError(t, err)
+	req := newRequest(t, "GET", "http://a.test/", nil)
+	req.Method = ""
+	_, err = tr.RoundTrip(req)
+	require.NoError(t, err)
+
+	require.Equal(t, []string{
+		"search: GET a.test: retry",
+		"search: GET a.test: success",
+		"search: GET a.test: success",
+		"search: GET b.test:8080: success",
+		"search: GET a.test: success",
+		"search: HEAD a.test: success",
+		"search: GET a.test: success",
+	}, seen.lines)
+	for i, want := range []int{0, 0, 0, 3, 0, 5, 0} {
+		require.Same(t, seen.endpoints[want], seen.endpoints[i], "the same endpoint again, whatever was called between")
+	}
+	require.Equal(t, "http://a.test", seen.endpoints[0].Service)
+	require.Equal(t, "https://b.test:8080", seen.endpoints[3].Service)
+}
+
+func TestATransportsEndpointNamesWhatARequestIsSentTo(t *testing.T) {
+	var seen sightings
+	tr := &backoffhttp.Transport{
+		Base:   newWire(answer(200)),
+		Policy: backoff.Policy{Observer: seen.observe},
+		Endpoint: func(r *http.Request) string {
+			return "users " + strings.Split(r.URL.Path, "/")[1]
+		},
+	}
+	for _, path := range []string{"list", "get/1", "get/2", "list"} {
+		_, err := fetch(t, &http.Client{Transport: tr}, "http://a.test/"+path)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{": users list: success", ": users get: success", ": users get: success", ": users list: success"}, seen.lines)
+	require.Same(t, seen.endpoints[0], seen.endpoints[3])
+}
+
+func TestEndpointsThatAreNotUsedGiveWayToOthers(t *testing.T) {
+	var to *endpoint.Endpoint
+	name := "first"
+	tr := &backoffhttp.Transport{
+		Base: newWire(answer(200)),
+		Policy: backoff.Policy{Observer: func(ctx context.Context, _ backoff.Event) {
+			to = endpoint.Of(ctx)
+		}},
+		Endpoint: func(*http.Request) string { return name },
+	}
+	call := func() *endpoint.Endpoint {
+		resp, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+		require.NoError(t, err)
+		resp.Body.Close()
+		return to
+	}
+	first := call()
+	for i := range 3000 {
+		name = fmt.Sprint(i) // as a stranger might choose it
+		require.Equal(t, name, call().Name)
+	}
+	name = "first"
+	require.NotSame(t, first, call(), "it was forgotten")
+}
+
+func TestTheAttemptsAtAnEndpointAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var to *endpoint.Endpoint
+		underWay := 0
+		tr := &backoffhttp.Transport{
+			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+				time.Sleep(20 * time.Millisecond)
+				if to != nil { // from the second attempt on
+					underWay = to.Attempts().InFlight
+				}
+				if req.URL.Path == "/panic" {
+					panic("broken")
+				}
+				code := http.StatusOK
+				if to == nil {
+					code = http.StatusServiceUnavailable
+				}
+				return &http.Response{StatusCode: code, Body: http.NoBody, Request: req}, nil
+			}),
+			Policy: backoff.Policy{
+				Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
+				Observer: func(ctx context.Context, _ backoff.Event) { to = endpoint.Of(ctx) },
+			},
+		}
+		_, err := fetch(t, &http.Client{Transport: tr}, "http://a.test/")
+		require.NoError(t, err)
+		require.Equal(t, 1, underWay)
+		a := to.Attempts()
+		require.EqualValues(t, 1, a.Succeeded.Count())
+		require.EqualValues(t, 1, a.Failed.Count())
+		require.InDelta(t, 0.02, a.Failed.Sum, 1e-9, "without the wait")
+
+		require.Panics(t, func() { _, _ = tr.RoundTrip(newRequest(t, "GET", "http://a.test/panic", nil)) })
+		require.Zero(t, to.Attempts().InFlight, "a panic ends the attempt")
+	})
+}
+
+// roundTripper is a function as a RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestTheObserverHearsOfTheBreakerOfTheHostAndOfEachCallThatItRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen sightings
+		tr := &backoffhttp.Transport{
+			Base:   newWire(answer(500)),
+			Policy: backoff.Policy{Name: "search", MaxAttempts: 1, Observer: seen.observe},
+		}
+		for range 7 {
+			resp, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil))
+			if err == nil {
+				resp.Body.Close()
+			}
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, []string{
+			"search: GET a.test: give up",
+			"search: GET a.test: give up",
+			"search: GET a.test: give up",
+			"search: GET a.test: give up",
+			"search: GET a.test: give up",
+			"http://a.test: GET a.test: transition",
+			"search: GET a.test: give up",
+			"search: GET a.test: give up",
+		}, seen.lines)
+
+		to := seen.endpoints[0]
+		states := make(map[string]backoff.State)
+		for key, b := range to.Breakers.All() {
+			states[key] = b.State()
+		}
+		require.Equal(t, map[string]backoff.State{to.Service: backoff.StateOpen}, states)
+		budgets := 0
+		for key := range to.Budgets.All() {
+			require.Equal(t, to.Service, key)
+			budgets++
+		}
+		require.Equal(t, 1, budgets)
+	})
+}
+
+func TestAnEndpointHasOnlyTheGuardsThatItsCallsHave(t *testing.T) {
+	for name, tr := range map[string]*backoffhttp.Transport{
+		"unguarded":  {Unguarded: true},
+		"own budget": {Policy: backoff.Policy{Budget: new(backoff.RetryBudget)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var to *endpoint.Endpoint
+			tr.Base = newWire(answer(200))
+			tr.Policy.Observer = func(ctx context.Context, _ backoff.Event) { to = endpoint.Of(ctx) }
+			_, err := fetch(t, &http.Client{Transport: tr}, "http://a.test/")
+			require.NoError(t, err)
+			require.Nil(t, to.Budgets)
+			require.Equal(t, tr.Unguarded, to.Breakers == nil)
+		})
+	}
+}
+
+func TestAnAttemptsContextHasNoEndpoint(t *testing.T) {
+	var inner *endpoint.Endpoint
+	tr := &backoffhttp.Transport{
+		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			inner = endpoint.Of(req.Context())
+			return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
+		}),
+		Policy: backoff.Policy{Observer: func(context.Context, backoff.Event) {}, AttemptTimeout: time.Minute},
+	}
+	_, err := fetch(t, &http.Client{Transport: tr}, "http://a.test/")
+	require.NoError(t, err)
+	require.Nil(t, inner, "what the attempt itself calls is something else")
+}
+
+func TestACallAllocatesForItsEndpointOnlyIfItIsObserved(t *testing.T) {
+	allocations := func(observe backoff.Observer) float64 {
+		tr := &backoffhttp.Transport{
+			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
+			}),
+			Policy: backoff.Policy{Observer: observe},
+		}
+		req := newRequest(t, "GET", "http://a.test/", nil)
+		return testing.AllocsPerRun(1000, func() { _, _ = tr.RoundTrip(req) })
+	}
+	require.EqualValues(t, 1, allocations(nil), "the response")
+	require.EqualValues(t, 2, allocations(func(context.Context, backoff.Event) {}), "and the context")
+}

@@ -1,0 +1,107 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/endpoint"
+)
+
+func TestTheCaseOfAHostMakesNoOtherEndpoint(t *testing.T) {
+	var seen sightings
+	tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Observer: seen.observe}}
+	for _, host := range []string{"a.test", "A.test", "a.TEST"} { // as a stranger may write it
+		_, err := fetch(t, &http.Client{Transport: tr}, "http://"+host+"/")
+		require.NoError(t, err)
+	}
+	require.Equal(t, "GET a.test", seen.endpoints[1].Name)
+	require.Same(t, seen.endpoints[0], seen.endpoints[1])
+	require.Same(t, seen.endpoints[0], seen.endpoints[2])
+}
+
+func TestAZoneWithASpaceIsPartOfTheHost(t *testing.T) {
+	var seen sightings
+	tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Observer: seen.observe}}
+	u, err := url.Parse("http://[fe80::1%25en%200]/")
+	require.NoError(t, err)
+	_, err = fetch(t, &http.Client{Transport: tr}, u.String())
+	require.NoError(t, err)
+	require.Equal(t, "http://[fe80::1%en 0]", seen.endpoints[0].Service)
+	require.Equal(t, "GET [fe80::1%en 0]", seen.endpoints[0].Name)
+}
+
+func TestTheRequestForTheRestOfABodyHasTheEndpointOfTheCall(t *testing.T) {
+	var seen sightings
+	content := strings.Repeat("x", 100)
+	tr := &backoffhttp.Transport{
+		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			require.Nil(t, endpoint.Of(req.Context()), "what the attempt itself calls is something else")
+			resp := &http.Response{StatusCode: 200, ContentLength: 100, Header: http.Header{"Etag": {`"1"`}}, Request: req}
+			if req.Header.Get("Range") == "" {
+				resp.Body = io.NopCloser(strings.NewReader(content[:40]))
+				return resp, nil
+			}
+			resp.StatusCode, resp.ContentLength = 206, 60
+			resp.Header.Set("Content-Range", "bytes 40-99/100")
+			resp.Body = io.NopCloser(strings.NewReader(content[40:]))
+			return resp, nil
+		}),
+		Resume: true,
+		Policy: backoff.Policy{Name: "load", Schedule: backoff.Constant(0), Observer: func(ctx context.Context, e backoff.Event) {
+			if endpoint.Of(ctx) == nil {
+				seen.lines = append(seen.lines, "nowhere: "+e.Kind.String())
+				return
+			}
+			seen.observe(ctx, e)
+		}},
+	}
+	resp, err := fetch(t, &http.Client{Transport: tr}, "http://a.test/")
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, content, string(body))
+	require.Equal(t, []string{"load: GET a.test: success", "load: GET a.test: retry", "load: GET a.test: success"}, seen.lines)
+}
+
+func TestACallThatEndsBeforeItsFirstAttemptIsToldOnce(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	told := func(ctx context.Context, tr *backoffhttp.Transport) []string {
+		var seen []string
+		tr.Base = newWire(answer(200))
+		tr.Policy.Observer = func(_ context.Context, e backoff.Event) {
+			seen = append(seen, e.Kind.String()+": "+e.Reason.String())
+		}
+		_, err := tr.RoundTrip(newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Error(t, err)
+		return seen
+	}
+	require.Equal(t, []string{"give up: canceled"}, told(ended, &backoffhttp.Transport{Unguarded: true}))
+	require.Equal(t, []string{"give up: canceled"}, told(ended, new(backoffhttp.Transport)))
+	late, cancel := context.WithTimeout(t.Context(), -1)
+	defer cancel()
+	require.Equal(t, []string{"give up: deadline"}, told(late, new(backoffhttp.Transport)))
+	require.Equal(t, []string{"give up: invalid"}, told(t.Context(), &backoffhttp.Transport{
+		Breakers: &backoff.Breakers{New: func(string) *backoff.Breaker { return &backoff.Breaker{FailureRate: 2} }},
+	}))
+	require.Equal(t, []string{"give up: invalid"}, told(t.Context(), &backoffhttp.Transport{Policy: backoff.Policy{Jitter: backoff.AddedJitter(-1)}}))
+	require.Equal(t, []string{"give up: budget"}, told(t.Context(), &backoffhttp.Transport{Policy: backoff.Policy{Budget: refusesAll{}}}))
+}
+
+// refusesAll is a budget that refuses first attempts, too.
+type refusesAll struct{}
+
+func (refusesAll) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, false
+}
+
+func (refusesAll) Done(backoff.Ticket, backoff.Result) {}

@@ -1,0 +1,270 @@
+package backoffmetrics
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
+)
+
+// card is what the page shows of an operation. Its numbers are those of the
+// page's window.
+type card struct {
+	ID       string      `json:"id"` // of the element, for links
+	Name     string      `json:"name"`
+	Endpoint string      `json:"endpoint,omitempty"`
+	Level    level       `json:"level"`
+	Text     string      `json:"text"`
+	Circuit  *breakerRow `json:"circuit,omitempty"`
+
+	Calls           uint64      `json:"calls"`
+	Attempts        uint64      `json:"attempts"`
+	Retries         uint64      `json:"retries"`
+	Hedges          uint64      `json:"hedges"`
+	Reconnects      uint64      `json:"reconnects"`
+	BudgetRefused   uint64      `json:"budget_refused"`
+	AttemptsPerCall float64     `json:"attempts_per_call"` // 0 without calls
+	CallsPerSecond  float64     `json:"calls_per_second"`
+	FailedShare     string      `json:"failed_share"`
+	Outcomes        []outcome   `json:"outcomes"` // of all calls
+	Errors          []errorRow  `json:"errors"`   // of all attempts that failed
+	Waits           *quantiles  `json:"waits,omitempty"`
+	Attempting      *attempting `json:"attempting,omitempty"`
+	Chart           *chart      `json:"chart"`
+	Total           []table     `json:"total"`
+	Switchable      bool        `json:"switchable"`
+
+	finding finding
+}
+
+// outcome is how many calls ended in a way.
+type outcome struct {
+	Name  string `json:"name"`
+	Label string `json:"label"`
+	Count uint64 `json:"count"`
+	Share string `json:"share"` // of all calls
+}
+
+// errorRow is how many attempts failed with a kind of error. The moments are
+// those of its first occurrence, after a break as long as the page shows, and
+// of its last one.
+type errorRow struct {
+	Type  string `json:"type"`
+	Class string `json:"class,omitempty"`
+	Count uint64 `json:"count"`
+	Since int64  `json:"since,omitempty"`
+	Last  int64  `json:"last,omitempty"`
+}
+
+// quantiles are estimates, in seconds. -1 means that there is none.
+type quantiles struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	P99 float64 `json:"p99"`
+}
+
+// attempting is what the attempts at an endpoint do.
+type attempting struct {
+	quantiles
+	Count    uint64 `json:"count"`
+	InFlight int    `json:"in_flight"`
+	Callers  int    `json:"callers"` // operations that share these numbers
+}
+
+// chart has rates per second, in columns of Step seconds. -1 means that nothing
+// is known.
+type chart struct {
+	Step      float64   `json:"step"`
+	Succeeded []float64 `json:"succeeded"` // calls
+	Failed    []float64 `json:"failed"`    // calls
+	Extra     []float64 `json:"extra"`     // retries and hedges
+}
+
+// table is a list of counts since the start.
+type table struct {
+	Title string `json:"title"`
+	Rows  []row  `json:"rows"`
+}
+
+// row is a count and its name.
+type row struct {
+	Name  string `json:"name"`
+	Count uint64 `json:"count"`
+}
+
+// cardOf returns the card of an operation.
+func cardOf(t timeline, number int, o *named[operation]) card {
+	start, now := t.lately(), t.now()
+	w := now.of(number).minus(start.of(number))
+	d := t.diagnose(number)
+	c := card{
+		ID: idOf(o.labels), Name: o.name, Endpoint: o.endpoint, finding: d.finding, Level: d.finding.level(), Text: d.text,
+		Calls: w.calls(), Attempts: w.attempts, Retries: w.retries, Hedges: w.hedges, Reconnects: w.reconnects, BudgetRefused: w.refused,
+		FailedShare: failedShare(w), Outcomes: outcomesOf(w), Errors: o.value.errors.rows(w.errors),
+		Waits: quantilesOf(delayBounds, w.waits), Chart: t.chart(number), Total: tablesOf(now.of(number).minus(totals{}), o),
+	}
+	if w.calls() > 0 {
+		c.AttemptsPerCall = round(float64(w.attempts) / float64(w.calls()))
+	}
+	if length := now.at - start.at; length > 0 {
+		c.CallsPerSecond = round(float64(w.calls()) / length.Seconds())
+	}
+	return c
+}
+
+// idOf returns the id of an operation's card: its labels as far as they may
+// stand in a link, and a hash if that is not all.
+func idOf(l labels) string {
+	whole := strings.TrimSpace(l.name + " " + l.endpoint)
+	id := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '-'
+	}, whole)
+	if id == whole {
+		return id
+	}
+	hash := fnv.New32a()
+	hash.Write([]byte(l.name + "\x00" + l.endpoint))
+	return fmt.Sprintf("%.40s-%x", id, hash.Sum32())
+}
+
+// outcomesOf returns how the calls ended.
+func outcomesOf(t totals) []outcome {
+	counts := t.outcomes()
+	percent, _ := t.percentages()
+	list := []outcome{{Name: "first", Label: "at once"}, {Name: "retried", Label: "after retries"},
+		{Name: "failed", Label: "failed"}, {Name: "refused", Label: "refused by the breaker"}}
+	for i, n := range counts {
+		list[i].Count, list[i].Share = n, percentText(percent[i], n, t.calls())
+	}
+	return list
+}
+
+// rows returns the kinds of errors that occurred, the most frequent first.
+func (k *errorKinds) rows(counts [errorSlots]uint32) []errorRow {
+	const most = 5
+	rest := errorRow{Type: otherErrors}
+	rows := []errorRow{}
+	for i, n := range counts {
+		kind := k.slots[i].kind.Load()
+		switch {
+		case n == 0:
+		case kind.typ == otherErrors:
+			rest.Count += uint64(n)
+		default:
+			rows = append(rows, errorRow{Type: typeText(kind.typ), Class: kind.class.String(), Count: uint64(n),
+				Since: kind.began.Load() / 1e6, Last: kind.last.Load() / 1e6})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })
+	for _, r := range rows[min(most, len(rows)):] {
+		rest.Count += r.Count
+	}
+	if rows = rows[:min(most, len(rows))]; rest.Count > 0 {
+		rows = append(rows, rest)
+	}
+	return rows
+}
+
+// typeText returns the type of an error, and for a status what it means.
+func typeText(typ string) string {
+	if code, err := strconv.Atoi(typ); err == nil && len(typ) == 3 {
+		return strings.TrimSpace(typ + " " + http.StatusText(code))
+	}
+	return typ
+}
+
+// quantilesOf returns the quantiles of values in buckets, or nil without any.
+func quantilesOf(bounds []float64, counts [maxBuckets]uint32) *quantiles {
+	q := &quantiles{seconds(quantile(bounds, counts[:], 0.5)), seconds(quantile(bounds, counts[:], 0.95)), seconds(quantile(bounds, counts[:], 0.99))}
+	if q.P50 < 0 {
+		return nil
+	}
+	return q
+}
+
+// attemptingOf returns what the attempts at an endpoint do.
+func attemptingOf(t timeline, name string, inFlight, callers int) *attempting {
+	now, start := t.now().endpoints[name], t.lately().endpoints[name]
+	a := &attempting{quantiles: quantiles{-1, -1, -1}, InFlight: inFlight, Callers: callers}
+	var counts attemptCounts
+	for i := range counts {
+		if n := now[i] - start[i]; n < 1<<31 { // or endpoints of many names were counted together
+			counts[i] = n
+			a.Count += uint64(n)
+		}
+	}
+	if q := quantilesOf(endpoint.Bounds(), counts); q != nil {
+		a.quantiles = *q
+	}
+	return a
+}
+
+// chart returns the rates of an operation.
+func (t timeline) chart(number int) *chart {
+	now := t.now().of(number).refusals
+	failed := func(t totals) uint64 { return t.failed + t.refusals.missedSince(refusals{}, now) }
+	return &chart{
+		Step:      step.Seconds(),
+		Succeeded: jsonRates(t.rates(number, func(t totals) uint64 { return t.first + t.retried })),
+		Failed:    jsonRates(t.rates(number, failed)),
+		Extra:     jsonRates(t.rates(number, func(t totals) uint64 { return t.retries + t.hedges })),
+	}
+}
+
+// tablesOf returns what was counted since the start.
+func tablesOf(t totals, o *named[operation]) []table {
+	c := o.value.snapshot(o.labels)
+	rows := []row{{"calls", t.calls()}, {"at once", t.first}, {"after retries", t.retried}, {"failed", t.failures()}, {"attempts", t.attempts}}
+	for _, r := range []row{{"hedges won", c.won}, {"hedges lost", c.lost}, {"reconnects", t.reconnects}} {
+		if r.Count > 0 {
+			rows = append(rows, r)
+		}
+	}
+	c.failuresFor[backoff.ReasonOpen] += t.refusals.missed
+	tables := []table{{"Calls", rows}}
+	for _, list := range []table{
+		{"Failed calls, by reason", namedRows[backoff.Reason](c.failuresFor[:])},
+		{"Failed attempts, by class", namedRows[backoff.Class](c.failedBy[:])},
+		{"Retries, by class", namedRows[backoff.Class](c.retriesBy[:])},
+		{"Refused by the budget", namedRows[refusal](c.refusedOf[:])},
+	} {
+		if len(list.Rows) > 0 {
+			tables = append(tables, list)
+		}
+	}
+	return tables
+}
+
+// namedRows returns the counts that are not 0.
+func namedRows[K interface {
+	~int | ~uint8
+	String() string
+}](counted []uint64) (rows []row) {
+	for i, n := range counted {
+		if n > 0 {
+			rows = append(rows, row{K(i).String(), n})
+		}
+	}
+	return rows
+}
+
+// jsonRates rounds the rates. JSON has no NaN, so that becomes -1.
+func jsonRates(rates []float64) []float64 {
+	for i, r := range rates {
+		if math.IsNaN(r) {
+			rates[i] = -1
+			continue
+		}
+		rates[i] = round(r)
+	}
+	return rates
+}

@@ -1,0 +1,58 @@
+package backoffmetrics
+
+import (
+	"slices"
+
+	"github.com/gobackoff/backoff/control"
+)
+
+// controls is what can be changed while the program runs, and what was.
+type controls struct {
+	Overrides []override `json:"overrides"`
+	Names     []string   `json:"names"` // of the policies, hedges and breakers that can be changed
+}
+
+// override is a change in force.
+type override struct {
+	Text  string `json:"text"`            // such as "retries of search: off"
+	Who   string `json:"who"`             // made the change
+	Why   string `json:"why"`             // was it made
+	Since int64  `json:"since"`           // in ms of the Unix time
+	Until int64  `json:"until,omitempty"` // 0 means that it has no end
+}
+
+// WatchPanel shows on the page what can be changed by p while the program runs,
+// and the overrides in force, with who made them and why. p is read when the
+// page is requested. A panel of the same name is replaced. A nil p removes the
+// name. Package controlhttp serves the panel itself.
+func (m *Metrics) WatchPanel(name string, p *control.Panel) {
+	m.watched.panels.set(name, p, p == nil)
+}
+
+// readControls returns what all panels say, or nil if there are none.
+func (m *Metrics) readControls() (all *controls) {
+	for _, p := range m.watched.panels.sorted() {
+		if all == nil {
+			all = &controls{Overrides: []override{}, Names: []string{}}
+		}
+		all.add(p)
+	}
+	return all
+}
+
+// add adds what a panel says.
+func (c *controls) add(p *control.Panel) {
+	for _, o := range p.Overrides() {
+		shown := override{Text: o.String() + ": " + o.To, Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
+		if !o.Until.IsZero() {
+			shown.Until = o.Until.UnixMilli()
+		}
+		c.Overrides = append(c.Overrides, shown)
+	}
+	for _, t := range p.Targets() {
+		c.Names = append(c.Names, t.Name)
+	}
+}
+
+// has reports whether something of a name can be changed.
+func (c *controls) has(name string) bool { return c != nil && slices.Contains(c.Names, name) }

@@ -1,0 +1,136 @@
+package backoffmetrics
+
+import (
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/internal/limits"
+)
+
+// endpoints are what calls were sent to.
+type endpoints struct {
+	known sync.Map    // of *endpoint.Endpoint
+	full  atomic.Bool // there are too many
+
+	mu     sync.Mutex
+	all    []*endpoint.Endpoint // in the order of their first use
+	byName map[string]int       // how many there are
+}
+
+// perName is how many Endpoints of one name there may be in any case: those of
+// several clients, and those that a client made anew. More of them take only
+// half of all places, so that a program that makes a client for each request
+// leaves room for other names.
+const perName = 4
+
+// add adds an Endpoint, unless there are too many. It takes no lock for one that
+// is there, and none if all places are taken.
+func (e *endpoints) add(to *endpoint.Endpoint, maxNames int) {
+	if to == nil || e.full.Load() {
+		return
+	}
+	if _, known := e.known.Load(to); known {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	places, name := perName*limits.Or(maxNames, defaultMaxNames), labelOf(to.Name)
+	if places > 0 && (len(e.all) >= places || len(e.all) >= places/2 && e.byName[name] >= perName) {
+		return
+	}
+	if _, known := e.known.LoadOrStore(to, nil); known {
+		return
+	}
+	if e.byName == nil {
+		e.byName = make(map[string]int)
+	}
+	e.byName[name]++
+	e.all = append(e.all, to)
+	e.full.Store(len(e.all) == places)
+}
+
+// each yields all Endpoints, in the order of their first use, so that the same
+// ones are shown by themselves each time. The lock is not held meanwhile.
+func (e *endpoints) each() iter.Seq[*endpoint.Endpoint] {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Values(slices.Clone(e.all))
+}
+
+// breakers returns the Breakers of all Endpoints, each once.
+func (e *endpoints) breakers() []*backoff.Breakers {
+	return each(e, func(to *endpoint.Endpoint) *backoff.Breakers { return to.Breakers })
+}
+
+// budgets returns the Budgets of all Endpoints, each once.
+func (e *endpoints) budgets() []*backoff.Budgets {
+	return each(e, func(to *endpoint.Endpoint) *backoff.Budgets { return to.Budgets })
+}
+
+// each returns what all Endpoints have, each once.
+func each[T any](e *endpoints, of func(*endpoint.Endpoint) *T) (all []*T) {
+	found := map[*T]bool{nil: true}
+	for to := range e.each() {
+		if one := of(to); !found[one] {
+			found[one] = true
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// A shownEndpoint is what the attempts at all Endpoints of a name did.
+type shownEndpoint struct {
+	name              string
+	inFlight          int
+	succeeded, failed distribution
+}
+
+// shownEndpoints returns the measured endpoints, sorted by name.
+func (m *Metrics) shownEndpoints() []shownEndpoint {
+	shown := make(map[string]shownEndpoint)
+	bounded := m.newBound()
+	for to := range m.endpoints.each() {
+		name, a := bounded.label(to.Name), to.Attempts()
+		sum := shown[name]
+		sum.name = name
+		sum.inFlight += a.InFlight
+		sum.succeeded = sum.succeeded.plus(a.Succeeded)
+		sum.failed = sum.failed.plus(a.Failed)
+		shown[name] = sum
+	}
+	return sortedByName(shown)
+}
+
+// plus returns the distribution with durations added.
+func (d distribution) plus(more endpoint.Durations) distribution {
+	if d.buckets == nil {
+		d.bounds, d.buckets = endpoint.Bounds(), make([]uint64, len(more.Counts))
+	}
+	for i, n := range more.Counts {
+		d.buckets[i] += n
+	}
+	d.sum += more.Sum
+	return d
+}
+
+// attemptCounts are the durations of attempts at an endpoint, in the buckets of
+// package endpoint.
+type attemptCounts [maxBuckets]uint32
+
+// attemptCounts returns the durations of all attempts, by the endpoint's name.
+func (m *Metrics) attemptCounts() map[string]attemptCounts {
+	all := make(map[string]attemptCounts)
+	for _, e := range m.shownEndpoints() {
+		var counts attemptCounts
+		for i := range e.succeeded.buckets {
+			counts[i] = uint32(e.succeeded.buckets[i] + e.failed.buckets[i])
+		}
+		all[e.name] = counts
+	}
+	return all
+}

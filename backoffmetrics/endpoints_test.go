@@ -1,0 +1,223 @@
+package backoffmetrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/endpoint"
+)
+
+func TestCallSitesAndEndpointsAreCountedBesideEachOther(t *testing.T) {
+	var m backoffmetrics.Metrics
+	a, b := &endpoint.Endpoint{Name: "GET a"}, &endpoint.Endpoint{Name: "GET b"}
+	for _, call := range []struct {
+		name     string
+		to       *endpoint.Endpoint
+		failures int
+	}{{"x", a, 0}, {"x", a, 1}, {"x", b, 9}, {"y", a, 0}, {"y", nil, 0}} {
+		p := backoff.Policy{Name: call.name, Schedule: backoff.Constant(0), MaxAttempts: 2, Observer: m.Observe}
+		ctx := t.Context()
+		if call.to != nil {
+			ctx = endpoint.With(ctx, call.to)
+		}
+		_ = p.Do(ctx, failing(call.failures))
+	}
+	requireSeries(t, &m, map[string]float64{
+		`backoff_calls_total{operation="x",endpoint="GET a",outcome="first"}`:        1,
+		`backoff_calls_total{operation="x",endpoint="GET a",outcome="retried"}`:      1,
+		`backoff_calls_total{operation="x",endpoint="GET a",outcome="failed"}`:       0,
+		`backoff_calls_total{operation="x",endpoint="GET b",outcome="failed"}`:       1,
+		`backoff_calls_total{operation="y",endpoint="GET a",outcome="first"}`:        1,
+		`backoff_calls_total{operation="y",outcome="first"}`:                         1,
+		`backoff_attempts_total{operation="x",endpoint="GET b"}`:                     2,
+		`backoff_retries_total{operation="x",endpoint="GET b",class="retryable"}`:    1,
+		`backoff_wait_seconds_count{operation="x",endpoint="GET b"}`:                 1,
+		`backoff_attempts_per_call_bucket{operation="y",endpoint="GET a",le="+Inf"}`: 1,
+	})
+}
+
+func TestEndpointsOfOneNameAreCountedTogether(t *testing.T) {
+	var m backoffmetrics.Metrics
+	p := backoff.Policy{Name: "x", Observer: m.Observe}
+	for range 1000 { // a client that makes its Endpoint anew, and several clients of one host
+		to := &endpoint.Endpoint{Name: "GET a"}
+		require.NoError(t, p.Do(endpoint.With(t.Context(), to), func(ctx context.Context) error { return to.Do(ctx, failing(0)) }))
+	}
+	requireSeries(t, &m, map[string]float64{`backoff_calls_total{operation="x",endpoint="GET a",outcome="first"}`: 1000})
+	require.LessOrEqual(t, scrape(t, &m)[`backoff_attempt_duration_seconds_count{endpoint="GET a",outcome="success"}`], 400.0, "their number is bounded")
+}
+
+func TestEndpointsThatStrangersNameAreCountedTogether(t *testing.T) {
+	m := backoffmetrics.Metrics{MaxNames: 3}
+	p := backoff.Policy{Name: "x", Observer: m.Observe}
+	for i := range 100 {
+		to := &endpoint.Endpoint{Name: fmt.Sprint("GET ", i)}
+		require.NoError(t, p.Do(endpoint.With(t.Context(), to), failing(0)))
+	}
+	requireSeries(t, &m, map[string]float64{
+		`backoff_calls_total{operation="x",endpoint="GET 2",outcome="first"}`: 1,
+		`backoff_calls_total{operation="other",outcome="first"}`:              97,
+	})
+	for series := range scrape(t, &m) {
+		require.NotContains(t, series, `"GET 3"`)
+	}
+}
+
+func TestTheAttemptsAtAnEndpointAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		to := &endpoint.Endpoint{Name: "GET a"}
+		p := backoff.Policy{Schedule: backoff.Constant(time.Minute), MaxAttempts: 2, Observer: m.Observe}
+		call := func(took time.Duration, err error) {
+			_ = p.Do(endpoint.With(t.Context(), to), func(ctx context.Context) error {
+				return to.Do(ctx, func(context.Context) error { time.Sleep(took); return err })
+			})
+		}
+		call(20*time.Millisecond, nil)
+		call(2*time.Second, errors.New("down"))
+		var slow sync.WaitGroup
+		slow.Go(func() { call(time.Hour, nil) })
+		synctest.Wait()
+		requireSeries(t, &m, map[string]float64{
+			`backoff_attempts_in_flight{endpoint="GET a"}`:                                           1,
+			`backoff_attempt_duration_seconds_bucket{endpoint="GET a",outcome="success",le="0.01"}`:  0,
+			`backoff_attempt_duration_seconds_bucket{endpoint="GET a",outcome="success",le="0.025"}`: 1,
+			`backoff_attempt_duration_seconds_sum{endpoint="GET a",outcome="success"}`:               0.02,
+			`backoff_attempt_duration_seconds_count{endpoint="GET a",outcome="failure"}`:             2,
+			`backoff_attempt_duration_seconds_sum{endpoint="GET a",outcome="failure"}`:               4,
+		})
+		slow.Wait()
+		requireSeries(t, &m, map[string]float64{`backoff_attempts_in_flight{endpoint="GET a"}`: 0})
+	})
+}
+
+func TestAWatchedBreakerHasAStateFromTheStart(t *testing.T) {
+	var m backoffmetrics.Metrics
+	require.NotContains(t, m.String(), `"state"`, "nothing is wired up")
+	b := &backoff.Breaker{Name: "search"}
+	m.WatchBreaker("search", b)
+	hosts := new(backoff.Breakers)
+	m.WatchBreakers("hosts", hosts)
+	hosts.For("a.test")
+	hosts.For("b.test").Force(backoff.ModeForcedOpen)
+	requireSeries(t, &m, map[string]float64{
+		`backoff_breaker_state{breaker="search",state="closed"}`: 1,
+		`backoff_breaker_state{breaker="search",state="open"}`:   0,
+		`backoff_breaker_state{breaker="a.test",state="closed"}`: 1,
+		`backoff_breaker_state{breaker="b.test",state="open"}`:   1,
+		`backoff_breaker_refusals_total{breaker="search"}`:       0,
+		`backoff_key_evictions_total{keys="hosts"}`:              0,
+	})
+	m.WatchBreaker("search", nil)
+	m.WatchBreakers("hosts", nil)
+	for series := range scrape(t, &m) {
+		require.NotContains(t, series, "backoff_breaker_state")
+	}
+}
+
+// Two clients may call the same host.
+func TestOfBreakersOfOneNameTheWorstStateIsShown(t *testing.T) {
+	var m backoffmetrics.Metrics
+	for i := range 3 {
+		hosts := new(backoff.Breakers)
+		m.WatchBreakers(fmt.Sprint(i), hosts)
+		b := hosts.For("a.test")
+		if i == 1 {
+			b.Trip()
+		}
+	}
+	requireSeries(t, &m, map[string]float64{
+		`backoff_breaker_state{breaker="a.test",state="open"}`:   1,
+		`backoff_breaker_state{breaker="a.test",state="closed"}`: 0,
+	})
+}
+
+func TestWatchedKeysAreBounded(t *testing.T) {
+	m := backoffmetrics.Metrics{MaxNames: 5}
+	breakers, budgets := new(backoff.Breakers), new(backoff.Budgets)
+	m.WatchBreakers("hosts", breakers)
+	m.WatchBudgets("hosts", budgets)
+	for i := range 100 {
+		breakers.For(fmt.Sprint("host", i))
+		budgets.For(fmt.Sprint("host", i))
+	}
+	names := make(map[string]bool)
+	for series := range scrape(t, &m) {
+		if strings.HasPrefix(series, "backoff_breaker_state") || strings.HasPrefix(series, "backoff_budget_allowed") {
+			names[strings.Split(series, `"`)[1]] = true
+		}
+	}
+	require.True(t, names["other"])
+	require.LessOrEqual(t, len(names), 5+1, "the first five of each, and other")
+}
+
+func TestTheBudgetsOfKeysAreShown(t *testing.T) {
+	var m backoffmetrics.Metrics
+	budgets := new(backoff.Budgets)
+	m.WatchBudgets("hosts", budgets)
+	p := backoff.Policy{Budget: budgets.For("a.test")}
+	for range 7 {
+		require.NoError(t, p.Do(t.Context(), failing(0)))
+	}
+	requireSeries(t, &m, map[string]float64{`backoff_budget_successes{budget="a.test"}`: 7})
+}
+
+func TestATransportShowsItsHostsByItself(t *testing.T) {
+	up := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !up {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	var m backoffmetrics.Metrics
+	var to *endpoint.Endpoint
+	client := backoffhttp.Client(backoff.Policy{Name: "search", MaxAttempts: 1, Observer: func(ctx context.Context, e backoff.Event) {
+		to = endpoint.Of(ctx)
+		m.Observe(ctx, e)
+	}})
+	get := func() {
+		resp, err := client.Get(server.URL)
+		if err == nil {
+			resp.Body.Close()
+		}
+	}
+	get()
+	host := server.URL
+	name := "GET " + strings.TrimPrefix(host, "http://")
+	requireSeries(t, &m, map[string]float64{
+		`backoff_calls_total{operation="search",endpoint="` + name + `",outcome="first"}`:   1,
+		`backoff_breaker_state{breaker="` + host + `",state="closed"}`:                      1,
+		`backoff_budget_successes{budget="` + host + `"}`:                                   1,
+		`backoff_attempt_duration_seconds_count{endpoint="` + name + `",outcome="success"}`: 1,
+		`backoff_key_evictions_total{keys="breakers of endpoints"}`:                         0,
+		`backoff_key_evictions_total{keys="budgets of endpoints"}`:                          0,
+	})
+
+	for key, b := range to.Breakers.All() {
+		require.Equal(t, host, key)
+		b.Trip()
+	}
+	get()
+	get()
+	requireSeries(t, &m, map[string]float64{
+		`backoff_breaker_state{breaker="` + host + `",state="open"}`:                                         1,
+		`backoff_failures_total{operation="search",endpoint="` + name + `",reason="open"}`:                   2,
+		`backoff_calls_total{operation="search",endpoint="` + name + `",outcome="failed"}`:                   2,
+		`backoff_attempts_total{operation="search",endpoint="` + name + `"}`:                                 1,
+		`backoff_breaker_transitions_total{breaker="` + host + `",from="closed",to="open",trigger="manual"}`: 1,
+	})
+}

@@ -1,0 +1,79 @@
+package backoffmetrics
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+)
+
+// coded is an error whose type is its SQLSTATE.
+type coded string
+
+func (coded) Error() string      { return "coded" }
+func (c coded) SQLState() string { return string(c) }
+
+func fail(t *testing.T, m *Metrics, err error) {
+	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, Class: backoff.ClassRetryable, Err: err})
+}
+
+// A program may have any number of kinds of errors. None is lost.
+func TestTheKindsOfErrorsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		for i := range 30 {
+			for range 100 - i {
+				fail(t, &m, coded(fmt.Sprintf("%05d", i)))
+			}
+		}
+		rows := m.pageData().Operations[0].Errors
+		require.Len(t, rows, 6)
+		require.Equal(t, "00000", rows[0].Type)
+		require.Equal(t, otherErrors, rows[5].Type)
+		var sum uint64
+		for _, r := range rows {
+			sum += r.Count
+		}
+		require.EqualValues(t, m.pageData().Operations[0].Attempts, sum)
+
+		for range 60 { // nobody has seen these for long
+			time.Sleep(3 * step)
+			m.timeline()
+		}
+		fail(t, &m, coded("99999"))
+		rows = m.pageData().Operations[0].Errors
+		require.Len(t, rows, 1)
+		require.Equal(t, "99999", rows[0].Type)
+		require.EqualValues(t, 1, rows[0].Count, "the slot had another kind before")
+	})
+}
+
+func TestAnErrorIsDatedFromItsFirstOccurrenceAfterABreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		began := time.Now().UnixMilli()
+		for range 10 {
+			fail(t, &m, errors.New("down"))
+			time.Sleep(time.Minute)
+		}
+		row := m.pageData().Operations[0].Errors[0]
+		require.Equal(t, began, row.Since)
+		require.Equal(t, time.Now().Add(-time.Minute).UnixMilli(), row.Last)
+		require.Equal(t, "*errors.errorString", row.Type)
+		require.Equal(t, "retryable", row.Class)
+		time.Sleep(span + time.Second)
+		fail(t, &m, errors.New("down"))
+		require.Equal(t, time.Now().UnixMilli(), m.pageData().Operations[0].Errors[0].Since)
+	})
+}
+
+func TestAStatusIsShownWithItsMeaning(t *testing.T) {
+	for typ, want := range map[string]string{"503": "503 Service Unavailable", "599": "599", "40001": "40001", "*net.OpError": "*net.OpError", "UNAVAILABLE": "UNAVAILABLE"} {
+		require.Equal(t, want, typeText(typ))
+	}
+}

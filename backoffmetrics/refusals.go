@@ -1,0 +1,96 @@
+package backoffmetrics
+
+import (
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
+)
+
+// refusals counts what breakers refused of an operation.
+//
+// Of a breaker around a policy only the breaker tells that it refused a call. Of
+// a breaker inside a policy the policy tells as well, by the end of its call. So
+// a refusal of a breaker is a call of the operation of its name, unless that
+// operation has told of the same refusal itself.
+type refusals struct {
+	told  uint64 // by the breaker of the operation's name
+	ended uint64 // calls that the policy ended with ReasonOpen
+	own   uint64 // of told, those that the policy told of as well
+
+	// later is how many calls ended with ReasonOpen at a later attempt. Their
+	// events have the service's last error, and so do not tell which breaker
+	// it was: that of the operation's name, if that is inside the policy.
+	later uint64
+	// waited is how many refusals a policy with WaitOpen waited for, or would
+	// have if there were time. Then the breaker is inside the policy.
+	waited uint64
+
+	missed uint64 // calls that only the breaker told of
+}
+
+// minus returns what was counted since old.
+func (r refusals) minus(old refusals) refusals {
+	return refusals{told: r.told - old.told, ended: r.ended - old.ended, own: r.own - old.own,
+		later: r.later - old.later, waited: r.waited - old.waited, missed: r.missedSince(old, r)}
+}
+
+// missedSince returns how many calls only the breaker told of since old, as far
+// as now is known where the breaker is.
+func (r refusals) missedSince(old, now refusals) uint64 {
+	if now.waited > 0 {
+		return 0
+	}
+	counted := r.own - old.own
+	if now.own > 0 {
+		counted += r.later - old.later
+	}
+	if told := r.told - old.told; r.told > old.told && told > counted {
+		return told - counted
+	}
+	return 0
+}
+
+// countOpen counts the end of a call, or a wait, for an open circuit. A call
+// that has no time to wait for the circuit ends for another reason.
+func (o *operation) countOpen(e *backoff.Event) {
+	if !errtree.Is(e.Err, backoff.ErrOpen) { // As allocates
+		if e.Kind == backoff.EventGiveUp && e.Reason == backoff.ReasonOpen {
+			o.later.Add(1)
+		}
+		return
+	}
+	open, ok := errtree.As[*backoff.OpenError](e.Err)
+	switch {
+	case !ok || open.Name != e.Name:
+	case e.Kind == backoff.EventRefused || e.Reason != backoff.ReasonOpen:
+		o.waited.Add(1)
+	default:
+		o.own.Add(1)
+	}
+}
+
+// toldOf returns what breakers refused, by the number of the operation. all are
+// all operations, in the order of their numbers. A refusal without an operation
+// of the breaker's name is shown with the breaker alone, and so is one that may
+// belong to several.
+func (m *Metrics) toldOf(all []*named[operation]) map[int]uint64 {
+	refused := m.told.inOrder()
+	if len(refused) == 0 {
+		return nil
+	}
+	numbers, byName := make(map[labels]int), make(map[string][]int)
+	for i, o := range all {
+		numbers[o.labels] = i
+		byName[o.name] = append(byName[o.name], i)
+	}
+	told := make(map[int]uint64)
+	for _, r := range refused {
+		i, ok := numbers[r.labels]
+		if same := byName[r.name]; !ok && len(same) == 1 {
+			i, ok = same[0], true
+		}
+		if ok && r.labels != others {
+			told[i] += r.value.Load()
+		}
+	}
+	return told
+}

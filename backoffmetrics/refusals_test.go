@@ -1,0 +1,166 @@
+package backoffmetrics_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/endpoint"
+)
+
+// A refused call is a call that failed, wherever the breaker is. Each stack gets
+// 20 calls that fail, after which its breaker is open, and 30 more.
+func TestRefusedCallsAreCallsInEveryComposition(t *testing.T) {
+	type guards struct{ breaker, other, policy backoff.Doer }
+	for name, c := range map[string]struct {
+		stack          func(g guards) backoff.Doer
+		waits          bool
+		failed, refuse int // calls
+		attempts       int
+	}{
+		"breaker outside":     {stack: func(g guards) backoff.Doer { return backoff.Stack(g.breaker, g.policy) }, failed: 20, refuse: 30, attempts: 40},
+		"breaker inside":      {stack: func(g guards) backoff.Doer { return backoff.Stack(g.policy, g.breaker) }, failed: 10, refuse: 40, attempts: 20},
+		"another one inside":  {stack: func(g guards) backoff.Doer { return backoff.Stack(g.policy, g.other) }, failed: 10, refuse: 40, attempts: 20},
+		"both":                {stack: func(g guards) backoff.Doer { return backoff.Stack(g.breaker, g.policy, g.other) }, failed: 10, refuse: 40, attempts: 20},
+		"inside, which waits": {stack: func(g guards) backoff.Doer { return backoff.Stack(g.policy, g.breaker) }, waits: true, failed: 50, attempts: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var m backoffmetrics.Metrics
+				breaker := func(name string) *backoff.Breaker {
+					return &backoff.Breaker{Name: name, Observer: m.Observe, MinCalls: 20, ConsecutiveFailures: -1, OpenFor: backoff.Constant(time.Hour)}
+				}
+				policy := &backoff.Policy{Name: "orders", Observer: m.Observe, MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond), WaitOpen: c.waits, MaxElapsed: 2 * time.Hour}
+				service := c.stack(guards{breaker("orders"), breaker("stock"), policy})
+				failed, refused, attempts := 0, 0, 0
+				for range 50 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					err := service.Do(ctx, func(context.Context) error { attempts++; return errDown })
+					cancel()
+					if errors.Is(err, backoff.ErrOpen) {
+						refused++
+					} else {
+						failed++
+					}
+				}
+				require.Equal(t, c.attempts, attempts)
+				card := look(t, &m).card("orders")
+				require.Equal(t, 50, card.Calls)
+				require.Equal(t, attempts, card.Attempts)
+				require.Equal(t, c.failed, card.outcome("failed"))
+				require.Equal(t, c.refuse, card.outcome("refused"))
+				if !c.waits {
+					require.Equal(t, refused, card.outcome("refused"))
+				}
+				require.Equal(t, "100 %", card.FailedShare)
+			})
+		})
+	}
+}
+
+// trip returns a policy and a breaker of a name that is open.
+func trip(m *backoffmetrics.Metrics, name string) (*backoff.Breaker, *backoff.Policy) {
+	b := &backoff.Breaker{Name: name, Observer: m.Observe}
+	b.Trip()
+	return b, &backoff.Policy{Name: name, Observer: m.Observe}
+}
+
+func TestRefusedCallsBelongToTheEndpointOfTheirContext(t *testing.T) {
+	var m backoffmetrics.Metrics
+	a, b := &endpoint.Endpoint{Name: "GET a"}, &endpoint.Endpoint{Name: "GET b"}
+	breaker, policy := trip(&m, "orders")
+	for _, to := range []*endpoint.Endpoint{a, b} {
+		require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(0)))
+	}
+	for range 3 {
+		require.Error(t, backoff.Stack(breaker, policy).Do(endpoint.With(t.Context(), b), failing(0)))
+	}
+	for _, c := range look(t, &m).Operations {
+		require.Equal(t, map[string]int{"GET a": 0, "GET b": 3}[c.Endpoint], c.outcome("refused"), c.Endpoint)
+	}
+}
+
+// The breaker is asked before it is known what the call is sent to.
+func TestRefusedCallsBelongToTheOnlyOperationOfTheirName(t *testing.T) {
+	var m backoffmetrics.Metrics
+	breaker, policy := trip(&m, "orders")
+	require.NoError(t, policy.Do(endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET a"}), failing(0)))
+	require.Error(t, breaker.Do(t.Context(), failing(0)))
+	require.Equal(t, 1, look(t, &m).card("orders").outcome("refused"))
+
+	require.NoError(t, policy.Do(endpoint.With(t.Context(), &endpoint.Endpoint{Name: "GET b"}), failing(0)))
+	require.Error(t, breaker.Do(t.Context(), failing(0)))
+	d := look(t, &m)
+	for _, c := range d.Operations {
+		require.Zero(t, c.outcome("refused"), "it is not known which of the two was called")
+	}
+	require.Equal(t, 2, d.Breakers[0].Refused)
+}
+
+func TestABreakerWithoutAnOperationShowsItsRefusals(t *testing.T) {
+	var m backoffmetrics.Metrics
+	breaker, _ := trip(&m, "stock")
+	for range 3 {
+		require.Error(t, breaker.Do(t.Context(), failing(0)))
+	}
+	d := look(t, &m)
+	require.Empty(t, d.Operations)
+	require.Equal(t, 3, d.Breakers[0].Refused)
+	require.Contains(t, d.Breakers[0].Text, "; refused 3 calls")
+	require.Equal(t, "The circuit is open for stock: calls are refused. Retries cannot help; look at the service.", d.headline())
+}
+
+// Names of policies that are counted together have no breakers of their own.
+func TestRefusedCallsOfStrangersNamesAreNotMixedUp(t *testing.T) {
+	m := backoffmetrics.Metrics{MaxNames: 1}
+	for _, name := range []string{"a", "b", "c"} {
+		breaker, policy := trip(&m, name)
+		require.NoError(t, policy.Do(t.Context(), failing(0)))
+		require.Error(t, breaker.Do(t.Context(), failing(0)))
+	}
+	d := look(t, &m)
+	require.Equal(t, 1, d.card("a").outcome("refused"))
+	require.Zero(t, d.card("other").outcome("refused"))
+}
+
+// A Transport tells of its refused calls by itself, and so may its breakers.
+func TestARefusedRequestIsOneCall(t *testing.T) {
+	for name, breakers := range map[string]func(m *backoffmetrics.Metrics) *backoff.Breakers{
+		"its own": func(*backoffmetrics.Metrics) *backoff.Breakers { return nil },
+		"with an observer": func(m *backoffmetrics.Metrics) *backoff.Breakers {
+			return &backoff.Breakers{New: func(string) *backoff.Breaker { return &backoff.Breaker{Name: "search", Observer: m.Observe} }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.NotFoundHandler())
+			server.Close() // a refused connection
+			var m backoffmetrics.Metrics
+			policy := backoff.Policy{Name: "search", MaxAttempts: 1, Observer: m.Observe}
+			transport := &backoffhttp.Transport{Policy: policy, Breakers: breakers(&m)}
+			client := &http.Client{Transport: transport}
+			refused := 0
+			for range 30 {
+				_, err := client.Get(server.URL)
+				require.Error(t, err)
+				if errors.Is(err, backoff.ErrOpen) {
+					refused++
+				}
+			}
+			require.Positive(t, refused)
+			c := look(t, &m).card("search")
+			require.Equal(t, 30, c.Calls)
+			require.Equal(t, refused, c.outcome("refused"))
+			require.NotNil(t, c.Circuit, "the breaker of the host")
+			require.Equal(t, "open", c.Circuit.State)
+		})
+	}
+}

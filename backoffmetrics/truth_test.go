@@ -1,0 +1,330 @@
+package backoffmetrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/endpoint"
+)
+
+// A simulated service counts by itself what is called and how that ends, without
+// looking at any event.
+type simulated struct {
+	name    string
+	service backoff.Doer
+	to      *endpoint.Endpoint
+	ill     float64 // share of attempts that fail
+	apart   bool    // what is refused is known of the breaker alone, which has another name
+
+	mu       sync.Mutex
+	ends     map[string][]time.Time // of calls, by outcome
+	attempts []attempt
+	refused  map[string][]time.Time // by breaker
+	inFlight int
+}
+
+type attempt struct {
+	at   time.Time
+	took time.Duration
+	typ  string // of its error
+}
+
+// simulate returns a service with guards in a random order.
+func simulate(name string, m *backoffmetrics.Metrics, budget *backoff.RetryBudget, draw *rand.Rand) *simulated {
+	s := &simulated{name: name, to: &endpoint.Endpoint{Name: "GET " + name}, ends: make(map[string][]time.Time), refused: make(map[string][]time.Time)}
+	breaker := func(name string) backoff.Doer {
+		return s.counting(&backoff.Breaker{Name: name, Observer: m.Observe, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Duration(1+draw.IntN(20)) * time.Second)})
+	}
+	policy := &backoff.Policy{Name: name, Observer: m.Observe, MaxAttempts: 1 + draw.IntN(4), Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}}
+	if draw.IntN(2) == 0 {
+		policy.Budget = budget
+	}
+	own, other := breaker(name), breaker("beside "+name)
+	order := draw.IntN(5)
+	s.service = [...]backoff.Doer{policy, backoff.Stack(own, policy), backoff.Stack(policy, own), backoff.Stack(own, policy, other), backoff.Stack(other, policy)}[order]
+	s.apart = order == 4
+	return s
+}
+
+// counting counts what a breaker refuses.
+func (s *simulated) counting(b *backoff.Breaker) backoff.Doer {
+	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
+		called := false
+		err := b.Do(ctx, func(ctx context.Context) error { called = true; return op(ctx) })
+		if !called && errors.Is(err, backoff.ErrOpen) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refused[b.Name] = append(s.refused[b.Name], time.Now())
+		}
+		return err
+	})
+}
+
+type doerFunc func(context.Context, func(context.Context) error) error
+
+func (f doerFunc) Do(ctx context.Context, op func(context.Context) error) error { return f(ctx, op) }
+
+// call makes a call.
+func (s *simulated) call(ctx context.Context, draw *rand.Rand) {
+	made, busy, began := 0, time.Duration(0), time.Now()
+	err := s.service.Do(endpoint.With(ctx, s.to), func(ctx context.Context) error {
+		return s.to.Do(ctx, func(context.Context) error {
+			made++
+			took := time.Duration(1e6 + draw.ExpFloat64()*2e8)
+			busy += took
+			return s.attempt(took, draw)
+		})
+	})
+	outcome := "failed"
+	var gaveUp *backoff.Error
+	switch {
+	case err == nil && made == 1 && time.Since(began) == busy:
+		outcome = "first"
+	case err == nil:
+		outcome = "retried"
+	case errors.As(err, &gaveUp) && gaveUp.Reason == backoff.ReasonOpen, gaveUp == nil && errors.Is(err, backoff.ErrOpen):
+		outcome = "refused"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends[outcome] = append(s.ends[outcome], time.Now())
+}
+
+// attempt makes an attempt.
+func (s *simulated) attempt(took time.Duration, draw *rand.Rand) (err error) {
+	s.mu.Lock()
+	s.inFlight++
+	s.mu.Unlock()
+	time.Sleep(took)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	a := attempt{at: time.Now(), took: took}
+	if draw.Float64() < s.ill {
+		kinds := []error{&backoffhttp.StatusError{Code: 503}, errDown, backoff.Permanent(context.Canceled), &backoffhttp.StatusError{Code: 404}}
+		names := []string{"503 Service Unavailable", "*errors.errorString", "*errors.errorString", "404 Not Found"}
+		i := min(draw.IntN(12), 3)
+		if i == 3 && draw.IntN(4) > 0 {
+			i = 0
+		}
+		err, a.typ = kinds[i], names[i]
+	}
+	s.attempts = append(s.attempts, a)
+	return err
+}
+
+// requireCount compares a number with that of the moments after start. The
+// window may begin between two things that happen at the same moment.
+func requireCount(t *testing.T, moments []time.Time, start time.Time, got int, what ...any) {
+	t.Helper()
+	least, most := 0, 0
+	for _, at := range moments {
+		if at.After(start) {
+			least++
+		}
+		if !at.Before(start) {
+			most++
+		}
+	}
+	require.GreaterOrEqual(t, got, least, what...)
+	require.LessOrEqual(t, got, most, what...)
+}
+
+// Every number and every sentence of the page is that of an independent count,
+// whatever the traffic, and the numbers fit together.
+func TestThePageTellsTheTruth(t *testing.T) {
+	for seed := range uint64(15) {
+		t.Log("seed", seed)
+		synctest.Test(t, func(t *testing.T) {
+			var m backoffmetrics.Metrics
+			draw := rand.New(rand.NewPCG(seed, 1))
+			budget := new(backoff.RetryBudget)
+			m.WatchBudget("shared", budget)
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			defer all.Wait()
+			defer cancel()
+			var services []*simulated
+			for i := range 3 {
+				s := simulate(fmt.Sprint("service", i), &m, budget, draw)
+				services = append(services, s)
+				for worker := range uint64(3) {
+					own := rand.New(rand.NewPCG(seed, 100*uint64(i)+worker))
+					all.Go(func() {
+						for ctx.Err() == nil {
+							s.call(context.Background(), own)
+							time.Sleep(time.Duration(own.ExpFloat64() * 5e8))
+						}
+					})
+				}
+			}
+			for range 25 {
+				for _, s := range services {
+					if draw.IntN(4) == 0 {
+						s.mu.Lock()
+						s.ill = []float64{0, 0, 0.05, 0.3, 1}[draw.IntN(5)]
+						s.mu.Unlock()
+					}
+				}
+				time.Sleep(time.Duration(draw.ExpFloat64() * 2e10))
+				synctest.Wait()
+				requireTruth(t, look(t, &m), services)
+				requireBudget(t, look(t, &m), budget)
+			}
+		})
+	}
+}
+
+func requireTruth(t *testing.T, d *pageData, services []*simulated) {
+	start := time.Now().Add(-time.Duration(math.Round(d.Period.Seconds * 1e9)))
+	if strings.HasSuffix(d.Period.Text, ", since the first call") {
+		start = time.Time{}
+	}
+	for _, s := range services {
+		s.require(t, d, start)
+	}
+}
+
+func (s *simulated) require(t *testing.T, d *pageData, start time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := d.card(s.name)
+	s.requireCalls(t, c, start, d.Period.Seconds)
+	s.requireAttempts(t, c, start)
+	requireSentences(t, d, c)
+	for _, b := range d.Breakers {
+		if moments, ok := s.refused[b.Name]; ok {
+			requireCount(t, moments, start, b.Refused, b.Name)
+			require.Equal(t, b.Refused > 0, strings.Contains(b.Text, fmt.Sprintf("; refused %d call", b.Refused)), b.Text)
+		}
+	}
+}
+
+func (s *simulated) requireCalls(t *testing.T, c cardData, start time.Time, seconds float64) {
+	calls, sum := 0, 0
+	for _, o := range c.Outcomes {
+		if s.apart && o.Name == "refused" {
+			s.ends[o.Name] = nil
+		}
+		requireCount(t, s.ends[o.Name], start, o.Count, "%s %s: %v, after %v", s.name, o.Name, c.Outcomes, seconds)
+		calls += o.Count
+		sum += percentOf(t, o.Share)
+	}
+	require.Equal(t, calls, c.Calls)
+	if calls == 0 {
+		return
+	}
+	require.InDelta(t, 100, sum, 1, "%v", c.Outcomes)
+	require.InDelta(t, 100*float64(c.outcome("failed")+c.outcome("refused"))/float64(calls), float64(percentOf(t, c.FailedShare)), 1)
+	require.InDelta(t, float64(c.Attempts)/float64(calls), c.AttemptsPerCall, 0.0051)
+	require.InDelta(t, float64(calls)/seconds, c.CallsPerSecond, 0.0051)
+}
+
+// percentOf reads a share.
+func percentOf(t *testing.T, share string) int {
+	switch share {
+	case "less than 1 %":
+		return 0
+	case "more than 99 %":
+		return 100
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(share, " %"))
+	require.NoError(t, err)
+	return n
+}
+
+func (s *simulated) requireAttempts(t *testing.T, c cardData, start time.Time) {
+	var made []time.Time
+	var took []time.Duration
+	failed := make(map[string][]time.Time)
+	for _, a := range s.attempts {
+		made = append(made, a.at)
+		if a.at.After(start) {
+			took = append(took, a.took)
+		}
+		if a.typ != "" {
+			failed[a.typ] = append(failed[a.typ], a.at)
+		}
+	}
+	requireCount(t, made, start, c.Attempts, s.name)
+	shown := make(map[string]int)
+	for _, e := range c.Errors {
+		shown[e.Type] += e.Count
+		require.LessOrEqual(t, e.Since, e.Last)
+		require.Contains(t, failed, e.Type)
+	}
+	for typ, moments := range failed {
+		requireCount(t, moments, start, shown[typ], typ)
+	}
+	if c.Attempting == nil {
+		return
+	}
+	require.Equal(t, s.inFlight, c.Attempting.InFlight)
+	requireCount(t, made, start, c.Attempting.Count)
+	if slices.Sort(took); len(took) > 0 && len(took) == c.Attempting.Count {
+		for q, shown := range map[float64]float64{0.5: c.Attempting.P50, 0.95: c.Attempting.P95, 0.99: c.Attempting.P99} {
+			truth := took[max(0, int(math.Ceil(q*float64(len(took))))-1)].Seconds()
+			i, _ := slices.BinarySearch(endpoint.Bounds(), truth)
+			require.LessOrEqual(t, shown, endpoint.Bounds()[i], "p%v", 100*q)
+			require.GreaterOrEqual(t, shown, append([]float64{0}, endpoint.Bounds()...)[i], "p%v", 100*q)
+		}
+	}
+}
+
+var (
+	failedCalls = regexp.MustCompile(`(none|\d+) of (?:(\d+) )?calls? failed(?: \(([^)]*)\))?(: [^.]*)?`)
+	reasons     = regexp.MustCompile(`(\d+) (because|for)`)
+	rescued     = regexp.MustCompile(`Retries rescued (.*?) of the (\d+) calls? that`)
+)
+
+// requireSentences compares the numbers of the sentences with those of the card.
+func requireSentences(t *testing.T, d *pageData, c cardData) {
+	failures := c.outcome("failed") + c.outcome("refused")
+	if found := failedCalls.FindStringSubmatch(c.Text); found != nil && found[1] != "none" {
+		require.Equal(t, []string{strconv.Itoa(failures), strconv.Itoa(c.Calls), c.FailedShare}, found[1:4], c.Text)
+		sum := 0
+		for _, r := range reasons.FindAllStringSubmatch(found[4], -1) {
+			n, _ := strconv.Atoi(r[1])
+			sum += n
+		}
+		require.True(t, found[4] == "" || sum == failures, c.Text)
+	} else if c.Calls > 0 && !strings.HasPrefix(c.Text, "Retries hide") {
+		require.Zero(t, failures, c.Text)
+	}
+	if found := rescued.FindStringSubmatch(c.Text); found != nil {
+		needed, _ := strconv.Atoi(found[2])
+		require.InDelta(t, 100*float64(c.outcome("retried"))/float64(needed), float64(percentOf(t, found[1])), 1, c.Text)
+	}
+	for _, s := range d.Headline.Sentences {
+		if s.ID == c.ID && strings.Contains(s.Text, "of its calls failed") {
+			require.Contains(t, s.Text, c.FailedShare+" of its calls failed")
+		}
+	}
+}
+
+func requireBudget(t *testing.T, d *pageData, budget *backoff.RetryBudget) {
+	b, stats := d.Budgets[0], budget.Stats()
+	require.Equal(t, b.Allowed, b.Used+b.Left)
+	require.EqualValues(t, stats.Allowed, b.Allowed)
+	require.EqualValues(t, stats.Retries, b.Used+b.Extra)
+	require.True(t, b.Extra == 0 || b.Left == 0)
+	if stats.Successes > 0 {
+		require.Contains(t, b.Text, fmt.Sprintf("%d success", stats.Successes))
+	}
+}

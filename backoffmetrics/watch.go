@@ -1,0 +1,96 @@
+package backoffmetrics
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gobackoff/backoff"
+)
+
+// WatchBreaker shows the state of b under a name, from now on, and not only
+// after its first change. The state is read when the page or the text is
+// requested. A breaker of the same name is replaced. A nil b removes the name.
+func (m *Metrics) WatchBreaker(name string, b *backoff.Breaker) {
+	m.watched.breaker.set(name, b, b == nil)
+}
+
+// WatchBreakers shows the breakers of b under their keys, and under the name how
+// many keys b has forgotten for others. All of this is read when the page or
+// the text is requested. A b of the same name is replaced. A nil b removes the
+// name.
+func (m *Metrics) WatchBreakers(name string, b *backoff.Breakers) {
+	m.watched.breakers.set(name, b, b == nil)
+}
+
+// WatchBudget shows the state of b under a name. The state is read when the
+// page or the text is requested. A budget of the same name is replaced. A nil
+// b removes the name.
+func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
+	m.watched.budget.set(name, b, b == nil)
+}
+
+// WatchBudgets shows those budgets of b that are RetryBudgets or Pacers under
+// their keys, and under the name how many keys b has forgotten for others. All
+// of this is read when the page or the text is requested. A b of the same name
+// is replaced. A nil b removes the name.
+func (m *Metrics) WatchBudgets(name string, b *backoff.Budgets) {
+	m.watched.budgets.set(name, b, b == nil)
+}
+
+// watched has things by the name under which they are shown.
+type watched[T comparable] struct {
+	mu     sync.Mutex
+	byName map[string]T
+}
+
+// set adds a thing, or removes the name.
+func (w *watched[T]) set(name string, thing T, remove bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	label := labelOf(name)
+	if remove {
+		delete(w.byName, label)
+		return
+	}
+	if w.byName == nil {
+		w.byName = make(map[string]T)
+	}
+	w.byName[strings.Clone(label)] = thing
+}
+
+// sorted yields all things, sorted by name. The lock is not held meanwhile.
+func (w *watched[T]) sorted() iter.Seq2[string, T] {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return sortedByKey(maps.All(maps.Clone(w.byName)))
+}
+
+// sortedByKey yields the same as all, sorted by key: so the same keys are within
+// a limit each time.
+func sortedByKey[T any](all iter.Seq2[string, T]) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		found := maps.Collect(all)
+		for _, key := range slices.Sorted(maps.Keys(found)) {
+			if !yield(key, found[key]) {
+				return
+			}
+		}
+	}
+}
+
+// rest returns those things that are not watched under a name.
+func (w *watched[T]) rest(all []T) []T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(all, func(thing T) bool {
+		for _, named := range w.byName {
+			if named == thing {
+				return true
+			}
+		}
+		return false
+	})
+}

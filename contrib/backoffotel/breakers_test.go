@@ -1,0 +1,141 @@
+package backoffotel_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/backoffotel"
+	"github.com/gobackoff/backoff/endpoint"
+)
+
+// stateOf is the series of a state of a breaker.
+func stateOf(breaker, state string) series {
+	return series{"backoff.breaker.state 1", "backoff.breaker.state=" + state + ",backoff.operation=" + breaker}
+}
+
+func TestAWatchedBreakerHasAStateFromTheStart(t *testing.T) {
+	mp, reader := metering()
+	b := &backoff.Breaker{Name: "search", OpenFor: backoff.Constant(time.Hour), Observer: backoffotel.Metrics(mp)}
+	watch, err := backoffotel.WatchBreaker(mp, "search", b)
+	require.NoError(t, err)
+	sums, _ := collect(t, reader)
+	require.Equal(t, 1.0, sums[stateOf("search", "closed")])
+	b.Trip()
+	sums, _ = collect(t, reader)
+	require.Equal(t, 0.0, sums[stateOf("search", "closed")])
+	require.Equal(t, 1.0, sums[stateOf("search", "open")])
+	require.NoError(t, watch.Unregister())
+
+	_, err = backoffotel.WatchBreaker(mp, "x", &backoff.Breaker{FailureRate: 2})
+	require.ErrorContains(t, err, "FailureRate")
+}
+
+func TestTheBreakersOfAnEndpointHaveAStateFromTheFirstCallOn(t *testing.T) {
+	mp, reader := metering()
+	to := &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)}
+	to.Breakers.For("https://a.test")
+	policy := backoff.Policy{Name: "search", Observer: backoffotel.Metrics(mp)}
+	require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(nil)))
+	sums, counts := collect(t, reader)
+	require.Equal(t, 1.0, sums[stateOf("https://a.test", "closed")])
+	require.Equal(t, 1.0, counts[series{"backoff.call.attempts {attempt}", "backoff.endpoint=GET a.test,backoff.operation=search,backoff.outcome=first"}])
+}
+
+func TestTheAttributesSayWhatACallIsSentTo(t *testing.T) {
+	mp, reader := metering()
+	to := &endpoint.Endpoint{Name: "GET a.test"}
+	policy := backoff.Policy{Name: "search", Schedule: backoff.Constant(0), MaxAttempts: 2, Observer: backoffotel.Metrics(mp)}
+	require.Error(t, policy.Do(endpoint.With(t.Context(), to), failing(errBoom)))
+	require.NoError(t, policy.Do(endpoint.With(t.Context(), to), failing(errBoom, nil)))
+	sums, counts := collect(t, reader)
+	both := "backoff.endpoint=GET a.test,backoff.operation=search"
+	require.Equal(t, 2.0, sums[series{"backoff.retries {retry}", "backoff.class=unknown," + both + ",error.type=*errors.errorString"}])
+	require.Equal(t, 2.0, counts[series{"backoff.retry.wait s", both}])
+	require.Equal(t, 1.0, counts[series{"backoff.call.attempts {attempt}", both + ",backoff.outcome=retried"}])
+}
+
+func TestTheBreakersThatAreRememberedAreBounded(t *testing.T) {
+	mp, reader := metering()
+	observe := backoffotel.Metrics(mp)
+	for i := range 3000 {
+		observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Transition: &backoff.Transition{Name: fmt.Sprint(i), To: backoff.StateOpen}})
+	}
+	sums, _ := collect(t, reader)
+	open := 0
+	for s, n := range sums {
+		if n == 1 && s.name == "backoff.breaker.state 1" {
+			open++
+		}
+	}
+	require.LessOrEqual(t, open, 1000)
+}
+
+func TestASuccessAtAnEndpointAllocatesNothing(t *testing.T) {
+	mp, _ := metering()
+	observe := backoffotel.Metrics(mp)
+	ctx := endpoint.With(context.Background(), &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)})
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		observe(ctx, backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+	}))
+}
+
+func ExampleWatchBreaker() {
+	reader := metric.NewManualReader()
+	provider := metric.NewMeterProvider(metric.WithReader(reader))
+	breaker := &backoff.Breaker{Name: "search"}
+	registration, err := backoffotel.WatchBreaker(provider, breaker.Name, breaker)
+	if err != nil {
+		panic(err)
+	}
+	defer registration.Unregister()
+	var collected metricdata.ResourceMetrics
+	reader.Collect(context.Background(), &collected)
+	m := collected.ScopeMetrics[0].Metrics[0]
+	fmt.Println(m.Name, "of", len(m.Data.(metricdata.Gauge[int64]).DataPoints), "states")
+	// Output: backoff.breaker.state of 3 states
+}
+
+func TestTheBreakersOfClientsThatAreMadeAnewAreBounded(t *testing.T) {
+	mp, reader := metering()
+	observe := backoffotel.Metrics(mp)
+	for i := range 300 { // a program that makes a client for each request
+		to := &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)}
+		to.Breakers.For(fmt.Sprint("https://", i))
+		observe(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
+	}
+	sums, _ := collect(t, reader)
+	require.Equal(t, 1.0, sums[stateOf("https://99", "closed")])
+	require.NotContains(t, sums, stateOf("https://100", "closed"))
+}
+
+func TestOfTheBreakersOfSeveralClientsTheWorstStateIsShown(t *testing.T) {
+	mp, reader := metering()
+	observe := backoffotel.Metrics(mp)
+	for i := range 20 {
+		to := &endpoint.Endpoint{Name: "GET a.test", Breakers: new(backoff.Breakers)}
+		b := to.Breakers.For("https://a.test")
+		if i == 7 {
+			b.Trip()
+		}
+		observe(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
+	}
+	sums, _ := collect(t, reader)
+	require.Equal(t, 1.0, sums[stateOf("https://a.test", "open")])
+	require.Equal(t, 0.0, sums[stateOf("https://a.test", "closed")])
+}
+
+func TestAKeyMayHaveNoBreaker(t *testing.T) {
+	mp, reader := metering()
+	to := &endpoint.Endpoint{Breakers: &backoff.Breakers{New: func(string) *backoff.Breaker { return nil }}}
+	to.Breakers.For("local")
+	backoffotel.Metrics(mp)(endpoint.With(t.Context(), to), backoff.Event{Kind: backoff.EventSuccess, Attempt: 1})
+	sums, _ := collect(t, reader)
+	require.NotContains(t, sums, stateOf("local", "closed"))
+}

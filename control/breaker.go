@@ -1,0 +1,159 @@
+package control
+
+import (
+	"slices"
+	"sync"
+	"weak"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Breaker registers a breaker under its name. When an override of its mode
+// ends, the breaker is in the mode that it was in before, unless the program
+// has forced another one meanwhile.
+func (p *Panel) Breaker(b *backoff.Breaker) {
+	g := &group{called: b.Name}
+	g.add("", b)
+	g.single = b
+	p.register(g)
+}
+
+// Breakers registers the breakers of a registry under a name, and each under
+// its key. Call it before the first use of b: it sets b.New to a function that
+// calls the former one, so that an override also holds for the breakers of
+// keys that are new. The Observer of such a breaker does not hear that it
+// begins in another mode. To override the breakers of the hosts of a
+// backoffhttp.Transport, set its Breakers to b.
+func (p *Panel) Breakers(name string, b *backoff.Breakers) {
+	g := &group{called: name}
+	inner := b.New
+	b.New = func(key string) *backoff.Breaker {
+		made := &backoff.Breaker{Name: key}
+		if inner != nil {
+			made = inner(key)
+		}
+		g.add(key, made)
+		return made
+	}
+	p.register(g)
+}
+
+// A group is a breaker, or those of a registry.
+type group struct {
+	called string
+	single *backoff.Breaker // keeps it alive; nil for a registry, which keeps its own
+
+	mu      sync.Mutex
+	members []*member
+	rules   rules
+}
+
+// A member is a breaker of a group. The group does not keep it alive: the
+// registry forgets the breakers of keys that are not used.
+type member struct {
+	key     string
+	breaker weak.Pointer[backoff.Breaker]
+	forced  bool         // by an override
+	mode    backoff.Mode // by which override
+	before  backoff.Mode // the program's
+}
+
+// rules are the modes that overrides ask for; nil means none.
+type rules struct {
+	all   *backoff.Mode
+	byKey map[string]*backoff.Mode
+}
+
+// of returns the mode that is asked for a key, or nil.
+func (r *rules) of(key string) *backoff.Mode {
+	if m := r.byKey[key]; m != nil {
+		return m
+	}
+	return r.all
+}
+
+// add adds a breaker that nobody uses yet. It takes no lock of the panel,
+// because a registry holds its own.
+func (g *group) add(key string, b *backoff.Breaker) {
+	if b == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.members) == cap(g.members) {
+		g.members = slices.DeleteFunc(g.members, func(m *member) bool { return m.breaker.Value() == nil })
+	}
+	m := &member{key: key, breaker: weak.Make(b)}
+	g.members = append(g.members, m)
+	if want := g.rules.of(key); want != nil {
+		observer := b.Observer
+		b.Observer = nil // it might ask the registry for this breaker
+		m.force(want)
+		b.Observer = observer
+	}
+}
+
+// force puts the breaker in a mode; nil means that of the program.
+func (m *member) force(want *backoff.Mode) {
+	b := m.breaker.Value()
+	if b == nil || want == nil && !m.forced {
+		return
+	}
+	now := b.Stats().Mode
+	ours := m.forced && now == m.mode
+	if !ours {
+		m.before = now
+	}
+	switch {
+	case want != nil:
+		b.Force(*want)
+		m.forced, m.mode = true, *want
+	default:
+		b.Force(m.before)
+		m.forced = false
+	}
+}
+
+// name implements target.
+func (g *group) name() string { return g.called }
+
+// keeps implements target.
+func (*group) keeps(what string) bool { return what == Breakers }
+
+// keys implements target.
+func (g *group) keys() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []string
+	for _, m := range g.members {
+		if m.key != "" && m.breaker.Value() != nil {
+			all = append(all, m.key)
+		}
+	}
+	return all
+}
+
+// apply implements target. The breakers are told later, in order and without
+// the lock of the panel, because their Observers may call the panel.
+func (g *group) apply(p *Panel) {
+	next := rules{byKey: make(map[string]*backoff.Mode)}
+	if a := p.find(Breakers, g.called, ""); a != nil {
+		mode := a.mode()
+		next.all = &mode
+	}
+	for t, a := range p.overrides {
+		if t.What == Breakers && t.Name == g.called && t.Key != "" {
+			mode := a.mode()
+			next.byKey[t.Key] = &mode
+		}
+	}
+	p.mu.Add(func() {
+		g.mu.Lock()
+		g.rules = next
+		members := slices.Clone(g.members)
+		g.mu.Unlock()
+		for _, m := range members {
+			m.force(next.of(m.key))
+		}
+	})
+}

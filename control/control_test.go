@@ -1,0 +1,806 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/limit"
+)
+
+var errBusy = errors.New("busy")
+
+// fast is a policy of a name, whose retries do not wait.
+func fast(name string) backoff.Policy {
+	return backoff.Policy{Name: name, Schedule: backoff.Constant(0)}
+}
+
+// attempts returns how many attempts a failing call makes.
+func attempts(d backoff.Doer) (n int) {
+	_ = d.Do(context.Background(), func(context.Context) error { n++; return errBusy })
+	return n
+}
+
+// override returns an override of a name.
+func override(what, name, to string) control.Override {
+	return control.Override{Target: control.Target{What: what, Name: name}, To: to, Who: "ada", Why: "drill"}
+}
+
+func set(t *testing.T, p *control.Panel, o control.Override) {
+	t.Helper()
+	require.NoError(t, p.Set(t.Context(), o))
+}
+
+func clear(t *testing.T, p *control.Panel, target control.Target) {
+	t.Helper()
+	require.NoError(t, p.Clear(t.Context(), target, "bob", "over"))
+}
+
+func TestRetriesAreSwitchedOffAndOnAtTheNextCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h, other := p.Policy(fast("search")), p.Policy(fast("cart"))
+		off := override(control.Retries, "search", control.Off)
+		require.Equal(t, 4, attempts(h))
+		set(t, &p, off)
+		require.Equal(t, 1, attempts(h))
+		require.Equal(t, 4, attempts(other))
+		clear(t, &p, off.Target)
+		require.Equal(t, 4, attempts(h))
+	})
+}
+
+func TestAnOverrideEndsExactlyWhenItsTimeIsOver(t *testing.T) {
+	for name, c := range map[string]struct{ given, want, longest time.Duration }{
+		"an hour by default":       {0, time.Hour, 0},
+		"as long as it says":       {10 * time.Minute, 10 * time.Minute, 0},
+		"no longer than the panel": {0, time.Minute, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := control.Panel{MaxFor: c.longest}
+				h := p.Policy(fast("search"))
+				o := override(control.Retries, "search", control.Off)
+				o.For = c.given
+				set(t, &p, o)
+				require.Equal(t, time.Now().Add(c.want), p.Overrides()[0].Until)
+				time.Sleep(c.want - 1)
+				require.Equal(t, 1, attempts(h))
+				time.Sleep(1 * time.Nanosecond)
+				synctest.Wait()
+				require.Equal(t, 4, attempts(h))
+				require.Empty(t, p.Overrides())
+			})
+		})
+	}
+}
+
+func TestAReplacedOverrideDoesNotEndTheOneThatTookItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(fast("search"))
+		o := override(control.Retries, "search", control.Off)
+		o.For = time.Minute
+		set(t, &p, o)
+		time.Sleep(30 * time.Second)
+		set(t, &p, o)
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		require.Equal(t, 1, attempts(h))
+		time.Sleep(1 * time.Nanosecond)
+		synctest.Wait()
+		require.Equal(t, 4, attempts(h))
+	})
+}
+
+func TestOnlyAPanelThatAllowsItHasOverridesWithoutAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := override(control.Retries, control.All, control.Off)
+		o.For = -1
+		require.EqualError(t, new(control.Panel).Set(t.Context(), o), "backoff: control: for is -1ns, want at most 24h0m0s (Panel.MaxFor)")
+		p := control.Panel{MaxFor: -1}
+		h := p.Policy(fast("search"))
+		set(t, &p, o)
+		time.Sleep(1000 * time.Hour)
+		require.Equal(t, 1, attempts(h))
+		require.True(t, p.Overrides()[0].Until.IsZero())
+	})
+}
+
+func TestANameTakesPrecedenceOverAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h, other := p.Policy(fast("pay")), p.Policy(fast("search"))
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		set(t, &p, override(control.Retries, "pay", control.On))
+		require.Equal(t, 4, attempts(h))
+		require.Equal(t, 1, attempts(other))
+		require.Equal(t, 1, attempts(p.Policy(fast("new"))), "what is registered later obeys, too")
+	})
+}
+
+// The error of a policy that is limited to one attempt invites the policies
+// around it to retry. Somebody who has switched retries off does not want that.
+func TestAPolicyAroundOneWhoseRetriesAreOffDoesNotRetryInstead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(fast("search"))
+		set(t, &p, override(control.Retries, "search", control.Off))
+		n := 0
+		err := fast("page").Do(t.Context(), func(ctx context.Context) error {
+			return h.Do(ctx, func(context.Context) error { n++; return errBusy })
+		})
+		require.Equal(t, 1, n)
+		require.EqualError(t, err, "backoff: search (retries are switched off): gave up after 1 attempt: busy")
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Equal(t, errBusy, backoff.Cause(err))
+		require.False(t, new(backoff.Policy).Retryable(fmt.Errorf("wrapped: %w", err)))
+	})
+}
+
+func TestWhatWasNotRetriedAnywayIsNotBlamedOnAnOverride(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		once := fast("once")
+		once.MaxAttempts = 1
+		h, limited := p.Policy(fast("search")), p.Policy(once)
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		require.Equal(t, backoff.Permanent(errBusy), h.Do(t.Context(), func(context.Context) error { return backoff.Permanent(errBusy) }))
+		require.NoError(t, h.Do(t.Context(), func(context.Context) error { return nil }))
+		require.EqualError(t, limited.Do(t.Context(), func(context.Context) error { return errBusy }), "backoff: once: gave up after 1 attempt: busy")
+	})
+}
+
+func TestTheErrorOfAnAttemptThatTimedOutStillSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(backoff.Policy{AttemptTimeout: time.Second})
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		err := h.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
+		require.ErrorContains(t, err, "backoff: (retries are switched off): gave up after 1 attempt: ")
+	})
+}
+
+func TestLimitsOfClassesAreOffToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		policy := fast("search")
+		policy.MaxAttempts, policy.ByClass = 1, map[backoff.Class]backoff.ClassLimits{backoff.ClassUnknown: {MaxAttempts: 3}}
+		h := p.Policy(policy)
+		require.Equal(t, 3, attempts(h))
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		require.Equal(t, 1, attempts(h))
+	})
+}
+
+func TestASpecReplacesTheSettingsThatItHasAndNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		budget, heard := &places{}, 0
+		h := p.Policy(backoff.Policy{
+			Name: "search", MaxAttempts: 3, MaxElapsed: time.Minute, AttemptTimeout: time.Second, Schedule: backoff.Constant(0), WaitOpen: true,
+			Budget: budget, Classify: backoff.DefaultClassifier, Observer: func(context.Context, backoff.Event) { heard++ },
+		})
+		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2, "attemptTimeoutSchedule": "2s", "waitOpen": false, "jitter": "none"}`))
+		now := h.Policy()
+		require.Equal(t, 2, now.MaxAttempts)
+		require.Equal(t, backoff.Constant(2*time.Second), now.AttemptTimeoutSchedule)
+		require.Zero(t, now.AttemptTimeout, "one of the two is valid")
+		require.False(t, now.WaitOpen, "a member that is there counts, also if it is the default")
+		require.Equal(t, time.Minute, now.MaxElapsed)
+		require.Equal(t, backoff.Constant(0), now.Schedule)
+		require.Equal(t, backoff.Budget(budget), now.Budget)
+		require.NotNil(t, now.Classify)
+		require.Equal(t, 2, attempts(h))
+		require.Equal(t, 2, heard)
+		set(t, &p, override(control.Retries, "search", control.Off))
+		require.Equal(t, 1, attempts(h))
+		clear(t, &p, control.Target{What: control.Retries, Name: "search"})
+		require.Equal(t, 2, attempts(h), "the spec still holds")
+		clear(t, &p, control.Target{What: control.Spec, Name: "search"})
+		require.Equal(t, 3, attempts(h))
+	})
+}
+
+func TestEveryMemberOfASpecIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(backoff.Policy{Name: "search"})
+		for member, changed := range map[string]func(*backoff.Policy) bool{
+			`"name": "search", "maxAttempts": 7`:               func(p *backoff.Policy) bool { return p.MaxAttempts == 7 },
+			`"maxElapsed": "7s"`:                               func(p *backoff.Policy) bool { return p.MaxElapsed == 7*time.Second },
+			`"attemptTimeout": "7s"`:                           func(p *backoff.Policy) bool { return p.AttemptTimeout == 7*time.Second },
+			`"attemptTimeoutSchedule": "7s"`:                   func(p *backoff.Policy) bool { return p.AttemptTimeoutSchedule != nil },
+			`"schedule": "7s"`:                                 func(p *backoff.Policy) bool { return p.Schedule != nil },
+			`"byClass": {"throttled": {"maxAttempts": 7}}`:     func(p *backoff.Policy) bool { return len(p.ByClass) == 1 },
+			`"jitter": "equal"`:                                func(p *backoff.Policy) bool { return p.Jitter != nil },
+			`"maxDelay": "7s"`:                                 func(p *backoff.Policy) bool { return p.MaxDelay == 7*time.Second },
+			`"maxRetryAfter": "7s"`:                            func(p *backoff.Policy) bool { return p.MaxRetryAfter == 7*time.Second },
+			`"idempotency": "keyed"`:                           func(p *backoff.Policy) bool { return p.Idempotency == backoff.Keyed },
+			`"budget": {"retry": {}}`:                          func(p *backoff.Policy) bool { return p.Budget != nil },
+			`"waitOpen": true`:                                 func(p *backoff.Policy) bool { return p.WaitOpen },
+			`"shortenLastWait": true`:                          func(p *backoff.Policy) bool { return p.ShortenLastWait },
+			`"resetAfter": "7s"`:                               func(p *backoff.Policy) bool { return p.ResetAfter == 7*time.Second },
+			`"version": 1, "$schema": "x", "resetAfter": "8s"`: func(p *backoff.Policy) bool { return p.ResetAfter == 8*time.Second },
+		} {
+			set(t, &p, override(control.Spec, "search", "{"+member+"}"))
+			require.True(t, changed(h.Policy()), member)
+		}
+		// The list above is that of the form: a new member is one more case.
+		err := p.Set(t.Context(), override(control.Spec, "search", `{"x": 1}`))
+		require.EqualError(t, err, "backoff: spec: x is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, "+
+			"schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, waitOpen, shortenLastWait, resetAfter, breaker, version, $schema")
+	})
+}
+
+func TestABadSpecChangesNothingAndTheErrorNamesTheField(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(fast("search"))
+		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2}`))
+		before, policy := p.Overrides(), h.Policy()
+		for text, want := range map[string]string{
+			`{"schedule": {"exponential": {"multiplier": 0.5}}}`: "backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1",
+			`{"name": "cart"}`:                 `backoff: control: to has the name "cart", want "search" or none: a policy keeps its name`,
+			`{"breaker": {}}`:                  "backoff: control: to has a breaker, want none: it is not part of the policy",
+			strings.Repeat(" ", 64<<10) + "{}": "backoff: control: to has 65538 bytes, want at most 65536",
+		} {
+			require.EqualError(t, p.Set(t.Context(), override(control.Spec, "search", text)), want)
+		}
+		require.Equal(t, before, p.Overrides())
+		require.Same(t, policy, h.Policy())
+		require.Equal(t, 2, attempts(h))
+	})
+}
+
+func TestAnOverrideThatMakesNoSenseIsRefused(t *testing.T) {
+	var p control.Panel
+	p.Policy(fast("search"))
+	p.Policy(fast("cart"))
+	p.Breakers("hosts", new(backoff.Breakers))
+	good := override(control.Retries, "search", control.Off)
+	for want, change := range map[string]func(*control.Override){
+		"who is empty, want the name of a person":                                                                      func(o *control.Override) { o.Who = " " },
+		"why is empty, want a reason":                                                                                  func(o *control.Override) { o.Why = "" },
+		"why has 201 characters, want at most 200":                                                                     func(o *control.Override) { o.Why = strings.Repeat("é", 201) },
+		`who is "ada\nERROR", want one line of text`:                                                                   func(o *control.Override) { o.Who = "ada\nERROR" },
+		`who is "\xff", want one line of text`:                                                                         func(o *control.Override) { o.Who = "\xff" },
+		`what is "retry", want one of retries, spec, hedges, breakers`:                                                 func(o *control.Override) { o.What = "retry" },
+		`to is "no", want one of off, on`:                                                                              func(o *control.Override) { o.To = "no" },
+		`to is "", want one of enforce, observe, forced open, forced closed`:                                           func(o *control.Override) { o.What, o.To = control.Breakers, "" },
+		`to is "` + strings.Repeat("x", 64) + `...", want one of off, on`:                                              func(o *control.Override) { o.To = strings.Repeat("x", 100) },
+		`for is 24h0m0.000000001s, want at most 24h0m0s (Panel.MaxFor)`:                                                func(o *control.Override) { o.For = 24*time.Hour + 1 },
+		`key is "a", want none: only breakers have keys`:                                                               func(o *control.Override) { o.Key = "a" },
+		`name is "*", want one of cart, search; what is not registered with the panel cannot be overridden`:            func(o *control.Override) { o.What, o.Name, o.To = control.Spec, control.All, "{}" },
+		`name is "*", want the Breakers that have the key "a"`:                                                         func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, control.All, "a", "observe" },
+		`name is "x", want one of cart, search; what is not registered with the panel cannot be overridden`:            func(o *control.Override) { o.Name = "x" },
+		`name is "x", want none, since none is registered; what is not registered with the panel cannot be overridden`: func(o *control.Override) { o.What, o.Name = control.Hedges, "x" },
+		`name is "", want one of cart, search; what is not registered with the panel cannot be overridden`:             func(o *control.Override) { o.Name = "" },
+		`key is "a", want none, since none is registered`:                                                              func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, "hosts", "a", "observe" },
+	} {
+		o := good
+		change(&o)
+		require.EqualError(t, p.Set(t.Context(), o), "backoff: control: "+want)
+	}
+	require.Empty(t, p.Overrides())
+	require.EqualError(t, p.Clear(t.Context(), good.Target, "ada", "over"), `backoff: control: name has no override to clear: "retries of search"`)
+	require.EqualError(t, p.Clear(t.Context(), control.Target{What: control.Hedges, Name: control.All}, "ada", "over"), `backoff: control: name has no override to clear: "hedges of all"`)
+	require.EqualError(t, p.Clear(t.Context(), good.Target, "", "over"), "backoff: control: who is empty, want the name of a person")
+	for i := range 30 {
+		p.Policy(fast(fmt.Sprintf("many-%02d", i)))
+	}
+	o := override(control.Retries, "x", control.Off)
+	require.ErrorContains(t, p.Set(t.Context(), o), "many-18 and 12 more; ")
+}
+
+func TestEveryChangeIsAnEventWithWhoAndWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard, logged strings.Builder
+		logger := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		p := control.Panel{Observer: func(ctx context.Context, c control.Change) {
+			require.NoError(t, ctx.Err(), "a change is told though the request that made it is over")
+			fmt.Fprintln(&heard, c.Kind, c.Override.Target, c.Who, c.Why)
+			logger.InfoContext(ctx, "override", "control", c)
+		}}
+		p.Policy(fast("search"))
+		var hosts backoff.Breakers
+		p.Breakers("hosts", &hosts)
+		hosts.For("a")
+		o := override(control.Retries, "search", control.Off)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, p.Set(ended, o))
+		set(t, &p, o)
+		clear(t, &p, o.Target)
+		o = override(control.Breakers, "hosts", "observe")
+		o.Key, o.For = "a", time.Minute
+		set(t, &p, o)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, `set retries of search ada drill
+replaced retries of search ada drill
+cleared retries of search bob over
+set breakers of hosts a ada drill
+expired breakers of hosts a ada drill
+`, heard.String())
+		require.Contains(t, logged.String(), `level=INFO msg=override control.change=set control.what=retries control.name=search control.to=off control.who=ada control.why=drill control.until=`)
+		require.Contains(t, logged.String(), `control.change=expired control.what=breakers control.name=hosts control.key=a control.to=observe`)
+	})
+}
+
+func TestAnObserverMayCallThePanel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		var seen []int
+		p.Observer = func(ctx context.Context, c control.Change) {
+			seen = append(seen, len(p.Overrides()))
+			if c.Kind == control.ChangeSet && c.Override.Name == control.All {
+				require.NoError(t, p.Set(ctx, override(control.Retries, "search", control.On)))
+			}
+		}
+		h := p.Policy(fast("search"))
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		synctest.Wait()
+		require.Equal(t, []int{1, 2}, seen)
+		require.Equal(t, 4, attempts(h))
+	})
+}
+
+func TestHedgesAreSwitchedOffAndOn(t *testing.T) {
+	for name, budget := range map[string]backoff.Budget{"without a budget": nil, "with a budget": &limit.Concurrency{Max: 10}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var p control.Panel
+				hedge := &backoff.Hedge{Name: "read", Delay: time.Millisecond, MaxExtraLoad: -1, Budget: budget}
+				p.Hedge(hedge)
+				count := func() (n int) {
+					var calls atomic.Int64
+					_, err := backoff.HedgeValue(t.Context(), hedge, func(ctx context.Context) (int, error) {
+						if calls.Add(1) == 2 {
+							<-ctx.Done()
+							return 0, ctx.Err()
+						}
+						time.Sleep(time.Second)
+						return 0, nil
+					}, nil)
+					require.NoError(t, err)
+					synctest.Wait()
+					return int(calls.Load())
+				}
+				require.Equal(t, 2, count())
+				set(t, &p, override(control.Hedges, "read", control.Off))
+				require.Equal(t, 1, count())
+				clear(t, &p, control.Target{What: control.Hedges, Name: "read"})
+				require.Equal(t, 2, count())
+			})
+		})
+	}
+}
+
+// call makes a call under a breaker.
+func call(b *backoff.Breaker) error {
+	return b.Do(context.Background(), func(context.Context) error { return nil })
+}
+
+func TestABreakerIsForcedAndThenInItsOwnMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		var states []string
+		b := &backoff.Breaker{Name: "search", Observer: func(_ context.Context, e backoff.Event) {
+			if e.Transition != nil {
+				states = append(states, e.Transition.To.String()+fmt.Sprint(len(p.Overrides())))
+			}
+		}}
+		b.Force(backoff.ModeObserve)
+		p.Breaker(b)
+		o := override(control.Breakers, "search", "forced open")
+		o.For = time.Minute
+		set(t, &p, o)
+		require.ErrorIs(t, call(b), backoff.ErrOpen)
+		set(t, &p, override(control.Breakers, control.All, "forced closed"))
+		require.ErrorIs(t, call(b), backoff.ErrOpen, "the name takes precedence")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.NoError(t, call(b))
+		require.Equal(t, backoff.ModeForcedClosed, b.Stats().Mode, "what is for all still holds")
+		clear(t, &p, control.Target{What: control.Breakers, Name: control.All})
+		require.Equal(t, backoff.ModeObserve, b.Stats().Mode)
+		require.Equal(t, []string{"open1", "closed1"}, states, "its Observer may call the panel")
+	})
+}
+
+// service is a breaker as most programs have it.
+var service = backoff.Breaker{Name: "service"}
+
+func TestABreakerThatIsAVariableOfAPackageIsForced(t *testing.T) {
+	var p control.Panel
+	p.Breaker(&service)
+	set(t, &p, override(control.Breakers, "service", "forced open"))
+	require.ErrorIs(t, call(&service), backoff.ErrOpen)
+}
+
+func TestAModeThatTheProgramForcedMeanwhileStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		b := &backoff.Breaker{Name: "search"}
+		p.Breaker(b)
+		o := override(control.Breakers, "search", "forced open")
+		set(t, &p, o)
+		b.Force(backoff.ModeObserve)
+		clear(t, &p, o.Target)
+		require.Equal(t, backoff.ModeObserve, b.Stats().Mode)
+	})
+}
+
+func TestBreakersOfKeysThatAreNewObeyToo(t *testing.T) {
+	var hosts backoff.Breakers
+	for name, make := range map[string]func(string) *backoff.Breaker{
+		"made by the registry": nil,
+		"made by the program": func(key string) *backoff.Breaker {
+			return &backoff.Breaker{Name: "own " + key, Observer: func(context.Context, backoff.Event) { hosts.For(key) }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var p control.Panel
+				hosts = backoff.Breakers{New: make}
+				p.Breakers("hosts", &hosts)
+				a := hosts.For("a")
+				set(t, &p, override(control.Breakers, "hosts", "forced open"))
+				b := hosts.For("b")
+				require.Equal(t, make != nil, b.Observer != nil)
+				require.ErrorIs(t, call(a), backoff.ErrOpen)
+				require.ErrorIs(t, call(b), backoff.ErrOpen)
+				o := override(control.Breakers, "hosts", "enforce")
+				o.Key = "b"
+				set(t, &p, o)
+				require.ErrorIs(t, call(a), backoff.ErrOpen)
+				require.NoError(t, call(b), "the key takes precedence")
+				require.Equal(t, []control.Target{{What: control.Breakers, Name: "hosts"},
+					{What: control.Breakers, Name: "hosts", Key: "a"}, {What: control.Breakers, Name: "hosts", Key: "b"}}, p.Targets())
+				clear(t, &p, control.Target{What: control.Breakers, Name: "hosts"})
+				require.NoError(t, call(a))
+				clear(t, &p, o.Target)
+				require.Equal(t, backoff.ModeEnforce, b.Stats().Mode)
+			})
+		})
+	}
+}
+
+// A Transport keeps the breaker of its last host, also if the registry has
+// forgotten it.
+func TestABreakerThatItsRegistryHasForgottenIsSetFreeToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		hosts := backoff.Breakers{MaxKeys: 1}
+		p.Breakers("hosts", &hosts)
+		set(t, &p, override(control.Breakers, "hosts", "forced open"))
+		old := hosts.For("a")
+		for i := range 10 {
+			hosts.For(fmt.Sprint(i))
+		}
+		require.NotSame(t, old, hosts.For("a"))
+		clear(t, &p, control.Target{What: control.Breakers, Name: "hosts"})
+		require.NoError(t, call(old))
+	})
+}
+
+func TestANilBreakerOfTheProgramIsNotForced(t *testing.T) {
+	var p control.Panel
+	hosts := backoff.Breakers{New: func(string) *backoff.Breaker { return nil }}
+	p.Breakers("hosts", &hosts)
+	require.Nil(t, hosts.For("a"))
+	require.Equal(t, []control.Target{{What: control.Breakers, Name: "hosts"}}, p.Targets())
+}
+
+func TestSuperviseBeginsNoRunWhileRetriesAreOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		var heard []backoff.EventKind
+		policy := backoff.Policy{Name: "watch", Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter,
+			Observer: func(_ context.Context, e backoff.Event) { heard = append(heard, e.Kind) }}
+		h := p.Policy(policy)
+		start, runs := time.Now(), []time.Duration(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- h.Supervise(ctx, func(context.Context) error {
+				runs = append(runs, time.Since(start))
+				return errBusy
+			})
+		}()
+		time.Sleep(1500 * time.Millisecond)
+		o := override(control.Retries, "watch", control.Off)
+		o.For = 10 * time.Second
+		set(t, &p, o)
+		time.Sleep(14 * time.Second)
+		cancel()
+		err := <-done
+		require.Equal(t, []time.Duration{0, time.Second, 12500 * time.Millisecond, 13500 * time.Millisecond, 14500 * time.Millisecond, 15500 * time.Millisecond}[:5], runs[:5],
+			"runs begin again a wait after retries are on")
+		gave, ok := errors.AsType[*backoff.Error](err)
+		require.True(t, ok)
+		require.Equal(t, backoff.ReasonCanceled, gave.Reason)
+		require.Equal(t, []backoff.EventKind{backoff.EventGiveUp}, heard[len(heard)-1:])
+		require.NotContains(t, heard[:len(heard)-1], backoff.EventGiveUp, "a pause is not an end")
+	})
+}
+
+func TestThePauseOfSuperviseEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(backoff.Policy{Name: "watch"})
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		err := h.Supervise(ctx, func(context.Context) error { t.Error("a run began"); return nil })
+		require.Equal(t, time.Minute, time.Since(start))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "backoff: watch: not started: ")
+	})
+}
+
+func TestTheWaitAfterAPauseEndsWithTheContextOrTheNextPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(backoff.Policy{Name: "watch", Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter})
+		o := override(control.Retries, "watch", control.Off)
+		o.For = 10 * time.Second
+		set(t, &p, o)
+		go func() {
+			time.Sleep(30 * time.Second)
+			set(t, &p, o)
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 75*time.Second)
+		defer cancel()
+		start := time.Now()
+		err := h.Supervise(ctx, func(context.Context) error { t.Error("a run began"); return nil })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 75*time.Second, time.Since(start), "from 10 s to 30 s it waited, and from 40 s on")
+	})
+}
+
+func TestAnOverrideThatIsReplacedAsItExpiresIsReplacedOnceOnly(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			var last string
+			p := control.Panel{Observer: func(_ context.Context, c control.Change) { last = c.Kind }}
+			h := p.Policy(fast("search"))
+			o := override(control.Retries, "search", control.Off)
+			o.For = time.Second
+			set(t, &p, o)
+			time.Sleep(time.Second)
+			o.For = time.Minute
+			set(t, &p, o)
+			synctest.Wait()
+			require.Equal(t, 1, attempts(h))
+			require.Contains(t, []string{control.ChangeSet, control.ChangeReplaced}, last)
+		})
+	}
+}
+
+func TestSuperviseTakesANewSpecAtTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		budget := &places{}
+		h := p.Policy(backoff.Policy{Name: "watch", Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: budget})
+		start, runs := time.Now(), []time.Duration(nil)
+		err := h.Supervise(t.Context(), func(context.Context) error {
+			runs = append(runs, time.Since(start))
+			if len(runs) == 2 {
+				set(t, &p, override(control.Spec, "watch", `{"schedule": "1m", "maxAttempts": 3}`))
+			}
+			return errBusy
+		})
+		require.Equal(t, []time.Duration{0, time.Second, 2 * time.Second, 62 * time.Second, 122 * time.Second}, runs)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Zero(t, budget.held, "a run that did not begin gives its place back")
+		require.Equal(t, 5, budget.failed, "and does not count")
+	})
+}
+
+// places is a budget that counts.
+type places struct{ held, failed int }
+
+func (b *places) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	b.held++
+	return backoff.Ticket{}, 0, true
+}
+
+func (b *places) Done(_ backoff.Ticket, r backoff.Result) {
+	b.held--
+	if r.Outcome == backoff.OutcomeTransient {
+		b.failed++
+	}
+}
+
+func TestARunThatIsUnderWayGoesOnWhenRetriesAreSwitchedOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(backoff.Policy{Name: "watch"})
+		err := h.Supervise(t.Context(), func(ctx context.Context) error {
+			set(t, &p, override(control.Retries, control.All, control.Off))
+			time.Sleep(time.Minute)
+			require.NoError(t, ctx.Err())
+			return backoff.Permanent(errBusy)
+		})
+		require.ErrorIs(t, err, errBusy)
+	})
+}
+
+func TestChangesWhileCallsRun(t *testing.T) {
+	var p control.Panel
+	h := p.Policy(fast("search"))
+	b := &backoff.Breaker{Name: "search"}
+	p.Breaker(b)
+	hosts := backoff.Breakers{}
+	p.Breakers("hosts", &hosts)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if got := attempts(h); got != 1 && got != 2 && got != 4 {
+					t.Errorf("%d attempts", got)
+				}
+				_ = call(b)
+				_ = call(hosts.For(fmt.Sprint(i, n%10)))
+				policy, final := h.Current()
+				if (policy.MaxAttempts == 1) != (final != nil) {
+					t.Error("half of a change")
+				}
+			}
+		})
+	}
+	for i := range 40 {
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		set(t, &p, override(control.Breakers, control.All, []string{"forced open", "observe"}[i%2]))
+		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2}`))
+		for _, o := range p.Overrides() {
+			clear(t, &p, o.Target)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	require.Equal(t, 4, attempts(h))
+	require.Equal(t, backoff.ModeEnforce, b.Stats().Mode)
+	for key, b := range hosts.All() {
+		require.Equal(t, backoff.ModeEnforce, b.Stats().Mode, key)
+	}
+}
+
+// A model of the panel: what holds is a list of overrides with their ends.
+func TestThePanelDoesWhatAListOfOverridesSays(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			var p control.Panel
+			names := []string{"a", "b"}
+			handles, breakers := map[string]*control.Handle{}, map[string]*backoff.Breaker{}
+			for _, name := range names {
+				handles[name], breakers[name] = p.Policy(fast(name)), &backoff.Breaker{Name: name}
+				p.Breaker(breakers[name])
+			}
+			model := map[control.Target]control.Override{}
+			for range 60 {
+				choices := []control.Override{
+					override(control.Retries, control.All, control.Off), override(control.Retries, "a", control.Off), override(control.Retries, "b", control.On),
+					override(control.Spec, "a", `{"maxAttempts": 2}`), override(control.Spec, "a", `{"maxAttempts": 3}`),
+					override(control.Breakers, control.All, "forced open"), override(control.Breakers, "a", "observe"), override(control.Breakers, "b", "forced closed"),
+				}
+				o := choices[random.IntN(len(choices))]
+				switch random.IntN(3) {
+				case 0:
+					o.For = time.Duration(1+random.IntN(100)) * time.Second
+					o.Until = time.Now().Add(o.For)
+					set(t, &p, o)
+					model[o.Target] = o
+				case 1:
+					_, there := model[o.Target]
+					require.Equal(t, there, p.Clear(t.Context(), o.Target, "bob", "over") == nil)
+					delete(model, o.Target)
+				default:
+					time.Sleep(time.Duration(random.IntN(30)) * time.Second)
+					synctest.Wait()
+					for target, o := range model {
+						if !o.Until.After(time.Now()) {
+							delete(model, target)
+						}
+					}
+				}
+				require.Len(t, p.Overrides(), len(model))
+				for _, name := range names {
+					require.Equal(t, wantAttempts(model, name), attempts(handles[name]), "seed %d", seed)
+					require.Equal(t, wantMode(model, name), breakers[name].Stats().Mode.String(), "seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+// toOf returns what the model says of a name, or a default.
+func toOf(model map[control.Target]control.Override, what, name, otherwise string) string {
+	for _, name := range []string{name, control.All} {
+		if o, ok := model[control.Target{What: what, Name: name}]; ok {
+			return o.To
+		}
+	}
+	return otherwise
+}
+
+func wantAttempts(model map[control.Target]control.Override, name string) int {
+	if toOf(model, control.Retries, name, control.On) == control.Off {
+		return 1
+	}
+	return map[string]int{`{"maxAttempts": 2}`: 2, `{"maxAttempts": 3}`: 3, "": 4}[toOf(model, control.Spec, name, "")]
+}
+
+func wantMode(model map[control.Target]control.Override, name string) string {
+	return toOf(model, control.Breakers, name, "enforce")
+}
+
+func TestACallThatSucceedsAllocatesNothing(t *testing.T) {
+	var p control.Panel
+	h := p.Policy(fast("search"))
+	ctx := t.Context()
+	check := func() {
+		t.Helper()
+		n := 0
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			_ = h.Do(ctx, func(context.Context) error { n++; return nil })
+			_, _ = backoff.DoValue(ctx, h.Policy(), func(context.Context) (int, error) { n++; return n, nil })
+		}))
+		require.Equal(t, 202, n)
+	}
+	check()
+	set(t, &p, override(control.Retries, control.All, control.Off))
+	check()
+}
+
+func TestAPolicyWithoutANameIsOverriddenWithAllOthersOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(fast(""))
+		require.Empty(t, p.Targets())
+		set(t, &p, override(control.Retries, control.All, control.Off))
+		require.Equal(t, 1, attempts(h))
+	})
+}
+
+func TestAnObserverThatPanicsDoesNotEndTheProgram(t *testing.T) {
+	told := 0
+	p := control.Panel{Observer: func(context.Context, control.Change) {
+		told++
+		panic("broken")
+	}}
+	h := p.Policy(backoff.Policy{Name: "search"})
+	target := control.Target{What: control.Retries, Name: "search"}
+	require.NoError(t, p.Set(t.Context(), control.Override{Target: target, To: control.Off, Who: "ada", Why: "drill"}))
+	require.Equal(t, 1, h.Policy().MaxAttempts)
+	require.NoError(t, p.Clear(t.Context(), target, "ada", "the drill is over"))
+	require.Equal(t, 2, told)
+}

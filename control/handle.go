@@ -1,0 +1,126 @@
+package control
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/gobackoff/backoff"
+)
+
+// A Handle is a policy that a [Panel] can change while the program runs;
+// [Panel.Policy] makes one. Keep it and use it as the policy: it is a
+// [backoff.Doer]. A change holds for the calls that begin after it. A call that
+// succeeds costs an atomic load and about a nanosecond more than under the
+// policy itself, and allocates nothing.
+//
+// For DoValue, Start, Delay and the like take [Handle.Policy]:
+//
+//	page, err := backoff.DoValue(ctx, searching.Policy(), fetch)
+//
+// In DoValue and in a Stack the Handle itself would cost a goroutine per call,
+// as every Doer does that is not of package backoff.
+//
+// The Transport of backoffhttp and the interceptors of contrib/backoffgrpc take
+// a Handle as their Control.
+type Handle struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	base  backoff.Policy // as the program has it
+	state atomic.Pointer[state]
+}
+
+// A state is what holds until the next change.
+type state struct {
+	policy backoff.Policy    // for calls
+	final  func(error) error // what makes the error of a call final; nil unless retries are off
+	paused bool              // retries are off
+	runs   backoff.Policy    // for Supervise: with its retries
+	over   chan struct{}     // closed by the next change
+}
+
+// Policy registers a policy under its name, and returns the handle to use it
+// by. Policies of the same name are changed together; one without a name is
+// changed only with all others. Make handles once, where policies are made: a
+// panel does not forget them.
+func (p *Panel) Policy(policy backoff.Policy) *Handle {
+	h := &Handle{base: policy}
+	p.register(h)
+	return h
+}
+
+// Do calls op under the policy as it is now: see [backoff.Policy.Do].
+//
+// While retries are off, Do makes one attempt. If that fails in a way that
+// would otherwise be retried, the error is a [*backoff.Error] which says that
+// retries are off, and which is final: no policy around the call retries it.
+func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
+	s := h.state.Load()
+	err := s.policy.Do(ctx, op)
+	if err != nil && s.final != nil {
+		err = s.final(err)
+	}
+	return err
+}
+
+// Policy returns the policy as it is now, which must not be changed. It is the
+// same pointer until the next change. While retries are off, it is limited to
+// one attempt. Then its errors are not final to policies around it, unlike
+// those of [Handle.Do].
+func (h *Handle) Policy() *backoff.Policy { return &h.state.Load().policy }
+
+// Current is for clients that take a Handle: the policy as it is now, and a
+// function that makes the error of a call final. The function is nil unless
+// retries are off. Both are of the same moment.
+func (h *Handle) Current() (policy *backoff.Policy, final func(error) error) {
+	s := h.state.Load()
+	return &s.policy, s.final
+}
+
+// name implements target.
+func (h *Handle) name() string { return h.base.Name }
+
+// keeps implements target.
+func (h *Handle) keeps(what string) bool { return what == Retries || what == Spec }
+
+// keys implements target.
+func (h *Handle) keys() []string { return nil }
+
+// apply implements target.
+func (h *Handle) apply(p *Panel) {
+	next := &state{policy: h.base, over: make(chan struct{})}
+	if a := p.overrides[Target{What: Spec, Name: h.base.Name}]; a != nil {
+		next.policy = a.spec.onto(h.base)
+	}
+	next.runs = next.policy
+	if next.paused = p.off(Retries, h.base.Name); next.paused {
+		if next.policy.MaxAttempts != 1 || next.policy.ByClass != nil {
+			next.final = final
+		}
+		next.policy.MaxAttempts, next.policy.ByClass = 1, nil
+	}
+	if before := h.state.Swap(next); before != nil {
+		close(before.over)
+	}
+}
+
+// final makes the error of a call that retries are off for final. Without it,
+// the error of a policy that is limited to one attempt invites the policies
+// around it to retry. An Error that is made here does not.
+func final(err error) error {
+	gave, ok := err.(*backoff.Error)
+	if !ok || gave == nil || !gave.RetryableError() {
+		return err
+	}
+	made := &backoff.Error{Name: gave.Name, Attempts: gave.Attempts, Elapsed: gave.Elapsed, Reason: gave.Reason, Last: gave.Last}
+	made.Name += nameOff
+	if made.Name == nameOff {
+		made.Name = made.Name[1:]
+	}
+	if len(gave.Unwrap()) != len(made.Unwrap()) { // AttemptTimeout ended the attempt
+		made.Last = gave
+	}
+	return made
+}
+
+// nameOff follows the name of a policy whose retries are off.
+const nameOff = " (retries are switched off)"

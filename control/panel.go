@@ -1,0 +1,280 @@
+// Package control changes policies, hedges and breakers while the program runs:
+// the person on call switches the retries of one policy off, gives it another
+// spec, or forces a breaker open.
+//
+//	var panel control.Panel
+//
+//	var searching = panel.Policy(backoff.Policy{Name: "search"})
+//
+//	err := searching.Do(ctx, search)
+//
+//	err := panel.Set(ctx, control.Override{
+//		Target: control.Target{What: control.Retries, Name: "search"},
+//		To:     control.Off,
+//		Who:    "ada",
+//		Why:    "shard 7 is overloaded",
+//	})
+//
+// Only what was registered with a [Panel] can be changed: a policy has to be
+// used by its [Handle]. Every [Override] ends by itself, after an hour unless
+// it says otherwise, and the Observer of the panel gets every change, with who
+// wanted it and why. Package controlhttp serves a panel over HTTP.
+//
+// This is a package of its own because it reads specs, and so carries
+// encoding/json and package limit.
+package control
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/inorder"
+)
+
+// A Panel holds what can be changed while the program runs, and the overrides
+// in force. An override for a name takes precedence over one for all, and one
+// for a key over one for a name. An override takes the place of an earlier one
+// of the same [Target].
+//
+// The zero value is ready to use. A Panel must not be copied, nor its fields
+// changed, after first use. It is safe for concurrent use.
+type Panel struct {
+	_ [0]func() // no unkeyed literals, no ==
+
+	// Observer gets every change, in order, one at a time, with no lock
+	// held, on a goroutine of its own. It may call the panel. nil means none.
+	Observer func(context.Context, Change)
+	// MaxFor is the longest time that an override may hold. 0 means 24 hours. A
+	// negative MaxFor means no limit: then there are overrides without an end.
+	MaxFor time.Duration
+
+	mu        inorder.Mutex
+	targets   []target
+	overrides map[Target]*active
+}
+
+// A target is a handle, a hedge or breakers.
+type target interface {
+	name() string
+	// keeps reports whether the target can be overridden in this way.
+	keeps(what string) bool
+	// keys returns the keys of a Breakers.
+	keys() []string
+	// apply applies the overrides in force, under the lock of the panel.
+	apply(*Panel)
+}
+
+// active is an override in force.
+type active struct {
+	Override
+	spec  *change     // for Spec
+	timer *time.Timer // nil if there is no end
+}
+
+// register adds a target, which begins with the overrides in force for all.
+func (p *Panel) register(t target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.targets = append(p.targets, t)
+	t.apply(p)
+}
+
+// find returns the override in force for a target, or nil.
+func (p *Panel) find(what string, name, key string) *active {
+	for _, t := range [...]Target{{what, name, key}, {what, name, ""}, {What: what, Name: All}} {
+		if a := p.overrides[t]; a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// off reports whether something is switched off.
+func (p *Panel) off(what string, name string) bool {
+	a := p.find(what, name, "")
+	return a != nil && a.To == Off
+}
+
+// Set makes an override hold from now on. If it makes no sense, or nothing of
+// that name is registered, nothing changes, and the error says what to do
+// about it.
+func (p *Panel) Set(ctx context.Context, o Override) error {
+	if err := o.check(p.MaxFor); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.checkTarget(o.Target); err != nil {
+		return err
+	}
+	a := &active{Override: o}
+	if o.What == Spec {
+		spec, err := readChange(o.Name, o.To)
+		if err != nil {
+			return err
+		}
+		a.spec = spec
+	}
+	p.begin(ctx, a)
+	return nil
+}
+
+// begin puts an override in force.
+func (p *Panel) begin(ctx context.Context, a *active) {
+	if a.For == 0 {
+		a.For = defaultFor
+	}
+	if p.MaxFor > 0 {
+		a.For = min(a.For, p.MaxFor)
+	}
+	a.Since, a.Until = time.Now(), time.Time{}
+	kind, before := ChangeSet, p.overrides[a.Target]
+	if before != nil {
+		kind = ChangeReplaced
+		before.stop()
+	}
+	if p.overrides == nil {
+		p.overrides = make(map[Target]*active)
+	}
+	p.overrides[a.Target] = a
+	if a.For > 0 {
+		a.Until = a.Since.Add(a.For)
+		a.timer = time.AfterFunc(a.For, func() { p.expire(a) })
+	}
+	p.changed(ctx, Change{Kind: kind, Override: a.Override, Who: a.Who, Why: a.Why})
+}
+
+// stop ends the timer.
+func (a *active) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// expire ends an override whose time is over, unless it was replaced.
+func (p *Panel) expire(a *active) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.overrides[a.Target] != a {
+		return
+	}
+	delete(p.overrides, a.Target)
+	p.changed(context.Background(), Change{Kind: ChangeExpired, Override: a.Override, Who: a.Who, Why: a.Why})
+}
+
+// Clear ends an override before its time. It is an error if there is none.
+func (p *Panel) Clear(ctx context.Context, t Target, who, why string) error {
+	if err := checkPerson(who, why); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.overrides[t]
+	if a == nil {
+		return problem("name", "has no override to clear: "+quote(t.String()))
+	}
+	a.stop()
+	delete(p.overrides, t)
+	p.changed(ctx, Change{Kind: ChangeCleared, Override: a.Override, Who: who, Why: why})
+	return nil
+}
+
+// changed applies what is in force now, and tells the Observer.
+func (p *Panel) changed(ctx context.Context, c Change) {
+	for _, t := range p.targets {
+		if t.keeps(c.Override.What) && (c.Override.Name == All || c.Override.Name == t.name()) {
+			t.apply(p)
+		}
+	}
+	if p.Observer != nil {
+		ctx = context.WithoutCancel(ctx)
+		p.mu.Add(func() { p.tell(ctx, c) })
+	}
+}
+
+// tell calls the Observer. A panic of it is treated like one of the Observer of
+// a policy: it is reported on standard error, and ends nothing.
+func (p *Panel) tell(ctx context.Context, c Change) {
+	backoff.JoinObservers(func(ctx context.Context, _ backoff.Event) { p.Observer(ctx, c) })(ctx, backoff.Event{})
+}
+
+// Overrides returns those in force, sorted by what and whose.
+func (p *Panel) Overrides() []Override {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []Override
+	for _, t := range slices.SortedFunc(maps.Keys(p.overrides), compareTargets) {
+		all = append(all, p.overrides[t].Override)
+	}
+	return all
+}
+
+// Targets returns what can be overridden by name, sorted: what was registered
+// under a name, and the keys of every Breakers.
+func (p *Panel) Targets() []Target {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.named()
+}
+
+// named is Targets, under the lock.
+func (p *Panel) named() []Target {
+	all := make(map[Target]bool)
+	for _, t := range p.targets {
+		for _, what := range [...]string{Retries, Spec, Hedges, Breakers} {
+			if t.name() == "" || !t.keeps(what) {
+				continue
+			}
+			all[Target{What: what, Name: t.name()}] = true
+			for _, key := range t.keys() {
+				all[Target{what, t.name(), key}] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), compareTargets)
+}
+
+// compareTargets is the order in which targets are shown.
+func compareTargets(a, b Target) int {
+	return strings.Compare(a.What+"\x00"+a.Name+"\x00"+a.Key, b.What+"\x00"+b.Name+"\x00"+b.Key)
+}
+
+// checkTarget returns an error that lists the names, or the keys, that are
+// known, if the one of t is not.
+func (p *Panel) checkTarget(t Target) error {
+	if t.Name == All && t.What != Spec {
+		return nil
+	}
+	var names, keys []string
+	for _, known := range p.named() {
+		switch {
+		case known == t:
+			return nil
+		case known.What == t.What && known.Key == "":
+			names = append(names, known.Name)
+		case known.What == t.What && known.Name == t.Name:
+			keys = append(keys, known.Key)
+		}
+	}
+	if t.Key != "" && slices.Contains(names, t.Name) {
+		return problem("key", "is "+quote(t.Key)+", want "+list(keys))
+	}
+	return problem("name", "is "+quote(t.Name)+", want "+list(names)+"; what is not registered with the panel cannot be overridden")
+}
+
+// list returns the first of some names, for an error.
+func list(names []string) string {
+	const most = 20
+	switch more := len(names) - most; {
+	case len(names) == 0:
+		return "none, since none is registered"
+	case more > 0:
+		return "one of " + strings.Join(names[:most], ", ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return "one of " + strings.Join(names, ", ")
+}

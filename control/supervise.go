@@ -1,0 +1,83 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/gobackoff/backoff"
+)
+
+// Supervise is [backoff.Policy.Supervise] under the policy as it is at the
+// start of each run. A new spec holds from the next run on, with its schedule
+// and its limits counted from the beginning.
+//
+// While retries are off, no run begins; a run under way goes on. When they are
+// on again, Supervise waits as before a first retry, so that the loops of a
+// fleet do not come back together, and goes on. The end of ctx ends such a pause
+// at once.
+func (h *Handle) Supervise(ctx context.Context, op func(context.Context) error) error {
+	for {
+		s := h.state.Load()
+		if s.paused {
+			s = h.awaitOn(ctx)
+		}
+		ended, err := h.superviseUntilChange(ctx, s, op)
+		if ended {
+			return err
+		}
+	}
+}
+
+// superviseUntilChange is Supervise until a run would begin after s is over,
+// which is not the end.
+func (h *Handle) superviseUntilChange(ctx context.Context, s *state, op func(context.Context) error) (ended bool, err error) {
+	whole := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := false
+	policy := s.runs
+	if observe := policy.Observer; observe != nil {
+		policy.Observer = func(ctx context.Context, e backoff.Event) {
+			if !changed || e.Kind != backoff.EventGiveUp {
+				observe(ctx, e)
+			}
+		}
+	}
+	err = policy.Supervise(ctx, func(run context.Context) error {
+		if h.state.Load() != s && whole.Err() == nil {
+			changed = true
+			cancel() // so that neither budget nor observer takes this for a run
+			return ctx.Err()
+		}
+		return op(run)
+	})
+	return !changed, err
+}
+
+// awaitOn waits until retries are on, and returns the state in which they are,
+// or the last one before ctx ended.
+func (h *Handle) awaitOn(ctx context.Context) *state {
+	s := h.state.Load()
+	for s.paused || !sleep(ctx, s.runs.Delay(1), s.over) {
+		select {
+		case <-s.over:
+		case <-ctx.Done():
+			return s
+		}
+		s = h.state.Load()
+	}
+	return s
+}
+
+// sleep waits, and returns whether neither ctx nor the channel ended the wait.
+func sleep(ctx context.Context, wait time.Duration, over <-chan struct{}) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-over:
+	case <-ctx.Done():
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+// Command jetstream publishes orders to NATS JetStream and consumes them. Watch
+// order 1: its answer is lost, it is published again, and stored once. Order 2
+// fails twice and is delivered again after waits. Order 3 is poison, and ends.
+//
+// It needs a server with JetStream on 127.0.0.1:4222. In the root of the
+// repository:
+//
+//	docker compose up --detach --wait nats
+//	go run -C examples/clients ./jetstream
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/examples/internal/journal"
+)
+
+// publishing retries under one key per order: the stream drops a second one.
+var publishing = backoff.Policy{
+	Name:           "publish",
+	AttemptTimeout: time.Second, // the wait for the stream's answer
+	Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond},
+	Idempotency:    backoff.Keyed,
+}
+
+// publish publishes an order until the stream has confirmed it.
+func publish(ctx context.Context, log *journal.Journal, js jetstream.JetStream, subject, order string) error {
+	policy := publishing
+	policy.Observer = log.Observe
+	return policy.Do(ctx, func(ctx context.Context) error {
+		// The client's own retries are off. They would multiply these.
+		answer, err := js.Publish(ctx, subject, []byte(order), jetstream.WithMsgID(backoff.IdempotencyKey(ctx)), jetstream.WithRetryAttempts(0))
+		if err == nil {
+			log.Say("%s is stored; was stored before: %t", order, answer.Duplicate)
+		}
+		return err
+	})
+}
+
+// redelivery says when the server delivers an order again, and how often.
+var redelivery = backoff.Policy{MaxAttempts: 5, Schedule: backoff.Constant(200 * time.Millisecond), Jitter: backoff.EqualJitter}
+
+// receive handles one delivery. It reports whether the order is finished with.
+func receive(log *journal.Journal, m jetstream.Msg) (finished bool, err error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return false, err
+	}
+	delivery := int(meta.NumDelivered)
+	failed := handle(string(m.Data()), delivery)
+	wait, again := redelivery.Decide(delivery, failed)
+	switch {
+	case failed == nil:
+		log.Say("delivery %d of %s: done", delivery, m.Data())
+		return true, m.Ack()
+	case again:
+		log.Say("delivery %d of %s: %v; again in %v", delivery, m.Data(), failed, journal.Round(wait))
+		return false, m.NakWithDelay(wait)
+	}
+	log.Say("delivery %d of %s: %v; not again", delivery, m.Data(), failed)
+	return true, m.TermWithReason(failed.Error())
+}
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

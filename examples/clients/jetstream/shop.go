@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/examples/internal/journal"
+)
+
+const server = "127.0.0.1:4222"
+
+var orders = []string{"order 1", "order 2", "order 3"}
+
+// handle is what the shop does with an order.
+func handle(order string, delivery int) error {
+	switch {
+	case order == "order 2" && delivery < 3:
+		return errors.New("the warehouse does not answer")
+	case order == "order 3":
+		return backoff.Permanent(errors.New("no such article"))
+	}
+	return nil
+}
+
+// run publishes the orders through a proxy that loses an answer, and consumes
+// them.
+func run(ctx context.Context, out io.Writer) error {
+	proxy, err := faultproxy.Start(server, nil)
+	if err != nil {
+		return err
+	}
+	defer proxy.Close()
+	conn, err := nats.Connect(proxy.Addr(), nats.IgnoreDiscoveredServers(), // otherwise it would bypass the proxy
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(publishing.Delay))
+	if err != nil {
+		return fmt.Errorf("%w (compose.yaml starts the server)", err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	name := "example-" + rand.Text()[:8]
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: name, Subjects: []string{name}, Storage: jetstream.MemoryStorage,
+		Duplicates: 2 * time.Minute, // how long the stream knows a key
+	})
+	if err != nil {
+		return err
+	}
+	defer js.DeleteStream(context.WithoutCancel(ctx), name)
+
+	log := journal.New(out)
+	defer log.Sum()
+	var answers atomic.Int64
+	proxy.SetPlan(func(int) faultproxy.Fault {
+		if answers.Add(1) == 1 {
+			return faultproxy.DropAnswer()
+		}
+		return faultproxy.Pass()
+	})
+	for _, order := range orders {
+		if err := publish(ctx, log, js, name, order); err != nil {
+			return err
+		}
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	log.Say("the stream has %s", journal.Count(int(info.State.Msgs), "message"))
+	return consume(ctx, log, stream)
+}
+
+// consume receives orders until all are finished with.
+func consume(ctx context.Context, log *journal.Journal, stream jetstream.Stream) error {
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	for left := len(orders); left > 0; {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		finished, err := receive(log, m)
+		if err != nil {
+			return err
+		}
+		if finished {
+			left--
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/gobackoff/backoff/examples/internal/journal"
+)
+
+const want = `-- RetryOnConflict
+    API server: GET 200 OK
+    API server: PUT 409 Conflict
+    API server: GET 200 OK
+    API server: PUT 503 Service Unavailable
+it returned: Service Unavailable
+-- a policy
+    API server: GET 200 OK
+    API server: PUT 409 Conflict
+attempt 1 of 4 failed: Conflict (retryable); again in TIME
+    API server: GET 200 OK
+    API server: PUT 503 Service Unavailable
+attempt 2 of 4 failed: Service Unavailable (retryable); again in TIME
+    API server: GET 200 OK
+    API server: PUT 200 OK
+attempt 3 of 4 succeeded
+in all: 3 attempts in TIME, with waits of TIME
+`
+
+func TestThePolicyGoesOnWhereRetryOnConflictEnds(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if got := journal.Normal(out.String()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

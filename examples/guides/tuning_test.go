@@ -1,0 +1,124 @@
+package guides
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/preview"
+	"github.com/gobackoff/backoff/spec"
+)
+
+var search = backoff.Policy{
+	Name:           "search",
+	MaxAttempts:    3,
+	AttemptTimeout: 400 * time.Millisecond, // p99.5 is 330 ms
+	Schedule:       backoff.Exponential{Initial: 50 * time.Millisecond, Max: time.Second},
+	Budget:         new(backoff.RetryBudget),
+}
+
+func Example_tuning() {
+	for attempts := 2; attempts <= 5; attempts++ {
+		p := search
+		p.MaxAttempts = attempts
+		view := preview.Of(p, 0)
+		fmt.Println(attempts, "attempts take at most", view.Worst.Round(time.Millisecond))
+	}
+	// Output:
+	// 2 attempts take at most 850ms
+	// 3 attempts take at most 1.35s
+	// 4 attempts take at most 1.95s
+	// 5 attempts take at most 2.75s
+}
+
+var index = backoff.Policy{
+	Name:           "index",
+	MaxAttempts:    -1, // MaxElapsed ends the call
+	MaxElapsed:     15 * time.Minute,
+	AttemptTimeout: 10 * time.Second,
+	Schedule:       backoff.Exponential{Initial: time.Second, Max: 30 * time.Second},
+	WaitOpen:       true, // wait while the breaker inside the policy is open
+}
+
+// The job outlives an outage of ten minutes, and goes on as soon as the guide
+// says.
+func TestTheJobOfTheTuningGuideSurvivesAnIncident(t *testing.T) {
+	const outage = 10 * time.Minute
+	alone, guarded := 0, 0
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			free := survive(t, index, outage)
+			if late := free.took - outage; late > 30*time.Second {
+				t.Errorf("without a breaker it goes on %v after the outage", late)
+			}
+			behind := survive(t, backoff.Stack(index, new(backoff.Breaker)), outage)
+			if late := behind.took - outage; late > 72*time.Second {
+				t.Errorf("with a breaker it goes on %v after the outage", late)
+			}
+			alone += free.attempts
+			guarded += behind.attempts
+		})
+	}
+	if share := float64(guarded) / float64(alone); share < 0.4 || share > 0.6 {
+		t.Errorf("with a breaker it makes %.2f times the attempts, want about half", share)
+	}
+}
+
+type run struct {
+	took     time.Duration
+	attempts int
+}
+
+// survive calls a service that is down at first.
+func survive(t *testing.T, d backoff.Doer, outage time.Duration) (r run) {
+	t.Helper()
+	began := time.Now()
+	err := d.Do(t.Context(), func(context.Context) error {
+		r.attempts++
+		if time.Since(began) < outage {
+			return errors.New("down")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	r.took = time.Since(began)
+	return r
+}
+
+// The file that the guide simulates is the policy that it derives.
+func TestTheFileIsThePolicyOfTheTuningGuide(t *testing.T) {
+	text, err := os.ReadFile("../../docs/tuning.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := regexp.MustCompile("(?s)<!-- file search.json -->\n```json\n(.*?)```").FindSubmatch(text)
+	if file == nil {
+		t.Fatal("there is no file search.json")
+	}
+	var read spec.Spec
+	if err := json.Unmarshal(file[1], &read); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := read.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, usual := got.Budget.(*backoff.RetryBudget); !usual {
+		t.Errorf("its budget is %T", got.Budget)
+	}
+	want := search
+	got.Budget, want.Budget = nil, nil
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

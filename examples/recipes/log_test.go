@@ -1,0 +1,42 @@
+package recipes
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffslog"
+)
+
+// The operation fails three times. newLogger leaves out what is not the same in
+// each run.
+func Example_log() {
+	ctx, logger := context.Background(), newLogger()
+	save := func(context.Context) error { return io.ErrUnexpectedEOF }
+
+	policy := backoff.Policy{
+		Name:        "save",
+		MaxAttempts: 3, // two retries
+		Observer:    backoffslog.New(logger, nil),
+	}
+
+	policy.Do(ctx, save)
+	// Output:
+	// level=INFO msg=retry operation=save attempt=1 max_attempts=3 class=retryable error="unexpected EOF" delay=100ms
+	// level=INFO msg=retry operation=save attempt=2 max_attempts=3 class=retryable error="unexpected EOF" delay=200ms
+	// level=WARN msg="give up" operation=save attempt=3 max_attempts=3 reason=attempts setting=MaxAttempts class=retryable error="unexpected EOF"
+}
+
+func newLogger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Key {
+			case slog.TimeKey, "wait", "slept", "elapsed", "error_type":
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}

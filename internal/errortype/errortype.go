@@ -1,0 +1,130 @@
+// Package errortype names the kinds of errors, for logs and for the page.
+package errortype
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
+)
+
+// Of returns the name of the kind of err, as the function ErrorType of package
+// backoffslog documents it.
+func Of(err error) string {
+	if err == nil {
+		return ""
+	}
+	if code := codeOf(err); code != "" {
+		return code
+	}
+	return reflect.TypeOf(unwrapped(err)).String()
+}
+
+// codeOf returns the code that err reports by a method, or "".
+func codeOf(err error) string {
+	if e, ok := errtree.As[interface {
+		error
+		HTTPStatusCode() int
+	}](err); ok {
+		if code := e.HTTPStatusCode(); code >= 100 && code < 600 {
+			return strconv.Itoa(code)
+		}
+	}
+	if e, ok := errtree.As[interface {
+		error
+		SQLState() string
+	}](err); ok && isSQLState(e.SQLState()) {
+		return e.SQLState()
+	}
+	return grpcCode(err)
+}
+
+// isSQLState reports whether s is formed like a SQLSTATE. A server may send any
+// text as its code, and not every text can be a label.
+func isSQLState(s string) bool {
+	return len(s) == 5 && strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// grpcCode returns the code of the first error in the tree that has the method
+// that gRPC's package status looks for. That package is not imported for it.
+func grpcCode(err error) (code string) {
+	errtree.Find(err, func(err error) bool {
+		code = statusCode(err)
+		return code != ""
+	})
+	return code
+}
+
+// statusCode returns the name of err.GRPCStatus().Code(), or "".
+func statusCode(err error) (code string) {
+	defer func() {
+		if recover() != nil { // a nil status, or another method of that name
+			code = ""
+		}
+	}()
+	method := reflect.ValueOf(err).MethodByName("GRPCStatus")
+	if !method.IsValid() {
+		return ""
+	}
+	code = method.Call(nil)[0].MethodByName("Code").Call(nil)[0].Interface().(interface{ String() string }).String()
+	if code == "OK" { // what a nil status says
+		return ""
+	}
+	return canonical(code)
+}
+
+// canonical returns the name of a code as the specification of gRPC writes it:
+// DEADLINE_EXCEEDED, where grpc-go writes DeadlineExceeded.
+func canonical(code string) string {
+	if code == "Canceled" {
+		return "CANCELLED"
+	}
+	if strings.ContainsFunc(code, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		return code // of a later version: Code(17)
+	}
+	var name strings.Builder
+	for i, r := range code {
+		if i > 0 && unicode.IsUpper(r) {
+			name.WriteByte('_')
+		}
+		name.WriteRune(unicode.ToUpper(r))
+	}
+	return name.String()
+}
+
+// unwrapped returns the first error that is not just a wrapper. Of errors that
+// are joined, the first one stands for all.
+func unwrapped(err error) error {
+	for left := errtree.Most; left > 0 && isWrapper(reflect.TypeOf(err)); left-- {
+		branches, inner := errtree.Unwrap(err)
+		if len(branches) > 0 {
+			inner = branches[0]
+		}
+		if e, ok := err.(*backoff.Error); ok {
+			inner = backoff.Cause(err)
+			if last, itself := inner.(*backoff.Error); itself && last == e {
+				return err // there is no other
+			}
+		}
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+	return err
+}
+
+// isWrapper reports whether errors of type t only wrap others. It goes by the
+// names of the types, since they are not exported.
+func isWrapper(t reflect.Type) bool {
+	switch t.String() {
+	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*backoff.marked", "*backoff.Error",
+		"*backoffhttp.timeoutError", "*backoffhttp.remarkedError", "backoffhttp.notConnected",
+		"*backoffgrpc.failure", "*backoffgrpc.statusError":
+		return true
+	}
+	return false
+}
