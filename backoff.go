@@ -37,7 +37,8 @@
 // Other packages retry HTTP requests (backoffhttp), SQL transactions
 // (backoffsql) and calls of other clients (plug); poll (poll); have rate limits
 // and bulkheads (limit, pace); share breakers and budgets (fleet); log
-// (backoffslog) and count (backoffmetrics); read policies from files (spec),
+// (backoffslog) and count (backoffmetrics), by what is called (endpoint); switch
+// retries off while a program runs (control); read policies from files (spec),
 // know those of other systems (presets), and show what a policy does
 // (preview). The packages below contrib, such as backoffgrpc, are modules of
 // their own.
