@@ -8,9 +8,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Breaker registers a breaker under its name. When an override of its mode
-// ends, the breaker is in the mode that it was in before, unless the program
-// has forced another one meanwhile.
+// Breaker registers a breaker under its name, once and with one panel only. When
+// an override of its mode ends, the breaker is in the mode that it was in
+// before, unless the program has forced another one meanwhile.
 func (p *Panel) Breaker(b *backoff.Breaker) {
 	g := &group{called: b.Name}
 	g.add("", b)
