@@ -721,8 +721,8 @@ func TestWhatTwoPeopleDoAtOnceIsOneAfterTheOther(t *testing.T) {
 		})
 	}
 	people.Wait()
-	set(t, &p, override(control.Breakers, "search", "observe")) // waits for the Observer
-	require.Eventually(t, func() bool { return b.Stats().Mode == backoff.ModeObserve }, 10*time.Second, time.Millisecond)
+	set(t, &p, override(control.Breakers, "search", "observe"))
+	require.Equal(t, backoff.ModeObserve, b.Stats().Mode)
 	clear(t, &p, control.Target{What: control.Breakers, Name: "search"})
 	require.Zero(t, wrong)
 	require.Zero(t, holds)
@@ -859,6 +859,9 @@ func TestWhatChangesNothingForAPolicyDoesNotBeginItsScheduleAnew(t *testing.T) {
 		err := h.Supervise(t.Context(), func(context.Context) error {
 			runs = append(runs, time.Since(start))
 			set(t, &p, override(control.Retries, control.All, control.Off))
+			if len(runs) > 9 {
+				return backoff.Permanent(errBusy)
+			}
 			return errBusy
 		})
 		require.Equal(t, []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}, runs)
