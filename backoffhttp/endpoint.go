@@ -1,8 +1,10 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gobackoff/backoff"
@@ -22,19 +24,48 @@ type namedEndpoint struct {
 func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
 	from := req.Method
 	if t.Endpoint != nil {
-		from = t.Endpoint(req)
+		from = beginning(cmp.Or(t.Endpoint(req), g.nameOf(req)))
 	}
 	if last := g.lastEndpoint.Load(); last != nil && last.from == from {
 		return last.Endpoint
 	}
 	name := from
 	if t.Endpoint == nil {
-		_, host, _ := strings.Cut(g.key, "://") // in lower case
-		name = methodOf(req) + " " + host
+		name = g.nameOf(req)
 	}
 	e := t.hosts.endpoints.Get(g.key + keySeparator + name)
 	g.lastEndpoint.Store(&namedEndpoint{from, e})
 	return e
+}
+
+// nameOf returns the name of an endpoint that the Transport is not told: method
+// and host. A proxy passes on the methods that strangers send; those that HTTP
+// does not define share a name.
+func (g *guards) nameOf(req *http.Request) string {
+	method := methodOf(req)
+	if !slices.Contains(methods, method) {
+		method = "OTHER"
+	}
+	_, host, _ := strings.Cut(g.key, "://") // in lower case
+	return method + " " + host
+}
+
+// methods are those that HTTP defines.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions, http.MethodConnect, http.MethodTrace,
+}
+
+// maxName is the length of the longest host or name of an endpoint that is kept
+// whole, in bytes. There are not many of them, but a stranger may choose them.
+const maxName = 1024
+
+// beginning returns the beginning of a text, which does not keep the rest alive.
+func beginning(text string) string {
+	if len(text) <= maxName {
+		return text
+	}
+	return strings.Clone(text[:maxName])
 }
 
 // keySeparator stands between the host and the name in the key of an Endpoint. A
