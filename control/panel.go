@@ -34,6 +34,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -277,20 +278,18 @@ func (p *Panel) named() []Target {
 
 // compareTargets is the order in which targets are shown.
 func compareTargets(a, b Target) int {
-	return strings.Compare(a.What+"\x00"+a.Name+"\x00"+a.Key, b.What+"\x00"+b.Name+"\x00"+b.Key)
+	return cmp.Or(strings.Compare(a.What, b.What), strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))
 }
 
 // checkTarget returns an error that lists the names, or the keys, that are
 // known, if the one of t is not.
 func (p *Panel) checkTarget(t Target) error {
-	if t.Name == All && t.What != Spec {
+	if t.Name == All && t.What != Spec || slices.ContainsFunc(p.targets, t.isOf) {
 		return nil
 	}
 	var names, keys []string
 	for _, known := range p.named() {
 		switch {
-		case known == t:
-			return nil
 		case known.What == t.What && known.Key == "":
 			names = append(names, known.Name)
 		case known.What == t.What && known.Name == t.Name:
@@ -298,17 +297,22 @@ func (p *Panel) checkTarget(t Target) error {
 		}
 	}
 	if t.Key != "" && slices.Contains(names, t.Name) {
-		return problem("key", "is "+quote(t.Key)+", want "+list(keys))
+		return problem("key", "is "+quote(t.Key)+list(keys)+"; a key is known once there was a call under it")
 	}
-	return problem("name", "is "+quote(t.Name)+", want "+list(names)+"; what is not registered with the panel cannot be overridden")
+	return problem("name", "is "+quote(t.Name)+list(names)+"; what is not registered with the panel cannot be overridden")
 }
 
-// list returns the first of some names, for an error. A stranger may have chosen
+// isOf reports whether t is registered as known, or as one of its keys.
+func (t Target) isOf(known target) bool {
+	return t.Name != "" && t.Name == known.name() && known.keeps(t.What) && (t.Key == "" || slices.Contains(known.keys(), t.Key))
+}
+
+// list says which names, or keys, there are, for an error. A stranger may have chosen
 // keys: they are quoted unless they are plain.
 func list(names []string) string {
 	const most = 20
 	if len(names) == 0 {
-		return "none, since none is registered"
+		return ", and none is known"
 	}
 	var shown []string
 	for _, name := range names[:min(len(names), most)] {
@@ -317,7 +321,7 @@ func list(names []string) string {
 		}
 		shown = append(shown, name)
 	}
-	text := "one of " + strings.Join(shown, ", ")
+	text := ", want one of " + strings.Join(shown, ", ")
 	if more := len(names) - most; more > 0 {
 		text += " and " + strconv.Itoa(more) + " more"
 	}
