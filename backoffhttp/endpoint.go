@@ -12,29 +12,27 @@ import (
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
-// namedEndpoint is an Endpoint and what it was made from: what Transport.Endpoint
-// returned, or else the method.
+// namedEndpoint is an Endpoint and what it was made from: the name that
+// Transport.Endpoint returned, or else the method.
 type namedEndpoint struct {
-	from string
+	from  string
+	named bool
 	*endpoint.Endpoint
 }
 
 // endpoint returns what a request is sent to. Most requests to a host are sent
 // to the same endpoint as the request before.
 func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
-	from := req.Method
+	from, name := req.Method, ""
 	if t.Endpoint != nil {
-		from = beginning(cmp.Or(t.Endpoint(req), g.nameOf(req)))
+		name = beginning(t.Endpoint(req))
+		from = cmp.Or(name, req.Method)
 	}
-	if last := g.lastEndpoint.Load(); last != nil && last.from == from {
+	if last := g.lastEndpoint.Load(); last != nil && last.from == from && last.named == (name != "") {
 		return last.Endpoint
 	}
-	name := from
-	if t.Endpoint == nil {
-		name = g.nameOf(req)
-	}
-	e := t.hosts.endpoints.Get(g.key + keySeparator + name)
-	g.lastEndpoint.Store(&namedEndpoint{from, e})
+	e := t.hosts.endpoints.Get(g.key + keySeparator + cmp.Or(name, g.nameOf(req)))
+	g.lastEndpoint.Store(&namedEndpoint{from, name != "", e})
 	return e
 }
 

@@ -70,10 +70,11 @@ func TestAnEndpointThatReturnsNoNameLeavesTheNameToTheTransport(t *testing.T) {
 		Policy:   backoff.Policy{Observer: seen.observe},
 		Endpoint: func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") },
 	}
-	for _, path := range []string{"users", "", "users", ""} {
+	for _, path := range []string{"users", "", "users", "", "GET", ""} {
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/"+path, nil))
 	}
-	require.Equal(t, []string{": users: success", ": GET a.test: success", ": users: success", ": GET a.test: success"}, seen.lines)
+	require.Equal(t, []string{": users: success", ": GET a.test: success", ": users: success", ": GET a.test: success",
+		": GET: success", ": GET a.test: success"}, seen.lines)
 	require.Same(t, seen.endpoints[1], seen.endpoints[3])
 }
 
