@@ -139,8 +139,8 @@ func ExampleTransport_control() {
 	server := flaky(100)
 	defer server.Close()
 	var panel control.Panel
-	search := panel.Policy(backoff.Policy{Name: "search", MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
-	client := &http.Client{Transport: &backoffhttp.Transport{Control: search}}
+	ads := panel.Policy(backoff.Policy{Name: "ads", MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
+	client := &http.Client{Transport: &backoffhttp.Transport{Control: ads}}
 	get := func() {
 		resp, err := client.Get(server.URL)
 		if err != nil {
@@ -152,7 +152,7 @@ func ExampleTransport_control() {
 	}
 
 	get()
-	target := control.Target{What: control.Retries, Name: "search"}
+	target := control.Target{What: control.Retries, Name: "ads"}
 	if err := panel.Set(context.Background(), control.Override{Target: target, To: control.Off, Who: "ada", Why: "shard 7 is overloaded"}); err != nil {
 		fmt.Println(err)
 	}
@@ -160,9 +160,9 @@ func ExampleTransport_control() {
 	// Output:
 	// server: GET
 	// server: GET
-	// backoff: search: gave up after 2 attempts: status 503 Service Unavailable
+	// backoff: ads: gave up after 2 attempts: status 503 Service Unavailable
 	// server: GET
-	// backoff: search (retries are switched off): gave up after 1 attempt: status 503 Service Unavailable
+	// backoff: ads (retries are switched off): gave up after 1 attempt: status 503 Service Unavailable
 }
 
 // Services of one's own are told the number of the attempt and the time left.
