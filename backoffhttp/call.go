@@ -136,9 +136,7 @@ func (c *call) end(err error) (*http.Response, error) {
 	if err == nil {
 		return c.resp, nil
 	}
-	if c.guards.final != nil {
-		err = c.guards.final(err)
-	}
+	err = c.guards.ended(err)
 	if c.number == 0 {
 		closeBody(c.req)
 	}

@@ -2,7 +2,9 @@ package backoffhttp_test
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +80,43 @@ func TestARequestDoesNotRetryAgainstAnOverride(t *testing.T) {
 		override(t, &panel, control.Retries, control.Off)
 		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
 		require.Equal(t, 6+1, w.requests())
+	})
+}
+
+// The policy of the program makes one attempt, and the request asks for more.
+func TestARequestDoesNotRetryAgainstAnOverrideOfAPolicyThatMakesOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panel control.Panel
+		w := newWire(answer(503))
+		tr := &backoffhttp.Transport{Base: w, Control: panel.Policy(backoff.Policy{Name: "search", MaxAttempts: 1}), Unguarded: true}
+		ctx := backoffhttp.WithRetry(t.Context(), func(p *backoff.Policy) { p.MaxAttempts = 3 })
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Equal(t, 3, w.requests())
+		override(t, &panel, control.Retries, control.Off)
+		resp := roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil).WithContext(ctx))
+		require.Equal(t, 3+1, w.requests())
+		require.False(t, new(backoff.Policy).Retryable(backoffhttp.Check(resp)), "a policy around it does not retry instead")
+	})
+}
+
+// A Range request for the rest is a retry, too.
+func TestABodyThatBreaksOffIsNotResumedWhileRetriesAreOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panel control.Panel
+		requests := 0
+		tr := controlled(roundTripper(func(req *http.Request) (*http.Response, error) {
+			requests++
+			return &http.Response{
+				StatusCode: 200, ContentLength: 100, Header: http.Header{"Etag": {`"1"`}}, Request: req,
+				Body: io.NopCloser(strings.NewReader("the beginning")),
+			}, nil
+		}), &panel)
+		tr.Resume = true
+		override(t, &panel, control.Retries, control.Off)
+		_, err := io.ReadAll(roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).Body)
+		require.ErrorContains(t, err, "search (retries are switched off): gave up after 1 attempt: ")
+		require.False(t, new(backoff.Policy).Retryable(err))
+		require.Equal(t, 1, requests)
 	})
 }
 

@@ -1,8 +1,10 @@
 package backoffhttp
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gobackoff/backoff"
@@ -10,31 +12,58 @@ import (
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
-// namedEndpoint is an Endpoint and what it was made from: what Transport.Endpoint
-// returned, or else the method.
+// namedEndpoint is an Endpoint and what it was made from: the name that
+// Transport.Endpoint returned, or else the method.
 type namedEndpoint struct {
-	from string
+	from  string
+	named bool
 	*endpoint.Endpoint
 }
 
 // endpoint returns what a request is sent to. Most requests to a host are sent
 // to the same endpoint as the request before.
 func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
-	from := req.Method
+	from, name := req.Method, ""
 	if t.Endpoint != nil {
-		from = t.Endpoint(req)
+		name = beginning(t.Endpoint(req))
+		from = cmp.Or(name, req.Method)
 	}
-	if last := g.lastEndpoint.Load(); last != nil && last.from == from {
+	if last := g.lastEndpoint.Load(); last != nil && last.from == from && last.named == (name != "") {
 		return last.Endpoint
 	}
-	name := from
-	if t.Endpoint == nil {
-		_, host, _ := strings.Cut(g.key, "://") // in lower case
-		name = methodOf(req) + " " + host
-	}
-	e := t.hosts.endpoints.Get(g.key + keySeparator + name)
-	g.lastEndpoint.Store(&namedEndpoint{from, e})
+	e := t.hosts.endpoints.Get(g.key + keySeparator + cmp.Or(name, g.nameOf(req)))
+	g.lastEndpoint.Store(&namedEndpoint{from, name != "", e})
 	return e
+}
+
+// nameOf returns the name of an endpoint that the Transport is not told: method
+// and host. A proxy passes on the methods that strangers send; those that HTTP
+// does not define share a name.
+func (g *guards) nameOf(req *http.Request) string {
+	method := methodOf(req)
+	if !slices.Contains(methods, method) {
+		method = "OTHER"
+	}
+	_, host, _ := strings.Cut(g.key, "://") // in lower case
+	return method + " " + host
+}
+
+// methods are those that HTTP defines.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions, http.MethodConnect, http.MethodTrace,
+}
+
+// maxName is the length of the longest host or name of an endpoint that is kept
+// whole, in bytes. There are not many of them, but a stranger may choose them.
+const maxName = 1024
+
+// beginning returns the beginning of a text, which does not keep the rest alive.
+func beginning(text string) string {
+	if len(text) <= maxName {
+		return text
+	}
+	return strings.Clone(text[:maxName])
 }
 
 // keySeparator stands between the host and the name in the key of an Endpoint. A

@@ -216,16 +216,20 @@ func TestAnAttemptsContextHasNoEndpoint(t *testing.T) {
 }
 
 func TestACallAllocatesForItsEndpointOnlyIfItIsObserved(t *testing.T) {
-	allocations := func(observe backoff.Observer) float64 {
+	allocations := func(observe backoff.Observer, name func(*http.Request) string) float64 {
 		tr := &backoffhttp.Transport{
 			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: 200, Body: http.NoBody, Request: req}, nil
 			}),
-			Policy: backoff.Policy{Observer: observe},
+			Policy:   backoff.Policy{Observer: observe},
+			Endpoint: name,
 		}
 		req := newRequest(t, "GET", "http://a.test/", nil)
 		return testing.AllocsPerRun(1000, func() { _, _ = tr.RoundTrip(req) })
 	}
-	require.EqualValues(t, 1, allocations(nil), "the response")
-	require.EqualValues(t, 2, allocations(func(context.Context, backoff.Event) {}), "and the context")
+	observe := func(context.Context, backoff.Event) {}
+	require.EqualValues(t, 1, allocations(nil, nil), "the response")
+	require.EqualValues(t, 2, allocations(observe, nil), "and the context")
+	require.EqualValues(t, 2, allocations(observe, func(*http.Request) string { return "users" }))
+	require.EqualValues(t, 2, allocations(observe, func(*http.Request) string { return "" }))
 }

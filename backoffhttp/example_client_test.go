@@ -16,6 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -131,6 +132,37 @@ func ExampleTransport_attemptTimeout() {
 	body, err := io.ReadAll(resp.Body)
 	fmt.Println(string(body), err)
 	// Output: at last <nil>
+}
+
+// Somebody switches the retries of one upstream off while the program runs.
+func ExampleTransport_control() {
+	server := flaky(100)
+	defer server.Close()
+	var panel control.Panel
+	ads := panel.Policy(backoff.Policy{Name: "ads", MaxAttempts: 2, Schedule: backoff.Constant(time.Millisecond)})
+	client := &http.Client{Transport: &backoffhttp.Transport{Control: ads}}
+	get := func() {
+		resp, err := client.Get(server.URL)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer resp.Body.Close()
+		fmt.Println(backoffhttp.Check(resp))
+	}
+
+	get()
+	target := control.Target{What: control.Retries, Name: "ads"}
+	if err := panel.Set(context.Background(), control.Override{Target: target, To: control.Off, Who: "ada", Why: "shard 7 is overloaded"}); err != nil {
+		fmt.Println(err)
+	}
+	get()
+	// Output:
+	// server: GET
+	// server: GET
+	// backoff: ads: gave up after 2 attempts: status 503 Service Unavailable
+	// server: GET
+	// backoff: ads (retries are switched off): gave up after 1 attempt: status 503 Service Unavailable
 }
 
 // Services of one's own are told the number of the attempt and the time left.

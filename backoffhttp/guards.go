@@ -56,6 +56,14 @@ func (grantedBudget) GrantsFirst() bool { return true }
 // unless the request itself needs it.
 func (g *guards) unasked() bool { return g.plain && (g.first == nil || g.first.GrantsFirst()) }
 
+// ended returns the error of a call to the host, which has ended.
+func (g *guards) ended(err error) error {
+	if g.final == nil {
+		return err
+	}
+	return g.final(err)
+}
+
 // watched reports whether the breaker of the host has an observer.
 func (g *guards) watched() bool { return g.breaker != nil && g.breaker.Observer != nil }
 
@@ -125,7 +133,7 @@ func (t *Transport) lookUp(key string) (budget backoff.Budget, breaker *backoff.
 // breaker and the gate of its host. Users see the key of the host as the name of
 // its breaker and budget.
 func (t *Transport) newGuards(u *url.URL, policy *backoff.Policy, final func(error) error) *guards {
-	key := strings.ToLower(u.Scheme + "://" + u.Host)
+	key := beginning(strings.ToLower(u.Scheme + "://" + u.Host))
 	g := &guards{scheme: u.Scheme, host: u.Host, key: key, source: policy, final: final}
 	g.budget, g.breaker, g.gate = t.lookUp(key)
 	g.timeouts = timeouts.Of(policy)

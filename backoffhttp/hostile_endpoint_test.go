@@ -28,6 +28,56 @@ func TestTheCaseOfAHostMakesNoOtherEndpoint(t *testing.T) {
 	require.Same(t, seen.endpoints[0], seen.endpoints[2])
 }
 
+// A reverse proxy passes on what a stranger sends.
+func TestMethodsThatAStrangerInventsShareAnEndpoint(t *testing.T) {
+	var seen sightings
+	tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Observer: seen.observe}}
+	for _, method := range []string{"BREW", "get", "PATCH", "A" + strings.Repeat("A", 1<<20)} {
+		roundTrip(t, tr, newRequest(t, method, "http://a.test/", nil))
+	}
+	require.Equal(t, []string{": OTHER a.test: success", ": OTHER a.test: success", ": PATCH a.test: success", ": OTHER a.test: success"}, seen.lines)
+	require.Same(t, seen.endpoints[0], seen.endpoints[3])
+}
+
+func TestHostsAndNamesOfAnyLengthTakeLittleMemory(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	var seen []*endpoint.Endpoint
+	tr := &backoffhttp.Transport{
+		Base:     newWire(answer(200)),
+		Policy:   backoff.Policy{Observer: func(ctx context.Context, _ backoff.Event) { seen = append(seen, endpoint.Of(ctx)) }},
+		Endpoint: func(r *http.Request) string { return r.Header.Get("Name") },
+	}
+	for _, name := range []string{"", long} {
+		req := newRequest(t, "GET", "http://a.test/", nil)
+		req.URL.Host = long + ".test"
+		req.Header.Set("Name", name)
+		roundTrip(t, tr, req)
+	}
+	for _, e := range seen {
+		require.LessOrEqual(t, len(e.Name), 1024)
+		require.Len(t, e.Service, 1024)
+		for key, b := range e.Breakers.All() {
+			require.Len(t, key, 1024)
+			require.Len(t, b.Name, 1024)
+		}
+	}
+}
+
+func TestAnEndpointThatReturnsNoNameLeavesTheNameToTheTransport(t *testing.T) {
+	var seen sightings
+	tr := &backoffhttp.Transport{
+		Base:     newWire(answer(200)),
+		Policy:   backoff.Policy{Observer: seen.observe},
+		Endpoint: func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") },
+	}
+	for _, path := range []string{"users", "", "users", "", "GET", ""} {
+		roundTrip(t, tr, newRequest(t, "GET", "http://a.test/"+path, nil))
+	}
+	require.Equal(t, []string{": users: success", ": GET a.test: success", ": users: success", ": GET a.test: success",
+		": GET: success", ": GET a.test: success"}, seen.lines)
+	require.Same(t, seen.endpoints[1], seen.endpoints[3])
+}
+
 func TestAZoneWithASpaceIsPartOfTheHost(t *testing.T) {
 	var seen sightings
 	tr := &backoffhttp.Transport{Base: newWire(answer(200)), Policy: backoff.Policy{Observer: seen.observe}}

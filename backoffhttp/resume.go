@@ -192,7 +192,7 @@ func (b *resumedBody) reopen(err error) error {
 		b.moved = false
 		b.call.discard()
 		if !ok || !b.run.Begin(pause) {
-			return asTimeout(b.run.Err())
+			return asTimeout(b.call.guards.ended(b.run.Err()))
 		}
 		if err = b.ask(); err == nil {
 			return nil

@@ -162,9 +162,10 @@ type Transport struct {
 
 	// Endpoint returns what a request is sent to, for observers: see package
 	// endpoint. It must not return what an untrusted client sends, such as an
-	// identifier in the path. It is called for requests that are observed, and
-	// must not change them. nil means the method and the host, such as
-	// "GET api.example.com".
+	// identifier in the path: the Transport keeps 1024 names of all hosts at
+	// most. It is called for requests that are observed, and must not change
+	// them. nil, and a result of "", mean the method and the host, such as
+	// "GET api.example.com". A method that HTTP does not define is then OTHER.
 	Endpoint func(*http.Request) string
 
 	// Budgets and Breakers hold the budget and the breaker of each host,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/endpoint"
 )
 
 // The race detector allocates, so this runs without it.
@@ -30,7 +31,15 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		call()
 		require.Zero(t, testing.AllocsPerRun(100, call), name)
 	}
+	one := endpoint.With(ctx, &endpoint.Endpoint{Name: "GET a.test"})
+	other := endpoint.With(ctx, &endpoint.Endpoint{Name: "GET a.test"})
 	call := func() {
+		m.Observe(one, backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+		m.Observe(other, backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+	}
+	call()
+	require.Zero(t, testing.AllocsPerRun(100, call), "two clients of one host")
+	call = func() {
 		m.Observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, Err: errDown})
 	}
 	call()

@@ -103,6 +103,9 @@ func (n *names[T]) at(k key, limit int) *named[T] {
 
 // get returns the T of a key. Beyond the limit all keys share one T.
 func (n *names[T]) get(k key, limit int) *named[T] {
+	if known := n.second(k).Load(); known != nil && known.key == k {
+		return known.named
+	}
 	l := labelsOf(k)
 	if l.name == other || l.endpoint == other {
 		l = others
@@ -118,11 +121,20 @@ func (n *names[T]) get(k key, limit int) *named[T] {
 	return found.(*named[T])
 }
 
+// second is the place of a key whose own has another key of the same labels:
+// two clients may have each an Endpoint of the same name.
+func (n *names[T]) second(k key) *atomic.Pointer[known[T]] { return &n.recent[(slot(k)+1)%slots] }
+
 // remember makes the next lookup of a key cheap. An Endpoint that was made anew
-// takes the place of the former one.
+// takes the place of a former one.
 func (n *names[T]) remember(k key, t *named[T]) {
 	at := &n.recent[slot(k)]
 	before := at.Load()
+	if before != nil && before.named == t {
+		if next := n.second(k).Load(); next == nil || next.named == t {
+			at, before = n.second(k), next
+		}
+	}
 	if t.labels != others && (before == nil || before.named == t) {
 		at.CompareAndSwap(before, &known[T]{key{strings.Clone(k.name), k.to}, t})
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// Breaker registers a breaker under its name. When an override of its mode
-// ends, the breaker is in the mode that it was in before, unless the program
-// has forced another one meanwhile.
+// Breaker registers a breaker under its name, once and with one panel only. When
+// an override of its mode ends, the breaker is in the mode that it was in
+// before, unless the program has forced another one meanwhile.
 func (p *Panel) Breaker(b *backoff.Breaker) {
 	g := &group{called: b.Name}
 	g.add("", b)
@@ -23,7 +23,8 @@ func (p *Panel) Breaker(b *backoff.Breaker) {
 // calls the former one, so that an override also holds for the breakers of
 // keys that are new. The Observer of such a breaker does not hear that it
 // begins in another mode. To override the breakers of the hosts of a
-// backoffhttp.Transport, set its Breakers to b.
+// backoffhttp.Transport, set its Breakers to b. They have the Observer that
+// b.New gives them, and no longer that of the Transport's policy.
 func (p *Panel) Breakers(name string, b *backoff.Breakers) {
 	g := &group{called: name}
 	inner := b.New

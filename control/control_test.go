@@ -150,16 +150,13 @@ func TestAPolicyAroundOneWhoseRetriesAreOffDoesNotRetryInstead(t *testing.T) {
 	})
 }
 
-func TestWhatWasNotRetriedAnywayIsNotBlamedOnAnOverride(t *testing.T) {
+func TestWhatNoPolicyRetriesIsNotBlamedOnAnOverride(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p control.Panel
-		once := fast("once")
-		once.MaxAttempts = 1
-		h, limited := p.Policy(fast("search")), p.Policy(once)
+		h := p.Policy(fast("search"))
 		set(t, &p, override(control.Retries, control.All, control.Off))
 		require.Equal(t, backoff.Permanent(errBusy), h.Do(t.Context(), func(context.Context) error { return backoff.Permanent(errBusy) }))
 		require.NoError(t, h.Do(t.Context(), func(context.Context) error { return nil }))
-		require.EqualError(t, limited.Do(t.Context(), func(context.Context) error { return errBusy }), "backoff: once: gave up after 1 attempt: busy")
 	})
 }
 
@@ -273,23 +270,23 @@ func TestAnOverrideThatMakesNoSenseIsRefused(t *testing.T) {
 	p.Breakers("hosts", new(backoff.Breakers))
 	good := override(control.Retries, "search", control.Off)
 	for want, change := range map[string]func(*control.Override){
-		"who is empty, want the name of a person":                                                                      func(o *control.Override) { o.Who = " " },
-		"why is empty, want a reason":                                                                                  func(o *control.Override) { o.Why = "" },
-		"why has 201 characters, want at most 200":                                                                     func(o *control.Override) { o.Why = strings.Repeat("é", 201) },
-		`who is "ada\nERROR", want one line of text`:                                                                   func(o *control.Override) { o.Who = "ada\nERROR" },
-		`who is "\xff", want one line of text`:                                                                         func(o *control.Override) { o.Who = "\xff" },
-		`what is "retry", want one of retries, spec, hedges, breakers`:                                                 func(o *control.Override) { o.What = "retry" },
-		`to is "no", want one of off, on`:                                                                              func(o *control.Override) { o.To = "no" },
-		`to is "", want one of enforce, observe, forced open, forced closed`:                                           func(o *control.Override) { o.What, o.To = control.Breakers, "" },
-		`to is "` + strings.Repeat("x", 64) + `...", want one of off, on`:                                              func(o *control.Override) { o.To = strings.Repeat("x", 100) },
-		`for is 24h0m0.000000001s, want at most 24h0m0s (Panel.MaxFor)`:                                                func(o *control.Override) { o.For = 24*time.Hour + 1 },
-		`key is "a", want none: only breakers have keys`:                                                               func(o *control.Override) { o.Key = "a" },
-		`name is "*", want one of cart, search; what is not registered with the panel cannot be overridden`:            func(o *control.Override) { o.What, o.Name, o.To = control.Spec, control.All, "{}" },
-		`name is "*", want the Breakers that have the key "a"`:                                                         func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, control.All, "a", "observe" },
-		`name is "x", want one of cart, search; what is not registered with the panel cannot be overridden`:            func(o *control.Override) { o.Name = "x" },
-		`name is "x", want none, since none is registered; what is not registered with the panel cannot be overridden`: func(o *control.Override) { o.What, o.Name = control.Hedges, "x" },
-		`name is "", want one of cart, search; what is not registered with the panel cannot be overridden`:             func(o *control.Override) { o.Name = "" },
-		`key is "a", want none, since none is registered`:                                                              func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, "hosts", "a", "observe" },
+		"who is empty, want the name of a person":                                                           func(o *control.Override) { o.Who = " " },
+		"why is empty, want a reason":                                                                       func(o *control.Override) { o.Why = "" },
+		"why has 201 characters, want at most 200":                                                          func(o *control.Override) { o.Why = strings.Repeat("é", 201) },
+		`who is "ada\nERROR", want one line of text`:                                                        func(o *control.Override) { o.Who = "ada\nERROR" },
+		`who is "\xff", want one line of text`:                                                              func(o *control.Override) { o.Who = "\xff" },
+		`what is "retry", want one of retries, spec, hedges, breakers`:                                      func(o *control.Override) { o.What = "retry" },
+		`to is "no", want one of off, on`:                                                                   func(o *control.Override) { o.To = "no" },
+		`to is "", want one of enforce, observe, forced open, forced closed`:                                func(o *control.Override) { o.What, o.To = control.Breakers, "" },
+		`to is "` + strings.Repeat("x", 64) + `...", want one of off, on`:                                   func(o *control.Override) { o.To = strings.Repeat("x", 100) },
+		`for is 24h0m0.000000001s, want at most 24h0m0s (Panel.MaxFor)`:                                     func(o *control.Override) { o.For = 24*time.Hour + 1 },
+		`key is "a", want none: only breakers have keys`:                                                    func(o *control.Override) { o.Key = "a" },
+		`name is "*", want one of cart, search; what is not registered with the panel cannot be overridden`: func(o *control.Override) { o.What, o.Name, o.To = control.Spec, control.All, "{}" },
+		`name is "*", want the Breakers that have the key "a"`:                                              func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, control.All, "a", "observe" },
+		`name is "x", want one of cart, search; what is not registered with the panel cannot be overridden`: func(o *control.Override) { o.Name = "x" },
+		`name is "x", and none is known; what is not registered with the panel cannot be overridden`:        func(o *control.Override) { o.What, o.Name = control.Hedges, "x" },
+		`name is "", want one of cart, search; what is not registered with the panel cannot be overridden`:  func(o *control.Override) { o.Name = "" },
+		`key is "a", and none is known; a key is known once there was a call under it`:                      func(o *control.Override) { o.What, o.Name, o.Key, o.To = control.Breakers, "hosts", "a", "observe" },
 	} {
 		o := good
 		change(&o)
@@ -693,6 +690,45 @@ func TestChangesWhileCallsRun(t *testing.T) {
 	}
 }
 
+func TestWhatTwoPeopleDoAtOnceIsOneAfterTheOther(t *testing.T) {
+	var holds, wrong int
+	var last string
+	p := control.Panel{Observer: func(_ context.Context, c control.Change) {
+		switch {
+		case c.Kind == control.ChangeSet && holds == 0:
+			holds, last = 1, c.Override.To
+		case c.Kind == control.ChangeReplaced && holds == 1:
+			last = c.Override.To
+		case c.Kind == control.ChangeCleared && holds == 1 && c.Override.To == last:
+			holds = 0
+		default:
+			wrong++
+		}
+	}}
+	b := &backoff.Breaker{Name: "search"}
+	p.Breaker(b)
+	var people sync.WaitGroup
+	for i, to := range []string{"forced open", "forced closed", "observe"} {
+		people.Go(func() {
+			o := override(control.Breakers, "search", to)
+			for n := range 300 {
+				if (n+i)%3 == 0 {
+					_ = p.Clear(t.Context(), o.Target, "bob", "over") // perhaps somebody else has
+					continue
+				}
+				set(t, &p, o)
+			}
+		})
+	}
+	people.Wait()
+	set(t, &p, override(control.Breakers, "search", "observe"))
+	require.Equal(t, backoff.ModeObserve, b.Stats().Mode)
+	clear(t, &p, control.Target{What: control.Breakers, Name: "search"})
+	require.Zero(t, wrong)
+	require.Zero(t, holds)
+	require.Equal(t, backoff.ModeEnforce, b.Stats().Mode)
+}
+
 // A model of the panel: what holds is a list of overrides with their ends.
 func TestThePanelDoesWhatAListOfOverridesSays(t *testing.T) {
 	for seed := range uint64(50) {
@@ -779,6 +815,159 @@ func TestACallThatSucceedsAllocatesNothing(t *testing.T) {
 	check()
 	set(t, &p, override(control.Retries, control.All, control.Off))
 	check()
+}
+
+// A webhook that never answers must not keep the person on call from acting.
+func TestAnObserverThatHangsHoldsNoChangeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var told []string
+		p := control.Panel{Observer: func(_ context.Context, c control.Change) {
+			<-release
+			told = append(told, c.Kind+" "+c.Override.To)
+		}}
+		h, b := p.Policy(fast("search")), &backoff.Breaker{Name: "search"}
+		p.Breaker(b)
+		o := override(control.Breakers, "search", "forced open")
+		o.For = time.Minute
+		go func() { _ = p.Set(context.Background(), o) }()
+		synctest.Wait()
+		require.ErrorIs(t, call(b), backoff.ErrOpen)
+		o.To = "forced closed"
+		set(t, &p, o)
+		require.NoError(t, call(b))
+		set(t, &p, override(control.Retries, "search", control.Off))
+		require.Equal(t, 1, attempts(h))
+		late := &backoff.Breaker{Name: "search"}
+		p.Breaker(late)
+		require.Equal(t, backoff.ModeForcedClosed, late.Stats().Mode)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, backoff.ModeEnforce, b.Stats().Mode)
+		close(release)
+		synctest.Wait()
+		require.Equal(t, []string{"set forced open", "replaced forced closed", "set off", "expired forced closed"}, told, "in order")
+	})
+}
+
+func TestWhatChangesNothingForAPolicyDoesNotBeginItsScheduleAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(backoff.Policy{Name: "watch", Schedule: backoff.Linear{Initial: time.Second}, Jitter: backoff.NoJitter, MaxAttempts: 4})
+		set(t, &p, override(control.Retries, "watch", control.On))
+		policy, start, runs := h.Policy(), time.Now(), []time.Duration(nil)
+		err := h.Supervise(t.Context(), func(context.Context) error {
+			runs = append(runs, time.Since(start))
+			set(t, &p, override(control.Retries, control.All, control.Off))
+			if len(runs) > 9 {
+				return backoff.Permanent(errBusy)
+			}
+			return errBusy
+		})
+		require.Equal(t, []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}, runs)
+		require.ErrorIs(t, err, backoff.ErrExhausted)
+		require.Same(t, policy, h.Policy(), "clients prepare a policy once, as long as it is the same")
+	})
+}
+
+func TestACallUnderWayEndsByTheSpecThatItBeganWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		h := p.Policy(backoff.Policy{Name: "search", Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
+		done, n, start := make(chan error), 0, time.Now()
+		go func() { done <- h.Do(t.Context(), func(context.Context) error { n++; return errBusy }) }()
+		time.Sleep(1500 * time.Millisecond)
+		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2, "schedule": "1h"}`))
+		set(t, &p, override(control.Retries, "search", control.Off))
+		require.EqualError(t, <-done, "backoff: search: gave up after 4 attempts: busy")
+		require.Equal(t, 3*time.Second, time.Since(start))
+	})
+}
+
+func TestTheBudgetOfAPolicyGoesOnWhereItWasAfterASpecWithAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		budget := &places{}
+		policy := fast("search")
+		policy.Budget = budget
+		h, twin := p.Policy(policy), p.Policy(policy)
+		require.Equal(t, 4, attempts(h))
+		set(t, &p, override(control.Spec, "search", `{"budget": {"retry": {}}}`))
+		attempts(h)
+		require.Equal(t, 4, budget.failed)
+		require.Same(t, h.Policy().Budget, twin.Policy().Budget, "policies of one name share the new one")
+		clear(t, &p, control.Target{What: control.Spec, Name: "search"})
+		attempts(h)
+		require.Equal(t, 8, budget.failed)
+	})
+}
+
+func TestABreakerThatWasForcedClosedOverADeadServiceOpensByItselfAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		b := &backoff.Breaker{Name: "search"}
+		p.Breaker(b)
+		fail := func() error { return b.Do(t.Context(), func(context.Context) error { return errBusy }) }
+		o := override(control.Breakers, "search", "forced closed")
+		o.For = time.Minute
+		set(t, &p, o)
+		for range 100 {
+			require.Equal(t, errBusy, fail(), "nothing is refused")
+		}
+		var under sync.WaitGroup
+		under.Go(func() {
+			_ = b.Do(t.Context(), func(context.Context) error { time.Sleep(time.Hour); return errBusy })
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, backoff.StateClosed, b.State())
+		for range 5 {
+			require.Equal(t, errBusy, fail(), "it counts from the beginning")
+			time.Sleep(300 * time.Millisecond)
+		}
+		require.ErrorIs(t, fail(), backoff.ErrOpen)
+		require.EqualValues(t, 1, b.Stats().Openings)
+		under.Wait()
+	})
+}
+
+func TestTheErrorOfABreakerThatIsForcedOpenHasNeitherCauseNorEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p control.Panel
+		var trigger backoff.Trigger
+		b := &backoff.Breaker{Name: "search", Observer: func(_ context.Context, e backoff.Event) {
+			if e.Transition != nil {
+				trigger = e.Transition.Trigger
+			}
+		}}
+		p.Breaker(b)
+		for range 10 {
+			_ = b.Do(t.Context(), func(context.Context) error { return errBusy })
+			time.Sleep(300 * time.Millisecond)
+		}
+		open, _ := errors.AsType[*backoff.OpenError](call(b))
+		require.Equal(t, errBusy, open.Last)
+		require.NotZero(t, open.RetryAfter())
+		set(t, &p, override(control.Breakers, "search", "forced open"))
+		open, _ = errors.AsType[*backoff.OpenError](call(b))
+		require.NoError(t, open.Last)
+		require.Zero(t, open.RetryAfter())
+		clear(t, &p, control.Target{What: control.Breakers, Name: "search"})
+		require.Equal(t, backoff.TriggerManual, trigger)
+	})
+}
+
+// Package backoffhttp names breakers after hosts, which strangers may choose.
+func TestHostileKeysAreQuotedInAnError(t *testing.T) {
+	var p control.Panel
+	hosts := new(backoff.Breakers)
+	p.Breakers("hosts", hosts)
+	hosts.For("a.test")
+	hosts.For("b\nlevel=ERROR")
+	hosts.For("c" + strings.Repeat("x", 1<<20))
+	o := override(control.Breakers, "hosts", "observe")
+	o.Key = "d"
+	require.EqualError(t, p.Set(t.Context(), o), `backoff: control: key is "d", want one of a.test, "b\nlevel=ERROR", "c`+strings.Repeat("x", 63)+`..."; a key is known once there was a call under it`)
 }
 
 func TestAPolicyWithoutANameIsOverriddenWithAllOthersOnly(t *testing.T) {

@@ -8,20 +8,23 @@ import (
 )
 
 // A Handle is a policy that a [Panel] can change while the program runs;
-// [Panel.Policy] makes one. Keep it and use it as the policy: it is a
-// [backoff.Doer]. A change holds for the calls that begin after it. A call that
-// succeeds costs an atomic load and about a nanosecond more than under the
-// policy itself, and allocates nothing.
+// [Panel.Policy] makes one, and the zero value cannot be used. Keep it and use
+// it as the policy: it is a [backoff.Doer]. A change holds for the calls that
+// begin after it; those under way, and their waits, end as they began. A call
+// that succeeds costs an atomic load and about a nanosecond more than under the
+// policy itself, and allocates nothing. A Handle is safe for concurrent use.
 //
-// For DoValue, Start, Delay and the like take [Handle.Policy]:
+// The Transport of backoffhttp and the interceptors of contrib/backoffgrpc take
+// a Handle as their Control. For DoValue, Start, Delay and the like take
+// [Handle.Policy]:
 //
 //	page, err := backoff.DoValue(ctx, searching.Policy(), fetch)
 //
 // In DoValue and in a Stack the Handle itself would cost a goroutine per call,
-// as every Doer does that is not of package backoff.
+// as every Doer does that is not of package backoff. A breaker goes around it
+// without one so:
 //
-// The Transport of backoffhttp and the interceptors of contrib/backoffgrpc take
-// a Handle as their Control.
+//	err := breaker.Do(ctx, func(ctx context.Context) error { return searching.Do(ctx, search) })
 type Handle struct {
 	_ [0]func() // no unkeyed literals, no ==
 
@@ -35,6 +38,7 @@ type state struct {
 	final  func(error) error // what makes the error of a call final; nil unless retries are off
 	paused bool              // retries are off
 	runs   backoff.Policy    // for Supervise: with its retries
+	spec   *change           // in runs; nil if there is none
 	over   chan struct{}     // closed by the next change
 }
 
@@ -50,9 +54,9 @@ func (p *Panel) Policy(policy backoff.Policy) *Handle {
 
 // Do calls op under the policy as it is now: see [backoff.Policy.Do].
 //
-// While retries are off, Do makes one attempt. If that fails in a way that
-// would otherwise be retried, the error is a [*backoff.Error] which says that
-// retries are off, and which is final: no policy around the call retries it.
+// While retries are off, Do makes one attempt. If that fails in a way that a
+// policy retries, the error is a [*backoff.Error] which says that retries are
+// off, and which is final: no policy around the call retries it.
 func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
 	s := h.state.Load()
 	err := s.policy.Do(ctx, op)
@@ -63,9 +67,9 @@ func (h *Handle) Do(ctx context.Context, op func(context.Context) error) error {
 }
 
 // Policy returns the policy as it is now, which must not be changed. It is the
-// same pointer until the next change. While retries are off, it is limited to
-// one attempt. Then its errors are not final to policies around it, unlike
-// those of [Handle.Do].
+// same pointer until it changes. While retries are off, it is limited to one
+// attempt. Then its errors are not final to policies around it, unlike those of
+// [Handle.Do], and its Supervise ends after one run, unlike [Handle.Supervise].
 func (h *Handle) Policy() *backoff.Policy { return &h.state.Load().policy }
 
 // Current is for clients that take a Handle: the policy as it is now, and a
@@ -87,18 +91,22 @@ func (h *Handle) keys() []string { return nil }
 
 // apply implements target.
 func (h *Handle) apply(p *Panel) {
-	next := &state{policy: h.base, over: make(chan struct{})}
+	next := &state{policy: h.base, paused: p.off(Retries, h.base.Name), over: make(chan struct{})}
 	if a := p.overrides[Target{What: Spec, Name: h.base.Name}]; a != nil {
+		next.spec = a.spec
 		next.policy = a.spec.onto(h.base)
 	}
 	next.runs = next.policy
-	if next.paused = p.off(Retries, h.base.Name); next.paused {
-		if next.policy.MaxAttempts != 1 || next.policy.ByClass != nil {
-			next.final = final
-		}
+	if next.paused {
+		next.final = final
 		next.policy.MaxAttempts, next.policy.ByClass = 1, nil
 	}
-	if before := h.state.Swap(next); before != nil {
+	before := h.state.Load()
+	if before != nil && before.spec == next.spec && before.paused == next.paused {
+		return // what was set for all others does not begin the runs of Supervise anew
+	}
+	h.state.Store(next)
+	if before != nil {
 		close(before.over)
 	}
 }

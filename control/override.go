@@ -17,19 +17,26 @@ import (
 // What an [Override] changes.
 const (
 	// Retries of policies are switched [Off] and [On]. A call whose retries are
-	// off makes one attempt. A [Handle.Supervise] begins no new run.
+	// off makes one attempt, for which it still waits as its Budget and
+	// WaitOpen say. A [Handle.Supervise] begins no new run.
 	Retries = "retries"
 	// Spec replaces settings of a policy. To is a JSON object in the form of
 	// package spec. Each member that is there replaces the setting of that
 	// name; all others stay as the program has them, and so does what is code.
-	// A budget in it is a new one. The name must be left out or the same, and
+	// A budget in it is a new one, which all policies of the name share;
+	// without one, the budget of the program goes on as it is, and does so
+	// again after the override. The name must be left out or the same, and
 	// there must be no breaker. Spec needs the name of a policy.
 	Spec = "spec"
 	// Hedges are switched [Off] and [On]. A hedged call without hedges makes
 	// one attempt.
 	Hedges = "hedges"
 	// Breakers are put in a mode, which To names: "enforce", "observe",
-	// "forced open" or "forced closed". See [backoff.Mode].
+	// "forced open" or "forced closed". See [backoff.Mode]. With each change of
+	// mode, also at the end of the override, a breaker forgets what it has
+	// counted, and starts closed unless it is forced open. The [*backoff.OpenError]
+	// of one that is forced open has neither a Last error nor a RetryAfter; the
+	// Trigger of its transition is [backoff.TriggerManual].
 	Breakers = "breakers"
 )
 
@@ -76,7 +83,9 @@ type Override struct {
 	Who string `json:"who"`
 	Why string `json:"why"`
 	// For is how long it holds. 0 means an hour. A negative For means until it
-	// is cleared, which a Panel allows only if its MaxFor is negative.
+	// is cleared, which a Panel allows only if its MaxFor is negative. An
+	// override whose time is over while the machine is suspended ends within
+	// a minute after that. One ends early if the clock is set ahead.
 	For time.Duration `json:"-"`
 	// Since and Until are set by the [Panel]. Until is zero if there is no
 	// end.

@@ -15,16 +15,26 @@
 //		Why:    "shard 7 is overloaded",
 //	})
 //
+// For an upstream over HTTP, the handle is the Control of its client:
+//
+//	client := &http.Client{Transport: &backoffhttp.Transport{Control: searching}}
+//
 // Only what was registered with a [Panel] can be changed: a policy has to be
-// used by its [Handle]. Every [Override] ends by itself, after an hour unless
-// it says otherwise, and the Observer of the panel gets every change, with who
-// wanted it and why. Package controlhttp serves a panel over HTTP.
+// used by its [Handle]. Give each upstream a policy of its own name, so that
+// each can be switched by itself. Every [Override] ends by itself, after an hour
+// unless it says otherwise, and the Observer of the panel gets every change,
+// with who wanted it and why. Package controlhttp serves a panel over HTTP, so
+// that the person on call needs no new program.
+//
+// A panel is that of one process: of a service with five, each has to be told.
+// An override ends with its process.
 //
 // This is a package of its own because it reads specs, and so carries
 // encoding/json and package limit.
 package control
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -47,15 +57,18 @@ type Panel struct {
 	_ [0]func() // no unkeyed literals, no ==
 
 	// Observer gets every change, in order, one at a time, with no lock
-	// held, on a goroutine of its own. It may call the panel. nil means none.
+	// held, on a goroutine of its own. It may call the panel. Set and Clear
+	// wait for it, unless it is still busy with an earlier change; the change
+	// itself does not. nil means none, and then nobody hears of changes.
 	Observer func(context.Context, Change)
 	// MaxFor is the longest time that an override may hold. 0 means 24 hours. A
 	// negative MaxFor means no limit: then there are overrides without an end.
 	MaxFor time.Duration
 
-	mu        inorder.Mutex
+	mu        inorder.Mutex // breakers are forced after its Unlock
 	targets   []target
 	overrides map[Target]*active
+	told      inorder.Mutex // the Observer hears of changes after its Unlock
 }
 
 // A target is a handle, a hedge or breakers.
@@ -74,6 +87,14 @@ type active struct {
 	Override
 	spec  *change     // for Spec
 	timer *time.Timer // nil if there is no end
+}
+
+// unlock gives the lock back, forces breakers, and tells the Observer of the
+// changes. An Observer that hangs keeps no breaker from being forced.
+func (p *Panel) unlock() {
+	p.mu.Unlock()
+	p.told.Lock()
+	defer p.told.Unlock()
 }
 
 // register adds a target, which begins with the overrides in force for all.
@@ -108,7 +129,7 @@ func (p *Panel) Set(ctx context.Context, o Override) error {
 		return err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	if err := p.checkTarget(o.Target); err != nil {
 		return err
 	}
@@ -144,7 +165,7 @@ func (p *Panel) begin(ctx context.Context, a *active) {
 	p.overrides[a.Target] = a
 	if a.For > 0 {
 		a.Until = a.Since.Add(a.For)
-		a.timer = time.AfterFunc(a.For, func() { p.expire(a) })
+		a.timer = time.AfterFunc(min(a.For, maxSleep), func() { p.expire(a) })
 	}
 	p.changed(ctx, Change{Kind: kind, Override: a.Override, Who: a.Who, Why: a.Why})
 }
@@ -156,11 +177,25 @@ func (a *active) stop() {
 	}
 }
 
+// maxSleep is how long the end of an override waits for a look at the clock.
+// Timers stand still while the machine is suspended.
+const maxSleep = time.Minute
+
+// left returns how long the override holds: until a clock that nobody sets says
+// so, or that of the machine, whichever is first.
+func (a *active) left(now time.Time) time.Duration {
+	return min(a.Until.Sub(now), a.Until.Round(0).Sub(now.Round(0)))
+}
+
 // expire ends an override whose time is over, unless it was replaced.
 func (p *Panel) expire(a *active) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	if p.overrides[a.Target] != a {
+		return
+	}
+	if left := a.left(time.Now()); left > 0 {
+		a.timer.Reset(min(left, maxSleep))
 		return
 	}
 	delete(p.overrides, a.Target)
@@ -173,7 +208,7 @@ func (p *Panel) Clear(ctx context.Context, t Target, who, why string) error {
 		return err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	a := p.overrides[t]
 	if a == nil {
 		return problem("name", "has no override to clear: "+quote(t.String()))
@@ -193,7 +228,9 @@ func (p *Panel) changed(ctx context.Context, c Change) {
 	}
 	if p.Observer != nil {
 		ctx = context.WithoutCancel(ctx)
-		p.mu.Add(func() { p.tell(ctx, c) })
+		p.told.Lock()
+		p.told.Add(func() { p.tell(ctx, c) })
+		p.told.Mutex.Unlock() // runs nothing yet
 	}
 }
 
@@ -241,20 +278,18 @@ func (p *Panel) named() []Target {
 
 // compareTargets is the order in which targets are shown.
 func compareTargets(a, b Target) int {
-	return strings.Compare(a.What+"\x00"+a.Name+"\x00"+a.Key, b.What+"\x00"+b.Name+"\x00"+b.Key)
+	return cmp.Or(strings.Compare(a.What, b.What), strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))
 }
 
 // checkTarget returns an error that lists the names, or the keys, that are
 // known, if the one of t is not.
 func (p *Panel) checkTarget(t Target) error {
-	if t.Name == All && t.What != Spec {
+	if t.Name == All && t.What != Spec || slices.ContainsFunc(p.targets, t.isOf) {
 		return nil
 	}
 	var names, keys []string
 	for _, known := range p.named() {
 		switch {
-		case known == t:
-			return nil
 		case known.What == t.What && known.Key == "":
 			names = append(names, known.Name)
 		case known.What == t.What && known.Name == t.Name:
@@ -262,19 +297,33 @@ func (p *Panel) checkTarget(t Target) error {
 		}
 	}
 	if t.Key != "" && slices.Contains(names, t.Name) {
-		return problem("key", "is "+quote(t.Key)+", want "+list(keys))
+		return problem("key", "is "+quote(t.Key)+list(keys)+"; a key is known once there was a call under it")
 	}
-	return problem("name", "is "+quote(t.Name)+", want "+list(names)+"; what is not registered with the panel cannot be overridden")
+	return problem("name", "is "+quote(t.Name)+list(names)+"; what is not registered with the panel cannot be overridden")
 }
 
-// list returns the first of some names, for an error.
+// isOf reports whether t is registered as known, or as one of its keys.
+func (t Target) isOf(known target) bool {
+	return t.Name != "" && t.Name == known.name() && known.keeps(t.What) && (t.Key == "" || slices.Contains(known.keys(), t.Key))
+}
+
+// list says which names, or keys, there are, for an error. A stranger may have chosen
+// keys: they are quoted unless they are plain.
 func list(names []string) string {
 	const most = 20
-	switch more := len(names) - most; {
-	case len(names) == 0:
-		return "none, since none is registered"
-	case more > 0:
-		return "one of " + strings.Join(names[:most], ", ") + " and " + strconv.Itoa(more) + " more"
+	if len(names) == 0 {
+		return ", and none is known"
 	}
-	return "one of " + strings.Join(names, ", ")
+	var shown []string
+	for _, name := range names[:min(len(names), most)] {
+		if quoted := quote(name); quoted != `"`+name+`"` {
+			name = quoted
+		}
+		shown = append(shown, name)
+	}
+	text := ", want one of " + strings.Join(shown, ", ")
+	if more := len(names) - most; more > 0 {
+		text += " and " + strconv.Itoa(more) + " more"
+	}
+	return text
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // endpoints has an Endpoint for each method of each server. There are no more
-// than maxEndpoints, since a proxy may call methods that a stranger names.
+// than maxEndpoints, of methods no longer than maxMethod, since a proxy may call
+// methods that a stranger names.
 type endpoints struct {
 	byKey sync.Map // of *endpoint.Endpoint, by endpointKey
 	count atomic.Int64
@@ -22,13 +23,19 @@ type endpoints struct {
 
 type endpointKey struct{ target, method string }
 
-const maxEndpoints = 1024
+const (
+	maxEndpoints = 1024
+	maxMethod    = 1024 // bytes
+)
 
 // of returns the Endpoint of a method of the server that cc is connected to.
 func (e *endpoints) of(cc *grpc.ClientConn, method string) *endpoint.Endpoint {
 	key := endpointKey{cc.Target(), method}
 	if known, ok := e.byKey.Load(key); ok {
 		return known.(*endpoint.Endpoint)
+	}
+	if len(method) > maxMethod {
+		return &e.other
 	}
 	if e.count.Add(1) > maxEndpoints {
 		e.count.Add(-1)

@@ -99,14 +99,18 @@ func TestMethodsThatAStrangerNamesShareAnEndpointInTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	unary := config.Unary()
+	methods := []string{"/strange/" + strings.Repeat("x", 1<<20)}
 	for i := range 3000 {
-		method := fmt.Sprintf("/strange/%d", i)
+		methods = append(methods, fmt.Sprintf("/strange/%d", i))
+	}
+	for _, method := range methods {
 		require.NoError(t, unary(t.Context(), method, nil, nil, conn,
 			func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }))
 	}
 	require.Len(t, all, 1024+1)
 	for e := range all {
 		require.True(t, e.Name == "other" || strings.HasPrefix(e.Name, "example.test/strange/"), e.Name)
+		require.Less(t, len(e.Name), 100, "a long one takes no memory")
 	}
 }
 

@@ -40,7 +40,8 @@ const (
 // does not. Errors are those of [Config.Unary]. Messages must not be changed
 // after SendMsg, which grpc-go demands, too. A policy's AttemptTimeout and
 // hedges do not apply to streams. The key of a Keyed policy is in the context of
-// all attempts.
+// all attempts. Observers learn which method is called, but attempts are not
+// measured: how long a stream takes is up to the program.
 func (c *Config) Stream() grpc.StreamClientInterceptor { return c.client().stream }
 
 // stream is the interceptor.
@@ -59,7 +60,7 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	if carried.policy.Idempotency == backoff.Keyed { // all attempts have the key of the call
 		ctx = backoff.WithIdempotencyKey(ctx, backoff.IdempotencyKey(ctx))
 	}
-	ctx, _ = c.observed(ctx, carried.policy.Observer, cc, method) // how long a stream takes is up to the program
+	ctx, _ = c.observed(ctx, carried.policy.Observer, cc, method)
 	s := &stream{ctx: ctx, cancel: func() {}, carried: carried, tally: c.meters.newTally(cc, method, opts)}
 	if m.Timeout > 0 {
 		s.ctx, s.cancel = context.WithTimeout(ctx, m.Timeout)

@@ -6,6 +6,9 @@
 //	curl -u ada -d what=retries -d name=search -d to=off \
 //		-d why="shard 7 is overloaded" https://ops.example.com/debug/control
 //
+// The panel is that of one process: ask every process of a service, and not a
+// load balancer in front of them.
+//
 // This is a package of its own because net/http would double the size of a
 // program that has none.
 package controlhttp
@@ -24,11 +27,14 @@ import (
 	"github.com/gobackoff/backoff/control"
 )
 
-// Handler serves a panel at the path that it is mounted at. It changes nothing
-// by GET, and answers with the page, or with JSON if the request accepts that
-// and no HTML. A POST of a form sets an override, or clears it with do=clear.
-// The other fields are what, name (which is * for all), key, to, for (such as
-// 30m) and why: see [control.Override].
+// Handler serves a panel at the path that it is mounted at. It answers a browser
+// with the page, and a client that does not accept text/html with JSON: the
+// overrides in force, and the targets that can be overridden. GET changes
+// nothing. A POST of a form sets an override, or clears it with do=clear. The
+// other fields are what, name (which is * for all), key, to, for (such as 30m)
+// and why: see [control.Override]. A browser is sent back to the page after it,
+// with 303; others get 200 and the JSON. A form that is wrong gets 400 and one
+// line that says which field, and changes nothing.
 //
 // authorize says who sends a request, or returns an error, which refuses it
 // with 403 and is not shown. It is asked about every request, also about those
@@ -107,7 +113,7 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, who string) {
 		http.Error(w, problem, http.StatusBadRequest)
 		return
 	}
-	if wantsJSON(r) {
+	if !wantsPage(r) {
 		h.show(w, r)
 		return
 	}
@@ -150,10 +156,9 @@ func (h *handler) obey(r *http.Request, form url.Values, who string) (problem st
 // fields are those of the form.
 var fields = []string{"do", "what", "name", "key", "to", "for", "why"}
 
-// wantsJSON reports whether a request accepts JSON, and not the page.
-func wantsJSON(r *http.Request) bool {
-	accept := strings.Join(r.Header.Values("Accept"), ",")
-	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
+// wantsPage reports whether a request is that of a browser.
+func wantsPage(r *http.Request) bool {
+	return strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html")
 }
 
 // contents are those of the page.
@@ -165,12 +170,14 @@ type contents struct {
 // show answers with what is overridden, and what can be.
 func (h *handler) show(w http.ResponseWriter, r *http.Request) {
 	c := contents{Overrides: h.panel.Overrides(), Targets: h.panel.Targets()}
-	if wantsJSON(r) {
-		c.Overrides, c.Targets = append([]control.Override{}, c.Overrides...), append([]control.Target{}, c.Targets...) // never null
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(c)
+	if wantsPage(r) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(c.page())
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(c.page())
+	c.Overrides, c.Targets = append([]control.Override{}, c.Overrides...), append([]control.Target{}, c.Targets...) // never null
+	w.Header().Set("Content-Type", "application/json")
+	lines := json.NewEncoder(w)
+	lines.SetIndent("", "  ")
+	_ = lines.Encode(c)
 }

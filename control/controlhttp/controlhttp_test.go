@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -47,6 +49,7 @@ func off() url.Values {
 func post(form url.Values) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "https://ops.example.com/debug/control", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	r.SetBasicAuth("ada", "secret")
 	return r
 }
@@ -106,6 +109,7 @@ func TestAfterAChangeTheBrowserShowsThePageAtTheSamePath(t *testing.T) {
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Header.Set("Accept", "text/html")
 	r.SetBasicAuth("ada", "secret")
 	resp, err := server.Client().Do(r)
 	require.NoError(t, err)
@@ -242,10 +246,12 @@ func TestThePageSaysWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	page := b.answer(get("text/html,application/json")).Body.String()
 	require.Contains(t, page, "Nothing is overridden: all runs as the program says.")
 	require.Contains(t, page, "A policy without a handle cannot, and is not listed here.")
+	require.Contains(t, page, "It holds in this process only")
+	require.Contains(t, page, "One for a name takes precedence over one for all")
 	require.Contains(t, page, "<li>retries of search</li>")
 	require.NoError(t, b.Set(t.Context(), control.Override{Target: control.Target{What: control.Retries, Name: control.All}, To: control.Off, Who: "ada", Why: "drill", For: -1}))
 	require.NoError(t, b.Set(t.Context(), control.Override{Target: control.Target{What: control.Retries, Name: "search"}, To: control.On, Who: "bob", Why: "needed"}))
-	page = b.answer(get("*/*")).Body.String()
+	page = b.answer(get("text/html")).Body.String()
 	require.Contains(t, page, "<h2>retries of all: off</h2>")
 	require.Contains(t, page, "It has no end.")
 	require.Contains(t, page, "<h2>retries of search: on</h2>")
@@ -264,6 +270,57 @@ func TestAnAnswerAllowsNeitherScriptsNorFramesNorCaches(t *testing.T) {
 		require.Equal(t, "same-origin", h.Get("Cross-Origin-Resource-Policy"))
 		require.Empty(t, h.Get("Access-Control-Allow-Origin"))
 	}
+}
+
+// Like curl, which accepts anything.
+func TestAClientThatIsNoBrowserGetsWhatHoldsNow(t *testing.T) {
+	b := newBoard()
+	for _, accept := range []string{"", "*/*", "application/json"} {
+		for _, r := range []*http.Request{post(off()), get("")} {
+			r.Header.Set("Accept", accept)
+			w := b.answer(r)
+			require.Equal(t, http.StatusOK, w.Code)
+			require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+			require.Contains(t, w.Body.String(), "\n      \"to\": \"off\",\n      \"who\": \"ada\",\n")
+		}
+	}
+}
+
+// What a server like net/http makes of it is a connection that ends.
+func TestAnAuthorizeThatPanicsChangesNothing(t *testing.T) {
+	b := newBoard()
+	b.Handler = controlhttp.Handler(&b.Panel, func(*http.Request) (string, error) { panic("broken") })
+	require.PanicsWithValue(t, "broken", func() { b.answer(post(off())) })
+	require.Empty(t, b.Overrides())
+}
+
+func TestTheHandlerServesAnyPathThatItIsMountedAt(t *testing.T) {
+	b := newBoard()
+	mux := http.NewServeMux()
+	mux.Handle("/exact", b)
+	mux.Handle("/tree/", b)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	for _, path := range []string{"/exact", "/tree/", "/tree/deep/../er", "/tree/%2e%2e%2fexact"} {
+		form := off()
+		form.Set("why", path)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, strings.NewReader(form.Encode()))
+		require.NoError(t, err)
+		r.Header = post(nil).Header
+		resp, err := server.Client().Do(r)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, http.StatusOK, resp.StatusCode, path)
+		require.Equal(t, path, b.Overrides()[0].Why)
+	}
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("POST /exact HTTP/1.0\r\nOrigin: https://evil.example\r\nAuthorization: " + post(nil).Header.Get("Authorization") + "\r\n\r\n"))
+	require.NoError(t, err)
+	said, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Contains(t, string(said), "403 Forbidden", "HTTP/1.0 has no host that an origin could be")
 }
 
 func TestALineBreakAfterASettingDoesNotCount(t *testing.T) {

@@ -83,11 +83,14 @@ const clearForm = `<form method="post">
 `
 
 const pageForm = `<h2>Set an override</h2>
+<p>It holds in this process only, until it ends or the process does, and for calls that begin from now on.
+One for a name takes precedence over one for all, and takes the place of an earlier one for that name.
+While retries are off, a call makes one attempt, and a loop that reconnects waits until they are on.</p>
 <form method="post">
 <p><label>What <select name="what"><option>retries</option><option>hedges</option><option>breakers</option><option>spec</option></select></label></p>
 <p><label>Name, or * for all <input name="name" list="names" required></label></p>
 <p><label>Key, of breakers that have keys <input name="key"></label></p>
-<p><label>To: off or on; enforce, observe, forced open or forced closed; or a spec <textarea name="to" required></textarea></label></p>
+<p><label>To: off or on; enforce, observe, forced open or forced closed; or a spec such as {"maxAttempts": 2} <textarea name="to" required></textarea></label></p>
 <p><label>For <input name="for" placeholder="1h"></label></p>
 <p><label>Why <input name="why" required maxlength="200"></label></p>
 <button>Set</button>
