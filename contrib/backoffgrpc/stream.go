@@ -39,7 +39,8 @@ const (
 // connection is lost. RecvMsg then opens the stream again, or returns why it
 // does not. Errors are those of [Config.Unary]. Messages must not be changed
 // after SendMsg, which grpc-go demands, too. A policy's AttemptTimeout and
-// hedges do not apply to streams. The key of a Keyed policy is in the context of
+// hedges do not apply to streams. How long a stream takes is up to the program,
+// so package endpoint does not measure it. The key of a Keyed policy is in the context of
 // all attempts.
 func (c *Config) Stream() grpc.StreamClientInterceptor { return c.client().stream }
 
@@ -210,7 +211,7 @@ func (s *stream) next(err error) error {
 	defer s.running.Unlock()
 	pause, ok := time.Duration(0), true
 	if err != nil {
-		s.tally.end()
+		s.tally.end(s.ctx)
 		pause, ok = s.run.Retry(err)
 	}
 	if ok && s.run.Begin(pause) {
