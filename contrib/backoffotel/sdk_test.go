@@ -103,7 +103,7 @@ func collect(t *testing.T, reader *metric.ManualReader) (sums, counts map[series
 
 func at(name string, attributes attribute.Set) series {
 	for _, a := range attributes.ToSlice() {
-		if !utf8.ValidString(a.Value.Emit()) { // which the encoder hides
+		if !utf8.ValidString(a.Value.String()) { // which the encoder hides
 			return series{name, "not UTF-8"}
 		}
 	}
