@@ -139,10 +139,10 @@ func levelOfReason(r backoff.Reason) slog.Level {
 // since each counts PerSecond by itself.
 //
 // If its level is off, an event costs a few nanoseconds and does not allocate.
-// If the level is on, sampling takes a lock, and a burst starts a timer. The Observer remembers at most
-// 4096 combinations of operation, kind and reason; beyond that, all operations
-// share one limit. An error that the handler returns is ignored, as slog itself
-// does.
+// If the level is on, sampling takes a lock, and a burst starts a timer. The
+// Observer remembers at most 4096 combinations of operation, kind and reason;
+// beyond that, all operations share one limit. An error that the handler
+// returns is ignored, as slog itself does.
 func New(l *slog.Logger, o *Options) backoff.Observer {
 	if o == nil {
 		o = new(Options)

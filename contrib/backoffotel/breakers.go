@@ -92,10 +92,10 @@ func boolValue(is bool) int64 {
 
 // WatchBreaker lets mp read the state of b whenever metrics are collected, from
 // now on, and not only after its first transition. A nil mp means the global
-// MeterProvider. Of two breakers of one name only one is shown. The metric is the backoff.breaker.state of [Metrics], with the
-// name as backoff.operation: give b the same Name. The breaker is read until
-// Unregister is called on the Registration. An invalid breaker is refused with
-// the error of its Validate.
+// MeterProvider. Of two breakers of one name only one is shown. The metric is
+// the backoff.breaker.state of [Metrics], with the name as backoff.operation:
+// give b the same Name. The breaker is read until Unregister is called on the
+// Registration. An invalid breaker is refused with the error of its Validate.
 func WatchBreaker(mp metric.MeterProvider, name string, b *backoff.Breaker) (metric.Registration, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err

@@ -23,8 +23,11 @@ import (
 // registry takes one such collector, and refuses another when it is registered.
 // For several Metrics in a registry, give each a label:
 //
-//	prometheus.WrapRegistererWith(prometheus.Labels{"part": "a"}, registry).MustRegister(backoffprom.New(&a))
-//	prometheus.WrapRegistererWith(prometheus.Labels{"part": "b"}, registry).MustRegister(backoffprom.New(&b))
+//	part := func(name string) prometheus.Registerer {
+//		return prometheus.WrapRegistererWith(prometheus.Labels{"part": name}, registry)
+//	}
+//	part("a").MustRegister(backoffprom.New(&a))
+//	part("b").MustRegister(backoffprom.New(&b))
 //
 // A series whose endpoint is not known has an empty one, which to Prometheus is
 // none.
