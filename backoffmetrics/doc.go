@@ -9,7 +9,8 @@
 //
 // [Metrics.Handler] serves a page for people and the text for Prometheus. A
 // [Metrics] is also an expvar.Var, which can be published under any name.
-// [Metrics.Handler] also lists the series for Prometheus.
+// [Metrics.Handler] also lists the series for Prometheus. The README of
+// contrib/dashboards says which of them answers what.
 //
 // # The page
 //
@@ -22,7 +23,8 @@
 // policy only the breaker tells, so the breaker must have the name of the
 // policy, and an Observer; then its refusals are among the calls of that policy.
 // If the breaker has another name, they are shown with the breaker alone. Series
-// count them apart, as backoff_breaker_refusals_total.
+// count them in the same way, as calls that failed for the reason open. All that
+// a breaker refused is in backoff_breaker_refusals_total besides.
 //
 // How long attempts take and how many are in flight is known of those that a
 // client measures: see package endpoint. The kinds of errors are their classes

@@ -12,6 +12,7 @@ type Family struct {
 	Name    string // such as "backoff_calls_total"
 	Type    string // "counter", "gauge" or "histogram"
 	Help    string
+	Labels  []string // the names of all labels, not to be changed; a sample may lack the endpoint
 	Samples []Sample
 }
 
@@ -32,8 +33,11 @@ type Sample struct {
 	Sum    float64
 }
 
-// Families returns all series. It is safe for concurrent use, and takes about
-// 0.1 ms for 100 operations.
+// operationLabels are the labels of all series of operations.
+var operationLabels = []string{"operation", "endpoint"}
+
+// Families returns all series. It is safe for concurrent use, and takes a few
+// milliseconds for 100 operations, endpoints and breakers.
 func (m *Metrics) Families() []Family {
 	m.history.record(m)
 	all := m.snapshots()
@@ -68,10 +72,10 @@ func (f *Family) histogram(d distribution, labels ...string) {
 
 // callFamilies counts calls, attempts, runs and hedges.
 func callFamilies(all []counts) []Family {
-	calls := Family{Name: "backoff_calls_total", Type: "counter", Help: "Calls that ended: at the first attempt, after retries, or failed."}
-	attempts := Family{Name: "backoff_attempts_total", Type: "counter", Help: "Attempts that ended."}
-	reconnects := Family{Name: "backoff_reconnects_total", Type: "counter", Help: "Runs of a loop that ended and were followed by another."}
-	hedges := Family{Name: "backoff_hedges_total", Type: "counter", Help: "Hedges that were sent, by whether their result was the call's."}
+	calls := Family{Name: "backoff_calls_total", Type: "counter", Labels: append(operationLabels, "outcome"), Help: "Calls that ended: at the first attempt, after retries, or failed."}
+	attempts := Family{Name: "backoff_attempts_total", Type: "counter", Labels: operationLabels, Help: "Attempts that ended."}
+	reconnects := Family{Name: "backoff_reconnects_total", Type: "counter", Labels: operationLabels, Help: "Runs of a loop that ended and were followed by another."}
+	hedges := Family{Name: "backoff_hedges_total", Type: "counter", Labels: append(operationLabels, "result"), Help: "Hedges that were sent, by whether their result was the call's."}
 	for _, c := range all {
 		calls.count(c.first, c.with("outcome", "first")...)
 		calls.count(c.retried, c.with("outcome", "retried")...)
@@ -86,10 +90,10 @@ func callFamilies(all []counts) []Family {
 
 // failureFamilies counts retries, failures and refusals.
 func failureFamilies(all []counts) []Family {
-	retries := Family{Name: "backoff_retries_total", Type: "counter", Help: "Retries announced, by the class of the failure before."}
-	failed := Family{Name: "backoff_failed_attempts_total", Type: "counter", Help: "Attempts that failed, by the class of the failure."}
-	failures := Family{Name: "backoff_failures_total", Type: "counter", Help: "Calls that failed in the end, by the reason to give up."}
-	refusals := Family{Name: "backoff_refusals_total", Type: "counter", Help: "What the budget refused."}
+	retries := Family{Name: "backoff_retries_total", Type: "counter", Labels: append(operationLabels, "class"), Help: "Retries announced, by the class of the failure before."}
+	failed := Family{Name: "backoff_failed_attempts_total", Type: "counter", Labels: append(operationLabels, "class"), Help: "Attempts that failed, by the class of the failure."}
+	failures := Family{Name: "backoff_failures_total", Type: "counter", Labels: append(operationLabels, "reason"), Help: "Calls that failed in the end, by the reason to give up."}
+	refusals := Family{Name: "backoff_refusals_total", Type: "counter", Labels: append(operationLabels, "of"), Help: "What the budget refused."}
 	for _, c := range all {
 		for class := range backoff.Class(classes) {
 			retries.countIfAny(c.retriesBy[class], c.with("class", class.String())...)
@@ -107,10 +111,10 @@ func failureFamilies(all []counts) []Family {
 
 // timeFamilies has the histograms of operations.
 func timeFamilies(all []counts) []Family {
-	perCall := Family{Name: "backoff_attempts_per_call", Type: "histogram", Help: "Attempts that a call took."}
-	delay := Family{Name: "backoff_delay_seconds", Type: "histogram", Help: "Delays before a retry as the schedule says, before jitter."}
-	wait := Family{Name: "backoff_wait_seconds", Type: "histogram", Help: "Waits before a retry, after jitter and Retry-After."}
-	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Help: "What was really slept before a retry."}
+	perCall := Family{Name: "backoff_attempts_per_call", Type: "histogram", Labels: operationLabels, Help: "Attempts that a call took."}
+	delay := Family{Name: "backoff_delay_seconds", Type: "histogram", Labels: operationLabels, Help: "Delays before a retry as the schedule says, before jitter."}
+	wait := Family{Name: "backoff_wait_seconds", Type: "histogram", Labels: operationLabels, Help: "Waits before a retry, after jitter and Retry-After."}
+	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Labels: operationLabels, Help: "What was really slept before a retry."}
 	for _, c := range all {
 		perCall.histogram(c.perCall, c.with()...)
 		delay.histogram(c.delay, c.with()...)
@@ -122,8 +126,8 @@ func timeFamilies(all []counts) []Family {
 
 // endpointFamilies says what the attempts at endpoints do.
 func endpointFamilies(all []shownEndpoint) []Family {
-	inFlight := Family{Name: "backoff_attempts_in_flight", Type: "gauge", Help: "Attempts that are under way."}
-	took := Family{Name: "backoff_attempt_duration_seconds", Type: "histogram", Help: "How long attempts took, by whether they succeeded."}
+	inFlight := Family{Name: "backoff_attempts_in_flight", Type: "gauge", Labels: []string{"endpoint"}, Help: "Attempts that are under way."}
+	took := Family{Name: "backoff_attempt_duration_seconds", Type: "histogram", Labels: []string{"endpoint", "outcome"}, Help: "How long attempts took, by whether they succeeded."}
 	for _, e := range all {
 		inFlight.count(uint64(max(0, e.inFlight)), "endpoint", e.name)
 		took.histogram(e.succeeded, "endpoint", e.name, "outcome", "success")
@@ -134,9 +138,9 @@ func endpointFamilies(all []shownEndpoint) []Family {
 
 // breakerFamilies says what breakers do.
 func breakerFamilies(all []shownBreaker) []Family {
-	state := Family{Name: "backoff_breaker_state", Type: "gauge", Help: "1 for the state that the breaker is in."}
-	transitions := Family{Name: "backoff_breaker_transitions_total", Type: "counter", Help: "Changes of the breaker's state."}
-	refused := Family{Name: "backoff_breaker_refusals_total", Type: "counter", Help: "Calls that the breaker refused."}
+	state := Family{Name: "backoff_breaker_state", Type: "gauge", Labels: []string{"breaker", "state"}, Help: "1 for the state that the breaker is in."}
+	transitions := Family{Name: "backoff_breaker_transitions_total", Type: "counter", Labels: []string{"breaker", "from", "to", "trigger"}, Help: "Changes of the breaker's state."}
+	refused := Family{Name: "backoff_breaker_refusals_total", Type: "counter", Labels: []string{"breaker"}, Help: "Calls that the breaker refused."}
 	for _, b := range all {
 		for s := range backoff.State(states) {
 			state.count(boolValue(s == b.state), "breaker", b.name, "state", s.String())
@@ -164,9 +168,9 @@ func boolValue(is bool) uint64 {
 
 // budgetFamilies has the state of budgets.
 func budgetFamilies(all []shownBudget) []Family {
-	successes := Family{Name: "backoff_budget_successes", Type: "gauge", Help: "Successes within the window of the budget."}
-	retries := Family{Name: "backoff_budget_retries", Type: "gauge", Help: "Retries granted within the window of the budget."}
-	allowed := Family{Name: "backoff_budget_allowed", Type: "gauge", Help: "Retries that these successes allow, and the spare ones that were granted."}
+	successes := Family{Name: "backoff_budget_successes", Type: "gauge", Labels: []string{"budget"}, Help: "Successes within the window of the budget."}
+	retries := Family{Name: "backoff_budget_retries", Type: "gauge", Labels: []string{"budget"}, Help: "Retries granted within the window of the budget."}
+	allowed := Family{Name: "backoff_budget_allowed", Type: "gauge", Labels: []string{"budget"}, Help: "Retries that these successes allow, and the spare ones that were granted."}
 	for _, b := range all {
 		successes.count(b.Successes, "budget", b.name)
 		retries.count(b.Retries, "budget", b.name)
@@ -177,7 +181,7 @@ func budgetFamilies(all []shownBudget) []Family {
 
 // keyFamilies counts the keys that were forgotten.
 func keyFamilies(all []shownKeys) []Family {
-	evictions := Family{Name: "backoff_key_evictions_total", Type: "counter", Help: "Keys that were forgotten for others."}
+	evictions := Family{Name: "backoff_key_evictions_total", Type: "counter", Labels: []string{"keys"}, Help: "Keys that were forgotten for others."}
 	for _, k := range all {
 		evictions.count(k.evictions, "keys", k.name)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,4 +79,61 @@ func TestARegistryMayHaveKeysWithoutABreaker(t *testing.T) {
 	hosts.For("local")
 	hosts.For("a.test")
 	requireSeries(t, &m, map[string]float64{`backoff_breaker_state{breaker="a.test",state="closed"}`: 1})
+}
+
+func TestHostileKeysAreBoundedAndKeepTheTextWhole(t *testing.T) {
+	var m backoffmetrics.Metrics
+	hosts, budgets := &backoff.Breakers{MaxKeys: -1}, &backoff.Budgets{MaxKeys: -1}
+	m.WatchBreakers("ho\xffsts\n", hosts)
+	m.WatchBudgets(strings.Repeat("x", 1<<20), budgets)
+	for _, key := range []string{"a\nb_total 1\n", "\xff\"\\", "", strings.Repeat("x", 1<<20)} {
+		hosts.For(key).Trip()
+		budgets.For(key)
+	}
+	for i := range 10_000 {
+		hosts.For(fmt.Sprint("host", i))
+		budgets.For(fmt.Sprint("host", i))
+	}
+	all := scrape(t, &m)
+	require.Equal(t, 1.0, all[`backoff_breaker_state{breaker="a\nb_total 1\n",state="open"}`])
+	require.Equal(t, 1.0, all[`backoff_breaker_state{breaker="`+"\uFFFD"+`\"\\",state="open"}`]+all[`backoff_breaker_state{breaker="other",state="open"}`])
+	require.Equal(t, 1.0, all[`backoff_breaker_state{breaker="other",state="open"}`], "the worst state of those that are not shown")
+	require.Contains(t, all, `backoff_key_evictions_total{keys="ho`+"\uFFFD"+`sts\n"}`)
+	require.Contains(t, all, `backoff_key_evictions_total{keys="other"}`)
+	require.LessOrEqual(t, len(all), 101*(3+1+3)+2)
+}
+
+func TestAScrapeMayReadKeysWhileTheyAreForgotten(t *testing.T) {
+	var m backoffmetrics.Metrics
+	hosts, budgets := &backoff.Breakers{MaxKeys: 8}, &backoff.Budgets{MaxKeys: 8}
+	m.WatchBreakers("hosts", hosts)
+	m.WatchBudgets("hosts", budgets)
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for i := range 500 {
+				hosts.For(fmt.Sprint(worker, i)).Trip()
+				budgets.For(fmt.Sprint(worker, i))
+			}
+		})
+	}
+	before := 0.0
+	for range 20 {
+		evictions := scrape(t, &m)[`backoff_key_evictions_total{keys="hosts"}`]
+		require.GreaterOrEqual(t, evictions, before, "it is a counter")
+		before = evictions
+	}
+	all.Wait()
+}
+
+func TestABusyFleetIsBounded(t *testing.T) {
+	var m backoffmetrics.Metrics
+	for i := range 20_000 {
+		to := &endpoint.Endpoint{Name: fmt.Sprint("GET host", i)}
+		p := backoff.Policy{Name: fmt.Sprint("operation", i%10_000), Schedule: backoff.Constant(0), Observer: m.Observe}
+		require.NoError(t, p.Do(endpoint.With(t.Context(), to), func(ctx context.Context) error { return to.Do(ctx, failing(0)) }))
+	}
+	all := scrape(t, &m)
+	require.Equal(t, 19_900.0, all[`backoff_calls_total{operation="other",outcome="first"}`])
+	require.Less(t, len(all), 15_000)
 }

@@ -28,7 +28,8 @@ import (
 //
 //	backoff_calls_total{operation,outcome}
 //		calls that ended: first (success at the first attempt), retried
-//		(success at a later one), failed
+//		(success at a later one), failed (also if the breaker of the
+//		operation's name refused them)
 //	backoff_attempts_total{operation}
 //		attempts that ended; divided by calls, this is the amplification
 //	backoff_retries_total{operation,class}
@@ -60,7 +61,8 @@ import (
 //	backoff_breaker_transitions_total{breaker,from,to,trigger}
 //		changes of the breaker's state
 //	backoff_breaker_refusals_total{breaker}
-//		calls that the breaker refused
+//		calls that the breaker refused; if an operation has its name, they
+//		are among backoff_calls_total, too
 //	backoff_budget_successes{budget}
 //		successes within the window of the budget
 //	backoff_budget_retries{budget}

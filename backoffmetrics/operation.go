@@ -23,6 +23,7 @@ type operation struct {
 	errors     errorKinds             // of attempts
 
 	own, later, waited atomic.Uint64 // see refusals
+	missed             atomic.Uint64 // the most refusals.missed there were, since a counter never falls
 
 	perCall            histogram // of all calls but first
 	delay, wait, slept histogram

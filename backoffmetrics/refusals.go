@@ -49,6 +49,25 @@ func (r refusals) missedSince(old, now refusals) uint64 {
 	return 0
 }
 
+// addMissed adds the calls since the start that only the breaker told of: they
+// failed without an attempt, because the circuit was open.
+func (o *operation) addMissed(c *counts, told uint64) {
+	c.refusals.told = told
+	missed := c.refusals.minus(refusals{}).missed
+	for before := o.missed.Load(); ; before = o.missed.Load() {
+		if missed <= before {
+			missed = before
+			break
+		}
+		if o.missed.CompareAndSwap(before, missed) {
+			break
+		}
+	}
+	c.failed += missed
+	c.failuresFor[backoff.ReasonOpen] += missed
+	c.perCall.buckets[0] += missed
+}
+
 // countOpen counts the end of a call, or a wait, for an open circuit. A call
 // that has no time to wait for the circuit ends for another reason.
 func (o *operation) countOpen(e *backoff.Event) {

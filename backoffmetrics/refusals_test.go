@@ -62,6 +62,9 @@ func TestRefusedCallsAreCallsInEveryComposition(t *testing.T) {
 					require.Equal(t, refused, card.outcome("refused"))
 				}
 				require.Equal(t, "100 %", card.FailedShare)
+				requireSeries(t, &m, map[string]float64{
+					`backoff_calls_total{operation="orders",outcome="failed"}`: 50, `backoff_attempts_per_call_count{operation="orders"}`: 50,
+				})
 			})
 		})
 	}

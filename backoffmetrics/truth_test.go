@@ -186,6 +186,7 @@ func TestThePageTellsTheTruth(t *testing.T) {
 				synctest.Wait()
 				requireTruth(t, look(t, &m), services)
 				requireBudget(t, look(t, &m), budget)
+				requireTrueSeries(t, scrape(t, &m), services)
 			}
 		})
 	}
@@ -234,6 +235,31 @@ func (s *simulated) requireCalls(t *testing.T, c cardData, start time.Time, seco
 	require.InDelta(t, 100*float64(c.outcome("failed")+c.outcome("refused"))/float64(calls), float64(percentOf(t, c.FailedShare)), 1)
 	require.InDelta(t, float64(c.Attempts)/float64(calls), c.AttemptsPerCall, 0.0051)
 	require.InDelta(t, float64(calls)/seconds, c.CallsPerSecond, 0.0051)
+}
+
+// requireTrueSeries compares the calls since the start with those that were made.
+func requireTrueSeries(t *testing.T, all map[string]float64, services []*simulated) {
+	for _, s := range services {
+		s.mu.Lock()
+		at := `{operation="` + s.name + `",endpoint="GET ` + s.name + `"`
+		want := map[string]int{"first": len(s.ends["first"]), "retried": len(s.ends["retried"]), "failed": len(s.ends["failed"]) + len(s.ends["refused"])}
+		s.mu.Unlock()
+		calls := 0.0
+		for outcome, n := range want {
+			calls += all["backoff_calls_total"+at+`,outcome="`+outcome+`"}`]
+			if outcome != "failed" || !s.apart {
+				require.EqualValues(t, n, all["backoff_calls_total"+at+`,outcome="`+outcome+`"}`], "%s %s", s.name, outcome)
+			}
+		}
+		reasons := 0.0
+		for name, n := range all {
+			if strings.HasPrefix(name, "backoff_failures_total"+at) {
+				reasons += n
+			}
+		}
+		require.Equal(t, all["backoff_calls_total"+at+`,outcome="failed"}`], reasons)
+		require.Equal(t, calls, all["backoff_attempts_per_call_count"+at+"}"])
+	}
 }
 
 // percentOf reads a share.

@@ -34,6 +34,10 @@ func TestTheNamesInRecordsArePromised(t *testing.T) {
 			}
 			time.Sleep(600 * time.Millisecond)
 		}
+		observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
+		observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch"})
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
 		var messages, attributes []string
 		for _, r := range j.records(t) {
 			messages = append(messages, r["msg"].(string))
@@ -41,8 +45,8 @@ func TestTheNamesInRecordsArePromised(t *testing.T) {
 				attributes = append(attributes, name)
 			}
 		}
-		require.Equal(t, "give up, hedge lost, hedge won, reconnect, refused, retry, success, transition", list(messages))
-		require.Equal(t, "attempt, class, delay, elapsed, endpoint, error, error_type, from, generation, header, hedge, level, max_attempts, msg, "+
+		require.Equal(t, "give up, hedge lost, hedge won, reconnect, refused, retry, success, suppressed, transition", list(messages))
+		require.Equal(t, "attempt, class, delay, elapsed, endpoint, error, error_type, event, from, generation, header, hedge, level, max_attempts, msg, "+
 			"operation, reason, retry_after, setting, slept, suppressed, to, trigger, wait, waiting", list(attributes))
 	})
 }

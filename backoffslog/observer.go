@@ -4,8 +4,8 @@
 //
 //	policy := backoff.Policy{Name: "fetch", Observer: backoffslog.New(nil, nil)}
 //
-// The message of a record is the kind of its event, such as "retry". A record
-// has those of the following attributes that apply:
+// The message of a record is the kind of its event, such as "retry", or
+// "suppressed". A record has those of the following attributes that apply:
 //
 //	operation     the name of the policy, hedge or breaker; of a policy without
 //	              a name the endpoint
@@ -30,7 +30,9 @@
 //	waiting       true if the call ended between two attempts
 //	header        a group: the response headers that Options names
 //	from, to, trigger, generation  of a breaker's transition
-//	suppressed    how many records like this one were left out before it
+//	suppressed    how many records like this one were left out before it; in a
+//	              record "suppressed", at the end of a burst
+//	event         in a record "suppressed", the message of those left out
 //
 // # Secrets
 //
@@ -68,8 +70,9 @@ type Options struct {
 	// PerSecond limits the records of a second for each operation, kind of
 	// event and reason, so that an outage does not flood the log. The first
 	// records of a second are written; the next record that is written says
-	// how many were not. Transitions are always written. 0 means 10, and a
-	// negative number means no limit.
+	// how many were not. If none follows within 2 to 4 seconds, a record
+	// "suppressed" does, at the highest of their levels. Transitions are always
+	// written. 0 means 10, and a negative number means no limit.
 	PerSecond int
 }
 
@@ -136,15 +139,16 @@ func levelOfReason(r backoff.Reason) slog.Level {
 // since each counts PerSecond by itself.
 //
 // If its level is off, an event costs a few nanoseconds and does not allocate.
-// If the level is on, sampling takes a lock. The Observer remembers at most
-// 4096 combinations of operation, kind and reason; beyond that, all operations
-// share one limit. An error that the handler returns is ignored, as slog itself
-// does.
+// If the level is on, sampling takes a lock, and a burst starts a timer. The
+// Observer remembers at most 4096 combinations of operation, kind and reason;
+// beyond that, all operations share one limit. An error that the handler
+// returns is ignored, as slog itself does.
 func New(l *slog.Logger, o *Options) backoff.Observer {
 	if o == nil {
 		o = new(Options)
 	}
 	w := &writer{logger: l, limit: limits.Or(o.PerSecond, defaultPerSecond), headers: headersOf(o.Headers)}
+	w.sampler.report = w.writeSuppressed
 	level := o.Level
 	if level == nil {
 		return func(ctx context.Context, e backoff.Event) {
@@ -190,7 +194,7 @@ func (w *writer) write(ctx context.Context, at slog.Level, e backoff.Event) {
 	var suppressed uint64
 	if w.limit > 0 && e.Kind != backoff.EventTransition {
 		var ok bool
-		if suppressed, ok = w.sampler.allow(sampleKeyOf(ctx, &e), now, w.limit); !ok {
+		if suppressed, ok = w.sampler.allow(sampleKeyOf(ctx, &e), now, at, w.limit); !ok {
 			return
 		}
 	}
@@ -200,4 +204,23 @@ func (w *writer) write(ctx context.Context, at slog.Level, e backoff.Event) {
 		r.AddAttrs(slog.Uint64("suppressed", suppressed))
 	}
 	_ = w.target().Handler().Handle(ctx, r)
+}
+
+// writeSuppressed writes how many records of a key were left out. There is no
+// call whose context it could have. A panic of the handler is reported as one of
+// an Observer.
+func (w *writer) writeSuppressed(key sampleKey, at slog.Level, suppressed uint64) {
+	backoff.JoinObservers(func(ctx context.Context, _ backoff.Event) {
+		if !w.enabled(ctx, at) {
+			return
+		}
+		r := slog.NewRecord(time.Now(), at, "suppressed", 0)
+		addNames(&r, key.name, key.to)
+		r.AddAttrs(slog.String("event", key.kind.String()))
+		if hasReason(key.kind) {
+			r.AddAttrs(slog.String("reason", key.reason.String()))
+		}
+		r.AddAttrs(slog.Uint64("suppressed", suppressed))
+		_ = w.target().Handler().Handle(ctx, r)
+	})(context.Background(), backoff.Event{})
 }

@@ -54,6 +54,8 @@ func (j *journal) logger() *slog.Logger {
 // records returns what was logged, without the time.
 func (j *journal) records(t *testing.T) []map[string]any {
 	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	var all []map[string]any
 	for line := range strings.Lines(j.out.String()) {
 		r := map[string]any{}

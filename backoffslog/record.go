@@ -1,6 +1,7 @@
 package backoffslog
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -13,7 +14,11 @@ import (
 
 // describe adds the attributes of an event to its record.
 func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event) {
-	addNames(ctx, r, e)
+	var to string
+	if at := endpoint.Of(ctx); at != nil {
+		to = at.Name
+	}
+	addNames(r, e.Name, to)
 	if e.Kind == backoff.EventTransition {
 		if e.Transition != nil {
 			addTransition(r, e.Transition)
@@ -40,15 +45,11 @@ func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event)
 	}
 }
 
-// addNames adds who calls, and what is called.
-func addNames(ctx context.Context, r *slog.Record, e *backoff.Event) {
-	name, to := e.Name, endpoint.Of(ctx)
-	if to != nil && name == "" {
-		name = to.Name
-	}
-	r.AddAttrs(slog.String("operation", Redact(name)))
-	if to != nil {
-		r.AddAttrs(slog.String("endpoint", Redact(to.Name)))
+// addNames adds who calls, and what is called if that is known.
+func addNames(r *slog.Record, name, to string) {
+	r.AddAttrs(slog.String("operation", Redact(cmp.Or(name, to))))
+	if to != "" {
+		r.AddAttrs(slog.String("endpoint", Redact(to)))
 	}
 }
 

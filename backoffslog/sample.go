@@ -2,6 +2,7 @@ package backoffslog
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -35,23 +36,27 @@ func sampleKeyOf(ctx context.Context, e *backoff.Event) sampleKey {
 // clipped returns the beginning of a name.
 func clipped(name string) string { return name[:min(len(name), maxName)] }
 
-// sampler limits how many records of a key are written in a second. The zero
-// value is ready for use.
+// sampler limits how many records of a key are written in a second.
 type sampler struct {
+	report func(key sampleKey, at slog.Level, suppressed uint64)
+
 	mu      sync.Mutex
 	seconds map[sampleKey]*second
 }
 
 // second is what happened to the records of one key in the latest second.
 type second struct {
+	key        sampleKey
 	began      time.Time
 	written    int
-	suppressed uint64 // since the last record that was written
+	suppressed uint64     // since the last record that was written
+	level      slog.Level // the highest of those suppressed
+	due        bool       // somebody will ask whether the burst is over
 }
 
 // allow reports whether a record may be written, and how many records of its
 // key were suppressed since the last one.
-func (s *sampler) allow(key sampleKey, now time.Time, limit int) (suppressed uint64, ok bool) {
+func (s *sampler) allow(key sampleKey, now time.Time, at slog.Level, limit int) (suppressed uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	latest := s.latest(key)
@@ -59,10 +64,15 @@ func (s *sampler) allow(key sampleKey, now time.Time, limit int) (suppressed uin
 		latest.began, latest.written = now, 0
 	}
 	if latest.written >= limit {
+		latest.level = max(latest.level, at)
 		latest.suppressed++
+		if !latest.due {
+			latest.due = true
+			time.AfterFunc(quiet, func() { s.check(latest) })
+		}
 		return 0, false
 	}
-	suppressed, latest.suppressed = latest.suppressed, 0
+	suppressed, latest.suppressed, latest.level = latest.suppressed, 0, LevelOff
 	latest.written++
 	return suppressed, true
 }
@@ -81,7 +91,32 @@ func (s *sampler) latest(key sampleKey) *second {
 		s.seconds = make(map[sampleKey]*second)
 	}
 	key.name, key.to = strings.Clone(key.name), strings.Clone(key.to)
-	latest := new(second)
+	latest := &second{key: key, level: LevelOff}
 	s.seconds[key] = latest
 	return latest
+}
+
+// quiet is how long after the beginning of a second a burst counts as over, if
+// nothing was written since.
+const quiet = 2 * time.Second
+
+// check reports what was suppressed at the end of a burst, of which no other
+// record tells. While a burst goes on, it checks again later.
+func (s *sampler) check(latest *second) {
+	s.mu.Lock()
+	over := time.Since(latest.began) >= quiet
+	suppressed, at := latest.suppressed, latest.level
+	switch {
+	case suppressed > 0 && !over:
+		time.AfterFunc(quiet, func() { s.check(latest) })
+	case suppressed > 0:
+		latest.suppressed, latest.level = 0, LevelOff
+		fallthrough
+	default:
+		latest.due = false
+	}
+	s.mu.Unlock()
+	if suppressed > 0 && over {
+		s.report(latest.key, at, suppressed)
+	}
 }

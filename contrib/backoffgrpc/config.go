@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -72,7 +73,8 @@ type Config struct {
 	// MeterProvider gets gRPC's own metrics of retries, as grpc-go would
 	// record them: grpc.client.call.retries, grpc.client.call.hedges and
 	// grpc.client.call.retry_delay, each with grpc.method and grpc.target, for
-	// calls that had any. The method is "other" unless generated code makes
+	// calls that had any. The delay includes a last wait that the end of the
+	// call's context cut short. The method is "other" unless generated code makes
 	// the call, or it has the option grpc.StaticMethod. The other metrics of
 	// gRPC are those of attempts, and come from grpc-go. nil means none.
 	// Source: gRFC A96.
@@ -90,6 +92,9 @@ var (
 func (c *Config) Validate() error {
 	if c == nil {
 		return errors.New("backoffgrpc: Config is nil")
+	}
+	if mp := reflect.ValueOf(c.MeterProvider); mp.Kind() == reflect.Pointer && mp.IsNil() {
+		return fmt.Errorf("backoffgrpc: MeterProvider is a nil %T: leave the field nil for none", c.MeterProvider)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
 		if err := c.Methods[name].validate(name); err != nil {
@@ -142,22 +147,15 @@ type client struct {
 
 // client prepares the config.
 func (c *Config) client() *client {
-	made := &client{invalid: c.Validate(), methods: make(map[string]*method), endpoints: &endpoints{other: endpoint.Endpoint{Name: "other"}}, meters: newMeters(c.meterProvider())}
+	made := &client{invalid: c.Validate(), methods: make(map[string]*method), endpoints: &endpoints{other: endpoint.Endpoint{Name: "other"}}}
 	if made.invalid != nil {
 		return made
 	}
+	made.meters = newMeters(c.MeterProvider)
 	for name, m := range c.Methods {
 		made.methods[name] = &method{Method: m}
 	}
 	return made
-}
-
-// meterProvider returns the MeterProvider, if there is one.
-func (c *Config) meterProvider() metric.MeterProvider {
-	if c == nil {
-		return nil
-	}
-	return c.MeterProvider
 }
 
 // method is a Method that is in use.

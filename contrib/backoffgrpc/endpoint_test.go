@@ -121,7 +121,7 @@ func TestTheTypeOfAnErrorIsTheNameOfTheCodeInTheSpecification(t *testing.T) {
 		codes.PermissionDenied: "PERMISSION_DENIED", codes.ResourceExhausted: "RESOURCE_EXHAUSTED",
 		codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE",
 		codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
-		codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED", codes.Code(17): "Code(17)",
+		codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED", codes.Code(17): "UNKNOWN", codes.Code(1 << 31): "UNKNOWN",
 	} {
 		require.Equal(t, want, backoffslog.ErrorType(status.Error(code, "")))
 	}

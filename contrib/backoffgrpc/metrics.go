@@ -20,6 +20,12 @@ type meters struct {
 	delay           metric.Float64Histogram
 }
 
+// latencies are the bounds of gRFC A66, which A96 refers to.
+var latencies = []float64{
+	0, .00001, .00005, .0001, .0003, .0006, .0008, .001, .002, .003, .004, .005, .006, .008, .01, .013, .016, .02, .025, .03,
+	.04, .05, .065, .08, .1, .13, .16, .2, .25, .3, .4, .5, .65, .8, 1, 2, 5, 10, 20, 50, 100,
+}
+
 // newMeters makes the metrics. As instrumentation does, it reports errors of
 // the provider to the program's error handler.
 func newMeters(mp metric.MeterProvider) *meters {
@@ -35,7 +41,7 @@ func newMeters(mp metric.MeterProvider) *meters {
 		metric.WithExplicitBucketBoundaries(1, 2, 3, 4, 5))
 	delay, err3 := m.Float64Histogram("grpc.client.call.retry_delay", metric.WithUnit("s"),
 		metric.WithDescription("Total time of delay while there is no active attempt during the client call."),
-		metric.WithExplicitBucketBoundaries(.01, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50, 100))
+		metric.WithExplicitBucketBoundaries(latencies...))
 	for _, err := range []error{err1, err2, err3} {
 		if err != nil {
 			otel.Handle(err)
@@ -51,7 +57,7 @@ type tally struct {
 	options  metric.MeasurementOption
 	attempts int
 	waiting  time.Duration
-	ended    time.Time // of the attempt before
+	ended    time.Time // of the attempt before; zero during an attempt, and if the call's context ended during the last one
 }
 
 // newTally returns the tally of a call, which is nil if nothing is recorded.
@@ -81,27 +87,42 @@ func (t *tally) begin() {
 	if t == nil {
 		return
 	}
-	if t.attempts++; t.attempts > 1 {
+	t.attempts++
+	t.waited()
+}
+
+// waited adds the time since the attempt before.
+func (t *tally) waited() {
+	if !t.ended.IsZero() {
 		t.waiting += time.Since(t.ended)
+		t.ended = time.Time{}
 	}
 }
 
-// end notes that an attempt has ended.
-func (t *tally) end() {
-	if t != nil {
+// end notes that an attempt of a call under ctx has ended.
+func (t *tally) end(ctx context.Context) {
+	if t != nil && ctx.Err() == nil {
 		t.ended = time.Now()
 	}
 }
 
-// record records the tally of a call that has ended, once.
+// record records the tally of a call under ctx that has ended, once. If the
+// context has ended since the last attempt did, the call was waiting.
 func (t *tally) record(ctx context.Context) {
-	if t == nil || t.attempts < 2 {
+	if t == nil {
 		return
 	}
+	if ctx.Err() != nil {
+		t.waited()
+	}
 	ctx = context.WithoutCancel(ctx)
-	t.to.retries.Record(ctx, int64(t.attempts-1), t.options)
-	t.to.delay.Record(ctx, t.waiting.Seconds(), t.options)
-	t.attempts = 0
+	if t.attempts > 1 {
+		t.to.retries.Record(ctx, int64(t.attempts-1), t.options)
+	}
+	if t.waiting > 0 {
+		t.to.delay.Record(ctx, t.waiting.Seconds(), t.options)
+	}
+	t.attempts, t.waiting, t.ended = 0, 0, time.Time{}
 }
 
 // recordHedges records how many hedges a call sent.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
@@ -129,6 +130,70 @@ func TestTheMetricsOfA96CountTheRetriesOfAStreamOnce(t *testing.T) {
 	found := read()
 	require.Equal(t, recorded{1, 2}, found[retriesMetric])
 	require.EqualValues(t, 1, found[delayMetric].count)
+}
+
+func TestTheDelayOfA96HasAWaitThatTheEndOfTheCallCutShort(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		for failures, retries := range map[int]any{1: nil, 2: recorded{1, 1}} {
+			var addr string
+			method := map[bool]string{false: "UnaryCall", true: "FullDuplexCall"}[stream]
+			config, read := measured(t, retrying(func(p *backoff.Policy) {
+				p.Schedule, p.Jitter = backoff.Sequence(time.Millisecond, time.Minute), backoff.NoJitter
+				if failures == 1 {
+					p.Schedule = backoff.Constant(time.Minute)
+				}
+			}), &addr, "grpc.testing.TestService/"+method)
+			ctx, cancel := context.WithCancel(t.Context())
+			fail := func(ctx context.Context, n int) error {
+				if n == failures {
+					time.AfterFunc(50*time.Millisecond, cancel)
+				}
+				return fails(99, codes.Unavailable)(ctx, n)
+			}
+			s := &service{unary: fail, duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error { return fail(stream.Context(), n) }}
+			addr = s.serve(t)
+			client := dial(t, addr, config)
+			var err error
+			if stream {
+				var opened pb.TestService_FullDuplexCallClient
+				opened, err = client.FullDuplexCall(ctx)
+				require.NoError(t, err)
+				_, err = opened.Recv()
+			} else {
+				_, err = client.UnaryCall(ctx, &pb.SimpleRequest{})
+			}
+			require.Equal(t, codes.Canceled, status.Code(err))
+			found := read()
+			require.EqualValues(t, 1, found[delayMetric].count, "%v", found)
+			require.GreaterOrEqual(t, found[delayMetric].sum, 0.03)
+			require.Less(t, found[delayMetric].sum, 30.0)
+			if retries == nil {
+				require.NotContains(t, found, retriesMetric)
+			} else {
+				require.Equal(t, retries, found[retriesMetric])
+			}
+		}
+	}
+}
+
+func TestAnAttemptThatTheEndOfTheCallCutShortIsNoDelay(t *testing.T) {
+	var addr string
+	config, read := measured(t, retrying(), &addr, "grpc.testing.TestService/UnaryCall")
+	s := &service{unary: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
+	addr = s.serve(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	_, err := dial(t, addr, config).UnaryCall(ctx, &pb.SimpleRequest{})
+	require.Error(t, err)
+	require.Empty(t, read())
+}
+
+func TestANilMeterProviderOfAnSDKIsAnInvalidConfig(t *testing.T) {
+	config := retrying()
+	config.MeterProvider = (*metric.MeterProvider)(nil)
+	require.ErrorContains(t, config.Validate(), "MeterProvider is a nil *metric.MeterProvider")
+	s := &service{}
+	require.ErrorContains(t, call(t, dial(t, s.serve(t), config)), "MeterProvider")
 }
 
 // A proxy calls methods that strangers name.

@@ -211,7 +211,7 @@ func (s *stream) next(err error) error {
 	defer s.running.Unlock()
 	pause, ok := time.Duration(0), true
 	if err != nil {
-		s.tally.end()
+		s.tally.end(s.ctx)
 		pause, ok = s.run.Retry(err)
 	}
 	if ok && s.run.Begin(pause) {

@@ -76,12 +76,12 @@ type unary struct {
 
 // retry makes the call under a policy.
 func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) error {
-	attempts := 0
+	attempts, call := 0, ctx
 	defer func() { u.tally.record(ctx) }()
 	return policy.Do(ctx, func(ctx context.Context) error {
 		attempts++
 		u.tally.begin()
-		defer u.tally.end()
+		defer u.tally.end(call)
 		return u.attempt(ctx, attempts, reply, u.opts)
 	})
 }

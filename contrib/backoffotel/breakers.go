@@ -2,9 +2,9 @@ package backoffotel
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -13,22 +13,13 @@ import (
 	"github.com/gobackoff/backoff/endpoint"
 )
 
-// maxBreakers is how many breakers an Observer remembers, whose names may come
-// from strangers.
-const maxBreakers = 1000
-
-// maxRegistries is how many Breakers of endpoints an Observer remembers. A
-// program may make a client for each request.
-const maxRegistries = 100
-
 // breakers are those of which an Observer knows: by their transitions, and as
 // those of the endpoints that are called.
 type breakers struct {
 	mu     sync.Mutex
 	states map[string]backoff.State
 
-	keyed sync.Map // of *backoff.Breakers
-	count atomic.Int64
+	keyed met[*backoff.Breakers]
 }
 
 // set notes the state of a breaker.
@@ -38,50 +29,41 @@ func (b *breakers) set(name string, s backoff.State) {
 	if b.states == nil {
 		b.states = make(map[string]backoff.State)
 	}
-	if _, known := b.states[name]; known || len(b.states) < maxBreakers {
+	if _, known := b.states[name]; known || len(b.states) < maxKeys {
 		b.states[name] = s
 	}
 }
 
-// meet notes the breakers behind an endpoint.
-func (b *breakers) meet(to *endpoint.Endpoint) {
-	if to == nil || to.Breakers == nil {
-		return
-	}
-	if _, known := b.keyed.Load(to.Breakers); known || b.count.Load() >= maxRegistries {
-		return
-	}
-	if b.count.Add(1) > maxRegistries {
-		b.count.Add(-1)
-	} else if _, known := b.keyed.LoadOrStore(to.Breakers, nil); known {
-		b.count.Add(-1)
-	}
-}
-
-// read returns the states of all breakers. Of those of several clients that
-// share a name the worst state counts.
+// read returns the states of all breakers, by name.
 func (b *breakers) read() map[string]backoff.State {
 	b.mu.Lock()
-	all := make(map[string]backoff.State, len(b.states))
-	for name, s := range b.states {
-		all[name] = s
-	}
+	all := maps.Clone(b.states)
 	b.mu.Unlock()
-	worst := make(map[string]backoff.State)
-	for k := range b.keyed.Range {
-		for key, one := range k.(*backoff.Breakers).All() {
+	if all == nil {
+		return statesOf(b.keyed.all())
+	}
+	maps.Copy(all, statesOf(b.keyed.all()))
+	return all
+}
+
+// statesOf returns the states of the breakers of registries, by key. Of those
+// that share a name the worst state counts.
+func statesOf(registries []*backoff.Breakers) map[string]backoff.State {
+	all := make(map[string]backoff.State)
+	for _, r := range registries {
+		for key, one := range sorted(r.All()) {
 			if one == nil {
 				continue // a New that wants no breaker for the key
 			}
 			if one.Name != "" {
 				key = one.Name
 			}
-			if is := one.State(); worst[key] != backoff.StateOpen && (is != backoff.StateClosed || worst[key] == is) {
-				worst[key] = is
+			name, is := bounded(all, key), one.State()
+			if before, known := all[name]; !known || before == backoff.StateClosed || is == backoff.StateOpen {
+				all[name] = is
 			}
 		}
 	}
-	maps.Copy(all, worst)
 	return all
 }
 
@@ -91,10 +73,12 @@ func stateGauge(m metric.Meter) (metric.Int64ObservableGauge, error) {
 		metric.WithDescription("1 for the state that a breaker is in, 0 for the others."))
 }
 
-// observeState observes the state of a breaker.
-func observeState(o metric.Observer, gauge metric.Int64Observable, name string, is backoff.State) {
-	for s := range backoff.StateHalfOpen + 1 {
-		o.ObserveInt64(gauge, boolValue(s == is), metric.WithAttributes(keyOperation.String(name), keyState.String(s.String())))
+// observeStates observes the states of breakers, by name.
+func observeStates(o metric.Observer, gauge metric.Int64Observable, all map[string]backoff.State) {
+	for name, is := range all {
+		for s := range backoff.StateHalfOpen + 1 {
+			o.ObserveInt64(gauge, boolValue(s == is), metric.WithAttributes(keyOperation.String(name), keyState.String(s.String())))
+		}
 	}
 }
 
@@ -108,10 +92,10 @@ func boolValue(is bool) int64 {
 
 // WatchBreaker lets mp read the state of b whenever metrics are collected, from
 // now on, and not only after its first transition. A nil mp means the global
-// MeterProvider. The metric is the backoff.breaker.state of [Metrics], with the
-// name as backoff.operation: give b the same Name. The breaker is read until
-// Unregister is called on the Registration. An invalid breaker is refused with
-// the error of its Validate.
+// MeterProvider. Of two breakers of one name only one is shown. The metric is
+// the backoff.breaker.state of [Metrics], with the name as backoff.operation:
+// give b the same Name. The breaker is read until Unregister is called on the
+// Registration. An invalid breaker is refused with the error of its Validate.
 func WatchBreaker(mp metric.MeterProvider, name string, b *backoff.Breaker) (metric.Registration, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err
@@ -122,16 +106,44 @@ func WatchBreaker(mp metric.MeterProvider, name string, b *backoff.Breaker) (met
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		observeState(o, gauge, name, b.State())
+		observeStates(o, gauge, map[string]backoff.State{nameOf(name): b.State()})
 		return nil
 	}, gauge)
 }
 
+// WatchBreakers is [WatchBreaker] for all breakers of b, with their keys as
+// backoff.operation, or their Names if they have any. Of more than 300 keys the
+// rest is shown as one breaker, "other", in the worst of their states. The name
+// is that of the counter of keys that b has forgotten for others:
+//
+//	backoff.key.evictions (counter, {key})
+//		its attribute backoff.keys is the name
+//
+// [Metrics] does this by itself for the breakers of endpoints, under the name
+// "breakers of endpoints". A nil b is an error.
+func WatchBreakers(mp metric.MeterProvider, name string, b *backoff.Breakers) (metric.Registration, error) {
+	if b == nil {
+		return nil, errors.New("backoffotel: the Breakers to watch are nil")
+	}
+	m := meterOf(mp)
+	gauge, err1 := stateGauge(m)
+	evictions, err2 := evictionCounter(m)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	all := []*backoff.Breakers{b}
+	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		observeStates(o, gauge, statesOf(all))
+		observeEvictions(o, evictions, nameOf(name), all)
+		return nil
+	}, gauge, evictions)
+}
+
 // namesOf returns the attributes that say who calls, and what is called.
 func namesOf(name string, to *endpoint.Endpoint, more ...attribute.KeyValue) []attribute.KeyValue {
-	all := []attribute.KeyValue{keyOperation.String(name)}
+	all := []attribute.KeyValue{keyOperation.String(nameOf(name))}
 	if to != nil {
-		all = append(all, keyEndpoint.String(to.Name))
+		all = append(all, keyEndpoint.String(nameOf(to.Name)))
 	}
 	return append(all, more...)
 }

@@ -25,10 +25,11 @@
 package backoffotel
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/gobackoff/backoff/backoffslog"
 )
@@ -56,6 +57,7 @@ const (
 	keyTo          = attribute.Key("backoff.breaker.to")
 	keyTrigger     = attribute.Key("backoff.breaker.trigger")
 	keyState       = attribute.Key("backoff.breaker.state")
+	keyKeys        = attribute.Key("backoff.keys") // a registry of breakers or budgets
 )
 
 // seconds returns an attribute of a duration.
@@ -66,6 +68,27 @@ func errorType(err error) attribute.KeyValue {
 	return semconv.ErrorTypeKey.String(backoffslog.ErrorType(err))
 }
 
+// Names that are longer than maxName bytes are counted together.
+const (
+	maxName = 200
+	other   = "other"
+)
+
+// nameOf returns a name as an attribute of a metric.
+func nameOf(name string) string {
+	if len(name) > maxName {
+		return other
+	}
+	return valid(name)
+}
+
+// valid replaces what is not UTF-8: for one such byte, which a server may send,
+// an exporter refuses all that it was to send.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// textOf returns a text without its secrets.
+func textOf(text string) string { return valid(backoffslog.Redact(text)) }
+
 // message returns the text of an error without its secrets. The Error method
 // may panic.
 func message(err error) (text string) {
@@ -74,5 +97,5 @@ func message(err error) (text string) {
 			text = "(Error panicked)"
 		}
 	}()
-	return backoffslog.Redact(err.Error())
+	return textOf(err.Error())
 }

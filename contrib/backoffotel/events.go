@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gobackoff/backoff"
@@ -23,6 +23,10 @@ import (
 // headers of [backoffslog.DefaultHeaders]. A retry has
 // http.request.resend_count, with the value of the request that follows.
 //
+// OpenTelemetry is about to replace events of spans by logs that belong to the
+// span: those of package backoffslog do, if the slog.Handler is the bridge to
+// OpenTelemetry (otelslog), since they are written with the context of the call.
+//
 // Under [Trace] it also sets the class of its error on the span of an attempt.
 func SpanEvents(ctx context.Context, e backoff.Event) {
 	if c, ok := ctx.Value(callKey{}).(*call); ok && c != nil {
@@ -37,9 +41,9 @@ func SpanEvents(ctx context.Context, e backoff.Event) {
 
 // attributesOf returns the attributes of an event.
 func attributesOf(to *endpoint.Endpoint, e *backoff.Event) []attribute.KeyValue {
-	all := []attribute.KeyValue{keyOperation.String(backoffslog.Redact(e.Name))}
+	all := []attribute.KeyValue{keyOperation.String(textOf(e.Name))}
 	if to != nil {
-		all = append(all, keyEndpoint.String(backoffslog.Redact(to.Name)))
+		all = append(all, keyEndpoint.String(textOf(to.Name)))
 	}
 	if e.Transition != nil {
 		return withTransition(all, e.Transition)
@@ -99,14 +103,21 @@ func withTimes(all []attribute.KeyValue, e *backoff.Event) []attribute.KeyValue 
 // headers are the response headers that become attributes.
 var headers = backoffslog.DefaultHeaders()
 
+// A server may send many headers, and long ones.
+const (
+	maxValues = 4   // of a header
+	maxHeader = 256 // bytes of a value, as in package backoffslog
+)
+
 // withHeader adds the response headers.
 func withHeader(all []attribute.KeyValue, h map[string][]string) []attribute.KeyValue {
 	for name, values := range h {
 		for _, wanted := range headers {
 			if strings.EqualFold(name, wanted) {
-				shown := make([]string, len(values))
-				for i, v := range values {
-					shown[i] = backoffslog.Redact(v)
+				shown := make([]string, min(len(values), maxValues))
+				for i := range shown {
+					text := textOf(values[i])
+					shown[i] = valid(text[:min(len(text), maxHeader)])
 				}
 				all = append(all, semconv.HTTPResponseHeader(strings.ToLower(name), shown...))
 			}

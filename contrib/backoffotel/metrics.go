@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
@@ -45,7 +45,8 @@ const (
 //	backoff.retry.slept (histogram, s)
 //		the time really slept
 //	backoff.refusals (counter, {refusal})
-//		by breakers, and by budgets if the call went on. backoff.reason
+//		by breakers, and by budgets if the call went on. backoff.reason:
+//		open or budget
 //	backoff.hedges (counter, {hedge})
 //		backoff.outcome: won or lost
 //	backoff.breaker.transitions (counter, {transition})
@@ -53,7 +54,19 @@ const (
 //	backoff.breaker.state (gauge)
 //		1 for the state in backoff.breaker.state that the breaker is in,
 //		0 for the others; from the first call to an endpoint on, from
-//		the first transition on, or by WatchBreaker
+//		the first transition on, or by WatchBreaker or WatchBreakers
+//	backoff.budget.allowed, backoff.budget.used (gauges, {retry})
+//		of the budgets of endpoints, with the key as backoff.operation:
+//		see WatchBudget
+//	backoff.key.evictions (counter, {key})
+//		keys of breakers and budgets that were forgotten for others.
+//		Its only attribute is backoff.keys: see WatchBreakers
+//
+// A call that a breaker in front of its policy refused is a backoff.refusals with
+// the name of the breaker. The policy was not asked, so the call is not part of
+// backoff.call.attempts. How long attempts take, and how many are under way, say
+// the metrics of what makes them, such as http.client.request.duration of
+// otelhttp.
 //
 // The sum over the count of backoff.call.attempts is the amplification of the
 // load. Retries without failures mean that thresholds are wrong. Retries
@@ -64,7 +77,8 @@ const (
 // types of errors, and a retry 6 classes times the types of errors. The types
 // are statuses, codes and types of the program, never texts. There are as many
 // operations as names: do not name policies after what an untrusted client
-// sends. The SDK has its own limit.
+// sends. The SDK has its own limit. A name of more than 200 bytes is sent as
+// "other", and bytes that are not UTF-8 are replaced.
 func Metrics(mp metric.MeterProvider) backoff.Observer {
 	return newInstruments(mp).observe
 }
@@ -79,6 +93,7 @@ type instruments struct {
 	refusals, hedges, transitions metric.Int64Counter
 
 	breakers breakers
+	budgets  met[*backoff.Budgets]
 }
 
 // meterOf returns the meter of this package.
@@ -112,13 +127,14 @@ func newInstruments(mp metric.MeterProvider) *instruments {
 		hedges:      counter("backoff.hedges", "{hedge}", "Hedges that were sent."),
 		transitions: counter("backoff.breaker.transitions", "{transition}", "Changes of state of breakers."),
 	}
-	gauge := must(stateGauge(m))
+	state, budgets, evictions := must(stateGauge(m)), must(newBudgetGauges(m)), must(evictionCounter(m))
 	_ = must(m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		for name, s := range i.breakers.read() {
-			observeState(o, gauge, name, s)
-		}
+		observeStates(o, state, i.breakers.read())
+		budgets.observe(o, budgetsOf(i.budgets.all()))
+		observeEvictions(o, evictions, breakersOfEndpoints, i.breakers.keyed.all())
+		observeEvictions(o, evictions, budgetsOfEndpoints, i.budgets.all())
 		return nil
-	}, gauge))
+	}, state, budgets.allowed, budgets.used, evictions))
 	return i
 }
 
@@ -133,12 +149,25 @@ func must[T any](instrument T, err error) T {
 // observe is the Observer.
 func (i *instruments) observe(ctx context.Context, e backoff.Event) {
 	to := endpoint.Of(ctx)
-	i.breakers.meet(to)
+	i.meet(to)
 	if e.Kind == backoff.EventSuccess && e.Attempt <= 1 && e.Slept == 0 {
 		i.attempts.Record(ctx, int64(e.Attempt), i.successes.of(e.Name, to)...)
 		return
 	}
 	i.observeRest(ctx, to, e)
+}
+
+// meet notes what is behind an endpoint.
+func (i *instruments) meet(to *endpoint.Endpoint) {
+	if to == nil {
+		return
+	}
+	if to.Breakers != nil {
+		i.breakers.keyed.add(to.Breakers)
+	}
+	if to.Budgets != nil {
+		i.budgets.add(to.Budgets)
+	}
 }
 
 // observeRest observes what is not a success at once.
@@ -197,44 +226,7 @@ func (i *instruments) countTransition(ctx context.Context, t *backoff.Transition
 	if t == nil {
 		return
 	}
-	i.transitions.Add(ctx, 1, metric.WithAttributes(keyOperation.String(t.Name),
+	i.transitions.Add(ctx, 1, metric.WithAttributes(keyOperation.String(nameOf(t.Name)),
 		keyFrom.String(t.From.String()), keyTo.String(t.To.String()), keyTrigger.String(t.Trigger.String())))
-	i.breakers.set(t.Name, t.To)
-}
-
-// WatchBudget lets mp read the state of b whenever metrics are collected. A nil
-// mp means the global MeterProvider. The metrics have the name as
-// backoff.operation:
-//
-//	backoff.budget.allowed (gauge, {retry})
-//		retries that the successes within the window pay for, and the spare
-//		ones that were granted
-//	backoff.budget.used (gauge, {retry})
-//		retries granted within the window
-//
-// [Metrics] counts refusals, as failures with the reason budget. The budget is
-// read, under its lock, until Unregister is called on the Registration. An
-// invalid budget is refused with the error of its Validate.
-func WatchBudget(mp metric.MeterProvider, name string, b *backoff.RetryBudget) (metric.Registration, error) {
-	if err := b.Validate(); err != nil {
-		return nil, err
-	}
-	m := meterOf(mp)
-	allowed, err := m.Int64ObservableGauge("backoff.budget.allowed", metric.WithUnit("{retry}"),
-		metric.WithDescription("Retries that the successes within the budget's window pay for, and the spare ones that were granted."))
-	if err != nil {
-		return nil, err
-	}
-	used, err := m.Int64ObservableGauge("backoff.budget.used", metric.WithUnit("{retry}"),
-		metric.WithDescription("Retries granted within the budget's window."))
-	if err != nil {
-		return nil, err
-	}
-	attributes := metric.WithAttributes(keyOperation.String(name))
-	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		s := b.Stats()
-		o.ObserveInt64(allowed, int64(s.Allowed), attributes)
-		o.ObserveInt64(used, int64(s.Retries), attributes)
-		return nil
-	}, allowed, used)
+	i.breakers.set(nameOf(t.Name), t.To)
 }

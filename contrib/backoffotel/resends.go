@@ -3,7 +3,7 @@ package backoffotel
 import (
 	"net/http"
 
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gobackoff/backoff/backoffhttp"

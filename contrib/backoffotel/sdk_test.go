@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -101,5 +102,10 @@ func collect(t *testing.T, reader *metric.ManualReader) (sums, counts map[series
 }
 
 func at(name string, attributes attribute.Set) series {
+	for _, a := range attributes.ToSlice() {
+		if !utf8.ValidString(a.Value.String()) { // which the encoder hides
+			return series{name, "not UTF-8"}
+		}
+	}
 	return series{name, attributes.Encoded(attribute.DefaultEncoder())}
 }

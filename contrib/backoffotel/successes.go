@@ -2,6 +2,7 @@ package backoffotel
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,10 +18,11 @@ type successes struct {
 	mu     sync.Mutex // held to add a name
 }
 
-// caller is who calls, and what is called, or nil.
+// caller is who calls, and what is called, if that is known. It goes by the names:
+// a program may make a client, and its Endpoints, for each request.
 type caller struct {
-	name string
-	to   *endpoint.Endpoint
+	name, endpoint string
+	sent           bool // the endpoint is known
 }
 
 // maxSuccesses is how many names are kept.
@@ -28,34 +30,40 @@ const maxSuccesses = 1000
 
 // of returns the options of a name and an endpoint.
 func (s *successes) of(name string, to *endpoint.Endpoint) []metric.RecordOption {
-	c := caller{name, to}
+	c := caller{name: name}
+	if to != nil {
+		c.endpoint, c.sent = to.Name, true
+	}
 	known := s.byName.Load()
 	if known != nil {
 		if options, ok := (*known)[c]; ok {
 			return options
 		}
 		if len(*known) >= maxSuccesses {
-			return successOptions(c)
+			return successOptions(name, to)
 		}
 	}
-	return s.add(c)
+	options := successOptions(name, to)
+	s.add(caller{strings.Clone(c.name), strings.Clone(c.endpoint), c.sent}, options)
+	return options
 }
 
-// add adds a caller.
-func (s *successes) add(c caller) []metric.RecordOption {
+// add adds a caller, if there are not too many.
+func (s *successes) add(c caller, options []metric.RecordOption) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[caller][]metric.RecordOption{}
 	if known := s.byName.Load(); known != nil {
+		if len(*known) >= maxSuccesses {
+			return
+		}
 		all = maps.Clone(*known)
 	}
-	options := successOptions(c)
 	all[c] = options
 	s.byName.Store(&all)
-	return options
 }
 
 // successOptions makes the options of a caller.
-func successOptions(c caller) []metric.RecordOption {
-	return []metric.RecordOption{metric.WithAttributes(namesOf(c.name, c.to, keyOutcome.String(outcomeFirst))...)}
+func successOptions(name string, to *endpoint.Endpoint) []metric.RecordOption {
+	return []metric.RecordOption{metric.WithAttributes(namesOf(name, to, keyOutcome.String(outcomeFirst))...)}
 }

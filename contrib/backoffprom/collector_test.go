@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
@@ -29,7 +30,8 @@ func busy(t *testing.T, m *backoffmetrics.Metrics) {
 	m.WatchBreaker("search", new(backoff.Breaker))
 	m.WatchBreakers("hosts", new(backoff.Breakers))
 	to := &endpoint.Endpoint{Name: "GET api.test"}
-	for i, name := range []string{"search", "", "a\"b\\c\n", "\xff", strings.Repeat("x", 300), "search"} {
+	for i, name := range []string{"search", "", "endpoint", "a\"b\\c\n", "\xff", strings.Repeat("x", 300), "search"} {
+		_ = backoff.Policy{Name: name, Observer: m.Observe}.Do(t.Context(), func(context.Context) error { return nil }) // of no endpoint
 		p := backoff.Policy{Name: name, Schedule: backoff.Constant(0), Observer: m.Observe}
 		left := i
 		_ = p.Do(endpoint.With(t.Context(), to), func(ctx context.Context) error {
@@ -64,7 +66,7 @@ func samples(t *testing.T, serve func(*httptest.ResponseRecorder)) []string {
 	for i, line := range all {
 		name, rest, _ := strings.Cut(line, "{")
 		labels, value, _ := strings.Cut(rest, "} ")
-		parts := strings.Split(labels, `",`)
+		parts := strings.Split(strings.Replace(labels, `endpoint="",`, "", 1), `",`) // an empty label is none
 		for j := range parts {
 			parts[j] = strings.TrimSuffix(parts[j], `"`)
 		}
@@ -96,15 +98,38 @@ func TestTheNamesFollowTheRulesOfPrometheus(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-func TestASeriesThatAnotherCollectorHasIsReported(t *testing.T) {
+func TestARegistryRefusesASecondCollectorUnlessEachHasALabel(t *testing.T) {
 	var a, b backoffmetrics.Metrics
 	busy(t, &a)
 	busy(t, &b)
-	registry := prometheus.NewRegistry()
-	require.NoError(t, registry.Register(backoffprom.New(&a)))
-	require.NoError(t, registry.Register(backoffprom.New(&b)))
-	_, err := registry.Gather()
-	require.ErrorContains(t, err, "was collected before with the same name and label values")
+	registry := prometheus.NewPedanticRegistry()
+	first := backoffprom.New(&a)
+	require.NoError(t, registry.Register(first))
+	for _, again := range []prometheus.Collector{first, backoffprom.New(&a), backoffprom.New(&b)} {
+		var already prometheus.AlreadyRegisteredError
+		require.ErrorAs(t, registry.Register(again), &already)
+		require.Equal(t, first, already.ExistingCollector)
+	}
+	registry = prometheus.NewPedanticRegistry()
+	for part, m := range map[string]*backoffmetrics.Metrics{"a": &a, "b": &b} {
+		require.NoError(t, prometheus.WrapRegistererWith(prometheus.Labels{"part": part}, registry).Register(backoffprom.New(m)))
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		require.Zero(t, len(f.GetMetric())%2, f.GetName())
+	}
+}
+
+// A scrape reads the text without the client library.
+func TestTheTextFollowsTheRulesOfPrometheus(t *testing.T) {
+	var m backoffmetrics.Metrics
+	busy(t, &m)
+	text := httptest.NewRecorder()
+	m.Handler().ServeHTTP(text, httptest.NewRequest("GET", "/metrics", nil))
+	problems, err := promlint.New(text.Body).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
 }
 
 func TestTheRegistryMayGatherWhileCallsAreCounted(t *testing.T) {
@@ -135,7 +160,7 @@ func ExampleNew() {
 	families, _ := registry.Gather()
 	for _, f := range families {
 		if f.GetName() == "backoff_calls_total" {
-			fmt.Println(f.GetMetric()[1].GetLabel()[1].GetValue(), f.GetMetric()[1].GetCounter().GetValue())
+			fmt.Println(f.GetMetric()[1].GetLabel()[2].GetValue(), f.GetMetric()[1].GetCounter().GetValue())
 		}
 	}
 	// Output: first 1

@@ -77,13 +77,15 @@ func statusCode(err error) (code string) {
 }
 
 // canonical returns the name of a code as the specification of gRPC writes it:
-// DEADLINE_EXCEEDED, where grpc-go writes DeadlineExceeded.
+// DEADLINE_EXCEEDED, where grpc-go writes DeadlineExceeded. A code that it does
+// not have counts as unknown, as the specification says: a server may send any
+// number, and there should be few names.
 func canonical(code string) string {
 	if code == "Canceled" {
 		return "CANCELLED"
 	}
 	if strings.ContainsFunc(code, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		return code // of a later version: Code(17)
+		return "UNKNOWN" // Code(17)
 	}
 	var name strings.Builder
 	for i, r := range code {

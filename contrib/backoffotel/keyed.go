@@ -1,0 +1,92 @@
+package backoffotel
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// maxKeys is how many keys of breakers, or of budgets, are shown by themselves.
+// They may come from strangers. A breaker has three series, and the SDK takes
+// 2000 of a metric unless it is told otherwise.
+const maxKeys = 300
+
+// bounded returns the name under which a key is shown, given those that are.
+func bounded[T any](shown map[string]T, key string) string {
+	name := nameOf(key)
+	if _, known := shown[name]; !known && len(shown) >= maxKeys {
+		return other
+	}
+	return name
+}
+
+// sorted yields the same as all, sorted by key: so the same keys are shown each
+// time.
+func sorted[T any](all iter.Seq2[string, T]) iter.Seq2[string, T] {
+	found := maps.Collect(all)
+	return func(yield func(string, T) bool) {
+		for _, key := range slices.Sorted(maps.Keys(found)) {
+			if !yield(key, found[key]) {
+				return
+			}
+		}
+	}
+}
+
+// maxRegistries is how many registries of endpoints an Observer remembers. A
+// program may make a client for each request.
+const maxRegistries = 100
+
+// met are the registries behind the endpoints that were called.
+type met[T comparable] struct {
+	known sync.Map // of T
+	count atomic.Int64
+}
+
+// add notes a registry.
+func (m *met[T]) add(registry T) {
+	if _, known := m.known.Load(registry); known || m.count.Load() >= maxRegistries {
+		return
+	}
+	if m.count.Add(1) > maxRegistries {
+		m.count.Add(-1)
+	} else if _, known := m.known.LoadOrStore(registry, nil); known {
+		m.count.Add(-1)
+	}
+}
+
+// all returns the registries.
+func (m *met[T]) all() (registries []T) {
+	for registry := range m.known.Range {
+		registries = append(registries, registry.(T))
+	}
+	return registries
+}
+
+// The names under which the evictions of endpoints' registries are counted.
+const (
+	breakersOfEndpoints = "breakers of endpoints"
+	budgetsOfEndpoints  = "budgets of endpoints"
+)
+
+// evictionCounter makes the counter of the keys that were forgotten.
+func evictionCounter(m metric.Meter) (metric.Int64ObservableCounter, error) {
+	return m.Int64ObservableCounter("backoff.key.evictions", metric.WithUnit("{key}"),
+		metric.WithDescription("Keys of breakers and budgets that were forgotten for others."))
+}
+
+// observeEvictions observes how many keys all registries of a name forgot.
+func observeEvictions[T interface{ Evictions() uint64 }](o metric.Observer, counter metric.Int64Observable, name string, registries []T) {
+	if len(registries) == 0 {
+		return
+	}
+	var evictions uint64
+	for _, r := range registries {
+		evictions += r.Evictions()
+	}
+	o.ObserveInt64(counter, int64(evictions), metric.WithAttributes(keyKeys.String(name)))
+}
