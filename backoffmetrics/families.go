@@ -45,6 +45,7 @@ func (m *Metrics) Families() []Family {
 		breakerFamilies(m.shownBreakers()),
 		budgetFamilies(m.shownBudgets()),
 		keyFamilies(m.shownKeys()),
+		[]Family{m.overrideFamily()},
 	)
 }
 
@@ -110,7 +111,7 @@ func timeFamilies(all []counts) []Family {
 	perCall := Family{Name: "backoff_attempts_per_call", Type: "histogram", Help: "Attempts that a call took."}
 	delay := Family{Name: "backoff_delay_seconds", Type: "histogram", Help: "Delays before a retry as the schedule says, before jitter."}
 	wait := Family{Name: "backoff_wait_seconds", Type: "histogram", Help: "Waits before a retry, after jitter and Retry-After."}
-	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Help: "What was really slept before a retry."}
+	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Help: "What was really slept before an attempt."}
 	for _, c := range all {
 		perCall.histogram(c.perCall, c.with()...)
 		delay.histogram(c.delay, c.with()...)
@@ -149,7 +150,7 @@ func breakerFamilies(all []shownBreaker) []Family {
 				}
 			}
 		}
-		refused.count(b.refused.Load(), "breaker", b.name)
+		refused.count(b.refusals(), "breaker", b.name)
 	}
 	return []Family{state, transitions, refused}
 }

@@ -68,7 +68,7 @@ func troubleOf(class, typ string) string {
 		return throttled
 	case class == "not sent": // no connection, so it is not there
 		return down
-	case strings.Contains(typ, "Timeout"):
+	case strings.Contains(strings.ToLower(typ), "timeout"):
 		return slow
 	}
 	return ""
