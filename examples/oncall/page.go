@@ -20,8 +20,8 @@ type page struct {
 type card struct {
 	ID, Endpoint string
 	Circuit      struct {
-		State  string
-		Opened int
+		State           string
+		Opened, Refused int
 	}
 	Calls    int
 	Outcomes []struct {
