@@ -20,8 +20,10 @@ type record struct {
 	ErrorType string `json:"error_type"`
 	Reason    string
 	To        string // of a transition
-	// Suppressed is how many records like this one were left out before it.
+	// Suppressed is how many records like this one were left out before it, or, at
+	// the end of a burst, how many of the message Event.
 	Suppressed int
+	Event      string
 	// Control is what was changed while the program runs.
 	Control struct{ Change, What, Name, To, Who, Why string }
 }
@@ -60,6 +62,8 @@ func readLog(log []record) []symptom {
 				continue
 			case r.Msg == "give up":
 				s.hurt += 1 + r.Suppressed
+			case r.Event == "give up":
+				s.hurt += r.Suppressed
 			}
 			if r.Attempt > 0 && (r.Msg == "retry" || r.Msg == "give up") {
 				kind := troubleOf(r.Class, r.ErrorType)

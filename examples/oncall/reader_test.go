@@ -37,6 +37,7 @@ const recordedRetry = `{"time":"2026-11-23T01:18:30.9Z","level":"INFO","msg":"re
 const recordedLog = `{"time":"2026-11-23T01:18:29Z","level":"INFO","msg":"retry","operation":"search","endpoint":"GET search.internal","attempt":1,"class":"retryable","error_type":"backoffhttp.attemptTimeout"}
 {"time":"2026-11-23T01:18:32.037Z","level":"WARN","msg":"transition","operation":"http://prices.internal","endpoint":"GET prices.internal","from":"closed","to":"open","trigger":"consecutive"}
 {"time":"2026-11-23T01:18:33Z","level":"WARN","msg":"give up","operation":"prices","endpoint":"GET prices.internal","attempt":0,"reason":"open","class":"not sent","error_type":"*backoff.OpenError","suppressed":3}
+{"time":"2026-11-23T01:18:37Z","level":"WARN","msg":"suppressed","operation":"prices","endpoint":"GET prices.internal","event":"give up","reason":"open","suppressed":2}
 {"time":"2026-11-23T01:18:38.037Z","level":"INFO","msg":"transition","operation":"http://prices.internal","endpoint":"GET prices.internal","from":"half-open","to":"closed","trigger":"probe"}
 `
 
@@ -49,7 +50,7 @@ func TestALogBlamesWhatFailsMoreThanAFewTimes(t *testing.T) {
 	requireSymptoms(t, readLog(log), []symptom{
 		{host: slowHost},
 		{host: throttledHost},
-		{host: dyingHost, trouble: down, since: failed, last: failed, hurt: 4, opened: 1},
+		{host: dyingHost, trouble: down, since: failed, last: failed, hurt: 6, opened: 1},
 	})
 	if _, err := parseLog([]byte("panic: no JSON\n")); err == nil || !strings.Contains(err.Error(), "panic: no JSON") {
 		t.Errorf("a line that is not JSON: %v", err)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/examples/internal/traffic"
@@ -37,13 +38,9 @@ type request struct {
 // run sends requests at a steady rate until ctx ends, and waits for the last
 // answer.
 func (u *users) run(ctx context.Context) {
-	n := 0
+	var last atomic.Int64
 	traffic.Steady(ctx, perSecond, func() {
-		// Called one at a time, on goroutines of their own.
-		u.mu.Lock()
-		number := n
-		n++
-		u.mu.Unlock()
+		number := int(last.Add(1))
 		r := request{id: fmt.Sprintf("user-%06d", number), host: hosts[number%len(hosts)], began: time.Now()}
 		r.hurt = u.ask(u.services[number/len(hosts)%len(u.services)], r)
 		r.ended = time.Now()
