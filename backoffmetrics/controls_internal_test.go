@@ -1,7 +1,6 @@
 package backoffmetrics
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -33,49 +32,8 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	require.Equal(t, "ada", o.Who)
 	require.Equal(t, "shard 7", o.Why)
 	require.EqualValues(t, time.Hour.Milliseconds(), o.Until-o.Since)
-	requireOverrides(t, &m, Sample{Labels: []string{"what", "retries", "name", "b"}, Value: 1})
 	m.WatchPanel("panel", nil)
-	requireOverrides(t, &m)
 	require.Nil(t, m.pageData().Controls)
-}
-
-// Several panels may change things of one name, and names that are too long to
-// be shown are one.
-func TestOverridesOfOneNameAreOneSeries(t *testing.T) {
-	var m Metrics
-	for _, name := range []string{"a", "b"} {
-		var panel control.Panel
-		for _, policy := range []string{"search", strings.Repeat("x", maxName+1), strings.Repeat("y", maxName+1)} {
-			panel.Policy(backoff.Policy{Name: policy})
-			require.NoError(t, panel.Set(t.Context(), control.Override{
-				Target: control.Target{What: control.Retries, Name: policy}, To: control.Off, Who: "ada", Why: "shard 7",
-			}))
-		}
-		hosts := new(backoff.Breakers)
-		panel.Breakers("hosts", hosts)
-		hosts.For("k")
-		require.NoError(t, panel.Set(t.Context(), control.Override{
-			Target: control.Target{What: control.Breakers, Name: "hosts", Key: "k"}, To: "observe", Who: "ada", Why: "shard 7",
-		}))
-		m.WatchPanel(name, &panel)
-	}
-	requireOverrides(t, &m,
-		Sample{Labels: []string{"what", "breakers", "name", "hosts", "key", "k"}, Value: 2},
-		Sample{Labels: []string{"what", "retries", "name", "search"}, Value: 2},
-		Sample{Labels: []string{"what", "retries", "name", "other"}, Value: 4},
-	)
-}
-
-// requireOverrides requires the series of overrides.
-func requireOverrides(t *testing.T, m *Metrics, want ...Sample) {
-	t.Helper()
-	for _, f := range m.Families() {
-		if f.Name == "backoff_overrides" {
-			require.Equal(t, want, f.Samples)
-			return
-		}
-	}
-	t.Error("there is no such family")
 }
 
 func TestThePageSaysWhichProcessItIsOf(t *testing.T) {

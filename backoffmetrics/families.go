@@ -111,7 +111,7 @@ func timeFamilies(all []counts) []Family {
 	perCall := Family{Name: "backoff_attempts_per_call", Type: "histogram", Help: "Attempts that a call took."}
 	delay := Family{Name: "backoff_delay_seconds", Type: "histogram", Help: "Delays before a retry as the schedule says, before jitter."}
 	wait := Family{Name: "backoff_wait_seconds", Type: "histogram", Help: "Waits before a retry, after jitter and Retry-After."}
-	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Help: "What was really slept before an attempt."}
+	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Help: "What was really slept before a retry."}
 	for _, c := range all {
 		perCall.histogram(c.perCall, c.with()...)
 		delay.histogram(c.delay, c.with()...)
