@@ -4,6 +4,7 @@ import "time"
 
 // A page is the part of the live page's JSON that the reader needs.
 type page struct {
+	Period   struct{ Text string } // such as "the last 5 min"
 	Headline struct {
 		Sentences []struct{ Text, ID string }
 	}

@@ -22,7 +22,7 @@ func TestTheProgramSaysWhereToLookAndWhatItMeans(t *testing.T) {
 		`(?m)^service-5  page http://127\.0\.0\.1:\d+/debug/backoff/  metrics http`,
 		`-d what=retries -d name=search -d to=off`,
 		`(?m)^\d\d:\d\d:\d\d  prices\.internal dies$`,
-		`(?m)^prices\.internal .* \d+ of \d+ \(\d+ %\) +the users$`,
+		`(?m)^prices\.internal .* \d+ of \d+ \(\d+ %\) +users$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("it does not say %s:\n%s", want, &out)

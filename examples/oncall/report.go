@@ -24,11 +24,11 @@ func (d *drill) report(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "UPSTREAM\tTROUBLE\tSINCE\tLAST\tCIRCUIT\tCALLS HURT\tSOURCE")
 	for i, host := range hosts {
-		pages[i].print(table, "page")
+		pages[i].print(table, "page, "+looks[len(looks)-1].pages[0].Period.Text)
 		logs[i].print(table, "logs")
 		metrics[i].print(table, "metrics")
 		calls, hurt := d.users.tally(host)
-		fmt.Fprintf(table, "%s\t\t\t\t\t%s\tthe users\n", host, hurtText(hurt, calls))
+		fmt.Fprintf(table, "%s\t\t\t\t\t%s\tusers\n", host, hurtText(hurt, calls))
 	}
 	return table.Flush()
 }
