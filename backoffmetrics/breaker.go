@@ -4,13 +4,15 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 )
 
 // breaker is what a breaker's events say of it. It counts as closed until one
 // of them says otherwise.
 type breaker struct {
 	last        atomic.Pointer[backoff.Transition] // nil: none so far
-	refused     atomic.Uint64
+	refused     atomic.Uint64                      // calls, as the breaker itself told
+	ended       atomic.Uint64                      // calls, as clients told whose breaker it is
 	transitions [states][states][triggers]atomic.Uint64
 }
 
@@ -29,6 +31,21 @@ func (b *breaker) count(e *backoff.Event) {
 	b.last.Store(&backoff.Transition{To: t.To, Trigger: t.Trigger, At: t.At, RetryAfter: t.RetryAfter})
 }
 
+// countEnded counts a call of a client that has a breaker for each host. Its
+// breaker does not tell of the calls that it refuses, since the client does.
+func (m *Metrics) countEnded(k key, e *backoff.Event) {
+	if e.Kind != backoff.EventGiveUp || e.Reason != backoff.ReasonOpen || k.to == nil || k.to.Breakers == nil {
+		return
+	}
+	if open, ok := errtree.As[*backoff.OpenError](e.Err); ok && open.Name != "" {
+		m.breakers.at(key{name: open.Name}, m.MaxNames).value.ended.Add(1)
+	}
+}
+
+// refusals returns how many calls the breaker refused. Of a breaker that tells
+// as well, both counts are the same calls.
+func (b *breaker) refusals() uint64 { return max(b.refused.Load(), b.ended.Load()) }
+
 // state returns the state that the breaker is in.
 func (b *breaker) state() backoff.State {
 	if last := b.last.Load(); last != nil {
@@ -42,7 +59,7 @@ type breakerTotals struct{ opened, refused uint64 }
 
 // totals reads what the breaker has done.
 func (b *breaker) totals() breakerTotals {
-	t := breakerTotals{refused: b.refused.Load()}
+	t := breakerTotals{refused: b.refusals()}
 	for from := range b.transitions {
 		t.opened += sum(b.transitions[from][backoff.StateOpen][:])
 	}

@@ -49,6 +49,7 @@ func (m *Metrics) Families() []Family {
 		breakerFamilies(m.shownBreakers()),
 		budgetFamilies(m.shownBudgets()),
 		keyFamilies(m.shownKeys()),
+		[]Family{m.overrideFamily()},
 	)
 }
 
@@ -153,7 +154,7 @@ func breakerFamilies(all []shownBreaker) []Family {
 				}
 			}
 		}
-		refused.count(b.refused.Load(), "breaker", b.name)
+		refused.count(b.refusals(), "breaker", b.name)
 	}
 	return []Family{state, transitions, refused}
 }

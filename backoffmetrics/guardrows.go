@@ -1,6 +1,8 @@
 package backoffmetrics
 
 import (
+	"fmt"
+
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
 )
@@ -139,6 +141,9 @@ func (b shownBudget) row() budgetRow {
 	r.Text = "no success" + within + ", and so none to pay for retries"
 	if b.Successes > 0 {
 		r.Text = count(b.Successes, "success", "successes") + within + " paid for " + count(b.Allowed, "retry", "retries")
+	}
+	if b.paced {
+		r.Text = fmt.Sprintf("the service throttles: calls wait for their turn, at %.1f a second, and %s now; ", b.rate, count(uint64(b.waiting), "call waits", "calls wait")) + r.Text
 	}
 	if r.Extra > 0 {
 		r.Text += "; " + count(r.Extra, "more was", "more were") + " granted, on earlier successes or as spare retries"

@@ -2,6 +2,7 @@ package backoffmetrics
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/pace"
 )
 
 func TestABreakerSaysForHowLongAndWhy(t *testing.T) {
@@ -69,6 +71,30 @@ func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 	} {
 		require.Equal(t, c.want, shownBudget{RetryBudgetStats: c.stats, window: 10 * time.Second}.row(), name)
 	}
+}
+
+// A Pacer that slows calls down is why they take longer, and fail without an
+// attempt.
+func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		budgets := &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
+		m.WatchBudgets("hosts", budgets)
+		p := backoff.Policy{Budget: budgets.For("a.test"), MaxAttempts: 1}
+		fail := func(context.Context) error { return backoff.WithClass(errors.New("429"), backoff.ClassThrottled) }
+		require.NotContains(t, m.pageData().Budgets[0].Text, "turn")
+		for range 10 {
+			require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
+		}
+		require.Error(t, p.Do(t.Context(), fail))
+		for range 2 {
+			go func() { _ = p.Do(t.Context(), fail) }()
+		}
+		synctest.Wait()
+		require.Regexp(t, `^the service throttles: calls wait for their turn, at \d+\.\d a second, and 2 calls wait now; 10 successes`, m.pageData().Budgets[0].Text)
+		time.Sleep(time.Minute)
+		require.NotContains(t, m.pageData().Budgets[0].Text, "turn", "it is over")
+	})
 }
 
 // The page says over which time a budget counts.

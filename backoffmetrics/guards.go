@@ -3,6 +3,7 @@ package backoffmetrics
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -79,6 +80,21 @@ type shownBudget struct {
 	name string
 	backoff.RetryBudgetStats
 	window time.Duration // 0 if it is not known, or there are several
+
+	paced   bool    // calls wait for their turn, because the service throttles
+	rate    float64 // of the turns, per second
+	waiting int     // calls
+}
+
+// addPace adds the pace of a budget that has one now.
+func (b *shownBudget) addPace(budget any) {
+	p, ok := budget.(*pace.Pacer)
+	if !ok {
+		return
+	}
+	if rate, waiting := p.Limit(); !math.IsInf(rate, 1) {
+		b.paced, b.rate, b.waiting = true, b.rate+rate, b.waiting+waiting
+	}
 }
 
 // shownBudgets returns all watched budgets, sorted by name. Those that share a
@@ -100,6 +116,7 @@ func (m *Metrics) shownBudgets() []shownBudget {
 			sum.window = 0
 		}
 		sum.name = name
+		sum.addPace(budget)
 		sum.Successes, sum.Retries, sum.Allowed = sum.Successes+s.Successes, sum.Retries+s.Retries, sum.Allowed+s.Allowed
 		shown[name] = sum
 	}

@@ -47,7 +47,8 @@ import (
 //	backoff_wait_seconds{operation}
 //		histogram of waits before a retry, after jitter and Retry-After
 //	backoff_slept_seconds{operation}
-//		histogram of the time slept before a retry
+//		histogram of the time slept before an attempt: a retry, or a first
+//		one that waited for its turn
 //	backoff_hedges_total{operation,result}
 //		hedges sent: won, lost; divided by calls, this is the extra load
 //	backoff_reconnects_total{operation}
@@ -71,6 +72,8 @@ import (
 //		retries that these successes allow, and the spare ones granted
 //	backoff_key_evictions_total{keys}
 //		keys of breakers or budgets that were forgotten for others
+//	backoff_overrides{what,name}
+//		overrides in force; those of a key also have the label key
 //
 // Series by class, reason, trigger and result begin when they are first
 // counted. The others begin with the operation. A breaker appears when it is

@@ -83,6 +83,7 @@ func (m *Metrics) observeRest(k key, e *backoff.Event) {
 		}
 	default:
 		m.operation(k).count(e)
+		m.countEnded(k, e)
 	}
 	m.history.record(m)
 }

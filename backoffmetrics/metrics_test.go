@@ -22,6 +22,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/pace"
 )
 
 var errDown = backoff.WithClass(errors.New("down"), backoff.ClassRetryable)
@@ -427,6 +428,28 @@ func TestASuccessAfterASleepIsNoneAtOnce(t *testing.T) {
 			`backoff_calls_total{operation="copy",outcome="retried"}`: 1,
 			`backoff_slept_seconds_sum{operation="copy"}`:             1,
 			`backoff_attempts_total{operation="copy"}`:                2,
+		})
+	})
+}
+
+// Of a Pacer that slows calls down, most calls wait, and are not retried.
+func TestACallThatWaitedForItsTurnSucceedsAtItsFirstAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m backoffmetrics.Metrics
+		throttled := backoff.WithClass(errDown, backoff.ClassThrottled)
+		p := backoff.Policy{Name: "search", Observer: m.Observe, Budget: new(pace.Pacer), MaxAttempts: 1}
+		require.Error(t, p.Do(t.Context(), func(context.Context) error { return throttled }))
+		began := time.Now()
+		for range 3 {
+			require.NoError(t, p.Do(t.Context(), failing(0)))
+		}
+		require.Greater(t, time.Since(began), time.Second, "they wait")
+		requireSeries(t, &m, map[string]float64{
+			`backoff_calls_total{operation="search",outcome="first"}`:   3,
+			`backoff_calls_total{operation="search",outcome="retried"}`: 0,
+			`backoff_attempts_total{operation="search"}`:                4,
+			`backoff_attempts_per_call_count{operation="search"}`:       4,
+			`backoff_slept_seconds_count{operation="search"}`:           3,
 		})
 	})
 }

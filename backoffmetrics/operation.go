@@ -68,7 +68,6 @@ func (o *operation) count(e *backoff.Event) {
 	case backoff.EventRefused:
 		o.countRefusal(e)
 	case backoff.EventSuccess:
-		o.attempts.Add(1)
 		o.countSuccess(e)
 	case backoff.EventGiveUp:
 		o.countGiveUp(e)
@@ -121,8 +120,17 @@ func (o *operation) countRefusal(e *backoff.Event) {
 	o.refused[ofHedge].Add(1)
 }
 
-// countSuccess counts a call that succeeded, but not at once.
+// countSuccess counts a call that succeeded, but not at once. If its first
+// attempt succeeded, that had waited for its turn, as a budget wanted. After
+// Run.Progress an attempt is the first again, and what was slept before it may be
+// longer than the time since.
 func (o *operation) countSuccess(e *backoff.Event) {
+	if e.Attempt == 1 && e.Slept <= e.Elapsed {
+		o.first.Add()
+		o.countSleep(e)
+		return
+	}
+	o.attempts.Add(1)
 	o.retried.Add(1)
 	o.countEnd(e)
 }

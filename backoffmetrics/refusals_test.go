@@ -3,6 +3,7 @@ package backoffmetrics_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -164,6 +165,9 @@ func TestARefusedRequestIsOneCall(t *testing.T) {
 			require.Equal(t, refused, c.outcome("refused"))
 			require.NotNil(t, c.Circuit, "the breaker of the host")
 			require.Equal(t, "open", c.Circuit.State)
+			require.Equal(t, refused, c.Circuit.Refused, "the breaker has refused them")
+			require.Contains(t, c.Circuit.Text, fmt.Sprintf("; refused %d calls", refused))
+			requireSeries(t, &m, map[string]float64{`backoff_breaker_refusals_total{breaker="` + c.Circuit.Name + `"}`: float64(refused)})
 		})
 	}
 }

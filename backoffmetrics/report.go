@@ -138,7 +138,7 @@ func byName[K interface {
 
 // report returns the report of a breaker.
 func (b shownBreaker) report() breakerReport {
-	r := breakerReport{Name: b.name, State: b.state.String(), Refused: b.refused.Load()}
+	r := breakerReport{Name: b.name, State: b.state.String(), Refused: b.refusals()}
 	for from := range b.transitions {
 		for to := range b.transitions[from] {
 			r.Changes += sum(b.transitions[from][to][:])

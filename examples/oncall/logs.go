@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// A record is a line of a log.
+type record struct {
+	Time      time.Time
+	Msg       string
+	Operation string
+	Endpoint  string
+	Attempt   int
+	Class     string
+	ErrorType string `json:"error_type"`
+	Reason    string
+	To        string // of a transition
+	// Suppressed is how many records like this one were left out before it, or, at
+	// the end of a burst, how many of the message Event.
+	Suppressed int
+	Event      string
+	// Control is what was changed while the program runs.
+	Control struct{ Change, What, Name, To, Who, Why string }
+}
+
+// parseLog reads the log of a process.
+func parseLog(text []byte) ([]record, error) {
+	var all []record
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		var r record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("%w: %s", err, lines.Text())
+		}
+		all = append(all, r)
+	}
+	return all, lines.Err()
+}
+
+// fewRecords of failed attempts are no trouble.
+const fewRecords = 5
+
+// readLog returns what a log says. It has no record of a call that succeeds at
+// once, and so does not tell how many calls there are.
+func readLog(log []record) []symptom {
+	var all []symptom
+	for _, host := range hosts {
+		s, kinds := symptom{host: host}, make(map[string][]record)
+		for _, r := range log {
+			switch {
+			case hostOf(r.Endpoint) != host:
+				continue
+			case r.Msg == "transition":
+				if s.open = r.To != "closed"; r.To == "open" {
+					s.opened++
+				}
+				continue
+			case r.Msg == "give up":
+				s.hurt += 1 + r.Suppressed
+			case r.Event == "give up":
+				s.hurt += r.Suppressed
+			}
+			if r.Attempt > 0 && (r.Msg == "retry" || r.Msg == "give up") {
+				kind := troubleOf(r.Class, r.ErrorType)
+				kinds[kind] = append(kinds[kind], r)
+			}
+		}
+		most := 0
+		for trouble, of := range kinds {
+			if len(of) > max(most, fewRecords) {
+				most = len(of)
+				s.trouble, s.since, s.last = trouble, of[0].Time, of[len(of)-1].Time
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// readRecords returns what the logs of all processes say.
+func readRecords(logs [][]record) []finding {
+	var said [][]symptom
+	for _, log := range logs {
+		said = append(said, readLog(log))
+	}
+	return findings(said)
+}
+
+// readLogs reads the logs of the service.
+func (d *drill) readLogs() (logs [][]record, err error) {
+	for _, p := range d.services {
+		text, err := os.ReadFile(p.log)
+		if err != nil {
+			return nil, err
+		}
+		log, err := parseLog(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.log, err)
+		}
+		logs = append(logs, log)
+	}
+	return logs, nil
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A series is a line of the metrics.
+type series struct {
+	name   string
+	labels map[string]string
+	value  float64
+}
+
+// parseMetrics reads the text for Prometheus. It is enough for the labels of
+// this drill, which have neither quotes nor commas in them.
+func parseMetrics(text string) ([]series, error) {
+	var all []series
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		at := strings.LastIndexByte(line, ' ')
+		value, err := strconv.ParseFloat(line[at+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("metrics: %q: %w", line, err)
+		}
+		name, labels, _ := strings.Cut(strings.TrimSuffix(line[:at], "}"), "{")
+		s := series{name: name, labels: make(map[string]string), value: value}
+		for label := range strings.SplitSeq(labels, ",") {
+			key, quoted, _ := strings.Cut(label, "=")
+			s.labels[key] = strings.Trim(quoted, `"`)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// sum adds up the series of a name that have all of the labels, which are pairs.
+func sum(all []series, host, name string, labels ...string) (total float64) {
+next:
+	for _, s := range all {
+		if s.name != name || hostOf(s.labels["endpoint"]+s.labels["breaker"]) != host {
+			continue
+		}
+		for i := 0; i < len(labels); i += 2 {
+			if s.labels[labels[i]] != labels[i+1] {
+				continue next
+			}
+		}
+		total += s.value
+	}
+	return total
+}
+
+const (
+	fewFailures = 0.05 // of the attempts are no trouble
+	takesLong   = 0.1  // seconds; an attempt that fails after that has timed out
+)
+
+// readMetrics returns what the metrics of a process say: scrapes are all that
+// were made, the last one at the end.
+func readMetrics(times []time.Time, scrapes [][]series) []symptom {
+	var all []symptom
+	last := scrapes[len(scrapes)-1]
+	for _, host := range hosts {
+		s := symptom{
+			host:   host,
+			calls:  int(sum(last, host, "backoff_calls_total")),
+			hurt:   int(sum(last, host, "backoff_calls_total", "outcome", "failed")),
+			opened: int(sum(last, host, "backoff_breaker_transitions_total", "to", "open")),
+			open:   sum(last, host, "backoff_breaker_state", "state", "closed") == 0,
+		}
+		failed := sum(last, host, "backoff_failed_attempts_total")
+		if failed > fewFailures*sum(last, host, "backoff_attempts_total") {
+			s.trouble = troubleInMetrics(last, host)
+			s.since, s.last = changes(times, scrapes, host, "backoff_failed_attempts_total")
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// troubleInMetrics returns what the failed attempts say about an upstream.
+func troubleInMetrics(all []series, host string) string {
+	const failed, took = "backoff_failed_attempts_total", "backoff_attempt_duration_seconds"
+	half := sum(all, host, failed) / 2
+	switch {
+	case sum(all, host, failed, "class", "throttled") > half:
+		return throttled
+	case sum(all, host, failed, "class", "not sent") > half:
+		return down
+	case sum(all, host, took+"_sum", "outcome", "failure") > takesLong*sum(all, host, took+"_count", "outcome", "failure"):
+		return slow
+	}
+	return ""
+}
+
+// changes returns when a counter was seen to grow first and last.
+func changes(times []time.Time, scrapes [][]series, host, name string) (first, last time.Time) {
+	before := 0.
+	for i, all := range scrapes {
+		if now := sum(all, host, name); now > before {
+			before, last = now, times[i]
+			if first.IsZero() {
+				first = last
+			}
+		}
+	}
+	return first, last
+}
+
+// readScrapes returns what the metrics of all processes say.
+func readScrapes(looks []look) []finding {
+	var said [][]symptom
+	for process := range processes {
+		var times []time.Time
+		var scrapes [][]series
+		for _, l := range looks {
+			times, scrapes = append(times, l.at), append(scrapes, l.metrics[process])
+		}
+		said = append(said, readMetrics(times, scrapes))
+	}
+	return findings(said)
+}

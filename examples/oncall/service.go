@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffslog"
+	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/control/controlhttp"
+)
+
+// attemptTimeout is how long the service waits for an upstream.
+const attemptTimeout = 500 * time.Millisecond
+
+// newService returns one process of the service. It answers GET /search with
+// what the upstream search.internal answers, and so on.
+func newService(t task, out io.Writer) http.Handler {
+	log := slog.New(slog.NewJSONHandler(out, nil)).With("process", t.Process)
+
+	var metrics backoffmetrics.Metrics
+	observer := backoff.JoinObservers(backoffslog.New(log, nil), metrics.Observe)
+
+	var panel control.Panel // what the person on call can change
+	panel.Observer = func(ctx context.Context, c control.Change) {
+		log.WarnContext(ctx, "override", "control", c)
+	}
+	metrics.WatchPanel("service", &panel)
+
+	mux := http.NewServeMux()
+	for host := range t.Upstreams {
+		name, _, _ := strings.Cut(host, ".")
+		policy := panel.Policy(backoff.Policy{
+			Name:           name,
+			AttemptTimeout: attemptTimeout,
+			MaxElapsed:     2 * time.Second,
+			Observer:       observer,
+		})
+		client := &http.Client{Transport: &backoffhttp.Transport{Control: policy, Base: connectTo(t.Upstreams)}}
+		mux.Handle("GET /"+name, forward(client, "http://"+host+"/"))
+	}
+	mux.Handle("/debug/backoff/", metrics.Handler()) // not for users: keep it on a port of its own
+	mux.Handle("/debug/control", controlhttp.Handler(&panel, authorize(t.Tokens)))
+	return mux
+}
+
+// forward answers with what an upstream answers.
+func forward(client *http.Client, url string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			backoffhttp.WriteError(w, r, err)
+			return
+		}
+		req.Header.Set("X-Request-Id", r.Header.Get("X-Request-Id"))
+		resp, err := client.Do(req)
+		if err != nil {
+			backoffhttp.WriteError(w, r, err)
+			return
+		}
+		defer resp.Body.Close()
+		if err := backoffhttp.Check(resp); err != nil {
+			backoffhttp.WriteError(w, r, err)
+			return
+		}
+		_, _ = io.Copy(w, resp.Body)
+	}
+}
+
+// authorize returns who sends a request. Each person has a token.
+func authorize(tokens map[string]string) func(*http.Request) (who string, err error) {
+	return func(r *http.Request) (string, error) {
+		who, token, _ := r.BasicAuth()
+		want, known := tokens[who]
+		got, wanted := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(want)) // of the same length
+		if subtle.ConstantTimeCompare(got[:], wanted[:]) != 1 || !known {
+			return "", errors.New("wrong name or token")
+		}
+		return who, nil
+	}
+}
