@@ -115,7 +115,7 @@ func timeFamilies(all []counts) []Family {
 	perCall := Family{Name: "backoff_attempts_per_call", Type: "histogram", Labels: operationLabels, Help: "Attempts that a call took."}
 	delay := Family{Name: "backoff_delay_seconds", Type: "histogram", Labels: operationLabels, Help: "Delays before a retry as the schedule says, before jitter."}
 	wait := Family{Name: "backoff_wait_seconds", Type: "histogram", Labels: operationLabels, Help: "Waits before a retry, after jitter and Retry-After."}
-	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Labels: operationLabels, Help: "What was really slept before a retry."}
+	slept := Family{Name: "backoff_slept_seconds", Type: "histogram", Labels: operationLabels, Help: "What was really slept before an attempt."}
 	for _, c := range all {
 		perCall.histogram(c.perCall, c.with()...)
 		delay.histogram(c.delay, c.with()...)

@@ -32,8 +32,8 @@ func TestOverridesOfOneNameAreOneSeries(t *testing.T) {
 	}
 	requireOverrides(t, &m,
 		Sample{Labels: []string{"what", "breakers", "name", "hosts", "key", "k"}, Value: 2},
-		Sample{Labels: []string{"what", "retries", "name", "search"}, Value: 2},
 		Sample{Labels: []string{"what", "retries", "name", "other"}, Value: 4},
+		Sample{Labels: []string{"what", "retries", "name", "search"}, Value: 2},
 	)
 	m.WatchPanel("a", nil)
 	m.WatchPanel("b", nil)

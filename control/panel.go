@@ -59,7 +59,7 @@ type Panel struct {
 	// Observer gets every change, in order, one at a time, with no lock
 	// held, on a goroutine of its own. It may call the panel. Set and Clear
 	// wait for it, unless it is still busy with an earlier change; the change
-	// itself does not. nil means none, and then nobody hears of changes.
+	// itself does not. nil means none.
 	Observer func(context.Context, Change)
 	// MaxFor is the longest time that an override may hold. 0 means 24 hours. A
 	// negative MaxFor means no limit: then there are overrides without an end.
@@ -68,7 +68,7 @@ type Panel struct {
 	mu        inorder.Mutex // breakers are forced after its Unlock
 	targets   []target
 	overrides map[Target]*active
-	told      inorder.Mutex // the Observer hears of changes after its Unlock
+	told      inorder.Mutex // the Observer is told of changes after its Unlock
 }
 
 // A target is a handle, a hedge or breakers.
