@@ -2,6 +2,7 @@ package backoffmetrics
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gobackoff/backoff/control"
 )
@@ -14,6 +15,7 @@ type controls struct {
 
 // override is a change in force.
 type override struct {
+	what  string // such as "retries of search"
 	Text  string `json:"text"`            // such as "retries of search: off"
 	Who   string `json:"who"`             // made the change
 	Why   string `json:"why"`             // was it made
@@ -43,15 +45,23 @@ func (m *Metrics) readControls() (all *controls) {
 // add adds what a panel says.
 func (c *controls) add(p *control.Panel) {
 	for _, o := range p.Overrides() {
-		shown := override{Text: o.String() + ": " + o.To, Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
+		shown := override{what: o.String(), Text: o.String() + ": " + cut(o.To), Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
 		if !o.Until.IsZero() {
 			shown.Until = o.Until.UnixMilli()
 		}
 		c.Overrides = append(c.Overrides, shown)
 	}
 	for _, t := range p.Targets() {
-		c.Names = append(c.Names, t.Name)
+		c.Names = append(c.Names, labelOf(t.Name))
 	}
+}
+
+// cut returns the beginning of a spec, which may be long.
+func cut(text string) string {
+	if len(text) <= maxName {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxName], "") + "…"
 }
 
 // has reports whether something of a name can be changed.

@@ -9,7 +9,7 @@ import (
 // page's window.
 type breakerRow struct {
 	Name    string `json:"name"`
-	State   string `json:"state"` // "forced open" and "forced closed" too
+	State   string `json:"state"` // also "forced open", "forced closed", "open (observed only)"
 	Level   level  `json:"level"`
 	Text    string `json:"text"`
 	Refused uint64 `json:"refused"`
@@ -54,6 +54,9 @@ func (b shownBreaker) row(done breakerTotals) breakerRow {
 	}
 	if b.mode == backoff.ModeObserve {
 		r.Text += "; it only observes, and refuses nothing"
+		if b.state != backoff.StateClosed {
+			r.State, r.Level = r.State+" (observed only)", watch
+		}
 	}
 	return r
 }

@@ -32,11 +32,10 @@ type period struct {
 
 // periodOf returns the window of a timeline.
 func periodOf(t timeline, now time.Time) period {
-	start := t.lately()
-	length := t.now().at - start.at
+	length := t.length()
 	w := period{Start: now.Add(-length).UnixMilli(), Seconds: length.Seconds(), Text: "the last " + durationText(length)}
-	if start.first {
-		w.Text += ", since the first call"
+	if t.lately().first {
+		w.Text += ", and nothing was counted before"
 	} else if length > span+2*step {
 		w.Text += ", since the page was not looked at before"
 	}
