@@ -1,7 +1,6 @@
 package backoffmetrics
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gobackoff/backoff/control"
@@ -11,6 +10,8 @@ import (
 type controls struct {
 	Overrides []override `json:"overrides"`
 	Names     []string   `json:"names"` // of the policies, hedges and breakers that can be changed
+
+	operations map[string]bool // policies and hedges that can be changed, by their label
 }
 
 // override is a change in force.
@@ -35,7 +36,7 @@ func (m *Metrics) WatchPanel(name string, p *control.Panel) {
 func (m *Metrics) readControls() (all *controls) {
 	for _, p := range m.watched.panels.sorted() {
 		if all == nil {
-			all = &controls{Overrides: []override{}, Names: []string{}}
+			all = &controls{Overrides: []override{}, Names: []string{}, operations: make(map[string]bool)}
 		}
 		all.add(p)
 	}
@@ -52,7 +53,10 @@ func (c *controls) add(p *control.Panel) {
 		c.Overrides = append(c.Overrides, shown)
 	}
 	for _, t := range p.Targets() {
-		c.Names = append(c.Names, labelOf(t.Name))
+		c.Names = append(c.Names, t.Name)
+		if t.What != control.Breakers {
+			c.operations[labelOf(t.Name)] = true
+		}
 	}
 }
 
@@ -64,5 +68,5 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxName], "") + "…"
 }
 
-// has reports whether something of a name can be changed.
-func (c *controls) has(name string) bool { return c != nil && slices.Contains(c.Names, name) }
+// has reports whether an operation can be changed.
+func (c *controls) has(name string) bool { return c != nil && c.operations[name] }

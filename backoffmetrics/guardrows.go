@@ -14,6 +14,8 @@ type breakerRow struct {
 	Text    string `json:"text"`
 	Refused uint64 `json:"refused"`
 	Opened  uint64 `json:"opened"`
+
+	age string // how long it has been in its state, if that is known
 }
 
 // breakerRows returns what the page shows of breakers.
@@ -44,7 +46,7 @@ func (b shownBreaker) row(done breakerTotals) breakerRow {
 		r.Text = "by the program, until it decides otherwise"
 		r.Level = map[bool]level{true: bad, false: watch}[b.mode == backoff.ModeForcedOpen]
 	default:
-		r.Text = b.why()
+		r.Text, r.age = b.why()
 	}
 	if done.opened > 0 {
 		r.Text += "; opened " + times(done.opened)
@@ -62,17 +64,18 @@ func (b shownBreaker) row(done breakerTotals) breakerRow {
 }
 
 // why says for how long a breaker is in its state, and why.
-func (b shownBreaker) why() string {
+func (b shownBreaker) why() (text, age string) {
 	last := b.last.Load()
 	switch {
 	case last == nil && b.state == backoff.StateClosed:
-		return "since the start"
+		return "since the start", ""
 	case last != nil && last.To == backoff.StateOpen && b.state == backoff.StateHalfOpen:
-		return "the open time is over, and the next call probes the service"
+		return "the open time is over, and the next call probes the service", ""
 	case last == nil || last.To != b.state:
-		return "its Observer is not connected, so it is not known why"
+		return "its Observer is not connected, so it is not known why", ""
 	}
-	return "for " + durationText(max(0, clock.Since(last.At))) + ", because " + because(b.state, last.Trigger)
+	age = durationText(max(0, clock.Since(last.At)))
+	return "for " + age + ", because " + because(b.state, last.Trigger), age
 }
 
 // because says what made a breaker change to a state.

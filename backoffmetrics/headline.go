@@ -137,6 +137,9 @@ func (c *card) sentence() (level, sentence) {
 	case backoff.ModeForcedOpen.String():
 		return bad, say(title+" is switched off", ": the program has forced its circuit open, and "+share+since)
 	case backoff.StateOpen.String():
+		if c.since == "" && c.Circuit.age != "" {
+			since = ". The circuit opened " + c.Circuit.age + " ago."
+		}
 		return bad, say(title+" is down", ": its circuit is open, and "+share+since+lookAtService)
 	}
 	switch c.finding {

@@ -65,7 +65,9 @@ func (m *Metrics) pageData() *pageData {
 		if n, ok := inFlight[o.endpoint]; ok {
 			c.Attempting = attemptingOf(t, o.endpoint, n, callers[o.endpoint])
 		}
-		c.Circuit = circuits.of(o.labels)
+		if c.Circuit = circuits.of(o.labels); c.Circuit != nil && c.Circuit.Level == bad && c.finding != idle {
+			c.Level = bad
+		}
 		c.Switchable = d.Controls.has(o.name)
 		d.Operations = append(d.Operations, c)
 	}

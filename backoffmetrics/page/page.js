@@ -41,7 +41,7 @@ function rate(n) {
 
 function duration(seconds) {
 	if (seconds < 0.001) return "< 1 ms";
-	if (seconds < 0.00995) return (seconds * 1000).toFixed(1) + " ms";
+	if (seconds < 0.00995) return +(seconds * 1000).toFixed(1) + " ms";
 	if (seconds < 0.9995) return Math.round(seconds * 1000) + " ms";
 	if (seconds < 120) return (seconds < 9.95 ? +seconds.toFixed(1) : Math.round(seconds)) + " s";
 	if (seconds < 7200) return Math.round(seconds / 60) + " min";
@@ -263,8 +263,9 @@ function drawGuards(report) {
 	$("keys-part").hidden = report.keys.length === 0;
 	const overrides = report.controls?.overrides ?? [];
 	drawList("overrides", overrides, (o) => item(o.text, o.until ? "until " + time(o.until) : "without an end",
-		`by ${o.who}, since ${time(o.since)}: ${o.why}`),
-		report.controls ? "Nothing is overridden." : "Nothing can be switched: no control.Panel is known. One appears here by WatchPanel, for what is used by a control.Handle.");
+		`by ${o.who}, since ${time(o.since)}: ${o.why}`), "Nothing is overridden.");
+	$("controls").hidden = !report.controls;
+	$("uncontrolled").hidden = Boolean(report.controls);
 }
 
 // The numbers of the headline change all the time. Screen readers read it aloud
