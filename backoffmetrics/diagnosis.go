@@ -98,6 +98,10 @@ func (t timeline) diagnose(operation int) diagnosis {
 	whole, last := find(window), find(minute)
 	d := diagnosis{finding: whole}
 	switch {
+	case last == doubtful && whole != doubtful && last.level().urgency() >= whole.level().urgency():
+		d = diagnosis{last, describe(whole, window) + " None of its few calls of the last minute succeeded.", t.sinceText(operation, last)}
+		d.text = strings.TrimSpace(d.text + " " + d.since)
+		return d
 	case last.level().urgency() > whole.level().urgency():
 		d.finding, d.since = last, "It began within the last minute."
 	case whole == broken && last.level() == good:

@@ -20,7 +20,6 @@ func TestADiagnosisSaysWhatTheNumbersMean(t *testing.T) {
 		"one failed":      {totals{failed: 1, unrescued: 1, attempts: 4, retries: 3}, quiet, "Too few calls to judge: 1 of 1 call failed (100 %), because attempts, time or budget ran out."},
 		"few, bad":        {totals{failed: 3, unrescued: 2, attempts: 3}, watch, "Too few calls to judge: 3 of 3 calls failed (100 %): 2 because attempts, time or budget ran out, 1 for reasons that no retry changes."},
 		"only refused":    {totals{refusals: refusals{missed: 40}}, bad, "40 of 40 calls failed (100 %), because the circuit was open. Retries cannot help; look at the service."},
-		"only hedges":     {totals{hedges: 7, attempts: 7}, quiet, "No calls."},
 		"half definitive": {totals{first: 50, failed: 50, attempts: 100}, watch, "50 of 100 calls failed (50 %), for reasons that no retry changes. No call needed a retry."},
 		"hedged": {totals{first: 20, failed: 80, unrescued: 80, attempts: 200, hedges: 100}, bad,
 			"80 of 100 calls failed (80 %), because attempts, time or budget ran out. Retries cannot help; look at the service. Retries multiply its load by 2.0, and no budget refused any."},
@@ -83,8 +82,8 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 		{[]card{operation("d", recovered, "")}, nil, watch, []string{"d has recovered: 28 % of its calls failed, and hardly any in the last minute."}},
 		{[]card{told("a", broken), told("b", doubtful), told("c", definitive)}, nil, bad, []string{
 			"a is failing: 28 % of its calls failed. It began 7 s ago. Retries cannot help; look at the service.",
-			"c is failing: 28 % of its calls failed, most of them for reasons that no retry changes. It began 7 s ago. Look at its errors.",
-			"b may be down: none of its few calls succeeded. It began 7 s ago. Look at its errors."}},
+			"c is failing for reasons that no retry changes: 28 % of its calls failed. It began 7 s ago. Look at its errors.",
+			"b may be down: none of its last calls succeeded. It began 7 s ago. Look at its errors."}},
 		{[]card{told("a", few)}, nil, good, []string{"Nothing to do, as far as so few calls tell."}},
 		{[]card{operation("a", partly, "open")}, []breakerRow{breaker("a", "open")}, bad,
 			[]string{"a is down: its circuit is open, and 28 % of its calls failed. Retries cannot help; look at the service."}},

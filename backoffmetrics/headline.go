@@ -150,9 +150,9 @@ func (c *card) sentence() (level, sentence) {
 	case partly:
 		return c.finding.level(), say(title+" is flaky", ": "+share+since+" Look at its errors.")
 	case doubtful:
-		return c.finding.level(), say(title+" may be down", ": none of its few calls succeeded"+since+" Look at its errors.")
+		return c.finding.level(), say(title+" may be down", ": none of its last calls succeeded"+since+" Look at its errors.")
 	case definitive:
-		return c.finding.level(), say(title+" is failing", ": "+share+", most of them for reasons that no retry changes"+since+" Look at its errors.")
+		return c.finding.level(), say(title+" is failing for reasons that no retry changes", ": "+share+since+" Look at its errors.")
 	}
 	return c.finding.level(), say(title+" is failing", ": "+share+since+lookAtService)
 }

@@ -142,6 +142,15 @@ func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 		require.Equal(t, recovered, d.finding)
 		require.Contains(t, d.text, " It is over: hardly any call of the last minute failed.")
 		require.Equal(t, well, minutes(6, 50, 0).finding)
+		d = minutes(1, 0, 1)
+		require.Equal(t, broken, d.finding, "enough calls to judge")
+		require.Equal(t, well, minutes(6, 50, 0).finding)
+		time.Sleep(time.Minute)
+		failures(t, &m, 3)
+		d = m.timeline().diagnose(0)
+		require.Equal(t, doubtful, d.finding)
+		require.Regexp(t, `^3 of \d+ calls failed \(less than 1 %\), .* None of its few calls of the last minute succeeded\. It began less than 1 ms ago\.$`, d.text)
+		require.Equal(t, "It began less than 1 ms ago.", d.since)
 	})
 }
 
