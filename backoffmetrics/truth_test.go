@@ -419,7 +419,8 @@ func requireSentences(t *testing.T, d *pageData, c cardData) {
 	}
 }
 
-// requireBeginning compares since when calls fail with those that did.
+// requireBeginning compares since when calls fail with those that did. The time
+// is rounded.
 func (s *simulated) requireBeginning(t *testing.T, c cardData) {
 	found := began.FindStringSubmatch(c.Text)
 	if found == nil {
@@ -428,7 +429,7 @@ func (s *simulated) requireBeginning(t *testing.T, c cardData) {
 	n, err := strconv.ParseFloat(found[1], 64)
 	require.NoError(t, err)
 	unit := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[found[2]]
-	since := time.Now().Add(-time.Duration((n + 1) * float64(unit)))
+	since := time.Now().Add(-time.Duration((n - 0.5) * float64(unit)))
 	counts := make(map[string]int)
 	for outcome, moments := range s.ends {
 		for _, at := range moments {
@@ -438,7 +439,9 @@ func (s *simulated) requireBeginning(t *testing.T, c cardData) {
 		}
 	}
 	failed := counts["failed"] + counts["refused"]
-	require.GreaterOrEqual(t, 20*failed, counts["first"]+counts["retried"]+failed, c.Text)
+	if all := counts["first"] + counts["retried"] + failed; all >= 20 {
+		require.GreaterOrEqual(t, 20*failed, all, c.Text)
+	}
 }
 
 // requireUrgency checks that the headline calms nobody while calls fail, and
