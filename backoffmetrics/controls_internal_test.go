@@ -1,6 +1,8 @@
 package backoffmetrics
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +44,7 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 
 func TestThePageSaysWhichProcessItIsOf(t *testing.T) {
 	p := thisProcess()
-	require.Equal(t, "backoffmetrics.test", p.Program)
+	require.Equal(t, filepath.Base(os.Args[0]), p.Program)
 	require.Positive(t, p.PID)
 	require.NotEmpty(t, p.Host)
 	require.NotEmpty(t, p.Go)

@@ -103,7 +103,7 @@ func (t timeline) diagnose(operation int) diagnosis {
 		d.text = strings.TrimSpace(d.text + " " + d.since)
 		return d
 	case last.level().urgency() > whole.level().urgency():
-		d.finding, d.since = last, "It began within the last minute."
+		d.finding, d.since = last, "This began within the last minute."
 	case whole == broken && last.level() == good:
 		return diagnosis{recovered, describe(partly, window) + " It is over: hardly any call of the last minute failed.", ""}
 	}
@@ -124,7 +124,7 @@ func (t timeline) sinceText(operation int, f finding) string {
 	if !ok {
 		return ""
 	}
-	text := "It began " + durationText(t.now().at-began) + " ago"
+	text := "This began " + durationText(t.now().at-began) + " ago"
 	if began == t[0].at && !t[0].first {
 		text += " or earlier"
 	}

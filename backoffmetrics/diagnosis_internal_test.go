@@ -56,7 +56,7 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 	}
 	told := func(name string, f finding) card {
 		c := operation(name, f, "")
-		c.since, c.failures = "It began 7 s ago.", 2
+		c.since, c.failures = "This began 7 s ago.", 2
 		return c
 	}
 	breaker := func(name, state string) breakerRow { return breakerRow{Name: name, State: state} }
@@ -81,9 +81,9 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 			"Retries hide a fault of c: look at its errors.", "1 more operation needs a look."}},
 		{[]card{operation("d", recovered, "")}, nil, watch, []string{"d has recovered: 28 % of its calls failed, and hardly any in the last minute."}},
 		{[]card{told("a", broken), told("b", doubtful), told("c", definitive)}, nil, bad, []string{
-			"a is failing: 28 % of its calls failed. It began 7 s ago. Retries cannot help; look at the service.",
-			"c is failing for reasons that no retry changes: 28 % of its calls failed. It began 7 s ago. Look at its errors.",
-			"b may be down: none of its last calls succeeded. It began 7 s ago. Look at its errors."}},
+			"a is failing: 28 % of its calls failed. This began 7 s ago. Retries cannot help; look at the service.",
+			"c is failing for reasons that no retry changes: 28 % of its calls failed. This began 7 s ago. Look at its errors.",
+			"b may be down: none of its last calls succeeded. This began 7 s ago. Look at its errors."}},
 		{[]card{told("a", few)}, nil, good, []string{"Nothing to do, as far as so few calls tell."}},
 		{[]card{operation("a", partly, "open")}, []breakerRow{breaker("a", "open")}, bad,
 			[]string{"a is down: its circuit is open, and 28 % of its calls failed. Retries cannot help; look at the service."}},

@@ -135,9 +135,9 @@ func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 		d := minutes(1, 40, 10)
 		require.Equal(t, broken, d.finding)
 		require.Contains(t, d.text, "120 of 3000 calls failed (4 %), because attempts, time or budget ran out.", "the numbers are those of the window")
-		require.Contains(t, d.text, " It began 60 s ago.")
+		require.Contains(t, d.text, " This began 60 s ago.")
 		d = minutes(3, 40, 10)
-		require.Contains(t, d.text, " It began 4 min ago.")
+		require.Contains(t, d.text, " This began 4 min ago.")
 		d = minutes(1, 50, 0)
 		require.Equal(t, recovered, d.finding)
 		require.Contains(t, d.text, " It is over: hardly any call of the last minute failed.")
@@ -149,8 +149,8 @@ func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 		failures(t, &m, 3)
 		d = m.timeline().diagnose(0)
 		require.Equal(t, doubtful, d.finding)
-		require.Regexp(t, `^3 of \d+ calls failed \(less than 1 %\), .* None of its few calls of the last minute succeeded\. It began less than 1 ms ago\.$`, d.text)
-		require.Equal(t, "It began less than 1 ms ago.", d.since)
+		require.Regexp(t, `^3 of \d+ calls failed \(less than 1 %\), .* None of its few calls of the last minute succeeded\. This began less than 1 ms ago\.$`, d.text)
+		require.Equal(t, "This began less than 1 ms ago.", d.since)
 	})
 }
 

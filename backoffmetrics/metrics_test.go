@@ -328,7 +328,7 @@ func TestRow75BothDiagnosesAreMade(t *testing.T) {
 		require.Equal(t, "bad", data.card("broken").Level)
 		require.Contains(t, data.card("broken").Text, "50 of 50 calls failed (100 %)")
 		require.Contains(t, data.card("broken").Text, "Retries multiply its load by 4.0, and no budget refused any.")
-		require.Regexp(t, "^broken is failing: 100 % of its calls failed\\. It began \\d+ s ago\\. Retries cannot help; look at the service\\. Retries hide a fault of hidden: look at its errors\\.$", data.headline())
+		require.Regexp(t, "^broken is failing: 100 % of its calls failed\\. This began \\d+ s ago\\. Retries cannot help; look at the service\\. Retries hide a fault of hidden: look at its errors\\.$", data.headline())
 	})
 }
 

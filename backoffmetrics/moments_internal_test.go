@@ -49,15 +49,15 @@ func TestTroubleBeginsWithTheFirstCallThatFailed(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		d := m.pageData()
-		require.Contains(t, d.Operations[0].Text, " It began 12 s ago.")
-		require.Equal(t, "fetch is failing: 55 % of its calls failed. It began 12 s ago. Retries cannot help; look at the service.", d.Headline.Sentences[0].Text)
+		require.Contains(t, d.Operations[0].Text, " This began 12 s ago.")
+		require.Equal(t, "fetch is failing: 55 % of its calls failed. This began 12 s ago. Retries cannot help; look at the service.", d.Headline.Sentences[0].Text)
 		time.Sleep(3 * time.Minute)
-		require.Contains(t, m.pageData().Operations[0].Text, " It began 3 min ago.")
+		require.Contains(t, m.pageData().Operations[0].Text, " This began 3 min ago.")
 		for range 100 { // longer than the page remembers
 			failures(t, &m, 1)
 			time.Sleep(step)
 		}
-		require.Contains(t, m.pageData().Operations[0].Text, " It began 5 min ago or earlier.")
+		require.Contains(t, m.pageData().Operations[0].Text, " This began 5 min ago or earlier.")
 	})
 }
 

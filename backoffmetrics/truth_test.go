@@ -390,7 +390,7 @@ func (s *simulated) requireAttempts(t *testing.T, c cardData, start time.Time) {
 var (
 	failedCalls = regexp.MustCompile(`(none|\d+) of (?:(\d+) )?calls? failed(?: \(([^)]*)\))?(: [^.]*)?`)
 	reasons     = regexp.MustCompile(`(\d+) (because|for)`)
-	began       = regexp.MustCompile(`It began (?:less than )?([\d.]+) (\w+) ago\.`)
+	began       = regexp.MustCompile(`This began (?:less than )?([\d.]+) (\w+) ago\.`)
 	rescued     = regexp.MustCompile(`Retries rescued (.*?) of the (\d+) calls? that`)
 )
 
