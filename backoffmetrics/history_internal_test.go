@@ -151,6 +151,11 @@ func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 		require.Equal(t, doubtful, d.finding)
 		require.Regexp(t, `^3 of \d+ calls failed \(less than 1 %\), .* None of its few calls of the last minute succeeded\. This began less than 1 ms ago\.$`, d.text)
 		require.Equal(t, "This began less than 1 ms ago.", d.since)
+
+		m = Metrics{}
+		failures(t, &m, 3)
+		require.Equal(t, "Too few calls to judge: 3 of 3 calls failed (100 %), because attempts, time or budget ran out. This began less than 1 ms ago.",
+			m.timeline().diagnose(0).text)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,46 @@ func TestQuantilesSayOfHowManyTheyAre(t *testing.T) {
 	})
 }
 
+// Of several breakers that may have refused the calls the worst counts.
+func TestTheCircuitOfAnOperationIsTheWorst(t *testing.T) {
+	rows := []breakerRow{{Name: "a", Level: good}, {Name: "b", Level: bad}, {Name: "c", Level: watch}}
+	for i := range rows {
+		c := circuits{map[string]*breakerRow{"a": &rows[0], "b": &rows[1], "c": &rows[2]}, map[string][]string{"GET x": {"a", "b", "c"}}}
+		require.Equal(t, "b", c.of(labels{rows[i].Name, "GET x"}).Name)
+		require.Equal(t, rows[i].Name, c.of(labels{rows[i].Name, "GET y"}).Name)
+	}
+	require.Nil(t, circuits{}.of(labels{"a", "GET x"}))
+}
+
+func TestTheTableSinceTheStartHasWhatThereWas(t *testing.T) {
+	var m Metrics
+	calls(t, &m, 3)
+	failures(t, &m, 2)
+	require.Equal(t, []table{
+		{"Calls", []row{{"calls", 5}, {"at once", 3}, {"after retries", 0}, {"failed", 2}, {"attempts", 5}}},
+		{"Failed calls, by reason", []row{{"attempts", 2}}}, {"Failed attempts, by class", []row{{"unknown", 2}}},
+	}, m.pageData().Operations[0].Total)
+	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventHedgeWon, Name: "fetch", Attempt: 2})
+	require.Contains(t, m.pageData().Operations[0].Total[0].Rows, row{"hedges won", 1})
+}
+
+func TestTheProcessSaysWhatWasBuilt(t *testing.T) {
+	p := process{}
+	p.addBuild(&debug.BuildInfo{Main: debug.Module{Path: "example.com/shop", Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.modified", Value: "true"}, {Key: "vcs.revision", Value: "0123456789abcdef"},
+	}})
+	require.Equal(t, process{Module: "example.com/shop", Version: "v1.2.3", Revision: "0123456789ab, modified"}, p)
+	p = process{}
+	p.addBuild(&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123"}, {Key: "vcs.modified", Value: "false"}}})
+	require.Equal(t, "0123", p.Revision)
+}
+
+func TestAListOfManyNamesIsShort(t *testing.T) {
+	for want, names := range map[string]string{"": "", "a": "a", "a and b": "a b", "a, b and c": "a b c", "a, b, c and 1 more": "a b c d"} {
+		require.Equal(t, want, list(strings.Fields(names)))
+	}
+}
+
 // The page has elements of its own, and the link is read by people.
 func TestTheIDOfACardIsItsOwn(t *testing.T) {
 	seen := make(map[string]labels)
@@ -135,5 +176,5 @@ func TestTheIDOfACardIsItsOwn(t *testing.T) {
 		require.NotContains(t, seen, id, "%v", l)
 		seen[id] = l
 	}
-	require.Equal(t, "op-search", idOf(labels{"search", ""}))
+	require.Equal(t, "op-v1.search_all-2", idOf(labels{"v1.search_all-2", ""}))
 }
