@@ -87,7 +87,9 @@ func TestThePageSaysWhyItHasNoNumbers(t *testing.T) {
 		answer http.HandlerFunc
 	}{
 		{"the answer is 403 Forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }},
-		{"the answer leads to another address", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://login.example", http.StatusFound) }},
+		{"the answer leads to another address", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://login.example", http.StatusFound)
+		}},
 		{"the answer does not fit this page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<title>log in</title>") }},
 		{"the answer does not fit this page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }},
 		{"the process does not answer within 5 s", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
