@@ -40,7 +40,9 @@ type card struct {
 	Total           []table     `json:"total"`
 	Switchable      bool        `json:"switchable"`
 
-	finding finding
+	finding  finding
+	since    string
+	failures uint64
 }
 
 // outcome is how many calls ended in a way.
@@ -64,17 +66,17 @@ type errorRow struct {
 
 // quantiles are estimates, in seconds. -1 means that there is none.
 type quantiles struct {
-	P50 float64 `json:"p50"`
-	P95 float64 `json:"p95"`
-	P99 float64 `json:"p99"`
+	P50   float64 `json:"p50"`
+	P95   float64 `json:"p95"`
+	P99   float64 `json:"p99"`
+	Count uint64  `json:"count"` // of what they are estimated from
 }
 
 // attempting is what the attempts at an endpoint do.
 type attempting struct {
 	quantiles
-	Count    uint64 `json:"count"`
-	InFlight int    `json:"in_flight"`
-	Callers  int    `json:"callers"` // operations that share these numbers
+	InFlight int `json:"in_flight"`
+	Callers  int `json:"callers"` // operations that share these numbers
 }
 
 // chart has rates per second, in columns of Step seconds. -1 means that nothing
@@ -100,11 +102,14 @@ type row struct {
 
 // cardOf returns the card of an operation.
 func cardOf(t timeline, number int, o *named[operation]) card {
-	start, now := t.lately(), t.now()
-	w := now.of(number).minus(start.of(number))
+	now := t.now()
+	w := now.of(number).minus(t.lately().of(number))
 	d := t.diagnose(number)
+	if o.labels == others {
+		d.text += " These are all operations beyond MaxNames, counted together."
+	}
 	c := card{
-		ID: idOf(o.labels), Name: o.name, Endpoint: o.endpoint, finding: d.finding, Level: d.finding.level(), Text: d.text,
+		ID: idOf(o.labels), Name: o.name, Endpoint: o.endpoint, finding: d.finding, since: d.since, failures: w.failures(), Level: d.finding.level(), Text: d.text,
 		Calls: w.calls(), Attempts: w.attempts, Retries: w.retries, Hedges: w.hedges, Reconnects: w.reconnects, BudgetRefused: w.refused,
 		FailedShare: failedShare(w), Outcomes: outcomesOf(w), Errors: o.value.errors.rows(w.errors),
 		Waits: quantilesOf(delayBounds, w.waits), Chart: t.chart(number), Total: tablesOf(now.of(number).minus(totals{}), o),
@@ -112,14 +117,13 @@ func cardOf(t timeline, number int, o *named[operation]) card {
 	if w.calls() > 0 {
 		c.AttemptsPerCall = round(float64(w.attempts) / float64(w.calls()))
 	}
-	if length := now.at - start.at; length > 0 {
-		c.CallsPerSecond = round(float64(w.calls()) / length.Seconds())
-	}
+	c.CallsPerSecond = round(float64(w.calls()) / t.length().Seconds())
 	return c
 }
 
 // idOf returns the id of an operation's card: its labels as far as they may
-// stand in a link, and a hash if that is not all.
+// stand in a link, and a hash if that is not all. Other elements have no id that
+// begins like that.
 func idOf(l labels) string {
 	whole := strings.TrimSpace(l.name + " " + l.endpoint)
 	id := strings.Map(func(r rune) rune {
@@ -129,11 +133,11 @@ func idOf(l labels) string {
 		return '-'
 	}, whole)
 	if id == whole {
-		return id
+		return "op-" + id
 	}
 	hash := fnv.New32a()
 	hash.Write([]byte(l.name + "\x00" + l.endpoint))
-	return fmt.Sprintf("%.40s-%x", id, hash.Sum32())
+	return fmt.Sprintf("op-%.40s-%x", id, hash.Sum32())
 }
 
 // outcomesOf returns how the calls ended.
@@ -141,7 +145,10 @@ func outcomesOf(t totals) []outcome {
 	counts := t.outcomes()
 	percent, _ := t.percentages()
 	list := []outcome{{Name: "first", Label: "at once"}, {Name: "retried", Label: "after retries"},
-		{Name: "failed", Label: "failed"}, {Name: "refused", Label: "refused by the breaker"}}
+		{Name: "refused", Label: "refused by the breaker"}, {Name: "failed", Label: "failed"}}
+	if t.open() > 0 {
+		list[3].Label = "failed otherwise"
+	}
 	for i, n := range counts {
 		list[i].Count, list[i].Share = n, percentText(percent[i], n, t.calls())
 	}
@@ -161,7 +168,7 @@ func (k *errorKinds) rows(counts [errorSlots]uint32) []errorRow {
 			rest.Count += uint64(n)
 		default:
 			rows = append(rows, errorRow{Type: typeText(kind.typ), Class: kind.class.String(), Count: uint64(n),
-				Since: kind.began.Load() / 1e6, Last: kind.last.Load() / 1e6})
+				Since: unixMilli(kind.began.Load()), Last: unixMilli(kind.last.Load())})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })
@@ -184,22 +191,25 @@ func typeText(typ string) string {
 
 // quantilesOf returns the quantiles of values in buckets, or nil without any.
 func quantilesOf(bounds []float64, counts [maxBuckets]uint32) *quantiles {
-	q := &quantiles{seconds(quantile(bounds, counts[:], 0.5)), seconds(quantile(bounds, counts[:], 0.95)), seconds(quantile(bounds, counts[:], 0.99))}
-	if q.P50 < 0 {
+	var all uint64
+	for _, n := range counts {
+		all += uint64(n)
+	}
+	if all == 0 {
 		return nil
 	}
-	return q
+	of := func(q float64) float64 { return seconds(quantile(bounds, counts[:], q)) }
+	return &quantiles{of(0.5), of(0.95), of(0.99), all}
 }
 
 // attemptingOf returns what the attempts at an endpoint do.
 func attemptingOf(t timeline, name string, inFlight, callers int) *attempting {
 	now, start := t.now().endpoints[name], t.lately().endpoints[name]
-	a := &attempting{quantiles: quantiles{-1, -1, -1}, InFlight: inFlight, Callers: callers}
+	a := &attempting{quantiles: quantiles{-1, -1, -1, 0}, InFlight: inFlight, Callers: callers}
 	var counts attemptCounts
 	for i := range counts {
 		if n := now[i] - start[i]; n < 1<<31 { // or endpoints of many names were counted together
 			counts[i] = n
-			a.Count += uint64(n)
 		}
 	}
 	if q := quantilesOf(endpoint.Bounds(), counts); q != nil {

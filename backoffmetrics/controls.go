@@ -1,7 +1,7 @@
 package backoffmetrics
 
 import (
-	"slices"
+	"strings"
 
 	"github.com/gobackoff/backoff/control"
 )
@@ -10,10 +10,13 @@ import (
 type controls struct {
 	Overrides []override `json:"overrides"`
 	Names     []string   `json:"names"` // of the policies, hedges and breakers that can be changed
+
+	operations map[string]bool // policies and hedges that can be changed, by their label
 }
 
 // override is a change in force.
 type override struct {
+	what  string // such as "retries of search"
 	Text  string `json:"text"`            // such as "retries of search: off"
 	Who   string `json:"who"`             // made the change
 	Why   string `json:"why"`             // was it made
@@ -33,7 +36,7 @@ func (m *Metrics) WatchPanel(name string, p *control.Panel) {
 func (m *Metrics) readControls() (all *controls) {
 	for _, p := range m.watched.panels.sorted() {
 		if all == nil {
-			all = &controls{Overrides: []override{}, Names: []string{}}
+			all = &controls{Overrides: []override{}, Names: []string{}, operations: make(map[string]bool)}
 		}
 		all.add(p)
 	}
@@ -43,7 +46,7 @@ func (m *Metrics) readControls() (all *controls) {
 // add adds what a panel says.
 func (c *controls) add(p *control.Panel) {
 	for _, o := range p.Overrides() {
-		shown := override{Text: o.String() + ": " + o.To, Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
+		shown := override{what: o.String(), Text: o.String() + ": " + cut(o.To), Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
 		if !o.Until.IsZero() {
 			shown.Until = o.Until.UnixMilli()
 		}
@@ -51,8 +54,19 @@ func (c *controls) add(p *control.Panel) {
 	}
 	for _, t := range p.Targets() {
 		c.Names = append(c.Names, t.Name)
+		if t.What != control.Breakers {
+			c.operations[labelOf(t.Name)] = true
+		}
 	}
 }
 
-// has reports whether something of a name can be changed.
-func (c *controls) has(name string) bool { return c != nil && slices.Contains(c.Names, name) }
+// cut returns the beginning of a spec, which may be long.
+func cut(text string) string {
+	if len(text) <= maxName {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxName], "") + "…"
+}
+
+// has reports whether an operation can be changed.
+func (c *controls) has(name string) bool { return c != nil && c.operations[name] }

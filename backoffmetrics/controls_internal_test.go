@@ -1,8 +1,12 @@
 package backoffmetrics
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,11 +22,14 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	require.Nil(t, m.pageData().Controls, "nothing is wired up")
 	var panel control.Panel
 	panel.Policy(backoff.Policy{Name: "b"})
+	panel.Breaker(&backoff.Breaker{Name: "a"})
 	m.WatchPanel("panel", &panel)
 	d := m.pageData()
 	require.Empty(t, d.Controls.Overrides)
-	require.False(t, d.Operations[0].Switchable)
+	require.False(t, d.Operations[0].Switchable, "only a breaker of that name can be changed")
 	require.True(t, d.Operations[1].Switchable)
+	require.Contains(t, d.Controls.Names, "a")
+	require.Contains(t, d.Controls.Names, "b")
 
 	require.NoError(t, panel.Set(t.Context(), control.Override{
 		Target: control.Target{What: control.Retries, Name: "b"}, To: control.Off, Who: "ada", Why: "shard 7",
@@ -31,6 +38,7 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	require.Equal(t, "retries of b: off", o.Text)
 	require.Equal(t, "ada", o.Who)
 	require.Equal(t, "shard 7", o.Why)
+	require.Equal(t, "Nothing to do. Overridden by hand: retries of b.", headlineText(t, &m))
 	require.EqualValues(t, time.Hour.Milliseconds(), o.Until-o.Since)
 	m.WatchPanel("panel", nil)
 	require.Nil(t, m.pageData().Controls)
@@ -38,9 +46,33 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 
 func TestThePageSaysWhichProcessItIsOf(t *testing.T) {
 	p := thisProcess()
-	require.Equal(t, "backoffmetrics.test", p.Program)
+	require.Equal(t, filepath.Base(os.Args[0]), p.Program)
 	require.Positive(t, p.PID)
 	require.NotEmpty(t, p.Host)
 	require.NotEmpty(t, p.Go)
 	require.Positive(t, p.Started)
+}
+
+// headlineText returns the whole headline.
+func headlineText(t *testing.T, m *Metrics) string {
+	t.Helper()
+	var all []string
+	for _, s := range m.pageData().Headline.Sentences {
+		all = append(all, s.Text)
+	}
+	return strings.Join(all, " ")
+}
+
+// A spec may have 64 kB.
+func TestALongOverrideIsCut(t *testing.T) {
+	var m Metrics
+	var panel control.Panel
+	m.WatchPanel("panel", &panel)
+	panel.Policy(backoff.Policy{Name: "b"})
+	long := `{"maxAttempts": 2` + strings.Repeat(" ", 60_000) + `}`
+	require.NoError(t, panel.Set(t.Context(), control.Override{Target: control.Target{What: control.Spec, Name: "b"}, To: long, Who: "ada", Why: "shard 7"}))
+	text := m.pageData().Controls.Overrides[0].Text
+	require.Less(t, len(text), 2*maxName)
+	require.True(t, strings.HasSuffix(text, "…"))
+	require.True(t, utf8.ValidString(cut("x"+strings.Repeat("ä", maxName))))
 }

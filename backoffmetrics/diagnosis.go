@@ -24,28 +24,32 @@ func (l level) urgency() int {
 type finding int
 
 const (
-	idle      finding = iota // there was no call
-	few                      // too few to judge
-	well                     // retries do what they are for
-	recovered                // it was broken, and is no more
-	hidden                   // retries hide a fault
-	partly                   // some calls fail although they are retried
-	broken                   // retries cannot help
+	idle       finding = iota // there was no call
+	few                       // too few to judge
+	well                      // retries do what they are for
+	recovered                 // it was broken, and is no more
+	hidden                    // retries hide a fault
+	partly                    // some calls fail although they are retried
+	doubtful                  // too few to judge, and none succeeded
+	definitive                // most calls fail for reasons that no retry changes
+	broken                    // retries cannot help
 )
 
 // level returns how urgent a finding is.
 func (f finding) level() level {
-	return [...]level{quiet, quiet, good, watch, watch, watch, bad}[f]
+	return [...]level{quiet, quiet, good, watch, watch, watch, watch, watch, bad}[f]
 }
 
 // diagnosis says in words what the counters mean.
 type diagnosis struct {
 	finding finding
 	text    string
+	since   string // a sentence, if it is known when it began
 }
 
 const (
 	fewCalls    = 10   // fewer tell nothing
+	someCalls   = 3    // fewer do not, even if all of them failed
 	manyRetries = 0.1  // per call
 	manyFailed  = 0.1  // of calls
 	hardlyAny   = 0.01 // of calls
@@ -57,10 +61,14 @@ func find(t totals) finding {
 	switch {
 	case t.calls() == 0:
 		return idle
+	case calls < fewCalls && calls >= someCalls && t.failures() == t.calls():
+		return doubtful
 	case calls < fewCalls:
 		return few
-	case failed >= manyFailed*calls && (t.open() > 0 || t.transient() > t.retried):
+	case isBroken(t) && (t.open() > 0 || t.transient() > t.retried):
 		return broken
+	case isDefinitive(t):
+		return definitive
 	case float64(t.retries) >= manyRetries*calls && failed < hardlyAny*calls:
 		return hidden
 	case failed >= hardlyAny*calls:
@@ -69,6 +77,18 @@ func find(t totals) finding {
 	return well
 }
 
+// isBroken reports whether many calls failed although that might have passed.
+func isBroken(t totals) bool {
+	return float64(t.transient()) >= manyFailed*float64(t.calls())
+}
+
+// isDefinitive reports whether most calls failed for reasons that no retry
+// changes, such as a password that is no longer valid.
+func isDefinitive(t totals) bool { return 2*(t.failures()-t.transient()) >= t.calls() }
+
+// hasOnlyFailures reports whether no call succeeded.
+func hasOnlyFailures(t totals) bool { return t.failures() == t.calls() }
+
 // diagnose says what happened within the window of the page. The last minute
 // decides how urgent it is if it is worse: an average hides what has just begun.
 // All numbers are those of the window.
@@ -76,31 +96,50 @@ func (t timeline) diagnose(operation int) diagnosis {
 	now := t.now().of(operation)
 	window, minute := now.minus(t.lately().of(operation)), now.minus(t.minute().of(operation))
 	whole, last := find(window), find(minute)
+	d := diagnosis{finding: whole}
 	switch {
+	case last == doubtful && whole != doubtful && last.level().urgency() >= whole.level().urgency():
+		d = diagnosis{last, describe(whole, window) + " None of its few calls of the last minute succeeded.", t.sinceText(operation, last)}
+		d.text = strings.TrimSpace(d.text + " " + d.since)
+		return d
 	case last.level().urgency() > whole.level().urgency():
-		return diagnosis{last, describe(last, window) + " It began within the last minute."}
+		d.finding, d.since = last, "This began within the last minute."
 	case whole == broken && last.level() == good:
-		return diagnosis{recovered, describe(partly, window) + " It is over: hardly any call of the last minute failed."}
+		return diagnosis{recovered, describe(partly, window) + " It is over: hardly any call of the last minute failed.", ""}
 	}
-	d := diagnosis{whole, describe(whole, window)}
-	if began, ok := t.brokenSince(operation); whole == broken && ok {
-		d.text += " This has lasted for " + durationText(t.now().at-began)
-		if began == t[0].at && !t[0].first {
-			d.text += " or longer"
-		}
-		d.text += "."
+	if since := t.sinceText(operation, d.finding); since != "" {
+		d.since = since
 	}
+	d.text = strings.TrimSpace(describe(d.finding, window) + " " + d.since)
 	return d
 }
 
-// brokenSince returns since when so many calls fail, without a break.
-func (t timeline) brokenSince(operation int) (began time.Duration, ok bool) {
+// sinceText says when a finding began, or nothing if that is not known.
+func (t timeline) sinceText(operation int, f finding) string {
+	holds, ok := map[finding]func(totals) bool{broken: isBroken, definitive: isDefinitive, doubtful: hasOnlyFailures}[f]
+	if !ok {
+		return ""
+	}
+	began, ok := t.since(operation, holds)
+	if !ok {
+		return ""
+	}
+	text := "This began " + durationText(t.now().at-began) + " ago"
+	if began == t[0].at && !t[0].first {
+		text += " or earlier"
+	}
+	return text + "."
+}
+
+// since returns since when something holds of the calls that ended, without a
+// break.
+func (t timeline) since(operation int, holds func(totals) bool) (began time.Duration, ok bool) {
 	for i := len(t) - 1; i > 0; i-- {
 		d := t[i].of(operation).minus(t[i-1].of(operation))
 		if d.calls() == 0 {
 			continue
 		}
-		if float64(d.transient()) < manyFailed*float64(d.calls()) {
+		if !holds(d) {
 			break
 		}
 		began, ok = t[i-1].at, true
@@ -116,7 +155,7 @@ func describe(f finding, t totals) string {
 			return "A supervised loop: " + count(t.reconnects, "reconnect", "reconnects") + "."
 		}
 		return "No calls."
-	case few:
+	case few, doubtful:
 		return "Too few calls to judge: " + failed(t) + "."
 	case broken:
 		return failed(t) + "." + lookAtService + loadText(t)
@@ -136,6 +175,9 @@ func describe(f finding, t totals) string {
 // failed says how many calls failed, and why. The reasons add up.
 func failed(t totals) string {
 	all := t.calls()
+	if t.failures() == 0 && all == 1 {
+		return "the only one succeeded"
+	}
 	if t.failures() == 0 {
 		return "none of " + callsText(all) + " failed"
 	}
@@ -163,10 +205,10 @@ func failed(t totals) string {
 	return text + ": " + strings.Join(reasons, ", ")
 }
 
-// outcomes returns the calls by how they ended: at once, after retries, failed,
-// or refused by a breaker. They are all calls.
+// outcomes returns the calls by how they ended: at once, after retries, refused
+// by a breaker, or failed otherwise. They are all calls.
 func (t totals) outcomes() []uint64 {
-	return []uint64{t.first, t.retried, t.failures() - t.open(), t.open()}
+	return []uint64{t.first, t.retried, t.open(), t.failures() - t.open()}
 }
 
 // percentages returns the shares of the outcomes, and that of all failures. They
@@ -185,11 +227,12 @@ func failedShare(t totals) string {
 
 // loadText says what retries do to a service that is broken.
 func loadText(t totals) string {
-	switch perCall := decimal(t.attempts, t.calls()); {
+	bare := t.attempts - min(t.attempts, t.retries+t.hedges)
+	switch times := decimal(t.attempts, bare); {
 	case t.refused > 0:
-		return " The retry budget keeps the load at " + perCall + " attempts per call."
-	case float64(t.attempts) > (1+manyRetries)*float64(t.calls()):
-		return " Retries multiply its load by " + perCall + ", and no budget refused any."
+		return " Retries multiply its load by " + times + "; the retry budget refuses more."
+	case float64(t.attempts) > (1+manyRetries)*float64(bare):
+		return " Retries multiply its load by " + times + ", and no budget refused any."
 	}
 	return ""
 }

@@ -26,6 +26,9 @@
 // count them in the same way, as calls that failed for the reason open. All that
 // a breaker refused is in backoff_breaker_refusals_total besides.
 //
+// A hedge counts its calls as a policy does. Inside a policy it needs a name of
+// its own, or each call is counted twice.
+//
 // How long attempts take and how many are in flight is known of those that a
 // client measures: see package endpoint. The kinds of errors are their classes
 // and types, as the function ErrorType of package backoffslog says, at most 7 for

@@ -3,6 +3,7 @@ package backoffmetrics
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/internal/clock"
@@ -28,8 +29,18 @@ type errorKinds struct {
 type errorKind struct {
 	class backoff.Class
 	typ   string
-	began atomic.Int64 // ns of the Unix time since which it occurs, without a break as long as the page shows
+	began atomic.Int64 // since when it occurs, without a break as long as the page shows; see sinceStart
 	last  atomic.Int64
+}
+
+// sinceStart returns the time since the program started, in ns. Unlike the time
+// of day it does not jump when the clock is set.
+func sinceStart() int64 { return int64(clock.Since(started)) }
+
+// unixMilli returns the moment of a time since the start, in ms of the Unix
+// time.
+func unixMilli(sinceThen int64) int64 {
+	return clock.Now().Add(time.Duration(sinceThen - sinceStart())).UnixMilli()
 }
 
 const (
@@ -43,11 +54,19 @@ func (k *errorKinds) add(e *backoff.Event) {
 	if e.Err != nil {
 		typ = labelOf(errortype.Of(e.Err))
 	}
-	now := clock.Now().UnixNano()
+	now := sinceStart()
 	i := k.slot(e.Class, typ, now)
 	slot := &k.slots[i]
 	slot.kind.Load().seen(now)
 	slot.count.Add(1)
+}
+
+// newErrorKind returns a kind that occurs for the first time.
+func newErrorKind(class backoff.Class, typ string, now int64) *errorKind {
+	kind := &errorKind{class: class, typ: typ}
+	kind.began.Store(now)
+	kind.last.Store(now)
+	return kind
 }
 
 // seen notes when an error occurred.
@@ -71,12 +90,12 @@ func (k *errorKinds) slot(class backoff.Class, typ string, now int64) int {
 	for i := range k.slots[:rest] {
 		kind := k.slots[i].kind.Load()
 		if kind == nil || now-kind.last.Load() > int64(2*span) {
-			k.slots[i].kind.Store(&errorKind{class: class, typ: typ})
+			k.slots[i].kind.Store(newErrorKind(class, typ, now))
 			return i
 		}
 	}
 	if k.slots[rest].kind.Load() == nil {
-		k.slots[rest].kind.Store(&errorKind{typ: otherErrors})
+		k.slots[rest].kind.Store(newErrorKind(0, otherErrors, now))
 	}
 	return rest
 }

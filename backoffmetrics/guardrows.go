@@ -11,11 +11,13 @@ import (
 // page's window.
 type breakerRow struct {
 	Name    string `json:"name"`
-	State   string `json:"state"` // "forced open" and "forced closed" too
+	State   string `json:"state"` // also "forced open", "forced closed", "open (observed only)"
 	Level   level  `json:"level"`
 	Text    string `json:"text"`
 	Refused uint64 `json:"refused"`
 	Opened  uint64 `json:"opened"`
+
+	age string // how long it has been in its state, if that is known
 }
 
 // breakerRows returns what the page shows of breakers.
@@ -46,7 +48,7 @@ func (b shownBreaker) row(done breakerTotals) breakerRow {
 		r.Text = "by the program, until it decides otherwise"
 		r.Level = map[bool]level{true: bad, false: watch}[b.mode == backoff.ModeForcedOpen]
 	default:
-		r.Text = b.why()
+		r.Text, r.age = b.why()
 	}
 	if done.opened > 0 {
 		r.Text += "; opened " + times(done.opened)
@@ -56,22 +58,26 @@ func (b shownBreaker) row(done breakerTotals) breakerRow {
 	}
 	if b.mode == backoff.ModeObserve {
 		r.Text += "; it only observes, and refuses nothing"
+		if b.state != backoff.StateClosed {
+			r.State, r.Level = r.State+" (observed only)", watch
+		}
 	}
 	return r
 }
 
 // why says for how long a breaker is in its state, and why.
-func (b shownBreaker) why() string {
+func (b shownBreaker) why() (text, age string) {
 	last := b.last.Load()
 	switch {
 	case last == nil && b.state == backoff.StateClosed:
-		return "since the start"
+		return "since the start", ""
 	case last != nil && last.To == backoff.StateOpen && b.state == backoff.StateHalfOpen:
-		return "the open time is over, and the next call probes the service"
+		return "the open time is over, and the next call probes the service", ""
 	case last == nil || last.To != b.state:
-		return "its Observer is not connected, so it is not known why"
+		return "its Observer is not connected, so it is not known why", ""
 	}
-	return "for " + durationText(max(0, clock.Since(last.At))) + ", because " + because(b.state, last.Trigger)
+	age = durationText(max(0, clock.Since(last.At)))
+	return "for " + age + ", because " + because(b.state, last.Trigger), age
 }
 
 // because says what made a breaker change to a state.

@@ -26,7 +26,7 @@ func TestABreakerSaysForHowLongAndWhy(t *testing.T) {
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
 			Name: "db", To: backoff.StateOpen, Trigger: backoff.TriggerProbe, At: time.Now().Add(-950 * time.Millisecond)}})
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRefused, Name: "db", Reason: backoff.ReasonOpen})
-		require.Equal(t, breakerRow{Name: "db", State: "open", Level: bad, Refused: 1, Opened: 9, Text: "for 950 ms, because a probe failed; opened 9 times; refused 1 call"}, m.pageData().Breakers[0])
+		require.Equal(t, breakerRow{Name: "db", State: "open", Level: bad, Refused: 1, Opened: 9, age: "950 ms", Text: "for 950 ms, because a probe failed; opened 9 times; refused 1 call"}, m.pageData().Breakers[0])
 	})
 }
 
@@ -49,7 +49,9 @@ func TestAWatchedBreakerSaysWhatIsKnown(t *testing.T) {
 		b.Force(backoff.ModeForcedClosed)
 		require.Equal(t, "watch, forced closed: by the program, until it decides otherwise; opened once", row())
 		b.Force(backoff.ModeObserve)
-		require.Contains(t, row(), "; it only observes, and refuses nothing")
+		require.Equal(t, "good, closed: for less than 1 ms, because the program said so; opened once; it only observes, and refuses nothing", row())
+		b.Trip()
+		require.Regexp(t, "^watch, open \\(observed only\\): for .*; it only observes, and refuses nothing$", row())
 
 		deaf := new(backoff.Breaker)
 		m.WatchBreaker("db", deaf)

@@ -19,7 +19,12 @@ type headline struct {
 type sentence struct {
 	Text string `json:"text"`
 	ID   string `json:"id,omitempty"`
+
+	brief string // without the numbers, which change all the time
 }
+
+// say returns a sentence.
+func say(brief, more string) sentence { return sentence{Text: brief + more, brief: brief} }
 
 const (
 	mostSentences = 3 // of operations
@@ -31,34 +36,46 @@ func headlineOf(d *pageData) headline {
 	h := headline{Level: good}
 	told := make(map[string]bool) // breakers
 	var more uint64
-	for _, f := range []finding{broken, partly, hidden, recovered} {
+	for _, f := range []finding{broken, definitive, doubtful, partly, hidden, recovered} {
 		for i := range d.Operations {
 			c := &d.Operations[i]
 			if c.finding != f {
 				continue
 			}
-			if c.Circuit != nil {
-				told[c.Circuit.Name] = true
-			}
 			if len(h.Sentences) == mostSentences {
 				more++
 				continue
 			}
-			h.add(f.level(), sentence{c.sentence(), c.ID})
+			if c.Circuit != nil {
+				told[c.Circuit.Name] = true
+			}
+			l, s := c.sentence()
+			s.ID = c.ID
+			h.add(l, s)
 		}
 	}
 	if more > 0 {
-		h.add(watch, sentence{Text: count(more, "more operation needs", "more operations need") + " a look."})
+		h.add(watch, sentence{Text: count(more, "more operation needs", "more operations need") + " a look.", brief: "More operations need a look"})
 	}
 	h.addBreakers(d.Breakers, told)
 	if h.Sentences == nil {
-		h.Sentences = []sentence{{Text: "Nothing to do."}}
+		h.add(good, nothingToDo(d.Operations))
 	}
+	h.addOverrides(d.Controls)
 	for _, s := range h.Sentences {
-		before, _, _ := strings.Cut(s.Text, ":")
-		h.Announcement += strings.TrimSuffix(before, ".") + ". "
+		h.Announcement += s.brief + ". "
 	}
 	return h
+}
+
+// nothingToDo says that, as far as it is known.
+func nothingToDo(operations []card) sentence {
+	for i := range operations {
+		if c := &operations[i]; c.finding == few && c.failures > 0 {
+			return say("Nothing to do", ", as far as so few calls tell.")
+		}
+	}
+	return say("Nothing to do", ".")
 }
 
 // add adds a sentence.
@@ -84,34 +101,60 @@ func (h *headline) addBreakers(rows []breakerRow, told map[string]bool) {
 		}
 	}
 	if len(open) > 0 {
-		h.add(bad, sentence{Text: "The circuit is open for " + list(open) + ": calls are refused." + lookAtService})
+		h.add(bad, say("The circuit is open for "+list(open), ": calls are refused."+lookAtService))
 	}
 	if len(forced) > 0 {
-		h.add(bad, sentence{Text: "The program has forced the circuit open for " + list(forced) + ": close it when the service may be called."})
+		h.add(bad, say("The program has forced the circuit open for "+list(forced), ": close it when the service may be called."))
 	}
 	if len(probing) > 0 {
-		h.add(watch, sentence{Text: "The circuit is half-open for " + list(probing) + ": single calls probe the service. Wait for their result."})
+		h.add(watch, say("The circuit is half-open for "+list(probing), ": single calls probe the service. Wait for their result."))
 	}
 }
 
-// sentence says what to do about an operation.
-func (c *card) sentence() string {
-	share := c.FailedShare + " of its calls failed"
-	switch {
-	case c.finding == recovered:
-		return c.title() + " has recovered: " + share + ", and hardly any in the last minute."
-	case c.finding == hidden:
-		return "Retries hide a fault of " + c.title() + ": look at its errors."
-	case c.finding == partly:
-		return c.title() + " is flaky: " + share + ". Look at its errors."
-	case c.Circuit != nil && c.Circuit.State == backoff.StateHalfOpen.String():
-		return c.title() + " may be coming back: single calls probe it. " + c.FailedShare + " of its calls failed. Wait for the probes."
-	case c.Circuit != nil && c.Circuit.State == backoff.ModeForcedOpen.String():
-		return c.title() + " is switched off: the program has forced its circuit open, and " + share + "."
-	case c.Circuit != nil && c.Circuit.State == backoff.StateOpen.String():
-		return c.title() + " is down: its circuit is open, and " + share + "." + lookAtService
+// addOverrides adds what is overridden, so that nobody forgets it.
+func (h *headline) addOverrides(c *controls) {
+	if c == nil || len(c.Overrides) == 0 {
+		return
 	}
-	return c.title() + " is failing: " + share + "." + lookAtService
+	var what []string
+	for _, o := range c.Overrides {
+		what = append(what, o.what)
+	}
+	h.add(good, say("Overridden by hand: "+list(what), "."))
+}
+
+// sentence says what to do about an operation, and how urgent that is.
+func (c *card) sentence() (level, sentence) {
+	title, share := c.title(), c.FailedShare+" of its calls failed"
+	since := strings.TrimSuffix(". "+c.since, " ")
+	circuit := ""
+	if c.Circuit != nil {
+		circuit = c.Circuit.State
+	}
+	switch circuit {
+	case backoff.StateHalfOpen.String():
+		return c.finding.level(), say(title+" may be coming back", ": single calls probe it. "+share+since+" Wait for the probes.")
+	case backoff.ModeForcedOpen.String():
+		return bad, say(title+" is switched off", ": the program has forced its circuit open, and "+share+since)
+	case backoff.StateOpen.String():
+		if c.since == "" && c.Circuit.age != "" {
+			since = ". The circuit opened " + c.Circuit.age + " ago."
+		}
+		return bad, say(title+" is down", ": its circuit is open, and "+share+since+lookAtService)
+	}
+	switch c.finding {
+	case recovered:
+		return c.finding.level(), say(title+" has recovered", ": "+share+", and hardly any in the last minute.")
+	case hidden:
+		return c.finding.level(), say("Retries hide a fault of "+title, ": look at its errors.")
+	case partly:
+		return c.finding.level(), say(title+" is flaky", ": "+share+since+" Look at its errors.")
+	case doubtful:
+		return c.finding.level(), say(title+" may be down", ": none of its last calls succeeded"+since+" Look at its errors.")
+	case definitive:
+		return c.finding.level(), say(title+" is failing for reasons that no retry changes", ": "+share+since+" Look at its errors.")
+	}
+	return c.finding.level(), say(title+" is failing", ": "+share+since+lookAtService)
 }
 
 // title returns the name of an operation, and what it calls.

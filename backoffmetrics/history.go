@@ -137,6 +137,10 @@ func (t timeline) lately() point {
 	return found
 }
 
+// length returns how long the window is. At least a second, since before the
+// first call there was none.
+func (t timeline) length() time.Duration { return max(time.Second, t.now().at-t.lately().at) }
+
 // minute returns the point at which the last minute begins.
 func (t timeline) minute() point {
 	found := t[0]

@@ -88,7 +88,7 @@ func TestTheWindowIsThatWhichIsKnown(t *testing.T) {
 		calls(t, &m, 10)
 		time.Sleep(20 * time.Second)
 		d := m.pageData()
-		require.Equal(t, "the last 20 s, since the first call", d.Period.Text)
+		require.Equal(t, "the last 20 s, and nothing was counted before", d.Period.Text)
 		require.Equal(t, d.Now-20_000, d.Period.Start)
 		time.Sleep(time.Hour)
 		calls(t, &m, 10)
@@ -135,13 +135,27 @@ func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 		d := minutes(1, 40, 10)
 		require.Equal(t, broken, d.finding)
 		require.Contains(t, d.text, "120 of 3000 calls failed (4 %), because attempts, time or budget ran out.", "the numbers are those of the window")
-		require.Contains(t, d.text, " It began within the last minute.")
+		require.Contains(t, d.text, " This began 60 s ago.")
 		d = minutes(3, 40, 10)
-		require.Contains(t, d.text, " This has lasted for 4 min.")
+		require.Contains(t, d.text, " This began 4 min ago.")
 		d = minutes(1, 50, 0)
 		require.Equal(t, recovered, d.finding)
 		require.Contains(t, d.text, " It is over: hardly any call of the last minute failed.")
 		require.Equal(t, well, minutes(6, 50, 0).finding)
+		d = minutes(1, 0, 1)
+		require.Equal(t, broken, d.finding, "enough calls to judge")
+		require.Equal(t, well, minutes(6, 50, 0).finding)
+		time.Sleep(time.Minute)
+		failures(t, &m, 3)
+		d = m.timeline().diagnose(0)
+		require.Equal(t, doubtful, d.finding)
+		require.Regexp(t, `^3 of \d+ calls failed \(less than 1 %\), .* None of its few calls of the last minute succeeded\. This began less than 1 ms ago\.$`, d.text)
+		require.Equal(t, "This began less than 1 ms ago.", d.since)
+
+		m = Metrics{}
+		failures(t, &m, 3)
+		require.Equal(t, "Too few calls to judge: 3 of 3 calls failed (100 %), because attempts, time or budget ran out. This began less than 1 ms ago.",
+			m.timeline().diagnose(0).text)
 	})
 }
 

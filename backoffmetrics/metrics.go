@@ -72,11 +72,11 @@ func (m *Metrics) operation(k key) *operation {
 
 // observeRest counts all other events.
 func (m *Metrics) observeRest(k key, e *backoff.Event) {
+	m.history.record(m) // so that trouble begins after it
 	switch {
 	case e.Kind == backoff.EventRefused && e.Reason == backoff.ReasonOpen && e.Wait > 0:
 		m.operation(k).countOpen(e) // of a policy that waits: the breaker itself has told of the refusal
 	case e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget:
-		m.history.recordFirst(m)
 		m.breakers.at(key{name: e.Name}, m.MaxNames).value.count(e)
 		if e.Kind == backoff.EventRefused && e.Reason == backoff.ReasonOpen {
 			m.told.at(k, m.MaxNames).value.Add(1)
@@ -85,5 +85,4 @@ func (m *Metrics) observeRest(k key, e *backoff.Event) {
 		m.operation(k).count(e)
 		m.countEnded(k, e)
 	}
-	m.history.record(m)
 }

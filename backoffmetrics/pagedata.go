@@ -32,11 +32,10 @@ type period struct {
 
 // periodOf returns the window of a timeline.
 func periodOf(t timeline, now time.Time) period {
-	start := t.lately()
-	length := t.now().at - start.at
+	length := t.length()
 	w := period{Start: now.Add(-length).UnixMilli(), Seconds: length.Seconds(), Text: "the last " + durationText(length)}
-	if start.first {
-		w.Text += ", since the first call"
+	if t.lately().first {
+		w.Text += ", and nothing was counted before"
 	} else if length > span+2*step {
 		w.Text += ", since the page was not looked at before"
 	}
@@ -66,7 +65,9 @@ func (m *Metrics) pageData() *pageData {
 		if n, ok := inFlight[o.endpoint]; ok {
 			c.Attempting = attemptingOf(t, o.endpoint, n, callers[o.endpoint])
 		}
-		c.Circuit = circuits.of(o.labels)
+		if c.Circuit = circuits.of(o.labels); c.Circuit != nil && c.Circuit.Level == bad && c.finding != idle {
+			c.Level = bad
+		}
 		c.Switchable = d.Controls.has(o.name)
 		d.Operations = append(d.Operations, c)
 	}

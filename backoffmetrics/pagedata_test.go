@@ -29,17 +29,21 @@ type pageData struct {
 		Sentences []struct{ Text, ID string }
 	}
 	Operations []cardData
+	Controls   struct{ Overrides []struct{ Text string } }
 	Breakers   []breakerData
-	Budgets    []struct {
-		Name                       string
-		Used, Left, Allowed, Extra int
-		Text                       string
-	}
+	Budgets    []budgetData
+}
+
+type budgetData struct {
+	Name                       string
+	Used, Left, Allowed, Extra int
+	Text                       string
 }
 
 type cardData struct {
 	ID, Name, Endpoint, Level, Text string
 	Circuit                         *breakerData
+	Switchable                      bool
 	Calls, Attempts, Retries        int
 	AttemptsPerCall                 float64 `json:"attempts_per_call"`
 	CallsPerSecond                  float64 `json:"calls_per_second"`

@@ -24,11 +24,11 @@ type process struct {
 }
 
 // started is when the packages were initialized.
-var started = clock.Now().UnixMilli()
+var started = clock.Now()
 
 // thisProcess returns what is known of this process.
 var thisProcess = sync.OnceValue(func() process {
-	p := process{PID: os.Getpid(), Go: runtime.Version(), Started: started}
+	p := process{PID: os.Getpid(), Go: runtime.Version(), Started: started.UnixMilli()}
 	if path, err := os.Executable(); err == nil {
 		p.Program = filepath.Base(path)
 	}

@@ -27,10 +27,9 @@ type refusals struct {
 	missed uint64 // calls that only the breaker told of
 }
 
-// minus returns what was counted since old.
+// minus returns the calls that ended since old.
 func (r refusals) minus(old refusals) refusals {
-	return refusals{told: r.told - old.told, ended: r.ended - old.ended, own: r.own - old.own,
-		later: r.later - old.later, waited: r.waited - old.waited, missed: r.missedSince(old, r)}
+	return refusals{ended: r.ended - old.ended, missed: r.missedSince(old, r)}
 }
 
 // missedSince returns how many calls only the breaker told of since old, as far

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/endpoint"
 )
 
@@ -28,9 +30,12 @@ import (
 type simulated struct {
 	name    string
 	service backoff.Doer
-	to      *endpoint.Endpoint
-	ill     float64 // share of attempts that fail
-	apart   bool    // what is refused is known of the breaker alone, which has another name
+	own     *backoff.Breaker
+	to      *endpoint.Endpoint // nil if a Transport has one
+	ill     float64            // share of attempts that fail
+	apart   bool               // what is refused is known of the breaker alone, which has another name
+	hedged  bool               // attempts overlap, and go on when nobody waits for them any more
+	retries string             // override of retries, if there may be one
 
 	mu       sync.Mutex
 	ends     map[string][]time.Time // of calls, by outcome
@@ -46,20 +51,108 @@ type attempt struct {
 }
 
 // simulate returns a service with guards in a random order.
-func simulate(name string, m *backoffmetrics.Metrics, budget *backoff.RetryBudget, draw *rand.Rand) *simulated {
-	s := &simulated{name: name, to: &endpoint.Endpoint{Name: "GET " + name}, ends: make(map[string][]time.Time), refused: make(map[string][]time.Time)}
-	breaker := func(name string) backoff.Doer {
-		return s.counting(&backoff.Breaker{Name: name, Observer: m.Observe, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Duration(1+draw.IntN(20)) * time.Second)})
+func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budget *backoff.RetryBudget, draw *rand.Rand) *simulated {
+	s := &simulated{name: name, ends: make(map[string][]time.Time), refused: make(map[string][]time.Time)}
+	breaker := func(name string) *backoff.Breaker {
+		return &backoff.Breaker{Name: name, Observer: m.Observe, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Duration(1+draw.IntN(20)) * time.Second)}
 	}
-	policy := &backoff.Policy{Name: name, Observer: m.Observe, MaxAttempts: 1 + draw.IntN(4), Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}}
+	policy := backoff.Policy{Name: name, Observer: m.Observe, MaxAttempts: 1 + draw.IntN(4), Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}}
 	if draw.IntN(2) == 0 {
 		policy.Budget = budget
 	}
-	own, other := breaker(name), breaker("beside "+name)
-	order := draw.IntN(5)
-	s.service = [...]backoff.Doer{policy, backoff.Stack(own, policy), backoff.Stack(policy, own), backoff.Stack(own, policy, other), backoff.Stack(other, policy)}[order]
+	if draw.IntN(4) == 0 {
+		s.service = s.overHTTP(policy)
+		return s
+	}
+	s.to = &endpoint.Endpoint{Name: "GET " + name}
+	s.own = breaker(name)
+	other := breaker("beside " + name)
+	order := draw.IntN(6)
 	s.apart = order == 4
+	policy.WaitOpen = order == 5
+	var retrying backoff.Doer = &policy
+	if draw.IntN(3) == 0 {
+		retrying, s.retries = panel.Policy(policy), control.On
+	}
+	retrying = backoff.Stack(retrying, doerFunc(trying))
+	first, second := s.counting(s.own), s.counting(other)
+	s.service = [...]backoff.Doer{
+		retrying, backoff.Stack(first, retrying), backoff.Stack(retrying, first), backoff.Stack(first, retrying, second), backoff.Stack(second, retrying),
+		backoff.Stack(retrying, second),
+	}[order]
+	if s.hedged = draw.IntN(4) == 0; s.hedged {
+		hedge := &backoff.Hedge{Name: "hedge of " + name, Observer: m.Observe, Delay: 300 * time.Millisecond}
+		s.service = backoff.Stack(s.service, doerFunc(func(ctx context.Context, op func(context.Context) error) error {
+			_, err := backoff.HedgeValue(ctx, hedge, func(ctx context.Context) (any, error) { return nil, op(ctx) }, nil)
+			return err
+		}))
+	}
 	return s
+}
+
+// overHTTP returns the service behind a Transport, which has a breaker for each
+// host. The operation is what the server does.
+func (s *simulated) overHTTP(policy backoff.Policy) backoff.Doer {
+	type operation struct{}
+	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+		err := trying(r.Context(), r.Context().Value(operation{}).(func(context.Context) error))
+		status, refused := errors.AsType[*backoffhttp.StatusError](err)
+		if err != nil && !refused {
+			return nil, err
+		}
+		response := &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: http.NoBody}
+		if refused {
+			response.StatusCode = status.Code
+		}
+		return response, nil
+	})}}
+	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
+		request, err := http.NewRequestWithContext(context.WithValue(ctx, operation{}, op), "GET", "http://"+s.name+".example", nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err == nil {
+			defer response.Body.Close()
+			return backoffhttp.Check(response)
+		}
+		return err
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// tries are those that a policy made for a call.
+type tries struct {
+	count int
+	first time.Time
+}
+
+// trying counts a try.
+func trying(ctx context.Context, op func(context.Context) error) error {
+	made := ctx.Value(tries{}).(*tries)
+	if made.count++; made.count == 1 {
+		made.first = time.Now()
+	}
+	return op(ctx)
+}
+
+// change changes what can be changed while the program runs.
+func (s *simulated) change(t *testing.T, panel *control.Panel, draw *rand.Rand) {
+	if draw.IntN(4) == 0 {
+		s.mu.Lock()
+		s.ill = []float64{0, 0, 0.05, 0.3, 1}[draw.IntN(5)]
+		s.mu.Unlock()
+	}
+	if s.own != nil && draw.IntN(8) == 0 {
+		s.own.Force([]backoff.Mode{backoff.ModeEnforce, backoff.ModeEnforce, backoff.ModeObserve, backoff.ModeForcedOpen, backoff.ModeForcedClosed}[draw.IntN(5)])
+	}
+	if s.retries != "" && draw.IntN(4) == 0 {
+		s.retries = []string{control.On, control.Off}[draw.IntN(2)]
+		require.NoError(t, panel.Set(t.Context(), control.Override{Target: control.Target{What: control.Retries, Name: s.name}, To: s.retries, Who: "ada", Why: "drill"}))
+	}
 }
 
 // counting counts what a breaker refuses.
@@ -82,19 +175,24 @@ func (f doerFunc) Do(ctx context.Context, op func(context.Context) error) error 
 
 // call makes a call.
 func (s *simulated) call(ctx context.Context, draw *rand.Rand) {
-	made, busy, began := 0, time.Duration(0), time.Now()
-	err := s.service.Do(endpoint.With(ctx, s.to), func(ctx context.Context) error {
-		return s.to.Do(ctx, func(context.Context) error {
-			made++
-			took := time.Duration(1e6 + draw.ExpFloat64()*2e8)
-			busy += took
-			return s.attempt(took, draw)
-		})
-	})
+	var mu sync.Mutex // hedges overlap
+	attempt := func(context.Context) error {
+		mu.Lock()
+		took, luck, kind := time.Duration(1e6+draw.ExpFloat64()*2e8), draw.Float64(), draw.IntN(48)
+		mu.Unlock()
+		return s.attempt(took, luck, kind)
+	}
+	op := attempt
+	if s.to != nil {
+		ctx = endpoint.With(ctx, s.to)
+		op = func(ctx context.Context) error { return s.to.Do(ctx, attempt) }
+	}
+	made, began := new(tries), time.Now()
+	err := s.service.Do(context.WithValue(ctx, tries{}, made), op)
 	outcome := "failed"
 	var gaveUp *backoff.Error
 	switch {
-	case err == nil && made == 1 && time.Since(began) == busy:
+	case err == nil && made.count == 1 && made.first.Equal(began):
 		outcome = "first"
 	case err == nil:
 		outcome = "retried"
@@ -107,7 +205,7 @@ func (s *simulated) call(ctx context.Context, draw *rand.Rand) {
 }
 
 // attempt makes an attempt.
-func (s *simulated) attempt(took time.Duration, draw *rand.Rand) (err error) {
+func (s *simulated) attempt(took time.Duration, luck float64, kind int) (err error) {
 	s.mu.Lock()
 	s.inFlight++
 	s.mu.Unlock()
@@ -116,12 +214,12 @@ func (s *simulated) attempt(took time.Duration, draw *rand.Rand) (err error) {
 	defer s.mu.Unlock()
 	s.inFlight--
 	a := attempt{at: time.Now(), took: took}
-	if draw.Float64() < s.ill {
-		kinds := []error{&backoffhttp.StatusError{Code: 503}, errDown, backoff.Permanent(context.Canceled), &backoffhttp.StatusError{Code: 404}}
-		names := []string{"503 Service Unavailable", "*errors.errorString", "*errors.errorString", "404 Not Found"}
-		i := min(draw.IntN(12), 3)
-		if i == 3 && draw.IntN(4) > 0 {
-			i = 0
+	if luck < s.ill {
+		kinds := []error{errDown, backoff.Permanent(context.Canceled), &backoffhttp.StatusError{Code: 404}, &backoffhttp.StatusError{Code: 503}}
+		names := []string{"*errors.errorString", "*errors.errorString", "404 Not Found", "503 Service Unavailable"}
+		i := min(kind/4, 3)
+		if i == 2 && s.to == nil {
+			i = 3 // over HTTP it is an answer, and no failure
 		}
 		err, a.typ = kinds[i], names[i]
 	}
@@ -149,7 +247,7 @@ func requireCount(t *testing.T, moments []time.Time, start time.Time, got int, w
 // Every number and every sentence of the page is that of an independent count,
 // whatever the traffic, and the numbers fit together.
 func TestThePageTellsTheTruth(t *testing.T) {
-	for seed := range uint64(15) {
+	for seed := range uint64(20) {
 		t.Log("seed", seed)
 		synctest.Test(t, func(t *testing.T) {
 			var m backoffmetrics.Metrics
@@ -161,8 +259,10 @@ func TestThePageTellsTheTruth(t *testing.T) {
 			defer all.Wait()
 			defer cancel()
 			var services []*simulated
-			for i := range 3 {
-				s := simulate(fmt.Sprint("service", i), &m, budget, draw)
+			panel := new(control.Panel)
+			m.WatchPanel("panel", panel)
+			for i := range 4 {
+				s := simulate(fmt.Sprint("service", i), &m, panel, budget, draw)
 				services = append(services, s)
 				for worker := range uint64(3) {
 					own := rand.New(rand.NewPCG(seed, 100*uint64(i)+worker))
@@ -176,11 +276,7 @@ func TestThePageTellsTheTruth(t *testing.T) {
 			}
 			for range 25 {
 				for _, s := range services {
-					if draw.IntN(4) == 0 {
-						s.mu.Lock()
-						s.ill = []float64{0, 0, 0.05, 0.3, 1}[draw.IntN(5)]
-						s.mu.Unlock()
-					}
+					s.change(t, panel, draw)
 				}
 				time.Sleep(time.Duration(draw.ExpFloat64() * 2e10))
 				synctest.Wait()
@@ -194,7 +290,7 @@ func TestThePageTellsTheTruth(t *testing.T) {
 
 func requireTruth(t *testing.T, d *pageData, services []*simulated) {
 	start := time.Now().Add(-time.Duration(math.Round(d.Period.Seconds * 1e9)))
-	if strings.HasSuffix(d.Period.Text, ", since the first call") {
+	if strings.HasSuffix(d.Period.Text, ", and nothing was counted before") {
 		start = time.Time{}
 	}
 	for _, s := range services {
@@ -207,8 +303,12 @@ func (s *simulated) require(t *testing.T, d *pageData, start time.Time) {
 	defer s.mu.Unlock()
 	c := d.card(s.name)
 	s.requireCalls(t, c, start, d.Period.Seconds)
-	s.requireAttempts(t, c, start)
+	if !s.hedged {
+		s.requireAttempts(t, c, start)
+	}
 	requireSentences(t, d, c)
+	s.requireBeginning(t, c)
+	s.requireUrgency(t, d, c)
 	for _, b := range d.Breakers {
 		if moments, ok := s.refused[b.Name]; ok {
 			requireCount(t, moments, start, b.Refused, b.Name)
@@ -316,6 +416,7 @@ func (s *simulated) requireAttempts(t *testing.T, c cardData, start time.Time) {
 var (
 	failedCalls = regexp.MustCompile(`(none|\d+) of (?:(\d+) )?calls? failed(?: \(([^)]*)\))?(: [^.]*)?`)
 	reasons     = regexp.MustCompile(`(\d+) (because|for)`)
+	began       = regexp.MustCompile(`This began (?:less than )?([\d.]+) (\w+) ago\.`)
 	rescued     = regexp.MustCompile(`Retries rescued (.*?) of the (\d+) calls? that`)
 )
 
@@ -344,9 +445,60 @@ func requireSentences(t *testing.T, d *pageData, c cardData) {
 	}
 }
 
+// requireBeginning compares since when calls fail with those that did. The time
+// is rounded.
+func (s *simulated) requireBeginning(t *testing.T, c cardData) {
+	found := began.FindStringSubmatch(c.Text)
+	if found == nil {
+		return
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	require.NoError(t, err)
+	unit := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[found[2]]
+	since := time.Now().Add(-time.Duration((n - 0.5) * float64(unit)))
+	counts := make(map[string]int)
+	for outcome, moments := range s.ends {
+		for _, at := range moments {
+			if at.After(since) {
+				counts[outcome]++
+			}
+		}
+	}
+	failed := counts["failed"] + counts["refused"]
+	if all := counts["first"] + counts["retried"] + failed; all >= 20 {
+		require.GreaterOrEqual(t, 20*failed, all, c.Text)
+	}
+}
+
+// requireUrgency checks that the headline calms nobody while calls fail, and
+// alarms nobody while none does.
+func (s *simulated) requireUrgency(t *testing.T, d *pageData, c cardData) {
+	failures := c.outcome("failed") + c.outcome("refused")
+	if strings.HasPrefix(d.headline(), "Nothing to do.") {
+		require.Less(t, 2*failures, max(1, c.Calls), c.Text)
+		require.True(t, c.Circuit == nil || c.Circuit.State != "open" && c.Circuit.State != "forced open")
+	}
+	for _, told := range d.Headline.Sentences {
+		if told.ID == c.ID && strings.Contains(told.Text, " is down") {
+			require.Equal(t, "open", c.Circuit.State)
+			require.Equal(t, "bad", c.Level)
+		} else if told.ID == c.ID && strings.Contains(told.Text, " is failing") {
+			require.GreaterOrEqual(t, failures, 1)
+		}
+	}
+	for _, o := range d.Controls.Overrides {
+		if o.Text == "retries of "+s.name+": off" {
+			require.Equal(t, control.Off, s.retries)
+			require.True(t, c.Switchable)
+		}
+	}
+}
+
 func requireBudget(t *testing.T, d *pageData, budget *backoff.RetryBudget) {
-	b, stats := d.Budgets[0], budget.Stats()
-	require.Equal(t, b.Allowed, b.Used+b.Left)
+	for _, b := range d.Budgets {
+		require.Equal(t, b.Allowed, b.Used+b.Left)
+	}
+	b, stats := d.Budgets[slices.IndexFunc(d.Budgets, func(b budgetData) bool { return b.Name == "shared" })], budget.Stats()
 	require.EqualValues(t, stats.Allowed, b.Allowed)
 	require.EqualValues(t, stats.Retries, b.Used+b.Extra)
 	require.True(t, b.Extra == 0 || b.Left == 0)

@@ -93,9 +93,9 @@ func durationText(d time.Duration) string {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	case d < 10*time.Second:
 		return strconv.FormatFloat(float64(d.Truncate(time.Second/10))/1e9, 'f', -1, 64) + " s"
-	case d < 90*time.Second:
+	case d < 2*time.Minute:
 		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d < 90*time.Minute:
+	case d < 2*time.Hour:
 		return fmt.Sprintf("%.0f min", d.Minutes())
 	case d < 2*day:
 		return fmt.Sprintf("%.0f h", d.Hours())

@@ -1,12 +1,16 @@
 "use strict";
 
 const every = 2000; // ms
+const patience = 5000; // ms
 const $ = (id) => document.getElementById(id);
-const drawn = new Map(); // articles, by the id of their operation
+const drawn = new Map(); // articles, by their operation and endpoint
 let timer = 0;
 let paused = false;
 let answered = null; // when the last answer came
-let linked = decodeURIComponent(location.hash.slice(1)); // the card that the address asks for
+let linked = location.hash.slice(1); // the card that the address asks for
+const processes = new Set(); // that have answered
+let answering = null; // the last of them
+let problem = ""; // why there is no answer now
 
 // Names may come from strangers, so they are only set as text.
 function element(tag, text, className) {
@@ -37,11 +41,19 @@ function rate(n) {
 
 function duration(seconds) {
 	if (seconds < 0.001) return "< 1 ms";
-	if (seconds < 0.01) return (seconds * 1000).toFixed(1) + " ms";
-	if (seconds < 1) return Math.round(seconds * 1000) + " ms";
-	if (seconds < 90) return (seconds < 10 ? +seconds.toFixed(1) : Math.round(seconds)) + " s";
-	if (seconds < 5400) return Math.round(seconds / 60) + " min";
+	if (seconds < 0.00995) return +(seconds * 1000).toFixed(1) + " ms";
+	if (seconds < 0.9995) return Math.round(seconds * 1000) + " ms";
+	if (seconds < 120) return (seconds < 9.95 ? +seconds.toFixed(1) : Math.round(seconds)) + " s";
+	if (seconds < 7200) return Math.round(seconds / 60) + " min";
 	return seconds < 172800 ? Math.round(seconds / 3600) + " h" : Math.round(seconds / 86400) + " days";
+}
+
+// A quantile is estimated within a bucket. Of the first bucket and of what is
+// beyond the last one only the bound is known.
+function quantile(seconds, { first, last }) {
+	if (seconds < 0) return "–";
+	if (seconds <= first) return "< " + duration(first);
+	return seconds < last ? duration(seconds) : "> " + duration(last);
 }
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -66,7 +78,8 @@ function drawFigures(article, o) {
 	figure(article, "attempts", number(o.attempts));
 	figure(article, "perCall", o.calls ? o.attempts_per_call.toFixed(2) : "–");
 	figure(article, "budget", number(o.budget_refused));
-	figure(article, "inFlight", o.attempting ? number(o.attempting.in_flight) : undefined);
+	const { in_flight, callers } = o.attempting ?? {};
+	figure(article, "inFlight", o.attempting && number(in_flight), callers > 1 && `of all ${callers} callers`);
 }
 
 function drawSplit(article, o) {
@@ -133,22 +146,22 @@ function table(title, rows, columns) {
 	return t;
 }
 
-function drawRecent(article, o, now) {
+function drawRecent(article, o) {
 	const tables = [];
 	if (o.errors.length) {
 		const all = o.errors.reduce((n, e) => n + e.count, 0);
 		tables.push(table(`Failed attempts: ${number(all)}`, o.errors.map((e) => {
-			const about = [e.class, e.since && "since " + time(e.since), e.last && `last ${duration(Math.max(0, (now - e.last) / 1000))} ago`];
+			const about = [e.class, e.since && "since " + time(e.since), e.last && `last ${duration(Math.max(0, (article.now - e.last) / 1000))} ago`];
 			return [[e.type, element("small", about.filter(Boolean).join(", "))], number(e.count)];
 		})));
 	}
-	const times = (name, q) => [name, ...[q.p50, q.p95, q.p99].map((s) => s < 0 ? "–" : duration(s))];
+	const times = (name, q, bounds) => [[name, element("small", "of " + number(q.count))], ...[q.p50, q.p95, q.p99].map((s) => quantile(s, bounds))];
 	const rows = [];
 	if (o.attempting) {
 		const { callers } = o.attempting;
-		rows.push(times(callers > 1 ? `attempts, of all ${callers} callers` : "attempts", o.attempting));
+		rows.push(times(callers > 1 ? `attempts, of all ${callers} callers` : "attempts", o.attempting, { first: 0.005, last: 300 }));
 	}
-	if (o.waits) rows.push(times("waits before a retry", o.waits));
+	if (o.waits) rows.push(times("waits before a retry", o.waits, { first: 0.001, last: 300 }));
 	if (rows.length) tables.push(table("Times, estimated", rows, ["p50", "p95", "p99"]));
 	article.querySelector(".recent").replaceChildren(...tables);
 }
@@ -160,7 +173,8 @@ function drawTotal(article, o) {
 }
 
 function articleOf(o) {
-	let article = drawn.get(o.id);
+	const key = JSON.stringify([o.name, o.endpoint]);
+	let article = drawn.get(key);
 	if (!article) {
 		article = $("operation").content.cloneNode(true).querySelector("article");
 		article.id = o.id;
@@ -168,36 +182,58 @@ function articleOf(o) {
 		name.href = "#" + o.id;
 		name.append(o.name);
 		if (o.endpoint) name.append(" ", element("span", o.endpoint));
-		name.id = o.id + "-name";
+		name.id = "name-of-" + o.id;
 		article.setAttribute("aria-labelledby", name.id);
 		article.querySelector("details").addEventListener("toggle", () => article.last && drawTotal(article, article.last));
-		drawn.set(o.id, article);
+		drawn.set(key, article);
+		near.observe(article);
 	}
 	return article;
 }
+
+function drawNumbers(article) {
+	for (const part of [drawFigures, drawSplit, drawLoad, drawRecent, drawTotal]) part(article, article.last);
+}
+
+// To draw 1,000 cards takes seconds. Of many cards only those that are no
+// further away than a few times the window have their numbers.
+const many = 20;
+const near = new IntersectionObserver((cards) => {
+	for (const { target, isIntersecting } of cards) {
+		target.near = isIntersecting;
+		if (isIntersecting) drawNumbers(target);
+	}
+}, { rootMargin: "300% 0px" });
+addEventListener("beforeprint", () => drawn.forEach(drawNumbers));
 
 const meaning = { quiet: "Not known: ", good: "Well: ", watch: "Look at this: ", bad: "Broken: " };
 
 function drawOperations(report) {
 	const list = $("operations");
+	const shown = new Set();
 	report.operations.forEach((o, i) => {
 		const article = articleOf(o);
+		shown.add(article);
 		article.last = o;
+		article.now = report.now;
 		article.className = o.level;
 		setText(article.querySelector(".diagnosis .unseen"), meaning[o.level]);
 		setText(article.querySelector(".diagnosis .text"), o.text);
 		setText(article.querySelector(".circuit"), o.circuit ? `Its circuit, ${o.circuit.name}, is ${o.circuit.state}: ${o.circuit.text.split(";")[0]}.` : "");
 		setText(article.querySelector(".switch"), report.controls ? (o.switchable ? "Can be changed while the program runs." : "Cannot be changed while the program runs: it is used without a control.Handle.") : "");
-		drawFigures(article, o);
-		drawSplit(article, o);
-		drawLoad(article, o);
-		drawRecent(article, o, report.now);
-		drawTotal(article, o);
+		if (report.operations.length <= many || article.near) drawNumbers(article);
 		if (list.children[i] !== article) list.insertBefore(article, list.children[i] || null);
 	});
+	for (const [key, article] of drawn) {
+		if (shown.has(article)) continue;
+		near.unobserve(article);
+		article.remove(); // of a process that answered before
+		drawn.delete(key);
+	}
 	$("empty").hidden = report.operations.length > 0;
-	if (linked && drawn.has(linked)) {
-		drawn.get(linked).scrollIntoView();
+	const card = linked.startsWith("op-") && $(linked);
+	if (card) {
+		card.scrollIntoView();
 		linked = "";
 	}
 }
@@ -229,6 +265,7 @@ function drawGuards(report) {
 	drawList("overrides", overrides, (o) => item(o.text, o.until ? "until " + time(o.until) : "without an end",
 		`by ${o.who}, since ${time(o.since)}: ${o.why}`), "Nothing is overridden.");
 	$("controls").hidden = !report.controls;
+	$("uncontrolled").hidden = Boolean(report.controls);
 }
 
 // The numbers of the headline change all the time. Screen readers read it aloud
@@ -251,12 +288,27 @@ function drawHeadline({ level, sentences, announcement }) {
 	}));
 }
 
+// A process that began anew counts from 0, and behind a balancer processes
+// answer in turn.
+function drawChange(p, now) {
+	const of = ({ pid, host }) => `process ${pid} on ${host || "an unknown host"}`;
+	const key = `${of(p)}, started ${time(p.started, clockAndZone)}`;
+	if (answering && key !== answering) {
+		setText($("change"), processes.has(key) ? "Several processes answer in turn, and each counts by itself. Open the page of one of them."
+			: `Since ${time(now, clockAndZone)} another process answers, which counts by itself: ${key}. Before it was ${answering}.`);
+		$("change").hidden = false;
+	}
+	processes.add(answering = key);
+}
+
 function drawProcess(report) {
 	const p = report.process;
+	drawChange(p, report.now);
 	setText($("program"), `${p.program} on ${p.host || "an unknown host"}, process ${p.pid}`);
 	const version = [p.module, p.version, p.revision].filter(Boolean).join(" ");
 	setText($("process"), `${p.program}${version ? ", " + version : ""}, built with ${p.go}. Running on ${p.host || "an unknown host"} as process ${p.pid} since ${time(p.started, clockAndZone)}.`);
 	const { start, text } = report.period;
+	$("period").hidden = report.operations.length + report.breakers.length === 0;
 	setText($("period"), `All counts are of ${text}: ${time(start)} to ${time(report.now, clockAndZone)}. A budget has a window of its own.`);
 }
 
@@ -268,25 +320,46 @@ function draw(report) {
 }
 
 // The time changes every two seconds, so screen readers should not read it
-// aloud. They should when it stands still.
-function showStatus(stale) {
-	if (stale) $("status").setAttribute("role", "alert");
-	else $("status").removeAttribute("role");
-	document.querySelector(".status").classList.toggle("stale", stale);
+// aloud. They should when it stands still. What is on the page is old then, and
+// must not be taken for the present.
+function showStatus() {
 	const at = answered ? time(answered, clockAndZone) : "";
-	setText($("status"), stale ? (at ? "No answer since " + at : "No answer") : (paused ? "Paused at " : "Live, ") + at);
+	const status = problem ? `No numbers${at && " since " + at}: ${problem}` : (paused ? "Paused at " : "Live, ") + at;
+	if (problem) $("status").setAttribute("role", "alert");
+	else $("status").removeAttribute("role");
+	document.body.classList.toggle("stale", Boolean(problem));
+	setText($("status"), status);
+	if (problem) drawHeadline({ level: "bad", announcement: "", sentences: [{ text: `${status}.${at && " All below is of that time."}` }] });
+}
+
+// Names may have characters that turn the text after them around, or hide.
+const invisible = /\p{Cf}/gu;
+
+// ask draws the present data. It returns what is wrong, if anything is.
+async function ask() {
+	let response, text;
+	try {
+		response = await fetch("data", { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(patience) });
+		text = await response.text();
+	} catch (e) {
+		return e.name === "TimeoutError" ? `the process does not answer within ${patience / 1000} s` : "the process cannot be reached";
+	}
+	if (response.type === "opaqueredirect") return "the answer leads to another address. Reload the page";
+	if (!response.ok) return `the answer is ${response.status} ${response.statusText}`.trim();
+	try {
+		draw(JSON.parse(text.replace(invisible, "\uFFFD")));
+	} catch (e) {
+		console.error(e);
+		return "the answer does not fit this page. Reload it";
+	}
+	answered = new Date();
+	return "";
 }
 
 async function poll() {
-	try {
-		const response = await fetch("data", { cache: "no-store", signal: AbortSignal.timeout(5000) });
-		if (!response.ok) throw new Error(response.statusText);
-		draw(await response.json());
-		answered = new Date();
-		showStatus(false);
-	} catch {
-		showStatus(true);
-	}
+	clearTimeout(timer);
+	problem = await ask();
+	showStatus();
 	plan();
 }
 
@@ -299,8 +372,10 @@ $("pause").addEventListener("click", () => {
 	paused = !paused;
 	$("pause").setAttribute("aria-pressed", String(paused));
 	setText($("pause"), paused ? "Resume" : "Pause");
-	showStatus(false);
-	plan();
+	if (paused) {
+		clearTimeout(timer);
+		showStatus();
+	} else poll();
 });
-document.addEventListener("visibilitychange", plan);
+document.addEventListener("visibilitychange", () => document.hidden || paused ? clearTimeout(timer) : poll());
 poll();

@@ -356,7 +356,7 @@ func TestThePageSaysWhenItsServerIsGone(t *testing.T) {
 	require.False(t, ask[bool](t, b, `document.getElementById("status").hasAttribute("role")`), "the time is read aloud")
 	server.CloseClientConnections()
 	server.Close()
-	b.see(t, `document.getElementById("status").textContent.startsWith("No answer since")`)
+	b.see(t, `document.getElementById("status").textContent.startsWith("No numbers since")`)
 	require.Equal(t, "alert", ask[string](t, b, `document.getElementById("status").getAttribute("role")`))
 }
 

@@ -1,0 +1,198 @@
+package backoffmetrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/clock/clocktest"
+)
+
+// A clock that is set changes the time of day of an error, and not how long ago
+// it was.
+func TestErrorsAreDatedAlthoughTheClockIsSet(t *testing.T) {
+	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
+		now, set := time.Now(), time.Duration(0)
+		clock.Source = func() time.Time { return clocktest.Set(now, set) }
+		var m Metrics
+		fail(t, &m, errors.New("down"))
+		now, set = now.Add(time.Minute), jump
+		for i := range 20 { // 20 kinds, each 3 minutes after the one before
+			row := m.pageData().Operations[0].Errors[0]
+			require.Equal(t, clock.Now().Add(-time.Minute).UnixMilli(), row.Last, "%v %d", jump, i)
+			require.Equal(t, row.Since, row.Last)
+			now = now.Add(10 * time.Minute)
+			m.timeline()
+			fail(t, &m, coded(fmt.Sprintf("%05d", i)))
+			now = now.Add(time.Minute)
+		}
+		clock.Source = nil
+	}
+}
+
+func TestTroubleBeginsWithTheFirstCallThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		calls(t, &m, 10)
+		time.Sleep(time.Hour) // nobody looks
+		for range 12 {
+			failures(t, &m, 1)
+			time.Sleep(time.Second)
+		}
+		d := m.pageData()
+		require.Contains(t, d.Operations[0].Text, " This began 12 s ago.")
+		require.Equal(t, "fetch is failing: 55 % of its calls failed. This began 12 s ago. Retries cannot help; look at the service.", d.Headline.Sentences[0].Text)
+		time.Sleep(3 * time.Minute)
+		require.Contains(t, m.pageData().Operations[0].Text, " This began 3 min ago.")
+		for range 100 { // longer than the page remembers
+			failures(t, &m, 1)
+			time.Sleep(step)
+		}
+		require.Contains(t, m.pageData().Operations[0].Text, " This began 5 min ago or earlier.")
+	})
+}
+
+// A rate of the first millisecond would be absurd.
+func TestTheFirstWindowIsASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		d := m.pageData()
+		require.Equal(t, period{Start: d.Now - 1000, Seconds: 1, Text: "the last 1 s, and nothing was counted before"}, d.Period)
+		calls(t, &m, 1)
+		time.Sleep(time.Millisecond)
+		require.Equal(t, 1.0, m.pageData().Operations[0].CallsPerSecond)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 0.5, m.pageData().Operations[0].CallsPerSecond)
+	})
+}
+
+func TestACircuitThatIsOpenMakesItsOperationUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		b := &backoff.Breaker{Name: "fetch", Observer: m.Observe}
+		calls(t, &m, 100)
+		failures(t, &m, 3)
+		b.Trip()
+		time.Sleep(time.Second)
+		d := m.pageData()
+		require.Equal(t, bad, d.Operations[0].Level)
+		require.Equal(t, "fetch is down: its circuit is open, and 3 % of its calls failed. The circuit opened 1 s ago. Retries cannot help; look at the service.", d.Headline.Sentences[0].Text)
+	})
+}
+
+func TestOperationsThatAreCountedTogetherAreNamedAsSuch(t *testing.T) {
+	m := Metrics{MaxNames: 1}
+	for _, name := range []string{"a", "b", "c"} {
+		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: name, Attempt: 1})
+	}
+	d := m.pageData()
+	require.NotContains(t, d.Operations[0].Text, "MaxNames")
+	require.Equal(t, other, d.Operations[1].Name)
+	require.Contains(t, d.Operations[1].Text, " These are all operations beyond MaxNames, counted together.")
+}
+
+// How much an estimate is worth depends on how many values it is of. There is
+// none of none.
+func TestQuantilesSayOfHowManyTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		to := &endpoint.Endpoint{Name: "GET a"}
+		ctx := endpoint.With(t.Context(), to)
+		for n := range uint64(3) {
+			m.Observe(ctx, backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+			c := m.pageData().Operations[0]
+			require.Equal(t, n, c.Attempting.Count)
+			if n == 0 {
+				require.Equal(t, quantiles{-1, -1, -1, 0}, c.Attempting.quantiles)
+				require.Nil(t, c.Waits)
+			} else {
+				require.Equal(t, n, c.Waits.Count)
+				require.LessOrEqual(t, c.Attempting.P50, c.Attempting.P99)
+				require.Positive(t, c.Attempting.P50)
+				require.Equal(t, 300.0, c.Waits.P99, "beyond the last bound")
+			}
+			require.Error(t, to.Do(ctx, func(context.Context) error { time.Sleep(2 * time.Hour * time.Duration(n)); return errors.New("down") }))
+			m.Observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, Wait: 3 * time.Hour})
+		}
+	})
+}
+
+// A breaker tells of each refusal, and the policy of some of them too.
+func TestOnlyWhatThePolicyDidNotTellOfIsMissed(t *testing.T) {
+	old := refusals{told: 100, own: 10, later: 5}
+	for want, now := range map[uint64]refusals{
+		0:  {told: 100, own: 10, later: 5},
+		20: {told: 120, own: 10, later: 5},
+		16: {told: 120, own: 12, later: 7},
+		1:  {told: 101, own: 10, later: 5},
+	} {
+		require.Equal(t, want, now.missedSince(old, now))
+		now.waited = 1
+		require.Zero(t, now.missedSince(old, now), "the breaker is inside")
+	}
+	require.EqualValues(t, 20, refusals{told: 20, later: 7}.missedSince(refusals{}, refusals{}), "another breaker is inside")
+	require.Zero(t, refusals{told: 50, own: 10}.missedSince(old, refusals{}), "they may belong to a second operation by now")
+	require.Zero(t, refusals{told: 101, own: 20}.missedSince(old, refusals{}))
+}
+
+// Of several breakers that may have refused the calls the worst counts.
+func TestTheCircuitOfAnOperationIsTheWorst(t *testing.T) {
+	rows := []breakerRow{{Name: "a", Level: good}, {Name: "b", Level: bad}, {Name: "c", Level: watch}}
+	for i := range rows {
+		c := circuits{map[string]*breakerRow{"a": &rows[0], "b": &rows[1], "c": &rows[2]}, map[string][]string{"GET x": {"a", "b", "c"}}}
+		require.Equal(t, "b", c.of(labels{rows[i].Name, "GET x"}).Name)
+		require.Equal(t, rows[i].Name, c.of(labels{rows[i].Name, "GET y"}).Name)
+	}
+	require.Nil(t, circuits{}.of(labels{"a", "GET x"}))
+}
+
+func TestTheTableSinceTheStartHasWhatThereWas(t *testing.T) {
+	var m Metrics
+	calls(t, &m, 3)
+	failures(t, &m, 2)
+	require.Equal(t, []table{
+		{"Calls", []row{{"calls", 5}, {"at once", 3}, {"after retries", 0}, {"failed", 2}, {"attempts", 5}}},
+		{"Failed calls, by reason", []row{{"attempts", 2}}}, {"Failed attempts, by class", []row{{"unknown", 2}}},
+	}, m.pageData().Operations[0].Total)
+	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventHedgeWon, Name: "fetch", Attempt: 2})
+	require.Contains(t, m.pageData().Operations[0].Total[0].Rows, row{"hedges won", 1})
+}
+
+func TestTheProcessSaysWhatWasBuilt(t *testing.T) {
+	p := process{}
+	p.addBuild(&debug.BuildInfo{Main: debug.Module{Path: "example.com/shop", Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.modified", Value: "true"}, {Key: "vcs.revision", Value: "0123456789abcdef"},
+	}})
+	require.Equal(t, process{Module: "example.com/shop", Version: "v1.2.3", Revision: "0123456789ab, modified"}, p)
+	p = process{}
+	p.addBuild(&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123"}, {Key: "vcs.modified", Value: "false"}}})
+	require.Equal(t, "0123", p.Revision)
+}
+
+func TestAListOfManyNamesIsShort(t *testing.T) {
+	for want, names := range map[string]string{"": "", "a": "a", "a and b": "a b", "a, b and c": "a b c", "a, b, c and 1 more": "a b c d"} {
+		require.Equal(t, want, list(strings.Fields(names)))
+	}
+}
+
+// The page has elements of its own, and the link is read by people.
+func TestTheIDOfACardIsItsOwn(t *testing.T) {
+	seen := make(map[string]labels)
+	for _, l := range []labels{{"a", ""}, {"a-b", ""}, {"a b", ""}, {"a", "b"}, {"ab", ""}, {"ä", ""}, {"ö", ""}, {strings.Repeat("x", 200), ""}} {
+		id := idOf(l)
+		require.Regexp(t, `^op-[A-Za-z0-9._-]+$`, id)
+		require.NotContains(t, seen, id, "%v", l)
+		seen[id] = l
+	}
+	require.Equal(t, "op-v1.search_all-2", idOf(labels{"v1.search_all-2", ""}))
+}
