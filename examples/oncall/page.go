@@ -35,9 +35,10 @@ type card struct {
 	}
 }
 
-// readPage returns what a page says: the headline names the operations that need
-// a look, and the first of its errors says why.
-func readPage(p page) []symptom {
+// readPage returns what the latest page says: its headline names the operations
+// in trouble, and the first error of such an operation says why.
+func readPage(e evidence) []symptom {
+	p := e.latest().page
 	named := make(map[string]bool)
 	for _, s := range p.Headline.Sentences {
 		named[s.ID] = true
@@ -57,13 +58,4 @@ func readPage(p page) []symptom {
 		all = append(all, s)
 	}
 	return all
-}
-
-// readPages returns what the pages of all processes say at one moment.
-func readPages(l look) []finding {
-	var said [][]symptom
-	for _, p := range l.pages {
-		said = append(said, readPage(p))
-	}
-	return findings(said)
 }

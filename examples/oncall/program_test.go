@@ -20,7 +20,7 @@ func TestTheProgramSaysWhereToLookAndWhatItMeans(t *testing.T) {
 	must(t, run(t.Context(), &out, "", 2*time.Second))
 	for _, want := range []string{
 		`(?m)^service-5  page http://127\.0\.0\.1:\d+/debug/backoff/  metrics http`,
-		`-d what=retries -d name=search -d to=off`,
+		`-d name="search" -d to="off" -d what="retries"`,
 		`(?m)^\d\d:\d\d:\d\d  prices\.internal dies$`,
 		`(?m)^prices\.internal .* \d+ of \d+ \(\d+ %\) +users$`,
 	} {

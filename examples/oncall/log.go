@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -46,12 +45,12 @@ func parseLog(text []byte) ([]record, error) {
 const fewRecords = 5
 
 // readLog returns what a log says. It has no record of a call that succeeds at
-// once, and so does not tell how many calls there are.
-func readLog(log []record) []symptom {
+// once, and so does not say how many calls there are.
+func readLog(e evidence) []symptom {
 	var all []symptom
 	for _, host := range hosts {
 		s, kinds := symptom{host: host}, make(map[string][]record)
-		for _, r := range log {
+		for _, r := range e.log {
 			switch {
 			case hostOf(r.Endpoint) != host:
 				continue
@@ -80,29 +79,4 @@ func readLog(log []record) []symptom {
 		all = append(all, s)
 	}
 	return all
-}
-
-// readRecords returns what the logs of all processes say.
-func readRecords(logs [][]record) []finding {
-	var said [][]symptom
-	for _, log := range logs {
-		said = append(said, readLog(log))
-	}
-	return findings(said)
-}
-
-// readLogs reads the logs of the service.
-func (d *drill) readLogs() (logs [][]record, err error) {
-	for _, p := range d.services {
-		text, err := os.ReadFile(p.log)
-		if err != nil {
-			return nil, err
-		}
-		log, err := parseLog(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.log, err)
-		}
-		logs = append(logs, log)
-	}
-	return logs, nil
 }
