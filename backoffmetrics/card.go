@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gobackoff/backoff"
@@ -51,17 +48,6 @@ type outcome struct {
 	Label string `json:"label"`
 	Count uint64 `json:"count"`
 	Share string `json:"share"` // of all calls
-}
-
-// errorRow is how many attempts failed with a kind of error. The moments are
-// those of its first occurrence, after a break as long as the page shows, and
-// of its last one.
-type errorRow struct {
-	Type  string `json:"type"`
-	Class string `json:"class,omitempty"`
-	Count uint64 `json:"count"`
-	Since int64  `json:"since,omitempty"`
-	Last  int64  `json:"last,omitempty"`
 }
 
 // quantiles are estimates, in seconds. -1 means that there is none.
@@ -153,40 +139,6 @@ func outcomesOf(t totals) []outcome {
 		list[i].Count, list[i].Share = n, percentText(percent[i], n, t.calls())
 	}
 	return list
-}
-
-// rows returns the kinds of errors that occurred, the most frequent first.
-func (k *errorKinds) rows(counts [errorSlots]uint32) []errorRow {
-	const most = 5
-	rest := errorRow{Type: otherErrors}
-	rows := []errorRow{}
-	for i, n := range counts {
-		kind := k.slots[i].kind.Load()
-		switch {
-		case n == 0:
-		case kind.typ == otherErrors:
-			rest.Count += uint64(n)
-		default:
-			rows = append(rows, errorRow{Type: typeText(kind.typ), Class: kind.class.String(), Count: uint64(n),
-				Since: unixMilli(kind.began.Load()), Last: unixMilli(kind.last.Load())})
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })
-	for _, r := range rows[min(most, len(rows)):] {
-		rest.Count += r.Count
-	}
-	if rows = rows[:min(most, len(rows))]; rest.Count > 0 {
-		rows = append(rows, rest)
-	}
-	return rows
-}
-
-// typeText returns the type of an error, and for a status what it means.
-func typeText(typ string) string {
-	if code, err := strconv.Atoi(typ); err == nil && len(typ) == 3 {
-		return strings.TrimSpace(typ + " " + http.StatusText(code))
-	}
-	return typ
 }
 
 // quantilesOf returns the quantiles of values in buckets, or nil without any.

@@ -94,3 +94,12 @@ func (w *watched[T]) rest(all []T) []T {
 		return false
 	})
 }
+
+// sortedByName returns the values of a map, sorted by their keys.
+func sortedByName[T any](all map[string]T) []T {
+	list := make([]T, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[name])
+	}
+	return list
+}

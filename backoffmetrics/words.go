@@ -15,6 +15,17 @@ func count(n uint64, one, many string) string {
 	return number(n) + " " + many
 }
 
+// times says how often something happened.
+func times(n uint64) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return count(n, "", "times")
+}
+
 // number returns a number, with commas if it is long.
 func number(n uint64) string {
 	text := strconv.FormatUint(n, 10)

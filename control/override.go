@@ -118,7 +118,7 @@ func (o *Override) check(maxFor time.Duration) error {
 	return o.checkTo()
 }
 
-// checkTo returns what is wrong with To. Of a spec it looks at the length only.
+// checkTo returns what is wrong with To. Of a spec it checks the length only.
 func (o *Override) checkTo() error {
 	known := settingsOf(o.What)
 	switch {
