@@ -192,8 +192,8 @@ func keyFamilies(all []shownKeys) []Family {
 	return []Family{evictions}
 }
 
-// overrideFamily counts the overrides in force: so it is seen in which processes
-// one holds, and whether it was forgotten.
+// overrideFamily counts the overrides in force. It shows in which processes one
+// holds, and whether it was forgotten.
 func (m *Metrics) overrideFamily() Family {
 	f := Family{
 		Name: "backoff_overrides", Type: "gauge", Labels: []string{"what", "name", "key"},

@@ -44,7 +44,7 @@ func TestTroubleBeginsWithTheFirstCallThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics
 		calls(t, &m, 10)
-		time.Sleep(time.Hour) // nobody looks
+		time.Sleep(time.Hour) // nobody opens the page
 		for range 12 {
 			failures(t, &m, 1)
 			time.Sleep(time.Second)
@@ -127,7 +127,7 @@ func TestQuantilesSayOfHowManyTheyAre(t *testing.T) {
 	})
 }
 
-// A breaker tells of each refusal, and the policy of some of them too.
+// A breaker has an event for each refusal, and the policy for some of them too.
 func TestOnlyWhatThePolicyDidNotTellOfIsMissed(t *testing.T) {
 	old := refusals{reported: 100, own: 10, later: 5}
 	for want, now := range map[uint64]refusals{

@@ -187,7 +187,7 @@ func (a *active) left(now time.Time) time.Duration {
 	return min(a.Until.Sub(now), a.Until.Round(0).Sub(now.Round(0)))
 }
 
-// expire ends an override whose time is over, unless it was replaced.
+// expire ends an override that has expired, unless it was replaced.
 func (p *Panel) expire(a *active) {
 	p.mu.Lock()
 	defer p.unlock()

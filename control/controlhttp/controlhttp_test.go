@@ -45,7 +45,7 @@ func off() url.Values {
 	return url.Values{"what": {"retries"}, "name": {"search"}, "to": {"off"}, "why": {"drill"}}
 }
 
-// post returns a request of somebody who may.
+// post returns a request of a person who is authorized.
 func post(form url.Values) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "https://ops.example.com/debug/control", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -98,7 +98,7 @@ const (
 	everythingEnd = "the drill is over"
 )
 
-// play makes everything happen, and says so, until the drill is over or ctx ends.
+// play executes the steps, and prints each, until the drill is over or ctx ends.
 func (d *drill) play(ctx context.Context, out io.Writer, length time.Duration) error {
 	began := time.Now()
 	for _, step := range []struct {
