@@ -98,17 +98,17 @@ const (
 	everythingEnd = "the drill is over"
 )
 
-// play executes the steps, and prints each, until the drill is over or ctx ends.
-func (d *drill) play(ctx context.Context, out io.Writer, length time.Duration) error {
+// runSteps executes the steps, and prints each, until the drill is over or ctx ends.
+func (d *drill) runSteps(ctx context.Context, out io.Writer, length time.Duration) error {
 	began := time.Now()
 	for _, step := range []struct {
 		after float64 // of length
 		text  string
 		do    func() error
 	}{
-		{0.14, becomesSlow, func() error { return d.upstreams[slowHost].order(slow) }},
+		{0.14, becomesSlow, func() error { return d.upstreams[slowHost].send(slow) }},
 		{0.29, turnedOff, func() error { return d.change(retriesOff) }},
-		{0.33, throttles, func() error { return d.upstreams[throttledHost].order(throttled) }},
+		{0.33, throttles, func() error { return d.upstreams[throttledHost].send(throttled) }},
 		{0.45, dies, func() error { d.upstreams[dyingHost].kill(); return nil }},
 		{0.57, turnedOn, func() error { return d.change(retriesOn) }},
 		{0.64, startsAgain, func() error { return d.restart(dyingHost) }},
@@ -171,9 +171,11 @@ var (
 func (d *drill) change(form map[string]string) error {
 	var failed []error
 	for _, p := range d.services {
-		if status, text, err := post(p, person, d.token, form); err != nil || status != http.StatusOK {
-			failed = append(failed, fmt.Errorf("%s: status %d: %s, %w", p.name, status, text, err))
+		status, text, err := post(p, person, d.token, form)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%s: status %d: %s", p.name, status, text)
 		}
+		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }

@@ -16,7 +16,7 @@ import (
 // busy machine may spoil one drill, but not three.
 func TestPageLogsAndMetricsNameEachTroubleAndRetriesAreSwitched(t *testing.T) {
 	for try := 1; ; try++ {
-		problems := rehearse(t)
+		problems := runDrill(t)
 		if len(problems) == 0 || t.Failed() {
 			return
 		}
@@ -37,19 +37,19 @@ type truth struct {
 	problems []string
 }
 
-// doubt notes what is wrong, perhaps only because the machine is busy.
-func (tr *truth) doubt(format string, args ...any) {
+// problem notes what is wrong, perhaps only because the machine is busy.
+func (tr *truth) problem(format string, args ...any) {
 	tr.problems = append(tr.problems, fmt.Sprintf(format, args...))
 }
 
-// rehearse runs a drill. It fails the test if something is wrong that does not
+// runDrill runs a drill. It fails the test if something is wrong that does not
 // depend on the machine, and returns what else is wrong.
-func rehearse(t *testing.T) []string {
+func runDrill(t *testing.T) []string {
 	d, err := start(t.TempDir())
 	must(t, err)
 	defer d.close()
 	d.requireATokenToSwitch(t)
-	must(t, d.play(t.Context(), t.Output(), 21*time.Second))
+	must(t, d.runSteps(t.Context(), t.Output(), 21*time.Second))
 	seen, err := d.finish()
 	must(t, err)
 
@@ -62,21 +62,21 @@ func rehearse(t *testing.T) []string {
 		off:     d.happened[turnedOff],
 		on:      d.happened[turnedOn],
 	}
-	tr.judgeEachMoment(seen)
-	tr.judge(t, seen)
+	tr.checkEachMoment(seen)
+	tr.check(t, seen)
 	for _, process := range seen {
-		tr.judgeCircuit(process.log)
-		judgeRefusals(t, process.latest())
-		tr.judgeOverrides(t, process.snapshots)
-		judgeChanges(t, process.log)
+		tr.checkCircuit(process.log)
+		checkRefusals(t, process.latest())
+		tr.checkOverrides(t, process.snapshots)
+		checkChanges(t, process.log)
 	}
-	tr.judgeAttempts(t, end)
+	tr.checkAttempts(t, end)
 	return tr.problems
 }
 
-// judgeEachMoment judges what the pages and the metrics said all the time: they
-// blame no upstream that is well, and each for what it has.
-func (tr *truth) judgeEachMoment(seen []evidence) {
+// checkEachMoment checks what the pages and the metrics said all the time: they
+// report no trouble before it begins, and no other.
+func (tr *truth) checkEachMoment(seen []evidence) {
 	for n, s := range seen[0].snapshots {
 		until := slices.Clone(seen)
 		for i := range until {
@@ -88,24 +88,24 @@ func (tr *truth) judgeEachMoment(seen []evidence) {
 					continue
 				}
 				if early := tr.since[f.host].Sub(s.at); early > 0 {
-					tr.doubt("the %s say that %s is %s %v before that is so", source.name, f.host, f.trouble, early)
+					tr.problem("the %s say that %s is %s %v before that is so", source.name, f.host, f.trouble, early)
 				} else if f.trouble != tr.trouble[f.host] {
-					tr.doubt("the %s say that %s is %s, it is %s", source.name, f.host, f.trouble, tr.trouble[f.host])
+					tr.problem("the %s say that %s is %s, it is %s", source.name, f.host, f.trouble, tr.trouble[f.host])
 				}
 			}
 		}
 	}
 }
 
-// judge judges what each source says in the end.
-func (tr *truth) judge(t *testing.T, seen []evidence) {
+// check checks what each source says in the end.
+func (tr *truth) check(t *testing.T, seen []evidence) {
 	for _, source := range sources {
 		late := time.Second / 2 // than the truth
 		if source.name == "metrics" {
 			late = 2 * time.Second // they are read once a second
 		}
 		for _, f := range findings(seen, source.read) {
-			tr.judgeTrouble(source.name, f, late)
+			tr.checkTrouble(source.name, f, late)
 			calls, hurt := tr.users.count(f.host)
 			t.Logf("%s: %d of %d calls to %s failed; the users got %d of %d", source.name, f.hurt, f.calls, f.host, hurt, calls)
 			// A log that leaves records out says how many with the next one, if there is one.
@@ -114,37 +114,37 @@ func (tr *truth) judge(t *testing.T, seen []evidence) {
 				t.Errorf("%s: %d of %d calls to %s failed, the users got %d of %d", source.name, f.hurt, f.calls, f.host, hurt, calls)
 			}
 			if hurt < calls/20 {
-				tr.doubt("only %d of %d users were hurt by %s", hurt, calls, f.host)
+				tr.problem("only %d of %d users were hurt by %s", hurt, calls, f.host)
 			}
 		}
 	}
 }
 
-// judgeTrouble judges which trouble a source names, since when, until when, and
+// checkTrouble checks which trouble a source names, since when, until when, and
 // what it says of the circuits.
-func (tr *truth) judgeTrouble(source string, f symptom, late time.Duration) {
+func (tr *truth) checkTrouble(source string, f symptom, late time.Duration) {
 	if want := tr.trouble[f.host]; f.trouble != want {
-		tr.doubt("%s: %s is %q, want %s", source, f.host, f.trouble, want)
+		tr.problem("%s: %s is %q, want %s", source, f.host, f.trouble, want)
 		return
 	}
 	// Of five processes with six calls a second each, half notice within a second.
 	if since := f.since.Sub(tr.since[f.host]); since < -10*time.Millisecond || since > attemptTimeout+1500*time.Millisecond+late {
-		tr.doubt("%s: %s is %s since %v after it began", source, f.host, f.trouble, since)
+		tr.problem("%s: %s is %s since %v after it began", source, f.host, f.trouble, since)
 	}
 	if last := f.last.Sub(tr.until[f.host]); last > late || f.host != dyingHost && last < -3*time.Second {
-		tr.doubt("%s: %s was %s last %v after the end of that", source, f.host, f.trouble, last)
+		tr.problem("%s: %s was %s last %v after the end of that", source, f.host, f.trouble, last)
 	}
 	if f.open && f.host != slowHost { // so many calls to that fail that it may be
-		tr.doubt("%s: a circuit of %s is open in the end", source, f.host)
+		tr.problem("%s: a circuit of %s is open in the end", source, f.host)
 	}
 	if f.host == dyingHost && f.opened < processes {
-		tr.doubt("%s: the circuits of %s opened %d times, want %d", source, f.host, f.opened, processes)
+		tr.problem("%s: the circuits of %s opened %d times, want %d", source, f.host, f.opened, processes)
 	}
 }
 
-// judgeCircuit judges since when a circuit of dyingHost was open, and since when
+// checkCircuit checks since when a circuit of dyingHost was open, and since when
 // it is closed again.
-func (tr *truth) judgeCircuit(log []record) {
+func (tr *truth) checkCircuit(log []record) {
 	var opened, closed time.Duration
 	for _, r := range log {
 		switch {
@@ -156,16 +156,16 @@ func (tr *truth) judgeCircuit(log []record) {
 		}
 	}
 	if opened < time.Second/2 || opened > 4*time.Second {
-		tr.doubt("a process opened the circuit %v after %s died", opened, dyingHost)
+		tr.problem("a process opened the circuit %v after %s died", opened, dyingHost)
 	}
 	if closed < 0 || closed > 7*time.Second {
-		tr.doubt("a process closed the circuit %v after %s was back", closed, dyingHost)
+		tr.problem("a process closed the circuit %v after %s was back", closed, dyingHost)
 	}
 }
 
-// judgeRefusals requires that page and metrics agree on what the breaker of
+// checkRefusals requires that page and metrics agree on what the breaker of
 // dyingHost refused.
-func judgeRefusals(t *testing.T, s snapshot) {
+func checkRefusals(t *testing.T, s snapshot) {
 	counted := int(sum(s.metrics, dyingHost, "backoff_breaker_refusals_total"))
 	ended := int(sum(s.metrics, dyingHost, "backoff_failures_total", "reason", "open"))
 	for _, c := range s.page.Operations {
@@ -175,9 +175,9 @@ func judgeRefusals(t *testing.T, s snapshot) {
 	}
 }
 
-// judgeOverrides requires that page and metrics show the override as long as it
+// checkOverrides requires that page and metrics show the override as long as it
 // holds, the page with who, why and until.
-func (tr *truth) judgeOverrides(t *testing.T, snapshots []snapshot) {
+func (tr *truth) checkOverrides(t *testing.T, snapshots []snapshot) {
 	shown := 0
 	for _, s := range snapshots {
 		// A snapshot of all processes takes some time.
@@ -204,12 +204,12 @@ func (tr *truth) judgeOverrides(t *testing.T, snapshots []snapshot) {
 		}
 	}
 	if shown == 0 {
-		tr.doubt("no page was read while the override held")
+		tr.problem("no page was read while the override held")
 	}
 }
 
-// judgeChanges requires that a log has the two changes, with who and why.
-func judgeChanges(t *testing.T, log []record) {
+// checkChanges requires that a log has the two changes, with who and why.
+func checkChanges(t *testing.T, log []record) {
 	var got string
 	for _, r := range log {
 		if c := r.Control; c.Change != "" {
@@ -222,10 +222,10 @@ func judgeChanges(t *testing.T, log []record) {
 	}
 }
 
-// judgeAttempts judges by the counts of the upstreams: while retries to slowHost
+// checkAttempts checks by the counts of the upstreams: while retries to slowHost
 // were off, no call made a second attempt there, and others did; before and
-// after, calls to it did as well.
-func (tr *truth) judgeAttempts(t *testing.T, end time.Time) {
+// after, calls to it did too.
+func (tr *truth) checkAttempts(t *testing.T, end time.Time) {
 	for _, part := range []struct {
 		name        string
 		host        string
@@ -254,13 +254,13 @@ func (tr *truth) judgeAttempts(t *testing.T, end time.Time) {
 		t.Logf("%s: %s got %d attempts of %d calls, %d of which were retried", part.name, part.host, made, calls, retried)
 		switch {
 		case calls < 30:
-			tr.doubt("%s: only %d calls to %s", part.name, calls, part.host)
+			tr.problem("%s: only %d calls to %s", part.name, calls, part.host)
 		case part.retried && retried == 0:
-			tr.doubt("%s: no call to %s was retried", part.name, part.host)
+			tr.problem("%s: no call to %s was retried", part.name, part.host)
 		case !part.retried && retried > 0:
 			t.Errorf("%s: %d of %d calls to %s were retried", part.name, retried, calls, part.host)
 		case !part.retried && made < calls*9/10:
-			tr.doubt("%s: %d attempts of %d calls to %s", part.name, made, calls, part.host)
+			tr.problem("%s: %d attempts of %d calls to %s", part.name, made, calls, part.host)
 		}
 	}
 }

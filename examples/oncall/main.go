@@ -62,7 +62,7 @@ func run(ctx context.Context, out io.Writer, logs string, length time.Duration) 
 	}
 	defer d.close()
 	d.printAddresses(out)
-	failed := d.play(ctx, out, length)
+	failed := d.runSteps(ctx, out, length)
 	seen, err := d.finish()
 	if err != nil {
 		return errors.Join(failed, err)

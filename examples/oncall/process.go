@@ -41,18 +41,18 @@ func runChild(in io.Reader, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	obey := func(string) {}
+	command := func(string) {}
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second}
 	if t.Upstreams == nil {
 		u := newUpstream()
-		server.Handler, obey = u.handler(), u.behave
+		server.Handler, command = u.handler(), u.setMode
 	} else {
 		server.Handler = newService(t, log)
 	}
 	go server.Serve(listener)
 	fmt.Fprintln(out, listener.Addr())
 	for lines.Scan() {
-		obey(lines.Text())
+		command(lines.Text())
 	}
 	return server.Close()
 }
@@ -62,7 +62,7 @@ type process struct {
 	name, address string
 	log           string // file
 	cmd           *exec.Cmd
-	orders        io.WriteCloser
+	stdin         io.WriteCloser
 }
 
 // launch starts this program again for a task, and returns when the process
@@ -84,13 +84,13 @@ func launch(t task, log string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.orders, err = p.cmd.StdinPipe(); err != nil {
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err := json.NewEncoder(p.orders).Encode(t); err != nil {
+	if err := json.NewEncoder(p.stdin).Encode(t); err != nil {
 		p.kill()
 		return nil, err
 	}
@@ -104,15 +104,15 @@ func launch(t task, log string) (*process, error) {
 	return p, nil
 }
 
-// order sends a line to the process.
-func (p *process) order(text string) error {
-	_, err := fmt.Fprintln(p.orders, text)
+// send sends a line to the process.
+func (p *process) send(text string) error {
+	_, err := fmt.Fprintln(p.stdin, text)
 	return err
 }
 
 // kill ends the process at once, as if it had crashed.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.orders.Close()
+	_ = p.stdin.Close()
 	_ = p.cmd.Wait()
 }

@@ -1,19 +1,9 @@
 package main
 
 import (
-	"os"
 	"testing"
 	"time"
 )
-
-// The test binary is also the program, and that of the drill's processes.
-func TestMain(m *testing.M) {
-	if os.Getenv("ONCALL_PARENT") != "" || os.Getenv(childVariable) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
 
 func TestAnUpstreamHasTheTroubleThatMostProcessesHave(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }

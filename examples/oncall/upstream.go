@@ -45,8 +45,8 @@ func (u *upstream) handler() http.Handler {
 	return mux
 }
 
-// behave makes the upstream healthy, slow or throttled.
-func (u *upstream) behave(mode string) {
+// setMode makes the upstream healthy, slow or throttled.
+func (u *upstream) setMode(mode string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.mode = mode

@@ -15,6 +15,15 @@ import (
 	"time"
 )
 
+// The test binary is also the program, and that of the drill's processes.
+func TestMain(m *testing.M) {
+	if os.Getenv("ONCALL_PARENT") != "" || os.Getenv(childVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 func TestTheProgramSaysWhereToLookAndWhatItMeans(t *testing.T) {
 	var out bytes.Buffer
 	must(t, run(t.Context(), &out, "", 2*time.Second))
