@@ -58,7 +58,8 @@ type quantiles struct {
 	Count uint64  `json:"count"` // of what they are estimated from
 }
 
-// attempting is what the attempts at an endpoint do.
+// attempting describes the attempts at an endpoint: their durations, and how
+// many are in flight.
 type attempting struct {
 	quantiles
 	InFlight int `json:"in_flight"`
@@ -107,9 +108,9 @@ func cardOf(t timeline, number int, o *named[operation]) card {
 	return c
 }
 
-// idOf returns the id of an operation's card: its labels as far as they may
-// stand in a link, and a hash if that is not all. Other elements have no id that
-// begins like that.
+// idOf returns the id of an operation's card: its labels without the characters
+// that a link may not have, and a hash if there were any. No other element has an
+// id that begins like that.
 func idOf(l labels) string {
 	whole := strings.TrimSpace(l.name + " " + l.endpoint)
 	id := strings.Map(func(r rune) rune {
@@ -154,7 +155,7 @@ func quantilesOf(bounds []float64, counts [maxBuckets]uint32) *quantiles {
 	return &quantiles{of(0.5), of(0.95), of(0.99), all}
 }
 
-// attemptingOf returns what the attempts at an endpoint do.
+// attemptingOf describes the attempts at an endpoint.
 func attemptingOf(t timeline, name string, inFlight, callers int) *attempting {
 	now, start := t.now().endpoints[name], t.lately().endpoints[name]
 	a := &attempting{quantiles: quantiles{-1, -1, -1, 0}, InFlight: inFlight, Callers: callers}

@@ -40,7 +40,7 @@ type keysRow struct {
 	Text string `json:"text"`
 }
 
-// keysRows returns what forgot keys.
+// keysRows returns the rows of keyed breakers and budgets that forgot keys.
 func (m *Metrics) keysRows() []keysRow {
 	rows := []keysRow{}
 	for _, k := range m.shownKeys() {

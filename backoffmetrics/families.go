@@ -128,7 +128,8 @@ func timeFamilies(all []counts) []Family {
 	return []Family{perCall, delay, wait, slept}
 }
 
-// endpointFamilies says what the attempts at endpoints do.
+// endpointFamilies has the attempts at endpoints: those in flight, and how long
+// they took.
 func endpointFamilies(all []shownEndpoint) []Family {
 	inFlight := Family{Name: "backoff_attempts_in_flight", Type: "gauge", Labels: []string{"endpoint"}, Help: "Attempts that are under way."}
 	took := Family{Name: "backoff_attempt_duration_seconds", Type: "histogram", Labels: []string{"endpoint", "outcome"}, Help: "How long attempts took, by whether they succeeded."}
@@ -140,7 +141,7 @@ func endpointFamilies(all []shownEndpoint) []Family {
 	return []Family{inFlight, took}
 }
 
-// breakerFamilies says what breakers do.
+// breakerFamilies has the states, transitions and refusals of breakers.
 func breakerFamilies(all []shownBreaker) []Family {
 	state := Family{Name: "backoff_breaker_state", Type: "gauge", Labels: []string{"breaker", "state"}, Help: "1 for the state that the breaker is in."}
 	transitions := Family{Name: "backoff_breaker_transitions_total", Type: "counter", Labels: []string{"breaker", "from", "to", "trigger"}, Help: "Changes of the breaker's state."}
@@ -183,7 +184,7 @@ func budgetFamilies(all []shownBudget) []Family {
 	return []Family{successes, retries, allowed}
 }
 
-// keyFamilies counts the keys that were forgotten.
+// keyFamilies counts the evictions of keys.
 func keyFamilies(all []shownKeys) []Family {
 	evictions := Family{Name: "backoff_key_evictions_total", Type: "counter", Labels: []string{"keys"}, Help: "Keys that were forgotten for others."}
 	for _, k := range all {

@@ -29,7 +29,7 @@
 // A panel is that of one process: make a change in each process of a service.
 // An override ends with its process.
 //
-// This is a package of its own because it reads specs, and so carries
+// This is a package of its own because it reads specs, and so links
 // encoding/json and package limit.
 package control
 

@@ -17,7 +17,6 @@ type record struct {
 	Attempt   int
 	Class     string
 	ErrorType string `json:"error_type"`
-	Reason    string
 	To        string // of a transition
 	// Suppressed is how many records like this one were left out before it, or, at
 	// the end of a burst, how many of the message Event.
