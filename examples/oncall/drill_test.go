@@ -83,14 +83,12 @@ func (tr *truth) checkEachMoment(seen []evidence) {
 			until[i] = evidence{snapshots: seen[i].snapshots[:n+1]}
 		}
 		for _, source := range sources {
-			for _, f := range findings(until, source.read) {
-				if f.trouble == "" {
-					continue
-				}
-				if early := tr.since[f.host].Sub(s.at); early > 0 {
-					tr.problem("the %s say that %s is %s %v before that is so", source.name, f.host, f.trouble, early)
-				} else if f.trouble != tr.trouble[f.host] {
-					tr.problem("the %s say that %s is %s, it is %s", source.name, f.host, f.trouble, tr.trouble[f.host])
+			for _, host := range hosts {
+				got := summarize(until, host, source.read).trouble
+				if early := tr.since[host].Sub(s.at); got != "" && early > 0 {
+					tr.problem("%s: %s is %s %v before that is so", source.name, host, got, early)
+				} else if got != "" && got != tr.trouble[host] {
+					tr.problem("%s: %s is %s, it is %s", source.name, host, got, tr.trouble[host])
 				}
 			}
 		}
@@ -104,17 +102,18 @@ func (tr *truth) check(t *testing.T, seen []evidence) {
 		if source.name == "metrics" {
 			late = 2 * time.Second // they are read once a second
 		}
-		for _, f := range findings(seen, source.read) {
-			tr.checkTrouble(source.name, f, late)
-			calls, hurt := tr.users.count(f.host)
-			t.Logf("%s: %d of %d calls to %s failed; the users got %d of %d", source.name, f.hurt, f.calls, f.host, hurt, calls)
+		for _, host := range hosts {
+			f := summarize(seen, host, source.read)
+			tr.checkTrouble(source.name, host, f, late)
+			calls, hurt := tr.users.count(host)
+			t.Logf("%s: %d of %d calls to %s failed; the users got %d of %d", source.name, f.hurt, f.calls, host, hurt, calls)
 			// A log that leaves records out says how many with the next one, if there is one.
 			inLog := f.calls == 0 && f.hurt <= hurt && f.hurt >= hurt*9/10
 			if !inLog && (f.hurt != hurt || f.calls != calls) {
-				t.Errorf("%s: %d of %d calls to %s failed, the users got %d of %d", source.name, f.hurt, f.calls, f.host, hurt, calls)
+				t.Errorf("%s: %d of %d calls to %s failed, the users got %d of %d", source.name, f.hurt, f.calls, host, hurt, calls)
 			}
 			if hurt < calls/20 {
-				tr.problem("only %d of %d users were hurt by %s", hurt, calls, f.host)
+				tr.problem("only %d of %d users were hurt by %s", hurt, calls, host)
 			}
 		}
 	}
@@ -122,23 +121,23 @@ func (tr *truth) check(t *testing.T, seen []evidence) {
 
 // checkTrouble checks which trouble a source names, since when, until when, and
 // what it says of the circuits.
-func (tr *truth) checkTrouble(source string, f symptom, late time.Duration) {
-	if want := tr.trouble[f.host]; f.trouble != want {
-		tr.problem("%s: %s is %q, want %s", source, f.host, f.trouble, want)
+func (tr *truth) checkTrouble(source, host string, f symptom, late time.Duration) {
+	if want := tr.trouble[host]; f.trouble != want {
+		tr.problem("%s: %s is %q, want %s", source, host, f.trouble, want)
 		return
 	}
 	// Of five processes with six calls a second each, half notice within a second.
-	if since := f.since.Sub(tr.since[f.host]); since < -10*time.Millisecond || since > attemptTimeout+1500*time.Millisecond+late {
-		tr.problem("%s: %s is %s since %v after it began", source, f.host, f.trouble, since)
+	if since := f.since.Sub(tr.since[host]); since < -10*time.Millisecond || since > attemptTimeout+1500*time.Millisecond+late {
+		tr.problem("%s: %s is %s since %v after it began", source, host, f.trouble, since)
 	}
-	if last := f.last.Sub(tr.until[f.host]); last > late || f.host != dyingHost && last < -3*time.Second {
-		tr.problem("%s: %s was %s last %v after the end of that", source, f.host, f.trouble, last)
+	if last := f.last.Sub(tr.until[host]); last > late || host != dyingHost && last < -3*time.Second {
+		tr.problem("%s: %s was %s last %v after the end of that", source, host, f.trouble, last)
 	}
-	if f.open && f.host != slowHost { // so many calls to that fail that it may be
-		tr.problem("%s: a circuit of %s is open in the end", source, f.host)
+	if f.open && host != slowHost { // so many calls to that fail that it may be
+		tr.problem("%s: a circuit of %s is open in the end", source, host)
 	}
-	if f.host == dyingHost && f.opened < processes {
-		tr.problem("%s: the circuits of %s opened %d times, want %d", source, f.host, f.opened, processes)
+	if host == dyingHost && f.opened < processes {
+		tr.problem("%s: the circuits of %s opened %d times, want %d", source, host, f.opened, processes)
 	}
 }
 

@@ -43,39 +43,35 @@ func parseLog(text []byte) ([]record, error) {
 // fewRecords of failed attempts are no trouble.
 const fewRecords = 5
 
-// readLog returns what a log says. It has no record of a call that succeeds at
-// once, and so does not say how many calls there are.
-func readLog(e evidence) []symptom {
-	var all []symptom
-	for _, host := range hosts {
-		s, kinds := symptom{host: host}, make(map[string][]record)
-		for _, r := range e.log {
-			switch {
-			case hostOf(r.Endpoint) != host:
-				continue
-			case r.Msg == "transition":
-				if s.open = r.To != "closed"; r.To == "open" {
-					s.opened++
-				}
-				continue
-			case r.Msg == "give up":
-				s.hurt += 1 + r.Suppressed
-			case r.Event == "give up":
-				s.hurt += r.Suppressed
+// readLog reads a log. It has no record of a call that succeeds at once, and so
+// does not say how many calls there are.
+func readLog(e evidence, host string) (s symptom) {
+	kinds := make(map[string][]record)
+	for _, r := range e.log {
+		switch {
+		case hostOf(r.Endpoint) != host:
+			continue
+		case r.Msg == "transition":
+			if s.open = r.To != "closed"; r.To == "open" {
+				s.opened++
 			}
-			if r.Attempt > 0 && (r.Msg == "retry" || r.Msg == "give up") {
-				kind := troubleOf(r.Class, r.ErrorType)
-				kinds[kind] = append(kinds[kind], r)
-			}
+			continue
+		case r.Msg == "give up":
+			s.hurt += 1 + r.Suppressed
+		case r.Event == "give up":
+			s.hurt += r.Suppressed
 		}
-		most := 0
-		for trouble, of := range kinds {
-			if len(of) > max(most, fewRecords) {
-				most = len(of)
-				s.trouble, s.since, s.last = trouble, of[0].Time, of[len(of)-1].Time
-			}
+		if r.Attempt > 0 && (r.Msg == "retry" || r.Msg == "give up") {
+			kind := troubleOf(r.Class, r.ErrorType)
+			kinds[kind] = append(kinds[kind], r)
 		}
-		all = append(all, s)
 	}
-	return all
+	most := fewRecords
+	for trouble, of := range kinds {
+		if len(of) > most {
+			most = len(of)
+			s.trouble, s.since, s.last = trouble, of[0].Time, of[len(of)-1].Time
+		}
+	}
+	return s
 }

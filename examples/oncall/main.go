@@ -95,13 +95,13 @@ func (d *drill) report(out io.Writer, seen []evidence) error {
 	fmt.Fprintln(out)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "UPSTREAM\tTROUBLE\tSINCE\tLAST\tCIRCUIT\tCALLS HURT\tSOURCE")
-	for i, host := range hosts {
+	for _, host := range hosts {
 		for _, source := range sources {
 			name := source.name
 			if name == "page" {
 				name += ", " + seen[0].latest().page.Period.Text
 			}
-			findings(seen, source.read)[i].print(table, name)
+			summarize(seen, host, source.read).print(table, host, name)
 		}
 		calls, hurt := d.users.count(host)
 		fmt.Fprintf(table, "%s\t\t\t\t\t%s\tusers\n", host, partOf(hurt, calls))
@@ -110,7 +110,7 @@ func (d *drill) report(out io.Writer, seen []evidence) error {
 }
 
 // print prints what a source says.
-func (s symptom) print(out io.Writer, source string) {
+func (s symptom) print(out io.Writer, host, source string) {
 	trouble, since, last, circuit := "none", "", "", "closed"
 	if s.trouble != "" {
 		trouble, since, last = s.trouble, s.since.Local().Format(time.TimeOnly), s.last.Local().Format(time.TimeOnly)
@@ -121,7 +121,7 @@ func (s symptom) print(out io.Writer, source string) {
 	if s.opened > 0 {
 		circuit += fmt.Sprintf(", opened %d times", s.opened)
 	}
-	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.host, trouble, since, last, circuit, partOf(s.hurt, s.calls), source)
+	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", host, trouble, since, last, circuit, partOf(s.hurt, s.calls), source)
 }
 
 // partOf says how many calls failed.

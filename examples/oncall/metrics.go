@@ -62,26 +62,20 @@ const (
 	takesLong   = 0.1  // seconds; an attempt that fails after that has timed out
 )
 
-// readMetrics returns what the metrics of a process say.
-func readMetrics(e evidence) []symptom {
-	var all []symptom
+// readMetrics reads the latest metrics, and those before for the moments.
+func readMetrics(e evidence, host string) symptom {
 	last := e.latest().metrics
-	for _, host := range hosts {
-		s := symptom{
-			host:   host,
-			calls:  int(sum(last, host, "backoff_calls_total")),
-			hurt:   int(sum(last, host, "backoff_calls_total", "outcome", "failed")),
-			opened: int(sum(last, host, "backoff_breaker_transitions_total", "to", "open")),
-			open:   sum(last, host, "backoff_breaker_state", "state", "closed") == 0,
-		}
-		failed := sum(last, host, "backoff_failed_attempts_total")
-		if failed > fewFailures*sum(last, host, "backoff_attempts_total") {
-			s.trouble = troubleInMetrics(last, host)
-			s.since, s.last = growth(e.snapshots, host, "backoff_failed_attempts_total")
-		}
-		all = append(all, s)
+	s := symptom{
+		calls:  int(sum(last, host, "backoff_calls_total")),
+		hurt:   int(sum(last, host, "backoff_calls_total", "outcome", "failed")),
+		opened: int(sum(last, host, "backoff_breaker_transitions_total", "to", "open")),
+		open:   sum(last, host, "backoff_breaker_state", "state", "closed") == 0,
 	}
-	return all
+	if sum(last, host, "backoff_failed_attempts_total") > fewFailures*sum(last, host, "backoff_attempts_total") {
+		s.trouble = troubleInMetrics(last, host)
+		s.since, s.last = growth(e.snapshots, host, "backoff_failed_attempts_total")
+	}
+	return s
 }
 
 // troubleInMetrics returns what the failed attempts say about an upstream.

@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// sources are what a person reads, and how: each says the same of a process.
+// sources are what a person reads. Each says the same of the calls of a process to
+// a host.
 var sources = []struct {
 	name string
-	read func(evidence) []symptom
+	read func(e evidence, host string) symptom
 }{
 	{"page", readPage},
 	{"logs", readLog},
@@ -24,7 +25,6 @@ var sources = []struct {
 
 // A symptom is what a source says about the calls to an upstream.
 type symptom struct {
-	host    string
 	trouble string // slow, throttled, down, or "" if there is none
 	since   time.Time
 	last    time.Time // when an attempt failed
@@ -36,33 +36,21 @@ type symptom struct {
 
 const down = "down"
 
-// findings returns what a source says of each of the hosts, for all processes
-// together. An upstream has the trouble that most processes have with it, since
-// the moment that half of them name.
-func findings(seen []evidence, read func(evidence) []symptom) []symptom {
-	all := make([]symptom, len(hosts))
-	troubled := make([]map[string][]symptom, len(hosts))
-	for i, host := range hosts {
-		all[i].host, troubled[i] = host, make(map[string][]symptom)
-	}
+// summarize sums up what a source says of a host in all processes. The upstream
+// has the trouble that most processes have with it, since the moment that half of
+// them name.
+func summarize(seen []evidence, host string, read func(e evidence, host string) symptom) (all symptom) {
+	troubled := make(map[string][]symptom)
 	for _, process := range seen {
-		for _, s := range read(process) {
-			i := slices.Index(hosts, s.host)
-			if i < 0 {
-				continue
-			}
-			f := &all[i]
-			f.calls, f.hurt, f.opened, f.open = f.calls+s.calls, f.hurt+s.hurt, f.opened+s.opened, f.open || s.open
-			troubled[i][s.trouble] = append(troubled[i][s.trouble], s)
-		}
+		s := read(process, host)
+		all.calls, all.hurt, all.opened, all.open = all.calls+s.calls, all.hurt+s.hurt, all.opened+s.opened, all.open || s.open
+		troubled[s.trouble] = append(troubled[s.trouble], s)
 	}
-	for i, kinds := range troubled {
-		for trouble, of := range kinds {
-			if trouble != "" && len(of) > len(seen)/2 {
-				slices.SortFunc(of, func(a, b symptom) int { return a.since.Compare(b.since) })
-				all[i].trouble, all[i].since = trouble, of[len(of)/2].since
-				all[i].last = slices.MaxFunc(of, func(a, b symptom) int { return a.last.Compare(b.last) }).last
-			}
+	for trouble, of := range troubled {
+		if trouble != "" && len(of) > len(seen)/2 {
+			slices.SortFunc(of, func(a, b symptom) int { return a.since.Compare(b.since) })
+			all.trouble, all.since = trouble, of[len(of)/2].since
+			all.last = slices.MaxFunc(of, func(a, b symptom) int { return a.last.Compare(b.last) }).last
 		}
 	}
 	return all
