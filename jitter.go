@@ -12,7 +12,7 @@ import (
 //
 // A Jitter gets the delay, already bounded by the schedule; prev, the wait
 // before the previous retry of the same call, 0 before the first; and u, a
-// number drawn uniformly from [0,1), anew for every wait. It must be pure and
+// number drawn uniformly from [0,1), once for every wait. It must be pure and
 // safe for concurrent use. The randomness is in u and the history in prev, so
 // that policies can be shared, and tables and plots need no generator. A
 // negative wait counts as 0.

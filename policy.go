@@ -216,7 +216,7 @@ func (p Policy) Start(ctx context.Context) *Run {
 // Delay returns a wait before the given retry, counted from 1, jittered and
 // bounded by MaxDelay; 0 for numbers below 1. It knows Schedule and not ByClass,
 // because it does not know the failure: see [Policy.Decide]. Many clients take such a
-// func(int) time.Duration. Every call draws anew, and as if it were the first
+// func(int) time.Duration. Every call draws again, and as if it were the first
 // retry of its call, so a jitter that looks at the previous wait sees none.
 func (p Policy) Delay(retry int) time.Duration {
 	if retry <= 0 {

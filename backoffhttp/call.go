@@ -40,7 +40,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	if err == nil {
 		ctx = c.observed(ctx)
 		err = g.do(ctx, c.run)
-		c.tellRefused(ctx, err)
+		c.reportRefused(ctx, err)
 	}
 	return c.end(err)
 }

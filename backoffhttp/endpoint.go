@@ -36,9 +36,9 @@ func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
 	return e
 }
 
-// nameOf returns the name of an endpoint that the Transport is not told: method
-// and host. A proxy passes on the methods that strangers send; those that HTTP
-// does not define share a name.
+// nameOf returns the name of an endpoint for which Transport.Endpoint has none:
+// method and host. A proxy passes on the methods that untrusted clients send;
+// those that HTTP does not define share a name.
 func (g *guards) nameOf(req *http.Request) string {
 	method := methodOf(req)
 	if !slices.Contains(methods, method) {
@@ -55,7 +55,7 @@ var methods = []string{
 }
 
 // maxName is the length of the longest host or name of an endpoint that is kept
-// whole, in bytes. There are not many of them, but a stranger may choose them.
+// whole, in bytes. There are not many of them, but an untrusted client may choose them.
 const maxName = 1024
 
 // beginning returns the beginning of a text, which does not keep the rest alive.
@@ -85,10 +85,10 @@ func (t *Transport) newEndpoint(key string) *endpoint.Endpoint {
 	return e
 }
 
-// tellRefused tells the observer of the policy that the call ended because the
-// breaker of the host refused it, or was not asked since the context had ended.
-// If the policy was asked, it has told of the end itself.
-func (c *call) tellRefused(ctx context.Context, err error) {
+// reportRefused reports to the observer of the policy that the call ended because
+// the breaker of the host refused it, or because the context had ended before the
+// breaker was asked. If the policy was asked, it has reported the end itself.
+func (c *call) reportRefused(ctx context.Context, err error) {
 	if c.asked || c.policy.Observer == nil {
 		return
 	}
@@ -105,8 +105,8 @@ func (c *call) tellRefused(ctx context.Context, err error) {
 	backoff.JoinObservers(c.policy.Observer)(ctx, e)
 }
 
-// onlyTransitions returns an observer that passes on the transitions of a
-// breaker: of each call that the breaker refuses, the call itself tells.
+// onlyTransitions returns an observer that passes on the transitions of a breaker
+// alone: the call reports itself that the breaker refused it.
 func onlyTransitions(o backoff.Observer) backoff.Observer {
 	if o == nil {
 		return nil

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
-	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gobackoff/backoff"
@@ -53,17 +50,6 @@ type outcome struct {
 	Share string `json:"share"` // of all calls
 }
 
-// errorRow is how many attempts failed with a kind of error. The moments are
-// those of its first occurrence, after a break as long as the page shows, and
-// of its last one.
-type errorRow struct {
-	Type  string `json:"type"`
-	Class string `json:"class,omitempty"`
-	Count uint64 `json:"count"`
-	Since int64  `json:"since,omitempty"`
-	Last  int64  `json:"last,omitempty"`
-}
-
 // quantiles are estimates, in seconds. -1 means that there is none.
 type quantiles struct {
 	P50   float64 `json:"p50"`
@@ -72,7 +58,8 @@ type quantiles struct {
 	Count uint64  `json:"count"` // of what they are estimated from
 }
 
-// attempting is what the attempts at an endpoint do.
+// attempting describes the attempts at an endpoint: their durations, and how
+// many are in flight.
 type attempting struct {
 	quantiles
 	InFlight int `json:"in_flight"`
@@ -121,9 +108,9 @@ func cardOf(t timeline, number int, o *named[operation]) card {
 	return c
 }
 
-// idOf returns the id of an operation's card: its labels as far as they may
-// stand in a link, and a hash if that is not all. Other elements have no id that
-// begins like that.
+// idOf returns the id of an operation's card: its labels without the characters
+// that a link may not have, and a hash if there were any. No other element has an
+// id that begins like that.
 func idOf(l labels) string {
 	whole := strings.TrimSpace(l.name + " " + l.endpoint)
 	id := strings.Map(func(r rune) rune {
@@ -155,40 +142,6 @@ func outcomesOf(t totals) []outcome {
 	return list
 }
 
-// rows returns the kinds of errors that occurred, the most frequent first.
-func (k *errorKinds) rows(counts [errorSlots]uint32) []errorRow {
-	const most = 5
-	rest := errorRow{Type: otherErrors}
-	rows := []errorRow{}
-	for i, n := range counts {
-		kind := k.slots[i].kind.Load()
-		switch {
-		case n == 0:
-		case kind.typ == otherErrors:
-			rest.Count += uint64(n)
-		default:
-			rows = append(rows, errorRow{Type: typeText(kind.typ), Class: kind.class.String(), Count: uint64(n),
-				Since: unixMilli(kind.began.Load()), Last: unixMilli(kind.last.Load())})
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })
-	for _, r := range rows[min(most, len(rows)):] {
-		rest.Count += r.Count
-	}
-	if rows = rows[:min(most, len(rows))]; rest.Count > 0 {
-		rows = append(rows, rest)
-	}
-	return rows
-}
-
-// typeText returns the type of an error, and for a status what it means.
-func typeText(typ string) string {
-	if code, err := strconv.Atoi(typ); err == nil && len(typ) == 3 {
-		return strings.TrimSpace(typ + " " + http.StatusText(code))
-	}
-	return typ
-}
-
 // quantilesOf returns the quantiles of values in buckets, or nil without any.
 func quantilesOf(bounds []float64, counts [maxBuckets]uint32) *quantiles {
 	var all uint64
@@ -202,7 +155,7 @@ func quantilesOf(bounds []float64, counts [maxBuckets]uint32) *quantiles {
 	return &quantiles{of(0.5), of(0.95), of(0.99), all}
 }
 
-// attemptingOf returns what the attempts at an endpoint do.
+// attemptingOf describes the attempts at an endpoint.
 func attemptingOf(t timeline, name string, inFlight, callers int) *attempting {
 	now, start := t.now().endpoints[name], t.lately().endpoints[name]
 	a := &attempting{quantiles: quantiles{-1, -1, -1, 0}, InFlight: inFlight, Callers: callers}

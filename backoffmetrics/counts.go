@@ -137,11 +137,11 @@ func sum(counters []atomic.Uint64) (total uint64) {
 // snapshots reads the counters of all operations, sorted by their labels.
 func (m *Metrics) snapshots() []counts {
 	all := m.operations.sorted()
-	told := m.toldOf(all)
+	reported := m.reportedOf(all)
 	list := make([]counts, len(all))
 	for i, o := range all {
 		list[i] = o.value.snapshot(o.labels)
-		o.value.addMissed(&list[i], told[i])
+		o.value.addMissed(&list[i], reported[i])
 	}
 	return list
 }

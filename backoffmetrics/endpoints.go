@@ -22,13 +22,13 @@ type endpoints struct {
 }
 
 // perName is how many Endpoints of one name there may be in any case: those of
-// several clients, and those that a client made anew. More of them take only
-// half of all places, so that a program that makes a client for each request
-// leaves room for other names.
+// several clients, and those of one that was made again. Beyond that they take
+// only half of what may be kept, so that a program that makes a client for each
+// request leaves room for other names.
 const perName = 4
 
 // add adds an Endpoint, unless there are too many. It takes no lock for one that
-// is there, and none if all places are taken.
+// is there, and none if there is no room left.
 func (e *endpoints) add(to *endpoint.Endpoint, maxNames int) {
 	if to == nil || e.full.Load() {
 		return
@@ -38,8 +38,8 @@ func (e *endpoints) add(to *endpoint.Endpoint, maxNames int) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	places, name := perName*limits.Or(maxNames, defaultMaxNames), labelOf(to.Name)
-	if places > 0 && (len(e.all) >= places || len(e.all) >= places/2 && e.byName[name] >= perName) {
+	most, name := perName*limits.Or(maxNames, defaultMaxNames), labelOf(to.Name)
+	if most > 0 && (len(e.all) >= most || len(e.all) >= most/2 && e.byName[name] >= perName) {
 		return
 	}
 	if _, known := e.known.LoadOrStore(to, nil); known {
@@ -50,7 +50,7 @@ func (e *endpoints) add(to *endpoint.Endpoint, maxNames int) {
 	}
 	e.byName[name]++
 	e.all = append(e.all, to)
-	e.full.Store(len(e.all) == places)
+	e.full.Store(len(e.all) == most)
 }
 
 // each yields all Endpoints, in the order of their first use, so that the same

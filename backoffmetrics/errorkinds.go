@@ -1,6 +1,10 @@
 package backoffmetrics
 
 import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,8 +14,8 @@ import (
 	"github.com/gobackoff/backoff/internal/errortype"
 )
 
-// errorSlots is how many kinds of errors an operation tells apart; the last slot
-// is for all others.
+// errorSlots is how many kinds of errors are counted for an operation; the last
+// slot counts all others.
 const errorSlots = 8
 
 // errorKinds counts errors by their class and type. Once there are too many
@@ -108,4 +112,49 @@ func (k *errorKinds) find(class backoff.Class, typ string) int {
 		}
 	}
 	return -1
+}
+
+// errorRow is how many attempts failed with a kind of error. The moments are
+// those of its first occurrence, after a break as long as the page shows, and
+// of its last one.
+type errorRow struct {
+	Type  string `json:"type"`
+	Class string `json:"class,omitempty"`
+	Count uint64 `json:"count"`
+	Since int64  `json:"since,omitempty"`
+	Last  int64  `json:"last,omitempty"`
+}
+
+// rows returns the kinds of errors that occurred, the most frequent first.
+func (k *errorKinds) rows(counts [errorSlots]uint32) []errorRow {
+	const most = 5
+	rest := errorRow{Type: otherErrors}
+	rows := []errorRow{}
+	for i, n := range counts {
+		kind := k.slots[i].kind.Load()
+		switch {
+		case n == 0:
+		case kind.typ == otherErrors:
+			rest.Count += uint64(n)
+		default:
+			rows = append(rows, errorRow{Type: typeText(kind.typ), Class: kind.class.String(), Count: uint64(n),
+				Since: unixMilli(kind.began.Load()), Last: unixMilli(kind.last.Load())})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })
+	for _, r := range rows[min(most, len(rows)):] {
+		rest.Count += r.Count
+	}
+	if rows = rows[:min(most, len(rows))]; rest.Count > 0 {
+		rows = append(rows, rest)
+	}
+	return rows
+}
+
+// typeText returns the type of an error, and for a status what it means.
+func typeText(typ string) string {
+	if code, err := strconv.Atoi(typ); err == nil && len(typ) == 3 {
+		return strings.TrimSpace(typ + " " + http.StatusText(code))
+	}
+	return typ
 }

@@ -41,7 +41,7 @@ func TestTheKindsOfErrorsAreBounded(t *testing.T) {
 		}
 		require.EqualValues(t, m.pageData().Operations[0].Attempts, sum)
 
-		for range 60 { // nobody has seen these for long
+		for range 60 { // these have not occurred for long
 			time.Sleep(3 * step)
 			m.timeline()
 		}

@@ -1,9 +1,12 @@
 package backoffmetrics
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/control"
 )
 
 // A Family is a metric with all its series, in the terms of Prometheus, for
@@ -125,7 +128,8 @@ func timeFamilies(all []counts) []Family {
 	return []Family{perCall, delay, wait, slept}
 }
 
-// endpointFamilies says what the attempts at endpoints do.
+// endpointFamilies has the attempts at endpoints: those in flight, and how long
+// they took.
 func endpointFamilies(all []shownEndpoint) []Family {
 	inFlight := Family{Name: "backoff_attempts_in_flight", Type: "gauge", Labels: []string{"endpoint"}, Help: "Attempts that are under way."}
 	took := Family{Name: "backoff_attempt_duration_seconds", Type: "histogram", Labels: []string{"endpoint", "outcome"}, Help: "How long attempts took, by whether they succeeded."}
@@ -137,7 +141,7 @@ func endpointFamilies(all []shownEndpoint) []Family {
 	return []Family{inFlight, took}
 }
 
-// breakerFamilies says what breakers do.
+// breakerFamilies has the states, transitions and refusals of breakers.
 func breakerFamilies(all []shownBreaker) []Family {
 	state := Family{Name: "backoff_breaker_state", Type: "gauge", Labels: []string{"breaker", "state"}, Help: "1 for the state that the breaker is in."}
 	transitions := Family{Name: "backoff_breaker_transitions_total", Type: "counter", Labels: []string{"breaker", "from", "to", "trigger"}, Help: "Changes of the breaker's state."}
@@ -180,11 +184,43 @@ func budgetFamilies(all []shownBudget) []Family {
 	return []Family{successes, retries, allowed}
 }
 
-// keyFamilies counts the keys that were forgotten.
+// keyFamilies counts the evictions of keys.
 func keyFamilies(all []shownKeys) []Family {
 	evictions := Family{Name: "backoff_key_evictions_total", Type: "counter", Labels: []string{"keys"}, Help: "Keys that were forgotten for others."}
 	for _, k := range all {
 		evictions.count(k.evictions, "keys", k.name)
 	}
 	return []Family{evictions}
+}
+
+// overrideFamily counts the overrides in force. It shows in which processes one
+// holds, and whether it was forgotten.
+func (m *Metrics) overrideFamily() Family {
+	f := Family{
+		Name: "backoff_overrides", Type: "gauge", Labels: []string{"what", "name", "key"},
+		Help: "Overrides in force.",
+	}
+	inForce := make(map[control.Target]uint64)
+	for _, p := range m.watched.panels.sorted() {
+		for _, o := range p.Overrides() {
+			key := o.Key
+			if key != "" {
+				key = labelOf(key)
+			}
+			inForce[control.Target{What: o.What, Name: labelOf(o.Name), Key: key}]++
+		}
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(inForce), compareTargets) {
+		labels := []string{"what", t.What, "name", t.Name}
+		if t.Key != "" {
+			labels = append(labels, "key", t.Key)
+		}
+		f.count(inForce[t], labels...)
+	}
+	return f
+}
+
+// compareTargets is the order in which overrides are listed.
+func compareTargets(a, b control.Target) int {
+	return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 }

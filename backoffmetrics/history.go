@@ -17,7 +17,8 @@ const (
 )
 
 // history is what the counters were during the last minutes. A point is added
-// when somebody looks and when a call is in trouble, never by a goroutine.
+// when the page or the series are read and when a call fails or is retried, never
+// by a goroutine.
 // Between two points only the average is known.
 type history struct {
 	start sync.Once
@@ -89,10 +90,10 @@ func (h *history) record(m *Metrics) {
 func (m *Metrics) point(now time.Duration) point {
 	p := point{at: now}
 	all := m.operations.inOrder()
-	told := m.toldOf(all)
+	reported := m.reportedOf(all)
 	for i, o := range all {
 		t := o.value.totals()
-		t.refusals.told = told[i]
+		t.refusals.reported = reported[i]
 		p.totals = append(p.totals, t)
 	}
 	for _, b := range m.breakers.inOrder() {

@@ -36,7 +36,7 @@ func TestRatesAreThoseOfTheColumnsTheyStandIn(t *testing.T) {
 	})
 }
 
-// What was counted while nobody looked is spread over the time between.
+// What was counted while nobody read the page is spread over the time between.
 func TestAGapIsAnAverage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics

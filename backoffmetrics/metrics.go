@@ -17,7 +17,7 @@ import (
 // no goroutine. A call that succeeds at its first attempt costs a lookup of its
 // name and one addition, and takes no lock. Other events take a lock for a new
 // name, and every 5 seconds for the history of the page. An attempt that fails
-// costs 0.2 us and two small allocations, to tell the kind of its error. A
+// costs 0.2 us and two small allocations, to find the kind of its error. A
 // transition of a breaker allocates; all other events allocate only then.
 type Metrics struct {
 	_ [0]func() // no unkeyed literals, no ==
@@ -33,7 +33,7 @@ type Metrics struct {
 
 	operations names[operation]
 	breakers   names[breaker]
-	told       names[atomic.Uint64] // calls that breakers refused: see refusals
+	reported   names[atomic.Uint64] // calls that breakers refused: see refusals
 	endpoints  endpoints
 	history    history
 
@@ -72,14 +72,14 @@ func (m *Metrics) operation(k key) *operation {
 
 // observeRest counts all other events.
 func (m *Metrics) observeRest(k key, e *backoff.Event) {
-	m.history.record(m) // so that trouble begins after it
+	m.history.record(m) // before the event is counted
 	switch {
 	case e.Kind == backoff.EventRefused && e.Reason == backoff.ReasonOpen && e.Wait > 0:
-		m.operation(k).countOpen(e) // of a policy that waits: the breaker itself has told of the refusal
+		m.operation(k).countOpen(e) // of a policy that waits: the breaker has an event of its own
 	case e.Kind == backoff.EventTransition || e.Kind == backoff.EventRefused && e.Reason != backoff.ReasonBudget:
 		m.breakers.at(key{name: e.Name}, m.MaxNames).value.count(e)
 		if e.Kind == backoff.EventRefused && e.Reason == backoff.ReasonOpen {
-			m.told.at(k, m.MaxNames).value.Add(1)
+			m.reported.at(k, m.MaxNames).value.Add(1)
 		}
 	default:
 		m.operation(k).count(e)

@@ -75,8 +75,8 @@ func (n *names[T]) lookup(k key) *named[T] {
 	return nil
 }
 
-// slot returns the place of a key. It differs for most keys of a program, and
-// costs hardly anything.
+// slot returns the index of a key in recent. It differs for most keys of a
+// program, and costs hardly anything.
 func slot(k key) int {
 	at := mix(k.name)
 	if k.to != nil {
@@ -121,12 +121,12 @@ func (n *names[T]) get(k key, limit int) *named[T] {
 	return found.(*named[T])
 }
 
-// second is the place of a key whose own has another key of the same labels:
+// second is the slot of a key whose own slot has another key of the same labels:
 // two clients may have each an Endpoint of the same name.
 func (n *names[T]) second(k key) *atomic.Pointer[known[T]] { return &n.recent[(slot(k)+1)%slots] }
 
-// remember makes the next lookup of a key cheap. An Endpoint that was made anew
-// takes the place of a former one.
+// remember makes the next lookup of a key cheap. An Endpoint that was made
+// again replaces the former one.
 func (n *names[T]) remember(k key, t *named[T]) {
 	at := &n.recent[slot(k)]
 	before := at.Load()
@@ -189,4 +189,24 @@ func (n *names[T]) sorted() []*named[T] {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.endpoint, b.endpoint))
 	})
 	return all
+}
+
+// bound limits how many keys are shown by themselves.
+type bound struct {
+	limit int
+	keys  map[string]bool
+}
+
+func (m *Metrics) newBound() *bound {
+	return &bound{limits.Or(m.MaxNames, defaultMaxNames), make(map[string]bool)}
+}
+
+// label returns the name under which a key is shown.
+func (b *bound) label(key string) string {
+	l := labelOf(key)
+	if !b.keys[l] && b.limit > 0 && len(b.keys) >= b.limit {
+		return other
+	}
+	b.keys[l] = true
+	return strings.Clone(l)
 }

@@ -74,7 +74,7 @@ func (o *operation) count(e *backoff.Event) {
 	}
 }
 
-// attemptFailed reports whether an event tells of an attempt that failed, or of
+// attemptFailed reports whether an event is that of an attempt that failed, or of
 // a run under Policy.Supervise that did.
 func attemptFailed(e *backoff.Event) bool {
 	switch e.Kind {

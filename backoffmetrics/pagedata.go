@@ -37,7 +37,7 @@ func periodOf(t timeline, now time.Time) period {
 	if t.lately().first {
 		w.Text += ", and nothing was counted before"
 	} else if length > span+2*step {
-		w.Text += ", since the page was not looked at before"
+		w.Text += ", since nobody opened the page before"
 	}
 	return w
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// process says which process the page is of. It has neither arguments nor the
+// process describes the process that serves the page. It has neither arguments nor the
 // environment, where secrets are.
 type process struct {
 	Program  string `json:"program"`
@@ -26,7 +26,7 @@ type process struct {
 // started is when the packages were initialized.
 var started = clock.Now()
 
-// thisProcess returns what is known of this process.
+// thisProcess describes this process.
 var thisProcess = sync.OnceValue(func() process {
 	p := process{PID: os.Getpid(), Go: runtime.Version(), Started: started.UnixMilli()}
 	if path, err := os.Executable(); err == nil {
@@ -39,7 +39,7 @@ var thisProcess = sync.OnceValue(func() process {
 	return p
 })
 
-// addBuild adds what was built.
+// addBuild adds the module, the version and the revision.
 func (p *process) addBuild(info *debug.BuildInfo) {
 	const short = 12 // digits of a revision
 	p.Module, p.Version = info.Main.Path, info.Main.Version

@@ -7,24 +7,24 @@ import (
 
 // refusals counts what breakers refused of an operation.
 //
-// Of a breaker around a policy only the breaker tells that it refused a call. Of
-// a breaker inside a policy the policy tells as well, by the end of its call. So
-// a refusal of a breaker is a call of the operation of its name, unless that
-// operation has told of the same refusal itself.
+// If a breaker is around a policy, only the breaker has an event for a call that
+// it refuses. If it is inside the policy, the policy has one as well: the end of
+// its call. So a refusal of a breaker is a call of the operation of its name,
+// unless that operation has counted the same refusal itself.
 type refusals struct {
-	told  uint64 // by the breaker of the operation's name
-	ended uint64 // calls that the policy ended with ReasonOpen
-	own   uint64 // of told, those that the policy told of as well
+	reported uint64 // by the breaker of the operation's name
+	ended    uint64 // calls that the policy ended with ReasonOpen
+	own      uint64 // of reported, those that the policy counted as well
 
 	// later is how many calls ended with ReasonOpen at a later attempt. Their
-	// events have the service's last error, and so do not tell which breaker
+	// events have the service's last error, and so do not say which breaker
 	// it was: that of the operation's name, if that is inside the policy.
 	later uint64
 	// waited is how many refusals a policy with WaitOpen waited for, or would
 	// have if there were time. Then the breaker is inside the policy.
 	waited uint64
 
-	missed uint64 // calls that only the breaker told of
+	missed uint64 // calls that only the breaker counted
 }
 
 // minus returns the calls that ended since old.
@@ -32,8 +32,8 @@ func (r refusals) minus(old refusals) refusals {
 	return refusals{ended: r.ended - old.ended, missed: r.missedSince(old, r)}
 }
 
-// missedSince returns how many calls only the breaker told of since old, as far
-// as now is known where the breaker is.
+// missedSince returns how many calls only the breaker counted since old, as far
+// as it is known whether the breaker is around the policy or inside it.
 func (r refusals) missedSince(old, now refusals) uint64 {
 	if now.waited > 0 {
 		return 0
@@ -42,16 +42,16 @@ func (r refusals) missedSince(old, now refusals) uint64 {
 	if now.own > 0 {
 		counted += r.later - old.later
 	}
-	if told := r.told - old.told; r.told > old.told && told > counted {
-		return told - counted
+	if reported := r.reported - old.reported; r.reported > old.reported && reported > counted {
+		return reported - counted
 	}
 	return 0
 }
 
-// addMissed adds the calls since the start that only the breaker told of: they
+// addMissed adds the calls since the start that only the breaker counted: they
 // failed without an attempt, because the circuit was open.
-func (o *operation) addMissed(c *counts, told uint64) {
-	c.refusals.told = told
+func (o *operation) addMissed(c *counts, reported uint64) {
+	c.refusals.reported = reported
 	missed := c.refusals.minus(refusals{}).missed
 	for before := o.missed.Load(); ; before = o.missed.Load() {
 		if missed <= before {
@@ -86,12 +86,12 @@ func (o *operation) countOpen(e *backoff.Event) {
 	}
 }
 
-// toldOf returns what breakers refused, by the number of the operation. all are
+// reportedOf returns what breakers refused, by the number of the operation. all are
 // all operations, in the order of their numbers. A refusal without an operation
 // of the breaker's name is shown with the breaker alone, and so is one that may
 // belong to several.
-func (m *Metrics) toldOf(all []*named[operation]) map[int]uint64 {
-	refused := m.told.inOrder()
+func (m *Metrics) reportedOf(all []*named[operation]) map[int]uint64 {
+	refused := m.reported.inOrder()
 	if len(refused) == 0 {
 		return nil
 	}
@@ -100,15 +100,15 @@ func (m *Metrics) toldOf(all []*named[operation]) map[int]uint64 {
 		numbers[o.labels] = i
 		byName[o.name] = append(byName[o.name], i)
 	}
-	told := make(map[int]uint64)
+	reported := make(map[int]uint64)
 	for _, r := range refused {
 		i, ok := numbers[r.labels]
 		if same := byName[r.name]; !ok && len(same) == 1 {
 			i, ok = same[0], true
 		}
 		if ok && r.labels != others {
-			told[i] += r.value.Load()
+			reported[i] += r.value.Load()
 		}
 	}
-	return told
+	return reported
 }

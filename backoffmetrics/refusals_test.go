@@ -136,7 +136,7 @@ func TestRefusedCallsOfStrangersNamesAreNotMixedUp(t *testing.T) {
 	require.Zero(t, d.card("other").outcome("refused"))
 }
 
-// A Transport tells of its refused calls by itself, and so may its breakers.
+// A Transport reports its refused calls itself, and so may its breakers.
 func TestARefusedRequestIsOneCall(t *testing.T) {
 	for name, breakers := range map[string]func(m *backoffmetrics.Metrics) *backoff.Breakers{
 		"its own": func(*backoffmetrics.Metrics) *backoff.Breakers { return nil },

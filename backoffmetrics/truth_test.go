@@ -32,7 +32,7 @@ type simulated struct {
 	service backoff.Doer
 	own     *backoff.Breaker
 	to      *endpoint.Endpoint // nil if a Transport has one
-	ill     float64            // share of attempts that fail
+	failing float64            // share of attempts that fail
 	apart   bool               // what is refused is known of the breaker alone, which has another name
 	hedged  bool               // attempts overlap, and go on when nobody waits for them any more
 	retries string             // override of retries, if there may be one
@@ -79,7 +79,7 @@ func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budg
 		retrying, backoff.Stack(first, retrying), backoff.Stack(retrying, first), backoff.Stack(first, retrying, second), backoff.Stack(second, retrying),
 		backoff.Stack(retrying, second),
 	}[order]
-	s.service = backoff.Stack(s.service, doerFunc(trying))
+	s.service = backoff.Stack(s.service, doerFunc(countAttempt))
 	if s.hedged = draw.IntN(4) == 0; s.hedged {
 		hedge := &backoff.Hedge{Name: "hedge of " + name, Observer: m.Observe, Delay: 300 * time.Millisecond}
 		s.service = backoff.Stack(s.service, doerFunc(func(ctx context.Context, op func(context.Context) error) error {
@@ -95,7 +95,7 @@ func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budg
 func (s *simulated) overHTTP(policy backoff.Policy) backoff.Doer {
 	type operation struct{}
 	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
-		err := trying(r.Context(), r.Context().Value(operation{}).(func(context.Context) error))
+		err := countAttempt(r.Context(), r.Context().Value(operation{}).(func(context.Context) error))
 		status, refused := errors.AsType[*backoffhttp.StatusError](err)
 		if err != nil && !refused {
 			return nil, err
@@ -124,12 +124,12 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// tries are those that a policy made for a call.
-type tries struct{ count int }
+// attemptsOf counts the attempts of a call.
+type attemptsOf struct{ count int }
 
-// trying counts a try.
-func trying(ctx context.Context, op func(context.Context) error) error {
-	ctx.Value(tries{}).(*tries).count++
+// countAttempt counts an attempt.
+func countAttempt(ctx context.Context, op func(context.Context) error) error {
+	ctx.Value(attemptsOf{}).(*attemptsOf).count++
 	return op(ctx)
 }
 
@@ -137,7 +137,7 @@ func trying(ctx context.Context, op func(context.Context) error) error {
 func (s *simulated) change(t *testing.T, panel *control.Panel, draw *rand.Rand) {
 	if draw.IntN(4) == 0 {
 		s.mu.Lock()
-		s.ill = []float64{0, 0, 0.05, 0.3, 1}[draw.IntN(5)]
+		s.failing = []float64{0, 0, 0.05, 0.3, 1}[draw.IntN(5)]
 		s.mu.Unlock()
 	}
 	if s.own != nil && draw.IntN(8) == 0 {
@@ -181,8 +181,8 @@ func (s *simulated) call(ctx context.Context, draw *rand.Rand) {
 		ctx = endpoint.With(ctx, s.to)
 		op = func(ctx context.Context) error { return s.to.Do(ctx, attempt) }
 	}
-	made := new(tries)
-	err := s.service.Do(context.WithValue(ctx, tries{}, made), op)
+	made := new(attemptsOf)
+	err := s.service.Do(context.WithValue(ctx, attemptsOf{}, made), op)
 	outcome := "failed"
 	var gaveUp *backoff.Error
 	switch {
@@ -208,7 +208,7 @@ func (s *simulated) attempt(took time.Duration, luck float64, kind int) (err err
 	defer s.mu.Unlock()
 	s.inFlight--
 	a := attempt{at: time.Now(), took: took}
-	if luck < s.ill {
+	if luck < s.failing {
 		kinds := []error{errDown, backoff.Permanent(context.Canceled), &backoffhttp.StatusError{Code: 404}, &backoffhttp.StatusError{Code: 503}}
 		names := []string{"*errors.errorString", "*errors.errorString", "404 Not Found", "503 Service Unavailable"}
 		i := min(kind/4, 3)
@@ -468,8 +468,8 @@ func (s *simulated) requireBeginning(t *testing.T, c cardData) {
 	}
 }
 
-// requireUrgency checks that the headline calms nobody while calls fail, and
-// alarms nobody while none does.
+// requireUrgency checks that the headline is urgent while calls fail, and not
+// urgent while none does.
 func (s *simulated) requireUrgency(t *testing.T, d *pageData, c cardData) {
 	failures := c.outcome("failed") + c.outcome("refused")
 	if strings.HasPrefix(d.headline(), "Nothing to do.") {

@@ -68,8 +68,8 @@ func (w *watched[T]) sorted() iter.Seq2[string, T] {
 	return sortedByKey(maps.All(maps.Clone(w.byName)))
 }
 
-// sortedByKey yields the same as all, sorted by key: so the same keys are within
-// a limit each time.
+// sortedByKey yields the same as all, sorted by key, so that the same keys are
+// within a limit each time.
 func sortedByKey[T any](all iter.Seq2[string, T]) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		found := maps.Collect(all)
@@ -93,4 +93,13 @@ func (w *watched[T]) rest(all []T) []T {
 		}
 		return false
 	})
+}
+
+// sortedByName returns the values of a map, sorted by their keys.
+func sortedByName[T any](all map[string]T) []T {
+	list := make([]T, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[name])
+	}
+	return list
 }

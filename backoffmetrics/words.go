@@ -15,6 +15,17 @@ func count(n uint64, one, many string) string {
 	return number(n) + " " + many
 }
 
+// times says how often something happened.
+func times(n uint64) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return count(n, "", "times")
+}
+
 // number returns a number, with commas if it is long.
 func number(n uint64) string {
 	text := strconv.FormatUint(n, 10)
@@ -27,7 +38,7 @@ func number(n uint64) string {
 	return text
 }
 
-// callsText returns a number of calls.
+// callsText returns a number of calls in words.
 func callsText(n uint64) string { return count(n, "call", "calls") }
 
 // decimal returns a ratio with one decimal.
@@ -83,7 +94,7 @@ func share(part, whole uint64) string {
 	return percentText(shares(100, part, whole-part)[0], part, whole)
 }
 
-// durationText returns a duration as one says it.
+// durationText returns a duration in words, in one unit.
 func durationText(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -103,7 +114,8 @@ func durationText(d time.Duration) string {
 	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }
 
-// list returns names as one says them. Of many it says how many more there are.
+// list joins names. Of many names it returns the first three, and how many more
+// there are.
 func list(names []string) string {
 	const most = 3
 	if len(names) > most {

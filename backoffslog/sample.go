@@ -100,8 +100,8 @@ func (s *sampler) latest(key sampleKey) *second {
 // nothing was written since.
 const quiet = 2 * time.Second
 
-// check reports what was suppressed at the end of a burst, of which no other
-// record tells. While a burst goes on, it checks again later.
+// check reports what was suppressed at the end of a burst, which no other record
+// says. While a burst goes on, it checks again later.
 func (s *sampler) check(latest *second) {
 	s.mu.Lock()
 	over := time.Since(latest.began) >= quiet

@@ -21,7 +21,7 @@ func (p *Panel) Breaker(b *backoff.Breaker) {
 // Breakers registers the breakers of a registry under a name, and each under
 // its key. Call it before the first use of b: it sets b.New to a function that
 // calls the former one, so that an override also holds for the breakers of
-// keys that are new. The Observer of such a breaker does not hear that it
+// keys that are new. The Observer of such a breaker gets no event when it
 // begins in another mode. To override the breakers of the hosts of a
 // backoffhttp.Transport, set its Breakers to b. They have the Observer that
 // b.New gives them, and no longer that of the Transport's policy.
@@ -134,7 +134,7 @@ func (g *group) keys() []string {
 	return all
 }
 
-// apply implements target. The breakers are told later, in order and without
+// apply implements target. The breakers are forced later, in order and without
 // the lock of the panel, because their Observers may call the panel.
 func (g *group) apply(p *Panel) {
 	next := rules{byKey: make(map[string]*backoff.Mode)}

@@ -713,7 +713,7 @@ func TestWhatTwoPeopleDoAtOnceIsOneAfterTheOther(t *testing.T) {
 			o := override(control.Breakers, "search", to)
 			for n := range 300 {
 				if (n+i)%3 == 0 {
-					_ = p.Clear(t.Context(), o.Target, "bob", "over") // perhaps somebody else has
+					_ = p.Clear(t.Context(), o.Target, "bob", "over") // another goroutine may have cleared it
 					continue
 				}
 				set(t, &p, o)

@@ -103,7 +103,7 @@ func (h *Handle) apply(p *Panel) {
 	}
 	before := h.state.Load()
 	if before != nil && before.spec == next.spec && before.paused == next.paused {
-		return // what was set for all others does not begin the runs of Supervise anew
+		return // what was set for all others does not restart the runs of Supervise
 	}
 	h.state.Store(next)
 	if before != nil {

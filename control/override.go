@@ -84,7 +84,7 @@ type Override struct {
 	Why string `json:"why"`
 	// For is how long it holds. 0 means an hour. A negative For means until it
 	// is cleared, which a Panel allows only if its MaxFor is negative. An
-	// override whose time is over while the machine is suspended ends within
+	// override that expires while the machine is suspended ends within
 	// a minute after that. One ends early if the clock is set ahead.
 	For time.Duration `json:"-"`
 	// Since and Until are set by the [Panel]. Until is zero if there is no
@@ -101,7 +101,7 @@ const (
 	maxSpec = 64 << 10
 )
 
-// check returns what is wrong with the override, in itself.
+// check returns what is wrong with the override, whatever is registered.
 func (o *Override) check(maxFor time.Duration) error {
 	if err := checkPerson(o.Who, o.Why); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (o *Override) check(maxFor time.Duration) error {
 	return o.checkTo()
 }
 
-// checkTo returns what is wrong with To. Of a spec it looks at the length only.
+// checkTo returns what is wrong with To. Of a spec it checks the length only.
 func (o *Override) checkTo() error {
 	known := settingsOf(o.What)
 	switch {

@@ -26,10 +26,10 @@
 // with who wanted it and why. Package controlhttp serves a panel over HTTP, so
 // that the person on call needs no new program.
 //
-// A panel is that of one process: of a service with five, each has to be told.
+// A panel is that of one process: make a change in each process of a service.
 // An override ends with its process.
 //
-// This is a package of its own because it reads specs, and so carries
+// This is a package of its own because it reads specs, and so links
 // encoding/json and package limit.
 package control
 
@@ -68,7 +68,7 @@ type Panel struct {
 	mu        inorder.Mutex // breakers are forced after its Unlock
 	targets   []target
 	overrides map[Target]*active
-	told      inorder.Mutex // the Observer is told of changes after its Unlock
+	told      inorder.Mutex // the Observer is called after its Unlock
 }
 
 // A target is a handle, a hedge or breakers.
@@ -89,7 +89,7 @@ type active struct {
 	timer *time.Timer // nil if there is no end
 }
 
-// unlock gives the lock back, forces breakers, and tells the Observer of the
+// unlock unlocks the panel, forces breakers, and calls the Observer with the
 // changes. An Observer that hangs keeps no breaker from being forced.
 func (p *Panel) unlock() {
 	p.mu.Unlock()
@@ -177,17 +177,17 @@ func (a *active) stop() {
 	}
 }
 
-// maxSleep is how long the end of an override waits for a look at the clock.
+// maxSleep is how often the end of an override is compared with the clock.
 // Timers stand still while the machine is suspended.
 const maxSleep = time.Minute
 
-// left returns how long the override holds: until a clock that nobody sets says
-// so, or that of the machine, whichever is first.
+// left returns how long the override holds: by the monotonic clock or by the time
+// of day, whichever ends first.
 func (a *active) left(now time.Time) time.Duration {
 	return min(a.Until.Sub(now), a.Until.Round(0).Sub(now.Round(0)))
 }
 
-// expire ends an override whose time is over, unless it was replaced.
+// expire ends an override that has expired, unless it was replaced.
 func (p *Panel) expire(a *active) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -219,7 +219,7 @@ func (p *Panel) Clear(ctx context.Context, t Target, who, why string) error {
 	return nil
 }
 
-// changed applies what is in force now, and tells the Observer.
+// changed applies what is in force now, and calls the Observer.
 func (p *Panel) changed(ctx context.Context, c Change) {
 	for _, t := range p.targets {
 		if t.keeps(c.Override.What) && (c.Override.Name == All || c.Override.Name == t.name()) {
@@ -307,8 +307,8 @@ func (t Target) isOf(known target) bool {
 	return t.Name != "" && t.Name == known.name() && known.keeps(t.What) && (t.Key == "" || slices.Contains(known.keys(), t.Key))
 }
 
-// list says which names, or keys, there are, for an error. A stranger may have chosen
-// keys: they are quoted unless they are plain.
+// list says which names, or keys, there are, for an error. An untrusted client may
+// have chosen keys: they are quoted unless they are plain.
 func list(names []string) string {
 	const most = 20
 	if len(names) == 0 {

@@ -1,4 +1,4 @@
-// Package endpoint tells observers what calls are sent to.
+// Package endpoint says to observers what calls are sent to.
 //
 // The name of a policy says which part of a program makes a call. An [Endpoint]
 // says what the call is sent to, such as a method of a host. The Transport of

@@ -159,6 +159,9 @@ var houseWords = []struct{ pattern, instead string }{
 	{`answers? (of|from|by) (a|the) (server|host|service|proxy)`, "response"},
 	{`answers? (with )?[1-5]\d\d`, "responds with"},
 	{`(no|its|a|the) place (in|for) (a|the) (budget|stream|policy|probe)`, "slot, field"},
+	{`(tells?|told|telling) (of|about)`, "reports, says, has an event for"},
+	{`(learns?|learnt) (what|which|of)`, "gets, finds out"},
+	{`anew`, "again"},
 }
 
 // A house word costs every reader a moment, and those who search for the

@@ -29,7 +29,7 @@ type DockerRestart string
 // which restarts after a success as well, or Do, which does not. ResetAfter is
 // 10 s.
 //
-// Supervise counts the attempts anew after a run of ResetAfter. Docker never
+// Supervise counts the attempts from 1 again after a run of ResetAfter. Docker never
 // does, until somebody starts the container by hand. An unknown word, a number
 // below 0, and a number after another word than on-failure are errors.
 func (r DockerRestart) Policy() (backoff.Policy, error) {

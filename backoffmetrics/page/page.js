@@ -1,18 +1,18 @@
 "use strict";
 
 const every = 2000; // ms
-const patience = 5000; // ms
+const timeout = 5000; // ms
 const $ = (id) => document.getElementById(id);
 const drawn = new Map(); // articles, by their operation and endpoint
 let timer = 0;
 let paused = false;
-let answered = null; // when the last answer came
+let updated = null; // when the last response came
 let linked = location.hash.slice(1); // the card that the address asks for
-const processes = new Set(); // that have answered
-let answering = null; // the last of them
-let problem = ""; // why there is no answer now
+const processes = new Set(); // that have responded
+let shownProcess = null; // the last of them
+let problem = ""; // why there is no response now
 
-// Names may come from strangers, so they are only set as text.
+// Names may come from untrusted clients, so they are only set as text.
 function element(tag, text, className) {
 	const e = document.createElement(tag);
 	if (text !== undefined) e.textContent = text;
@@ -206,7 +206,7 @@ const near = new IntersectionObserver((cards) => {
 }, { rootMargin: "300% 0px" });
 addEventListener("beforeprint", () => drawn.forEach(drawNumbers));
 
-const meaning = { quiet: "Not known: ", good: "Well: ", watch: "Look at this: ", bad: "Broken: " };
+const meaning = { quiet: "Not known: ", good: "Healthy: ", watch: "Needs attention: ", bad: "Broken: " };
 
 function drawOperations(report) {
 	const list = $("operations");
@@ -227,7 +227,7 @@ function drawOperations(report) {
 	for (const [key, article] of drawn) {
 		if (shown.has(article)) continue;
 		near.unobserve(article);
-		article.remove(); // of a process that answered before
+		article.remove(); // of a process that responded before
 		drawn.delete(key);
 	}
 	$("empty").hidden = report.operations.length > 0;
@@ -250,7 +250,7 @@ function drawList(id, all, draw, none) {
 
 function drawGuards(report) {
 	drawList("breakers", report.breakers, (b) => item(b.name, b.state, b.text, b.level),
-		"None is known. A breaker appears here by WatchBreaker, or once its Observer tells of it.");
+		"None is known. A breaker appears here by WatchBreaker, or with the first event of its Observer.");
 	drawList("budgets", report.budgets, (b) => {
 		const li = item(b.name, b.allowed ? `${number(b.left)} of ${number(b.allowed)} left` : "none left", b.text);
 		const meter = element("meter");
@@ -288,17 +288,17 @@ function drawHeadline({ level, sentences, announcement }) {
 	}));
 }
 
-// A process that began anew counts from 0, and behind a balancer processes
-// answer in turn.
+// A process that was restarted counts from 0, and behind a load balancer processes
+// respond in turn.
 function drawChange(p, now) {
 	const of = ({ pid, host }) => `process ${pid} on ${host || "an unknown host"}`;
 	const key = `${of(p)}, started ${time(p.started, clockAndZone)}`;
-	if (answering && key !== answering) {
-		setText($("change"), processes.has(key) ? "Several processes answer in turn, and each counts by itself. Open the page of one of them."
-			: `Since ${time(now, clockAndZone)} another process answers, which counts by itself: ${key}. Before it was ${answering}.`);
+	if (shownProcess && key !== shownProcess) {
+		setText($("change"), processes.has(key) ? "Several processes respond in turn, and each counts by itself. Open the page of one of them."
+			: `Since ${time(now, clockAndZone)} another process responds, which counts by itself: ${key}. Before it was ${shownProcess}.`);
 		$("change").hidden = false;
 	}
-	processes.add(answering = key);
+	processes.add(shownProcess = key);
 }
 
 function drawProcess(report) {
@@ -323,7 +323,7 @@ function draw(report) {
 // aloud. They should when it stands still. What is on the page is old then, and
 // must not be taken for the present.
 function showStatus() {
-	const at = answered ? time(answered, clockAndZone) : "";
+	const at = updated ? time(updated, clockAndZone) : "";
 	const status = problem ? `No numbers${at && " since " + at}: ${problem}` : (paused ? "Paused at " : "Live, ") + at;
 	if (problem) $("status").setAttribute("role", "alert");
 	else $("status").removeAttribute("role");
@@ -339,20 +339,20 @@ const invisible = /\p{Cf}/gu;
 async function ask() {
 	let response, text;
 	try {
-		response = await fetch("data", { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(patience) });
+		response = await fetch("data", { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(timeout) });
 		text = await response.text();
 	} catch (e) {
-		return e.name === "TimeoutError" ? `the process does not answer within ${patience / 1000} s` : "the process cannot be reached";
+		return e.name === "TimeoutError" ? `the process does not respond within ${timeout / 1000} s` : "the process cannot be reached";
 	}
-	if (response.type === "opaqueredirect") return "the answer leads to another address. Reload the page";
-	if (!response.ok) return `the answer is ${response.status} ${response.statusText}`.trim();
+	if (response.type === "opaqueredirect") return "the response redirects to another address. Reload the page";
+	if (!response.ok) return `the response is ${response.status} ${response.statusText}`.trim();
 	try {
 		draw(JSON.parse(text.replace(invisible, "\uFFFD")));
 	} catch (e) {
 		console.error(e);
-		return "the answer does not fit this page. Reload it";
+		return "the response does not fit this page. Reload the page";
 	}
-	answered = new Date();
+	updated = new Date();
 	return "";
 }
 

@@ -14,7 +14,7 @@ import (
 
 // endpoints has an Endpoint for each method of each server. There are no more
 // than maxEndpoints, of methods no longer than maxMethod, since a proxy may call
-// methods that a stranger names.
+// methods that an untrusted client names.
 type endpoints struct {
 	byKey sync.Map // of *endpoint.Endpoint, by endpointKey
 	count atomic.Int64

@@ -72,7 +72,8 @@ func (m *meters) newTally(cc *grpc.ClientConn, method string, opts []grpc.CallOp
 }
 
 // nameOf returns the name of a method as grpc-go's own metrics have it: "other"
-// unless generated code makes the call. Any other name may be a stranger's.
+// unless generated code makes the call. Any other name may come from an untrusted
+// client.
 func nameOf(method string, opts []grpc.CallOption) string {
 	for _, o := range opts {
 		if _, ok := o.(grpc.StaticMethodCallOption); ok {

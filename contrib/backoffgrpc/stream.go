@@ -40,7 +40,7 @@ const (
 // does not. Errors are those of [Config.Unary]. Messages must not be changed
 // after SendMsg, which grpc-go demands, too. A policy's AttemptTimeout and
 // hedges do not apply to streams. The key of a Keyed policy is in the context of
-// all attempts. Observers learn which method is called, but attempts are not
+// all attempts. Observers can see which method is called, but attempts are not
 // measured: how long a stream takes is up to the program.
 func (c *Config) Stream() grpc.StreamClientInterceptor { return c.client().stream }
 

@@ -36,7 +36,7 @@ import (
 // The request must not be changed after the call returns: an attempt that lost
 // may still read it.
 //
-// Observers learn from package endpoint which method of which server is called,
+// Package endpoint gives observers the method and the server that are called,
 // such as "example.com/package.Service/Method", and how long its attempts take.
 func (c *Config) Unary() grpc.UnaryClientInterceptor { return c.client().unary }
 

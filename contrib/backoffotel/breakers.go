@@ -19,7 +19,7 @@ type breakers struct {
 	mu     sync.Mutex
 	states map[string]backoff.State
 
-	keyed met[*backoff.Breakers]
+	keyed registries[*backoff.Breakers]
 }
 
 // set notes the state of a breaker.

@@ -11,7 +11,7 @@ import (
 )
 
 // maxKeys is how many keys of breakers, or of budgets, are shown by themselves.
-// They may come from strangers. A breaker has three series, and the SDK takes
+// They may come from untrusted clients. A breaker has three series, and the SDK takes
 // 2000 of a metric unless it is told otherwise.
 const maxKeys = 300
 
@@ -41,14 +41,14 @@ func sorted[T any](all iter.Seq2[string, T]) iter.Seq2[string, T] {
 // program may make a client for each request.
 const maxRegistries = 100
 
-// met are the registries behind the endpoints that were called.
-type met[T comparable] struct {
+// registries are those of the endpoints that were called.
+type registries[T comparable] struct {
 	known sync.Map // of T
 	count atomic.Int64
 }
 
 // add notes a registry.
-func (m *met[T]) add(registry T) {
+func (m *registries[T]) add(registry T) {
 	if _, known := m.known.Load(registry); known || m.count.Load() >= maxRegistries {
 		return
 	}
@@ -60,11 +60,11 @@ func (m *met[T]) add(registry T) {
 }
 
 // all returns the registries.
-func (m *met[T]) all() (registries []T) {
+func (m *registries[T]) all() (all []T) {
 	for registry := range m.known.Range {
-		registries = append(registries, registry.(T))
+		all = append(all, registry.(T))
 	}
-	return registries
+	return all
 }
 
 // The names under which the evictions of endpoints' registries are counted.

@@ -50,7 +50,7 @@ func TestTheBudgetsOfARegistryAppearWithTheirKeysAndItsEvictions(t *testing.T) {
 	mp, reader := metering()
 	hosts := &backoff.Budgets{MaxKeys: 2, New: func(key string) backoff.Budget {
 		if key == "own" {
-			return backoff.JoinBudgets() // which tells nothing of its state
+			return backoff.JoinBudgets() // which has no Stats
 		}
 		return new(pace.Pacer)
 	}}

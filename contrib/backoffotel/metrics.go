@@ -93,7 +93,7 @@ type instruments struct {
 	refusals, hedges, transitions metric.Int64Counter
 
 	breakers breakers
-	budgets  met[*backoff.Budgets]
+	budgets  registries[*backoff.Budgets]
 }
 
 // meterOf returns the meter of this package.
@@ -193,7 +193,7 @@ func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e 
 		i.countRepeat(ctx, i.reconnects, to, e)
 	case backoff.EventRefused:
 		if e.Reason == backoff.ReasonOpen && e.Wait > 0 {
-			return // of a policy that waits: the breaker itself has told of the refusal
+			return // of a policy that waits: the breaker has an event of its own
 		}
 		i.refusals.Add(ctx, 1, with(keyReason.String(e.Reason.String())))
 	case backoff.EventHedgeWon:

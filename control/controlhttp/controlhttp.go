@@ -27,8 +27,8 @@ import (
 	"github.com/gobackoff/backoff/control"
 )
 
-// Handler serves a panel at the path that it is mounted at. It answers a browser
-// with the page, and a client that does not accept text/html with JSON: the
+// Handler serves a panel at the path that it is mounted at. A browser gets
+// the page, and a client that does not accept text/html gets JSON: the
 // overrides in force, and the targets that can be overridden. GET changes
 // nothing. A POST of a form sets an override, or clears it with do=clear. The
 // other fields are what, name (which is * for all), key, to, for (such as 30m)
@@ -86,7 +86,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// protect sets the headers that keep browsers from doing more with an answer
+// protect sets the headers that keep browsers from doing more with a response
 // than showing it.
 func protect(header http.Header) {
 	header.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -109,7 +109,7 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, who string) {
 		http.Error(w, "the form cannot be read, or is longer than "+strconv.Itoa(maxBody)+" bytes", http.StatusBadRequest)
 		return
 	}
-	if problem := h.obey(r, r.PostForm, who); problem != "" {
+	if problem := h.apply(r, r.PostForm, who); problem != "" {
 		http.Error(w, problem, http.StatusBadRequest)
 		return
 	}
@@ -121,8 +121,8 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, who string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// obey does what a form says, or returns why not.
-func (h *handler) obey(r *http.Request, form url.Values, who string) (problem string) {
+// apply does what a form says, or returns why not.
+func (h *handler) apply(r *http.Request, form url.Values, who string) (problem string) {
 	for _, field := range slices.Sorted(maps.Keys(form)) {
 		switch {
 		case !slices.Contains(fields, field):
@@ -167,7 +167,7 @@ type contents struct {
 	Targets   []control.Target   `json:"targets"`
 }
 
-// show answers with what is overridden, and what can be.
+// show responds with what is overridden, and what can be.
 func (h *handler) show(w http.ResponseWriter, r *http.Request) {
 	c := contents{Overrides: h.panel.Overrides(), Targets: h.panel.Targets()}
 	if wantsPage(r) {

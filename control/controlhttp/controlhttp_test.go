@@ -45,7 +45,7 @@ func off() url.Values {
 	return url.Values{"what": {"retries"}, "name": {"search"}, "to": {"off"}, "why": {"drill"}}
 }
 
-// post returns a request of somebody who may.
+// post returns a request of a person who is authorized.
 func post(form url.Values) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "https://ops.example.com/debug/control", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -244,10 +244,10 @@ func TestThePageSaysWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	b := newBoard()
 	b.MaxFor = -1
 	page := b.answer(get("text/html,application/json")).Body.String()
-	require.Contains(t, page, "Nothing is overridden: all runs as the program says.")
+	require.Contains(t, page, "Nothing is overridden: the settings of the program hold.")
 	require.Contains(t, page, "A policy without a handle cannot, and is not listed here.")
 	require.Contains(t, page, "It holds in this process only")
-	require.Contains(t, page, "One for a name takes precedence over one for all")
+	require.Contains(t, page, "An override for a name takes precedence over one for all")
 	require.Contains(t, page, "<li>retries of search</li>")
 	require.NoError(t, b.Set(t.Context(), control.Override{Target: control.Target{What: control.Retries, Name: control.All}, To: control.Off, Who: "ada", Why: "drill", For: -1}))
 	require.NoError(t, b.Set(t.Context(), control.Override{Target: control.Target{What: control.Retries, Name: "search"}, To: control.On, Who: "bob", Why: "needed"}))

@@ -15,7 +15,7 @@ func (c contents) page() []byte {
 	var p document
 	p.add(pageHead)
 	if len(c.Overrides) == 0 {
-		p.add("<p>Nothing is overridden: all runs as the program says.</p>\n")
+		p.add("<p>Nothing is overridden: the settings of the program hold.</p>\n")
 	}
 	for _, o := range c.Overrides {
 		p.addOverride(o)
@@ -83,8 +83,8 @@ const clearForm = `<form method="post">
 `
 
 const pageForm = `<h2>Set an override</h2>
-<p>It holds in this process only, until it ends or the process does, and for calls that begin from now on.
-One for a name takes precedence over one for all, and takes the place of an earlier one for that name.
+<p>It holds in this process only, for calls that begin from now on, until it ends or the process does.
+An override for a name takes precedence over one for all, and replaces an earlier one for that name.
 While retries are off, a call makes one attempt, and a loop that reconnects waits until they are on.</p>
 <form method="post">
 <p><label>What <select name="what"><option>retries</option><option>hedges</option><option>breakers</option><option>spec</option></select></label></p>

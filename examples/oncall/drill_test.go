@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 // busy machine may spoil one drill, but not three.
 func TestPageLogsAndMetricsNameEachTroubleAndRetriesAreSwitched(t *testing.T) {
 	for try := 1; ; try++ {
-		problems := rehearse(t)
+		problems := runDrill(t)
 		if len(problems) == 0 || t.Failed() {
 			return
 		}
@@ -28,248 +29,219 @@ func TestPageLogsAndMetricsNameEachTroubleAndRetriesAreSwitched(t *testing.T) {
 
 // truth is what the test knows of a drill.
 type truth struct {
-	trouble map[string]string    // by host
-	since   map[string]time.Time // by host
-	until   map[string]time.Time // of those that are well again
-	off, on [2]time.Time         // retries to slowHost: before and after the switch
-	end     time.Time
+	*drill
+	trouble      map[string]string    // by host
+	since, until map[string]time.Time // by host
+	off, on      period               // of the person's changes
 
 	problems []string
 }
 
-// doubt notes what is wrong, perhaps only because the machine is busy.
-func (tr *truth) doubt(format string, args ...any) {
+// problem notes what is wrong, perhaps only because the machine is busy.
+func (tr *truth) problem(format string, args ...any) {
 	tr.problems = append(tr.problems, fmt.Sprintf(format, args...))
 }
 
-// rehearse runs a drill. It fails the test if something is wrong that does not
+// runDrill runs a drill. It fails the test if something is wrong that does not
 // depend on the machine, and returns what else is wrong.
-func rehearse(t *testing.T) []string {
+func runDrill(t *testing.T) []string {
 	d, err := start(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.close()
-	tr := &truth{
-		trouble: map[string]string{slowHost: slow, throttledHost: throttled, dyingHost: down},
-		since:   make(map[string]time.Time),
-		until:   make(map[string]time.Time),
-	}
-	d.play21s(t, tr)
-	d.settle()
-	tr.end = time.Now()
-	must(t, d.watch.look())
-
-	looks := d.watch.all()
-	logs, err := d.readLogs()
 	must(t, err)
-	tr.judgeEachMoment(looks)
-	tr.judge(t, d, "the page", readPages(looks[len(looks)-1]), time.Second/2)
-	tr.judge(t, d, "the logs", readRecords(logs), time.Second/2)
-	tr.judge(t, d, "the metrics", readScrapes(looks), 2*time.Second)
-	tr.judgeCircuits(logs)
-	judgeRefusals(t, looks[len(looks)-1])
-	tr.judgeOverrides(t, looks)
-	judgeChanges(t, logs)
-	tr.judgeAttempts(t, d)
+	defer d.close()
+	d.requireATokenToSwitch(t)
+	must(t, d.runSteps(t.Context(), t.Output(), 21*time.Second))
+	seen, err := d.finish()
+	must(t, err)
+
+	end := time.Now()
+	tr := &truth{
+		drill:   d,
+		trouble: map[string]string{slowHost: slow, throttledHost: throttled, dyingHost: down},
+		since:   map[string]time.Time{slowHost: d.happened[becomesSlow].began, throttledHost: d.happened[throttles].began, dyingHost: d.happened[dies].began},
+		until:   map[string]time.Time{slowHost: end, throttledHost: end, dyingHost: d.happened[startsAgain].ended},
+		off:     d.happened[turnedOff],
+		on:      d.happened[turnedOn],
+	}
+	tr.checkEachMoment(seen)
+	tr.check(t, seen)
+	for _, process := range seen {
+		tr.checkCircuit(process.log)
+		checkRefusals(t, process.latest())
+		tr.checkOverrides(t, process.snapshots)
+		checkChanges(t, process.log)
+	}
+	tr.checkAttempts(t, end)
 	return tr.problems
 }
 
-// play21s makes everything happen, and notes when.
-func (d *drill) play21s(t *testing.T, tr *truth) {
-	wait := func(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
-	wait(3)
-	tr.since[slowHost] = time.Now()
-	must(t, d.upstreams[slowHost].order(slow))
-	wait(3)
-	d.requireATokenToSwitch(t)
-	tr.off[0] = time.Now()
-	must(t, d.change(retriesOff(slowHost, "it is overloaded")))
-	tr.off[1] = time.Now()
-	wait(1)
-	tr.since[throttledHost] = time.Now()
-	must(t, d.upstreams[throttledHost].order(throttled))
-	wait(2.5)
-	tr.since[dyingHost] = time.Now()
-	d.upstreams[dyingHost].kill()
-	wait(2.5)
-	tr.on[0] = time.Now()
-	must(t, d.change(retriesOn(slowHost, "they were not the cause")))
-	tr.on[1] = time.Now()
-	wait(1.5)
-	must(t, d.restart(dyingHost))
-	tr.until[dyingHost] = time.Now()
-	wait(7.5) // the circuits open for up to 6 s
-}
-
-// judgeEachMoment judges what the pages and the metrics said all the time: they
-// blame no upstream that is well, and each for what it has.
-func (tr *truth) judgeEachMoment(looks []look) {
-	for i, l := range looks {
-		for source, all := range map[string][]finding{"the page": readPages(l), "the metrics": readScrapes(looks[:i+1])} {
-			for _, f := range all {
-				if f.trouble == "" {
-					continue
-				}
-				if age := l.at.Sub(tr.since[f.host]); age < 0 {
-					tr.doubt("%s says that %s is %s %v before that is so", source, f.host, f.trouble, -age)
-				} else if f.trouble != tr.trouble[f.host] {
-					tr.doubt("%s says that %s is %s, it is %s", source, f.host, f.trouble, tr.trouble[f.host])
+// checkEachMoment checks what the pages and the metrics said all the time: they
+// report no trouble before it begins, and no other.
+func (tr *truth) checkEachMoment(seen []evidence) {
+	for n, s := range seen[0].snapshots {
+		until := slices.Clone(seen)
+		for i := range until {
+			until[i] = evidence{snapshots: seen[i].snapshots[:n+1]}
+		}
+		for _, source := range sources {
+			for _, host := range hosts {
+				got := summarize(until, host, source.read).trouble
+				if early := tr.since[host].Sub(s.at); got != "" && early > 0 {
+					tr.problem("%s: %s is %s %v before that is so", source.name, host, got, early)
+				} else if got != "" && got != tr.trouble[host] {
+					tr.problem("%s: %s is %s, it is %s", source.name, host, got, tr.trouble[host])
 				}
 			}
 		}
 	}
 }
 
-// judge judges what a source says in the end, whose moments are known within
-// late.
-func (tr *truth) judge(t *testing.T, d *drill, source string, all []finding, late time.Duration) {
-	for _, f := range all {
-		if want := tr.trouble[f.host]; f.trouble != want {
-			tr.doubt("%s says that %s is %q, it is %s", source, f.host, f.trouble, want)
-			continue
+// check checks what each source says in the end.
+func (tr *truth) check(t *testing.T, seen []evidence) {
+	for _, source := range sources {
+		late := time.Second / 2 // than the truth
+		if source.name == "metrics" {
+			late = 2 * time.Second // they are read once a second
 		}
-		// Of five processes with six calls a second each, half notice within a second.
-		since := f.since.Sub(tr.since[f.host])
-		if since < -10*time.Millisecond || since > attemptTimeout+1500*time.Millisecond+late {
-			tr.doubt("%s says that %s is %s %v after it began", source, f.host, f.trouble, since)
-		}
-		until, over := tr.until[f.host]
-		if !over {
-			until = tr.end
-		}
-		if last := f.last.Sub(until); last > late || !over && last < -3*time.Second {
-			tr.doubt("%s says that %s was %s last %v after the end of that", source, f.host, f.trouble, last)
-		}
-		calls, hurt := d.users.tally(f.host)
-		t.Logf("%s: %s is %s since %v after that began: %d of %d calls failed; the users got %d of %d",
-			source, f.host, f.trouble, since, f.hurt, f.calls, hurt, calls)
-		// A log that leaves records out says how many with the next one, if there is one.
-		inLog := f.calls == 0 && f.hurt <= hurt && f.hurt >= hurt*9/10
-		if !inLog && (f.hurt != hurt || f.calls != calls) {
-			t.Errorf("%s says that %d of %d calls to %s failed, the users got %d of %d", source, f.hurt, f.calls, f.host, hurt, calls)
-		}
-		if share(hurt, calls) < 5 {
-			tr.doubt("only %d of %d users were hurt by %s", hurt, calls, f.host)
-		}
-		if f.open && f.host != slowHost { // so many calls to that fail that it may be
-			tr.doubt("%s says that a circuit of %s is open in the end", source, f.host)
-		}
-		if f.host == dyingHost && f.opened < processes {
-			tr.doubt("%s says that the circuits of %s opened %d times, want %d", source, f.host, f.opened, processes)
-		}
-	}
-}
-
-// judgeCircuits judges since when the circuits of dyingHost were open, and since
-// when they are closed again.
-func (tr *truth) judgeCircuits(logs [][]record) {
-	for i, log := range logs {
-		var opened, closed time.Duration
-		for _, r := range log {
-			switch {
-			case r.Msg != "transition" || hostOf(r.Operation) != dyingHost:
-			case r.To == "open" && opened == 0:
-				opened = r.Time.Sub(tr.since[dyingHost])
-			case r.To == "closed":
-				closed = r.Time.Sub(tr.until[dyingHost])
+		for _, host := range hosts {
+			f := summarize(seen, host, source.read)
+			tr.checkTrouble(source.name, host, f, late)
+			calls, hurt := tr.users.count(host)
+			t.Logf("%s: %d of %d calls to %s failed; the users got %d of %d", source.name, f.hurt, f.calls, host, hurt, calls)
+			// A log that leaves records out says how many with the next one, if there is one.
+			inLog := f.calls == 0 && f.hurt <= hurt && f.hurt >= hurt*9/10
+			if !inLog && (f.hurt != hurt || f.calls != calls) {
+				t.Errorf("%s: %d of %d calls to %s failed, the users got %d of %d", source.name, f.hurt, f.calls, host, hurt, calls)
+			}
+			if hurt < calls/20 {
+				tr.problem("only %d of %d users were hurt by %s", hurt, calls, host)
 			}
 		}
-		if opened < time.Second/2 || opened > 4*time.Second {
-			tr.doubt("process %d opened the circuit %v after %s died", i+1, opened, dyingHost)
-		}
-		if closed < 0 || closed > 7*time.Second {
-			tr.doubt("process %d closed the circuit %v after %s was back", i+1, closed, dyingHost)
-		}
 	}
 }
 
-// judgeRefusals requires that a page and the metrics agree on what the breaker of
+// checkTrouble checks which trouble a source names, since when, until when, and
+// what it says of the circuits.
+func (tr *truth) checkTrouble(source, host string, f symptom, late time.Duration) {
+	if want := tr.trouble[host]; f.trouble != want {
+		tr.problem("%s: %s is %q, want %s", source, host, f.trouble, want)
+		return
+	}
+	// Of five processes with six calls a second each, half notice within a second.
+	if since := f.since.Sub(tr.since[host]); since < -10*time.Millisecond || since > attemptTimeout+1500*time.Millisecond+late {
+		tr.problem("%s: %s is %s since %v after it began", source, host, f.trouble, since)
+	}
+	if last := f.last.Sub(tr.until[host]); last > late || host != dyingHost && last < -3*time.Second {
+		tr.problem("%s: %s was %s last %v after the end of that", source, host, f.trouble, last)
+	}
+	if f.open && host != slowHost { // so many calls to that fail that it may be
+		tr.problem("%s: a circuit of %s is open in the end", source, host)
+	}
+	if host == dyingHost && f.opened < processes {
+		tr.problem("%s: the circuits of %s opened %d times, want %d", source, host, f.opened, processes)
+	}
+}
+
+// checkCircuit checks since when a circuit of dyingHost was open, and since when
+// it is closed again.
+func (tr *truth) checkCircuit(log []record) {
+	var opened, closed time.Duration
+	for _, r := range log {
+		switch {
+		case r.Msg != "transition" || hostOf(r.Operation) != dyingHost:
+		case r.To == "open" && opened == 0:
+			opened = r.Time.Sub(tr.since[dyingHost])
+		case r.To == "closed":
+			closed = r.Time.Sub(tr.until[dyingHost])
+		}
+	}
+	if opened < time.Second/2 || opened > 4*time.Second {
+		tr.problem("a process opened the circuit %v after %s died", opened, dyingHost)
+	}
+	if closed < 0 || closed > 7*time.Second {
+		tr.problem("a process closed the circuit %v after %s was back", closed, dyingHost)
+	}
+}
+
+// checkRefusals requires that page and metrics agree on what the breaker of
 // dyingHost refused.
-func judgeRefusals(t *testing.T, last look) {
-	for i, p := range last.pages {
-		counted := int(sum(last.metrics[i], dyingHost, "backoff_breaker_refusals_total"))
-		ended := int(sum(last.metrics[i], dyingHost, "backoff_failures_total", "reason", "open"))
-		for _, c := range p.Operations {
-			if hostOf(c.Endpoint) == dyingHost && (c.Circuit.Refused != counted || counted != ended) {
-				t.Errorf("process %d: %d calls ended because the circuit was open, the breaker refused %d, on the page %d", i+1, ended, counted, c.Circuit.Refused)
-			}
+func checkRefusals(t *testing.T, s snapshot) {
+	counted := int(sum(s.metrics, dyingHost, "backoff_breaker_refusals_total"))
+	ended := int(sum(s.metrics, dyingHost, "backoff_failures_total", "reason", "open"))
+	for _, c := range s.page.Operations {
+		if hostOf(c.Endpoint) == dyingHost && (c.Circuit.Refused != counted || counted != ended) {
+			t.Errorf("%d calls ended because the circuit was open, the breaker refused %d, on the page %d", ended, counted, c.Circuit.Refused)
 		}
 	}
 }
 
-// judgeOverrides requires that the pages show the override with who, why and
-// until, as long as it holds, and that the metrics have it.
-func (tr *truth) judgeOverrides(t *testing.T, looks []look) {
+// checkOverrides requires that page and metrics show the override as long as it
+// holds, the page with who, why and until.
+func (tr *truth) checkOverrides(t *testing.T, snapshots []snapshot) {
 	shown := 0
-	for _, l := range looks {
-		// A look takes some time.
-		during := l.at.After(tr.off[1]) && l.at.Before(tr.on[0].Add(-time.Second))
-		outside := l.at.Before(tr.off[0].Add(-time.Second)) || l.at.After(tr.on[1])
-		for process, p := range l.pages {
-			all, counted := p.Controls.Overrides, 0.
-			for _, s := range l.metrics[process] {
-				if s.name == "backoff_overrides" && s.labels["what"] == "retries" && s.labels["name"] == nameOf(slowHost) {
-					counted += s.value
-				}
+	for _, s := range snapshots {
+		// A snapshot of all processes takes some time.
+		during := s.at.After(tr.off.ended) && s.at.Before(tr.on.began.Add(-time.Second))
+		outside := s.at.Before(tr.off.began.Add(-time.Second)) || s.at.After(tr.on.ended)
+		all, counted := s.page.Controls.Overrides, 0.
+		for _, m := range s.metrics {
+			if m.name == "backoff_overrides" && m.labels["what"] == "retries" && m.labels["name"] == nameOf(slowHost) {
+				counted += m.value
 			}
-			if counted != 0 && outside || counted != 1 && during {
-				t.Errorf("the metrics have %v overrides", counted)
-			}
-			switch {
-			case outside && len(all) != 0:
-				t.Errorf("the page shows an override that does not hold: %+v", all)
-			case during && len(all) != 1:
-				t.Errorf("the page shows %d overrides, want one", len(all))
-			case during:
-				shown++
-				o := all[0]
-				rest := time.UnixMilli(o.Until).Sub(tr.off[0])
-				if o.Text != "retries of search: off" || o.Who != person || o.Why != "it is overloaded" || rest < 29*time.Minute || rest > 31*time.Minute {
-					t.Errorf("the page shows %+v, which ends in %v", o, rest)
-				}
+		}
+		switch {
+		case outside && (len(all) != 0 || counted != 0):
+			t.Errorf("no override holds, the metrics have %v, the page shows %+v", counted, all)
+		case during && (len(all) != 1 || counted != 1):
+			t.Errorf("an override holds, the metrics have %v, the page shows %+v", counted, all)
+		case during:
+			shown++
+			o := all[0]
+			rest := time.UnixMilli(o.Until).Sub(tr.off.began)
+			if o.Text != "retries of search: off" || o.Who != person || o.Why != "it is overloaded" || rest < 29*time.Minute || rest > 31*time.Minute {
+				t.Errorf("the page shows %+v, which ends in %v", o, rest)
 			}
 		}
 	}
-	if shown < processes {
-		tr.doubt("no page was looked at while the override held")
+	if shown == 0 {
+		tr.problem("no page was read while the override held")
 	}
 }
 
-// judgeChanges requires that each log has the two changes, with who and why.
-func judgeChanges(t *testing.T, logs [][]record) {
-	for i, log := range logs {
-		var got string
-		for _, r := range log {
-			if c := r.Control; c.Change != "" {
-				got += fmt.Sprintf("%s %s of %s by %s: %s\n", c.Change, c.What, c.Name, c.Who, c.Why)
-			}
+// checkChanges requires that a log has the two changes, with who and why.
+func checkChanges(t *testing.T, log []record) {
+	var got string
+	for _, r := range log {
+		if c := r.Control; c.Change != "" {
+			got += fmt.Sprintf("%s %s of %s by %s: %s\n", c.Change, c.What, c.Name, c.Who, c.Why)
 		}
-		want := "set retries of search by ada: it is overloaded\ncleared retries of search by ada: they were not the cause\n"
-		if got != want {
-			t.Errorf("the log of process %d has the changes\n%swant\n%s", i+1, got, want)
-		}
+	}
+	want := "set retries of search by ada: it is overloaded\ncleared retries of search by ada: they were not the cause\n"
+	if got != want {
+		t.Errorf("the log of a process has the changes\n%swant\n%s", got, want)
 	}
 }
 
-// judgeAttempts judges by the counts of the upstreams: while retries to slowHost
+// checkAttempts checks by the counts of the upstreams: while retries to slowHost
 // were off, no call made a second attempt there, and others did; before and
-// after, calls to it did as well.
-func (tr *truth) judgeAttempts(t *testing.T, d *drill) {
+// after, calls to it did too.
+func (tr *truth) checkAttempts(t *testing.T, end time.Time) {
 	for _, part := range []struct {
 		name        string
 		host        string
 		after, till time.Time
 		retried     bool
 	}{
-		{"before", slowHost, tr.since[slowHost], tr.off[0], true},
-		{"while off", slowHost, tr.off[1], tr.on[0], false},
-		{"while off", throttledHost, tr.off[1], tr.on[0], true},
-		{"after", slowHost, tr.on[1], tr.end, true},
+		{"before", slowHost, tr.since[slowHost], tr.off.began, true},
+		{"while off", slowHost, tr.off.ended, tr.on.began, false},
+		{"while off", throttledHost, tr.off.ended, tr.on.began, true},
+		{"after", slowHost, tr.on.ended, end, true},
 	} {
-		attempts := d.attemptsAt(t, part.host)
+		text, err := get("http://" + tr.upstreams[part.host].address + "/attempts")
+		must(t, err)
+		var attempts map[string]int
+		must(t, json.Unmarshal(text, &attempts))
 		calls, made, retried := 0, 0, 0
-		for _, r := range d.users.answered() {
+		for _, r := range tr.users.done() {
 			if r.host == part.host && r.began.After(part.after) && r.ended.Before(part.till) {
 				calls++
 				made += attempts[r.id]
@@ -281,37 +253,28 @@ func (tr *truth) judgeAttempts(t *testing.T, d *drill) {
 		t.Logf("%s: %s got %d attempts of %d calls, %d of which were retried", part.name, part.host, made, calls, retried)
 		switch {
 		case calls < 30:
-			tr.doubt("%s: only %d calls to %s", part.name, calls, part.host)
+			tr.problem("%s: only %d calls to %s", part.name, calls, part.host)
 		case part.retried && retried == 0:
-			tr.doubt("%s: no call to %s was retried", part.name, part.host)
+			tr.problem("%s: no call to %s was retried", part.name, part.host)
 		case !part.retried && retried > 0:
 			t.Errorf("%s: %d of %d calls to %s were retried", part.name, retried, calls, part.host)
 		case !part.retried && made < calls*9/10:
-			tr.doubt("%s: %d attempts of %d calls to %s", part.name, made, calls, part.host)
+			tr.problem("%s: %d attempts of %d calls to %s", part.name, made, calls, part.host)
 		}
 	}
 }
 
-// requireATokenToSwitch requires that a request without the token is refused, in
-// every process.
+// requireATokenToSwitch requires that every process refuses a request without the
+// token of a known person.
 func (d *drill) requireATokenToSwitch(t *testing.T) {
 	for _, p := range d.services {
-		for _, token := range []string{"", "guess", d.token[1:]} {
-			status, text, err := post("http://"+p.address+"/debug/control", token, retriesOff(slowHost, "a guess"))
+		for _, c := range []struct{ who, token string }{{person, ""}, {person, "guess"}, {person, d.token[1:]}, {"bob", d.token}, {"bob", ""}, {"", ""}} {
+			status, text, err := post(p, c.who, c.token, retriesOff)
 			if err != nil || status != http.StatusForbidden {
-				t.Errorf("with the token %q: %d %s %v, want 403", token, status, text, err)
+				t.Errorf("with the token %q of %q: %d %s %v, want 403", c.token, c.who, status, text, err)
 			}
 		}
 	}
-}
-
-// attemptsAt returns what an upstream counted.
-func (d *drill) attemptsAt(t *testing.T, host string) (attempts map[string]int) {
-	t.Helper()
-	text, err := get("http://" + d.upstreams[host].address + "/attempts")
-	must(t, err)
-	must(t, json.Unmarshal(text, &attempts))
-	return attempts
 }
 
 func must(t *testing.T, err error) {

@@ -39,7 +39,8 @@ func parseMetrics(text string) ([]series, error) {
 	return all, nil
 }
 
-// sum adds up the series of a name that have all of the labels, which are pairs.
+// sum adds up the series of a host and a name that have all of the labels, which
+// are pairs.
 func sum(all []series, host, name string, labels ...string) (total float64) {
 next:
 	for _, s := range all {
@@ -61,27 +62,20 @@ const (
 	takesLong   = 0.1  // seconds; an attempt that fails after that has timed out
 )
 
-// readMetrics returns what the metrics of a process say: scrapes are all that
-// were made, the last one at the end.
-func readMetrics(times []time.Time, scrapes [][]series) []symptom {
-	var all []symptom
-	last := scrapes[len(scrapes)-1]
-	for _, host := range hosts {
-		s := symptom{
-			host:   host,
-			calls:  int(sum(last, host, "backoff_calls_total")),
-			hurt:   int(sum(last, host, "backoff_calls_total", "outcome", "failed")),
-			opened: int(sum(last, host, "backoff_breaker_transitions_total", "to", "open")),
-			open:   sum(last, host, "backoff_breaker_state", "state", "closed") == 0,
-		}
-		failed := sum(last, host, "backoff_failed_attempts_total")
-		if failed > fewFailures*sum(last, host, "backoff_attempts_total") {
-			s.trouble = troubleInMetrics(last, host)
-			s.since, s.last = changes(times, scrapes, host, "backoff_failed_attempts_total")
-		}
-		all = append(all, s)
+// readMetrics reads the latest metrics, and those before for the moments.
+func readMetrics(e evidence, host string) symptom {
+	last := e.latest().metrics
+	s := symptom{
+		calls:  int(sum(last, host, "backoff_calls_total")),
+		hurt:   int(sum(last, host, "backoff_calls_total", "outcome", "failed")),
+		opened: int(sum(last, host, "backoff_breaker_transitions_total", "to", "open")),
+		open:   sum(last, host, "backoff_breaker_state", "state", "closed") == 0,
 	}
-	return all
+	if sum(last, host, "backoff_failed_attempts_total") > fewFailures*sum(last, host, "backoff_attempts_total") {
+		s.trouble = troubleInMetrics(last, host)
+		s.since, s.last = growth(e.snapshots, host, "backoff_failed_attempts_total")
+	}
+	return s
 }
 
 // troubleInMetrics returns what the failed attempts say about an upstream.
@@ -99,30 +93,16 @@ func troubleInMetrics(all []series, host string) string {
 	return ""
 }
 
-// changes returns when a counter was seen to grow first and last.
-func changes(times []time.Time, scrapes [][]series, host, name string) (first, last time.Time) {
+// growth returns when a counter was seen to grow first and last.
+func growth(snapshots []snapshot, host, name string) (first, last time.Time) {
 	before := 0.
-	for i, all := range scrapes {
-		if now := sum(all, host, name); now > before {
-			before, last = now, times[i]
+	for _, s := range snapshots {
+		if now := sum(s.metrics, host, name); now > before {
+			before, last = now, s.at
 			if first.IsZero() {
 				first = last
 			}
 		}
 	}
 	return first, last
-}
-
-// readScrapes returns what the metrics of all processes say.
-func readScrapes(looks []look) []finding {
-	var said [][]symptom
-	for process := range processes {
-		var times []time.Time
-		var scrapes [][]series
-		for _, l := range looks {
-			times, scrapes = append(times, l.at), append(scrapes, l.metrics[process])
-		}
-		said = append(said, readMetrics(times, scrapes))
-	}
-	return findings(said)
 }

@@ -35,35 +35,27 @@ type card struct {
 	}
 }
 
-// readPage returns what a page says: the headline names the operations that need
-// a look, and the first of its errors says why.
-func readPage(p page) []symptom {
-	named := make(map[string]bool)
-	for _, s := range p.Headline.Sentences {
-		named[s.ID] = true
-	}
-	var all []symptom
+// readPage reads the latest page: its headline names the operations in trouble,
+// and the first error of such an operation says why.
+func readPage(e evidence, host string) (s symptom) {
+	p := e.latest().page
 	for _, c := range p.Operations {
-		s := symptom{host: hostOf(c.Endpoint), calls: c.Calls, opened: c.Circuit.Opened, open: c.Circuit.State != "closed"}
+		if hostOf(c.Endpoint) != host {
+			continue
+		}
+		s = symptom{calls: c.Calls, opened: c.Circuit.Opened, open: c.Circuit.State != "closed"}
 		for _, o := range c.Outcomes {
 			if o.Name == "failed" || o.Name == "refused" {
 				s.hurt += o.Count
 			}
 		}
-		if named[c.ID] && len(c.Errors) > 0 {
-			e := c.Errors[0]
-			s.trouble, s.since, s.last = troubleOf(e.Class, e.Type), time.UnixMilli(e.Since), time.UnixMilli(e.Last)
+		for _, sentence := range p.Headline.Sentences {
+			if sentence.ID == c.ID && len(c.Errors) > 0 {
+				first := c.Errors[0]
+				s.trouble = troubleOf(first.Class, first.Type)
+				s.since, s.last = time.UnixMilli(first.Since), time.UnixMilli(first.Last)
+			}
 		}
-		all = append(all, s)
 	}
-	return all
-}
-
-// readPages returns what the pages of all processes say at one moment.
-func readPages(l look) []finding {
-	var said [][]symptom
-	for _, p := range l.pages {
-		said = append(said, readPage(p))
-	}
-	return findings(said)
+	return s
 }

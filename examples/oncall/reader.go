@@ -1,20 +1,31 @@
 package main
 
 import (
-	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
 )
 
-// The troubles that a reader tells apart. The second is called throttled.
-const down = "down"
+// sources are what a person reads. Each says the same of the calls of a process to
+// a host.
+var sources = []struct {
+	name string
+	read func(e evidence, host string) symptom
+}{
+	{"page", readPage},
+	{"logs", readLog},
+	{"metrics", readMetrics},
+}
 
-// A symptom is what one process says about its calls to an upstream, on its page,
-// in its log, or by its metrics.
+// A symptom is what a source says about the calls to an upstream.
 type symptom struct {
-	host    string
-	trouble string // "" if there is none
+	trouble string // slow, throttled, down, or "" if there is none
 	since   time.Time
 	last    time.Time // when an attempt failed
 	calls   int       // 0 if the source does not say
@@ -23,39 +34,24 @@ type symptom struct {
 	open    bool      // it is open now, or half-open
 }
 
-// A finding is what the processes say together.
-type finding struct {
-	symptom
-	processes int // that have the trouble
-}
+const down = "down"
 
-// findings sums up what each process says. An upstream has the trouble that most
-// processes have with it, since the moment that half of them name.
-func findings(said [][]symptom) []finding {
-	var all []finding
-	for _, host := range hosts {
-		f := finding{symptom: symptom{host: host}}
-		troubled := make(map[string][]symptom)
-		for _, process := range said {
-			for _, s := range process {
-				if s.host != host {
-					continue
-				}
-				f.calls, f.hurt, f.opened, f.open = f.calls+s.calls, f.hurt+s.hurt, f.opened+s.opened, f.open || s.open
-				if s.trouble != "" {
-					troubled[s.trouble] = append(troubled[s.trouble], s)
-				}
-			}
-		}
-		for trouble, of := range troubled {
-			if len(of) <= len(said)/2 {
-				continue
-			}
+// summarize sums up what a source says of a host in all processes. The upstream
+// has the trouble that most processes have with it, since the moment that half of
+// them name.
+func summarize(seen []evidence, host string, read func(e evidence, host string) symptom) (all symptom) {
+	troubled := make(map[string][]symptom)
+	for _, process := range seen {
+		s := read(process, host)
+		all.calls, all.hurt, all.opened, all.open = all.calls+s.calls, all.hurt+s.hurt, all.opened+s.opened, all.open || s.open
+		troubled[s.trouble] = append(troubled[s.trouble], s)
+	}
+	for trouble, of := range troubled {
+		if trouble != "" && len(of) > len(seen)/2 {
 			slices.SortFunc(of, func(a, b symptom) int { return a.since.Compare(b.since) })
-			f.trouble, f.since, f.processes = trouble, of[len(of)/2].since, len(of)
-			f.last = slices.MaxFunc(of, func(a, b symptom) int { return a.last.Compare(b.last) }).last
+			all.trouble, all.since = trouble, of[len(of)/2].since
+			all.last = slices.MaxFunc(of, func(a, b symptom) int { return a.last.Compare(b.last) }).last
 		}
-		all = append(all, f)
 	}
 	return all
 }
@@ -74,17 +70,100 @@ func troubleOf(class, typ string) string {
 	return ""
 }
 
-// nameOf returns the name of the policy for calls to a host.
-func nameOf(host string) string {
-	name, _, _ := strings.Cut(host, ".")
-	return name
-}
-
 // hostOf returns the host of an endpoint such as "GET search.internal", or of a
 // breaker such as "http://search.internal".
 func hostOf(name string) string {
 	return name[max(strings.LastIndexByte(name, ' '), strings.LastIndexByte(name, '/'))+1:]
 }
 
-// share returns a part of a whole in percent.
-func share(part, whole int) float64 { return 100 * float64(part) / float64(cmp.Or(whole, 1)) }
+// Evidence is what can be read of a process.
+type evidence struct {
+	log       []record
+	snapshots []snapshot // the latest is the last
+}
+
+// A snapshot is what the page and the metrics of a process say at a moment.
+type snapshot struct {
+	at      time.Time
+	page    page
+	metrics []series
+}
+
+func (e evidence) latest() snapshot { return e.snapshots[len(e.snapshots)-1] }
+
+// A reader reads the pages and the metrics of all processes once a second, as a
+// person and a Prometheus do, and the logs in the end.
+type reader struct {
+	services []*process
+	seen     [processes]evidence
+}
+
+// run reads until ctx ends.
+func (r *reader) run(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = r.readAll() // if one does not respond, the next second counts
+		}
+	}
+}
+
+// readAll takes a snapshot of each process, or of none.
+func (r *reader) readAll() error {
+	var all [processes]snapshot
+	now := time.Now()
+	for i, p := range r.services {
+		text, err := get("http://" + p.address + "/debug/backoff/data")
+		if err != nil {
+			return err
+		}
+		all[i].at = now
+		if err := json.Unmarshal(text, &all[i].page); err != nil {
+			return err
+		}
+		if text, err = get("http://" + p.address + "/debug/backoff/metrics"); err != nil {
+			return err
+		}
+		if all[i].metrics, err = parseMetrics(string(text)); err != nil {
+			return err
+		}
+	}
+	for i, s := range all {
+		r.seen[i].snapshots = append(r.seen[i].snapshots, s)
+	}
+	return nil
+}
+
+// finish reads once more, now the logs too, and returns all that was read.
+func (r *reader) finish() ([]evidence, error) {
+	if err := r.readAll(); err != nil {
+		return nil, err
+	}
+	for i, p := range r.services {
+		text, err := os.ReadFile(p.log)
+		if err != nil {
+			return nil, err
+		}
+		if r.seen[i].log, err = parseLog(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.log, err)
+		}
+	}
+	return r.seen[:], nil
+}
+
+// get returns the body of a response.
+func get(url string) ([]byte, error) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return io.ReadAll(resp.Body)
+}

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -22,8 +24,8 @@ import (
 // attemptTimeout is how long the service waits for an upstream.
 const attemptTimeout = 500 * time.Millisecond
 
-// newService returns one process of the service. It answers GET /search with
-// what the upstream search.internal answers, and so on.
+// newService returns one process of the service. It responds to GET /search with
+// the response of the upstream search.internal, and so on.
 func newService(t task, out io.Writer) http.Handler {
 	log := slog.New(slog.NewJSONHandler(out, nil)).With("process", t.Process)
 
@@ -53,7 +55,7 @@ func newService(t task, out io.Writer) http.Handler {
 	return mux
 }
 
-// forward answers with what an upstream answers.
+// forward responds with the response of an upstream.
 func forward(client *http.Client, url string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, nil)
@@ -86,5 +88,27 @@ func authorize(tokens map[string]string) func(*http.Request) (who string, err er
 			return "", errors.New("wrong name or token")
 		}
 		return who, nil
+	}
+}
+
+// nameOf returns the name of the policy for calls to a host.
+func nameOf(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	return name
+}
+
+// connectTo returns a transport that knows the addresses of the upstreams. It
+// stands in for DNS.
+func connectTo(addresses map[string]string) *http.Transport {
+	return &http.Transport{
+		MaxIdleConnsPerHost: 100,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			host, _, _ := net.SplitHostPort(address)
+			at, known := addresses[host]
+			if !known {
+				return nil, fmt.Errorf("no such host: %s", host)
+			}
+			return new(net.Dialer).DialContext(ctx, network, at)
+		},
 	}
 }

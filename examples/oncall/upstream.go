@@ -11,7 +11,7 @@ import (
 
 // What an upstream can be told to be.
 const (
-	well      = "well"
+	healthy   = "healthy"
 	slow      = "slow"
 	throttled = "throttled"
 )
@@ -22,8 +22,6 @@ const mostPerSecond = perSecond / 3 / 2
 // An upstream is a server that can be told to misbehave. It counts the requests
 // for each request of a user: these are the attempts of a call.
 type upstream struct {
-	mux http.ServeMux
-
 	mu       sync.Mutex
 	mode     string
 	attempts map[string]int // by X-Request-Id
@@ -32,31 +30,34 @@ type upstream struct {
 }
 
 func newUpstream() *upstream {
-	u := &upstream{mode: well, attempts: make(map[string]int)}
-	u.mux.HandleFunc("GET /{$}", u.answer)
-	u.mux.HandleFunc("GET /attempts", u.tell)
-	return u
+	return &upstream{mode: healthy, attempts: make(map[string]int)}
 }
 
-// ServeHTTP implements [http.Handler].
-func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.mux.ServeHTTP(w, r) }
+// handler serves the upstream, and at /attempts what it counted.
+func (u *upstream) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", u.respond)
+	mux.HandleFunc("GET /attempts", func(w http.ResponseWriter, _ *http.Request) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(u.attempts)
+	})
+	return mux
+}
 
-// behave makes the upstream well, slow or throttled.
-func (u *upstream) behave(mode string) {
+// setMode makes the upstream healthy, slow or throttled.
+func (u *upstream) setMode(mode string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.mode = mode
 }
 
-// answer answers a request of the service.
-func (u *upstream) answer(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get("X-Request-Id")
-	w.Header().Set("X-Request-Id", id)
-	switch mode, accepted := u.receive(id); {
+// respond counts a request of the service, and responds to it.
+func (u *upstream) respond(w http.ResponseWriter, r *http.Request) {
+	switch mode, accepted := u.count(r.Header.Get("X-Request-Id")); {
 	case mode == slow: // three of ten take longer than the service waits
-		takes := attemptTimeout*3/10 + rand.N(attemptTimeout)
 		select {
-		case <-time.After(takes):
+		case <-time.After(attemptTimeout*3/10 + rand.N(attemptTimeout)):
 		case <-r.Context().Done():
 			return
 		}
@@ -64,27 +65,18 @@ func (u *upstream) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many requests", http.StatusTooManyRequests)
 		return
 	}
-	_, _ = io.WriteString(w, "here you are\n")
+	_, _ = io.WriteString(w, "ok\n")
 }
 
-// receive counts a request. It returns the mode, and whether the request is
-// within what a throttled upstream accepts.
-func (u *upstream) receive(id string) (mode string, accepted bool) {
+// count counts a request. It returns the mode, and whether the request is within
+// what a throttled upstream accepts.
+func (u *upstream) count(id string) (mode string, accepted bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.attempts[id]++
 	if time.Since(u.second) >= time.Second {
 		u.second, u.accepted = time.Now(), 0
 	}
-	if accepted = u.accepted < mostPerSecond; accepted {
-		u.accepted++
-	}
-	return u.mode, accepted
-}
-
-// tell answers with the number of attempts of each call.
-func (u *upstream) tell(w http.ResponseWriter, _ *http.Request) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	_ = json.NewEncoder(w).Encode(u.attempts)
+	u.accepted++
+	return u.mode, u.accepted <= mostPerSecond
 }

@@ -20,7 +20,7 @@ const perSecond = 90
 // they got.
 type users struct {
 	client   http.Client
-	services []string // addresses
+	services []*process
 
 	mu       sync.Mutex
 	requests []request
@@ -36,7 +36,7 @@ type request struct {
 }
 
 // run sends requests at a steady rate until ctx ends, and waits for the last
-// answer.
+// response.
 func (u *users) run(ctx context.Context) {
 	var last atomic.Int64
 	traffic.Steady(ctx, perSecond, func() {
@@ -51,8 +51,8 @@ func (u *users) run(ctx context.Context) {
 }
 
 // ask sends one request, and reports whether the user got an error.
-func (u *users) ask(service string, r request) (hurt bool) {
-	req, err := http.NewRequest(http.MethodGet, "http://"+service+"/"+nameOf(r.host), nil)
+func (u *users) ask(service *process, r request) (hurt bool) {
+	req, err := http.NewRequest(http.MethodGet, "http://"+service.address+"/"+nameOf(r.host), nil)
 	if err != nil {
 		return true
 	}
@@ -66,9 +66,23 @@ func (u *users) ask(service string, r request) (hurt bool) {
 	return err != nil || resp.StatusCode >= 400
 }
 
-// answered returns the requests that have an answer.
-func (u *users) answered() []request {
+// done returns the requests that have ended.
+func (u *users) done() []request {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.requests)
+}
+
+// count returns how many requests to an upstream have ended, and how many of them
+// with an error.
+func (u *users) count(host string) (all, hurt int) {
+	for _, r := range u.done() {
+		if r.host == host {
+			all++
+			if r.hurt {
+				hurt++
+			}
+		}
+	}
+	return all, hurt
 }

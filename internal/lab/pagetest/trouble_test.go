@@ -68,9 +68,9 @@ func TestAProcessThatBeganAnewIsNotTakenForTheFormerOne(t *testing.T) {
 	require.True(t, ask[bool](t, b, `document.getElementById("change").hidden`))
 	d.lead(as(2, counted(t, "both")))
 	b.see(t, `document.querySelectorAll("article").length === 1 && document.querySelector(".name").textContent === "both"`)
-	b.see(t, `/another process answers.*process 2 on .*Before it was process 1 on/.test(document.getElementById("change").textContent)`)
+	b.see(t, `/another process responds.*process 2 on .*Before it was process 1 on/.test(document.getElementById("change").textContent)`)
 	d.lead(as(1, counted(t)))
-	b.see(t, `document.getElementById("change").textContent.startsWith("Several processes answer in turn")`)
+	b.see(t, `document.getElementById("change").textContent.startsWith("Several processes respond in turn")`)
 	b.see(t, `document.getElementById("empty").offsetParent !== null && document.querySelector("article") === null`)
 	b.requireQuiet(t, url)
 }
@@ -86,13 +86,13 @@ func TestThePageSaysWhyItHasNoNumbers(t *testing.T) {
 		why    string
 		answer http.HandlerFunc
 	}{
-		{"the answer is 403 Forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }},
-		{"the answer leads to another address", func(w http.ResponseWriter, r *http.Request) {
+		{"the response is 403 Forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }},
+		{"the response redirects to another address", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://login.example", http.StatusFound)
 		}},
-		{"the answer does not fit this page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<title>log in</title>") }},
-		{"the answer does not fit this page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }},
-		{"the process does not answer within 5 s", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+		{"the response does not fit this page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<title>log in</title>") }},
+		{"the response does not fit this page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }},
+		{"the process does not respond within 5 s", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
 		{"the process cannot be reached", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 	} {
 		b.see(t, `document.getElementById("headline").textContent === "Nothing to do."`)

@@ -44,7 +44,7 @@ func TestTroubleBeginsWithTheFirstCallThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Metrics
 		calls(t, &m, 10)
-		time.Sleep(time.Hour) // nobody looks
+		time.Sleep(time.Hour) // nobody opens the page
 		for range 12 {
 			failures(t, &m, 1)
 			time.Sleep(time.Second)
@@ -127,22 +127,22 @@ func TestQuantilesSayOfHowManyTheyAre(t *testing.T) {
 	})
 }
 
-// A breaker tells of each refusal, and the policy of some of them too.
+// A breaker has an event for each refusal, and the policy for some of them too.
 func TestOnlyWhatThePolicyDidNotTellOfIsMissed(t *testing.T) {
-	old := refusals{told: 100, own: 10, later: 5}
+	old := refusals{reported: 100, own: 10, later: 5}
 	for want, now := range map[uint64]refusals{
-		0:  {told: 100, own: 10, later: 5},
-		20: {told: 120, own: 10, later: 5},
-		16: {told: 120, own: 12, later: 7},
-		1:  {told: 101, own: 10, later: 5},
+		0:  {reported: 100, own: 10, later: 5},
+		20: {reported: 120, own: 10, later: 5},
+		16: {reported: 120, own: 12, later: 7},
+		1:  {reported: 101, own: 10, later: 5},
 	} {
 		require.Equal(t, want, now.missedSince(old, now))
 		now.waited = 1
 		require.Zero(t, now.missedSince(old, now), "the breaker is inside")
 	}
-	require.EqualValues(t, 20, refusals{told: 20, later: 7}.missedSince(refusals{}, refusals{}), "another breaker is inside")
-	require.Zero(t, refusals{told: 50, own: 10}.missedSince(old, refusals{}), "they may belong to a second operation by now")
-	require.Zero(t, refusals{told: 101, own: 20}.missedSince(old, refusals{}))
+	require.EqualValues(t, 20, refusals{reported: 20, later: 7}.missedSince(refusals{}, refusals{}), "another breaker is inside")
+	require.Zero(t, refusals{reported: 50, own: 10}.missedSince(old, refusals{}), "they may belong to a second operation by now")
+	require.Zero(t, refusals{reported: 101, own: 20}.missedSince(old, refusals{}))
 }
 
 // Of several breakers that may have refused the calls the worst counts.

@@ -13,54 +13,6 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-func TestABreakerSaysForHowLongAndWhy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
-		for trigger := range backoff.TriggerShared + 1 {
-			for to := range backoff.StateHalfOpen + 1 {
-				m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
-					Name: "db", To: to, Trigger: trigger, At: time.Now().Add(-950 * time.Millisecond)}})
-				require.Regexp(t, "^for 950 ms, because [a-zA-Z ]+; opened ", m.pageData().Breakers[0].Text+"; opened ")
-			}
-		}
-		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
-			Name: "db", To: backoff.StateOpen, Trigger: backoff.TriggerProbe, At: time.Now().Add(-950 * time.Millisecond)}})
-		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRefused, Name: "db", Reason: backoff.ReasonOpen})
-		require.Equal(t, breakerRow{Name: "db", State: "open", Level: bad, Refused: 1, Opened: 9, age: "950 ms", Text: "for 950 ms, because a probe failed; opened 9 times; refused 1 call"}, m.pageData().Breakers[0])
-	})
-}
-
-func TestAWatchedBreakerSaysWhatIsKnown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
-		b := &backoff.Breaker{OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: m.Observe, Name: "db"}
-		m.WatchBreaker("db", b)
-		row := func() string {
-			r := m.pageData().Breakers[0]
-			return string(r.Level) + ", " + r.State + ": " + r.Text
-		}
-		require.Equal(t, "good, closed: since the start", row())
-		b.Trip()
-		require.Equal(t, "bad, open: for less than 1 ms, because the program said so; opened once", row())
-		time.Sleep(time.Second)
-		require.Equal(t, "watch, half-open: the open time is over, and the next call probes the service; opened once", row())
-		b.Force(backoff.ModeForcedOpen)
-		require.Equal(t, "bad, forced open: by the program, until it decides otherwise; opened once", row())
-		b.Force(backoff.ModeForcedClosed)
-		require.Equal(t, "watch, forced closed: by the program, until it decides otherwise; opened once", row())
-		b.Force(backoff.ModeObserve)
-		require.Equal(t, "good, closed: for less than 1 ms, because the program said so; opened once; it only observes, and refuses nothing", row())
-		b.Trip()
-		require.Regexp(t, "^watch, open \\(observed only\\): for .*; it only observes, and refuses nothing$", row())
-
-		deaf := new(backoff.Breaker)
-		m.WatchBreaker("db", deaf)
-		m.WatchBreaker("apart", deaf)
-		deaf.Trip()
-		require.Equal(t, "its Observer is not connected, so it is not known why", m.pageData().Breakers[0].Text)
-	})
-}
-
 func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		stats backoff.RetryBudgetStats
