@@ -9,7 +9,6 @@ import (
 // controls is what can be changed while the program runs, and what was.
 type controls struct {
 	Overrides []override `json:"overrides"`
-	Names     []string   `json:"names"` // of the policies, hedges and breakers that can be changed
 
 	operations map[string]bool // policies and hedges that can be changed, by their label
 }
@@ -36,7 +35,7 @@ func (m *Metrics) WatchPanel(name string, p *control.Panel) {
 func (m *Metrics) readControls() (all *controls) {
 	for _, p := range m.watched.panels.sorted() {
 		if all == nil {
-			all = &controls{Overrides: []override{}, Names: []string{}, operations: make(map[string]bool)}
+			all = &controls{Overrides: []override{}, operations: make(map[string]bool)}
 		}
 		all.add(p)
 	}
@@ -53,7 +52,6 @@ func (c *controls) add(p *control.Panel) {
 		c.Overrides = append(c.Overrides, shown)
 	}
 	for _, t := range p.Targets() {
-		c.Names = append(c.Names, t.Name)
 		if t.What != control.Breakers {
 			c.operations[labelOf(t.Name)] = true
 		}
