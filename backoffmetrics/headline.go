@@ -29,6 +29,7 @@ func say(brief, more string) sentence { return sentence{Text: brief + more, brie
 const (
 	mostSentences = 3 // of operations
 	lookAtService = " Retries cannot help; look at the service."
+	sendFewer     = " The service throttles: send fewer calls, or ask for a higher limit."
 )
 
 // headlineOf sums up everything.
@@ -36,7 +37,7 @@ func headlineOf(d *pageData) headline {
 	h := headline{Level: good}
 	told := make(map[string]bool) // breakers
 	var more uint64
-	for _, f := range []finding{broken, definitive, doubtful, partly, hidden, recovered} {
+	for _, f := range []finding{broken, throttled, definitive, doubtful, partly, hidden, recovered} {
 		for i := range d.Operations {
 			c := &d.Operations[i]
 			if c.finding != f {
@@ -144,7 +145,9 @@ func (c *card) sentence() (level, sentence) {
 	}
 	switch c.finding {
 	case recovered:
-		return c.finding.level(), say(title+" has recovered", ": "+share+", and hardly any in the last minute.")
+		return c.finding.level(), say(title+" has recovered", ": "+share+since)
+	case throttled:
+		return c.finding.level(), say(title+" is throttled", ": "+share+since+sendFewer)
 	case hidden:
 		return c.finding.level(), say("Retries hide a fault of "+title, ": look at its errors.")
 	case partly:
