@@ -1,6 +1,7 @@
 package backoffmetrics
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/gobackoff/backoff/control"
@@ -11,6 +12,7 @@ type controls struct {
 	Overrides []override `json:"overrides"`
 
 	operations map[string]bool // policies and hedges that can be changed, by their label
+	retriesOff map[string]bool // policies whose retries are switched off, by their label
 }
 
 // override is a change in force.
@@ -35,7 +37,7 @@ func (m *Metrics) WatchPanel(name string, p *control.Panel) {
 func (m *Metrics) readControls() (all *controls) {
 	for _, p := range m.watched.panels.sorted() {
 		if all == nil {
-			all = &controls{Overrides: []override{}, operations: make(map[string]bool)}
+			all = &controls{Overrides: []override{}, operations: make(map[string]bool), retriesOff: make(map[string]bool)}
 		}
 		all.add(p)
 	}
@@ -44,7 +46,11 @@ func (m *Metrics) readControls() (all *controls) {
 
 // add adds what a panel says.
 func (c *controls) add(p *control.Panel) {
+	retries := make(map[string]string) // off or on, by name
 	for _, o := range p.Overrides() {
+		if o.What == control.Retries {
+			retries[o.Name] = o.To
+		}
 		shown := override{what: o.String(), Text: o.String() + ": " + cut(o.To), Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
 		if !o.Until.IsZero() {
 			shown.Until = o.Until.UnixMilli()
@@ -52,6 +58,9 @@ func (c *controls) add(p *control.Panel) {
 		c.Overrides = append(c.Overrides, shown)
 	}
 	for _, t := range p.Targets() {
+		if t.What == control.Retries && cmp.Or(retries[t.Name], retries[control.All]) == control.Off {
+			c.retriesOff[labelOf(t.Name)] = true
+		}
 		if t.What != control.Breakers {
 			c.operations[labelOf(t.Name)] = true
 		}
@@ -65,6 +74,9 @@ func cut(text string) string {
 	}
 	return strings.ToValidUTF8(text[:maxName], "") + "…"
 }
+
+// hasRetriesOff reports whether the retries of an operation are switched off.
+func (c *controls) hasRetriesOff(name string) bool { return c != nil && c.retriesOff[name] }
 
 // has reports whether an operation can be changed.
 func (c *controls) has(name string) bool { return c != nil && c.operations[name] }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -40,6 +41,41 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	require.EqualValues(t, time.Hour.Milliseconds(), o.Until-o.Since)
 	m.WatchPanel("panel", nil)
 	require.Nil(t, m.pageData().Controls)
+}
+
+// A page that says "retries cannot help" would keep them off.
+func TestThePageSaysOfAFailingServiceThatItsRetriesAreOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		var panel control.Panel
+		panel.Policy(backoff.Policy{Name: "fetch"})
+		panel.Policy(backoff.Policy{Name: "b"})
+		m.WatchPanel("panel", &panel)
+		failures(t, &m, 20)
+		time.Sleep(time.Second)
+		to := func(what, name, to string) string {
+			if to == "" {
+				require.NoError(t, panel.Clear(t.Context(), control.Target{What: what, Name: name}, "ada", "shard 7"))
+			} else {
+				require.NoError(t, panel.Set(t.Context(), control.Override{Target: control.Target{What: what, Name: name}, To: to, Who: "ada", Why: "shard 7"}))
+			}
+			synctest.Wait()
+			d := m.pageData()
+			off := strings.Contains(d.Headline.Sentences[0].Text, retriesAreOff)
+			require.Equal(t, off, strings.Contains(d.Operations[0].Text, retriesAreOff))
+			return map[bool]string{true: "off", false: "on"}[off]
+		}
+		require.Equal(t, "on", to(control.Retries, "b", control.Off))
+		require.Equal(t, "on", to(control.Spec, "fetch", `{"maxAttempts": 6}`))
+		require.Equal(t, "off", to(control.Retries, "fetch", control.Off))
+		require.Equal(t, "on", to(control.Retries, "fetch", ""))
+		require.Equal(t, "off", to(control.Retries, control.All, control.Off))
+		require.Equal(t, "on", to(control.Retries, "fetch", control.On))
+		require.NoError(t, panel.Clear(t.Context(), control.Target{What: control.Retries, Name: "fetch"}, "ada", "x"))
+		require.Equal(t, "on", to(control.Retries, control.All, ""))
+		require.Equal(t, "on", to(control.Retries, "b", ""))
+		require.Equal(t, "on", to(control.Spec, "fetch", ""))
+	})
 }
 
 func TestThePageSaysWhichProcessItIsOf(t *testing.T) {

@@ -29,6 +29,7 @@ func say(brief, more string) sentence { return sentence{Text: brief + more, brie
 const (
 	mostSentences = 3 // of operations
 	lookAtService = " Retries cannot help; look at the service."
+	retriesAreOff = " Retries are switched off; look at the service."
 	sendFewer     = " The service throttles: send fewer calls, or ask for a higher limit."
 )
 
@@ -141,7 +142,7 @@ func (c *card) sentence() (level, sentence) {
 		if c.since == "" && c.Circuit.age != "" {
 			since = ". The circuit opened " + c.Circuit.age + " ago."
 		}
-		return bad, say(title+" is down", ": its circuit is open, and "+share+since+lookAtService)
+		return bad, say(title+" is down", ": its circuit is open, and "+share+since+c.advice())
 	}
 	switch c.finding {
 	case recovered:
@@ -157,7 +158,16 @@ func (c *card) sentence() (level, sentence) {
 	case definitive:
 		return c.finding.level(), say(title+" is failing for reasons that no retry changes", ": "+share+since+" Look at its errors.")
 	}
-	return c.finding.level(), say(title+" is failing", ": "+share+since+lookAtService)
+	return c.finding.level(), say(title+" is failing", ": "+share+since+c.advice())
+}
+
+// advice says what to do about a service that is broken. Whether retries can
+// help is not known while they are off.
+func (c *card) advice() string {
+	if c.retriesOff {
+		return retriesAreOff
+	}
+	return lookAtService
 }
 
 // title returns the name of an operation, and what it calls.

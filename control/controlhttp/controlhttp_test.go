@@ -225,6 +225,14 @@ func TestAFormThatIsNotAsItShouldBeChangesNothing(t *testing.T) {
 	require.Equal(t, "search", b.Overrides()[0].Name, "what the URL says does not count")
 }
 
+func TestThePageOffersEachNameOnce(t *testing.T) {
+	b := newBoard()
+	r := httptest.NewRequest("GET", "/debug/control", nil)
+	r.SetBasicAuth("ada", "secret")
+	r.Header.Set("Accept", "text/html")
+	require.Equal(t, 1, strings.Count(b.answer(r).Body.String(), "<option>search</option>"))
+}
+
 func TestThePageShowsHostileNamesAsText(t *testing.T) {
 	const hostile = `"><script>alert(1)</script>`
 	b := newBoard()
