@@ -81,7 +81,7 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 		{[]card{operation("a", broken, "half-open")}, []breakerRow{breaker("a", "half-open")}, bad,
 			[]string{"a may be coming back: single calls probe it. 28 % of its calls failed. Wait for the probes."}},
 		{[]card{operation("a", broken, "forced open")}, nil, bad,
-			[]string{"a is switched off: the program has forced its circuit open, and 28 % of its calls failed."}},
+			[]string{"a is switched off: its circuit is forced open, and 28 % of its calls failed."}},
 		{[]card{operation("b", partly, ""), operation("a", broken, ""), operation("c", hidden, ""), operation("d", recovered, "")}, nil, bad, []string{
 			"a is failing: 28 % of its calls failed. Retries cannot help; look at the service.", "b is flaky: 28 % of its calls failed. Look at its errors.",
 			"Retries hide a fault of c: look at its errors.", "1 more operation needs a look."}},
@@ -100,7 +100,7 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 			[]string{"The circuit is open for a: calls are refused. Retries cannot help; look at the service."}},
 		{nil, []breakerRow{breaker("a", "open"), breaker("b", "half-open"), breaker("c", "forced open"), breaker("d", "open")}, bad, []string{
 			"The circuit is open for a and d: calls are refused. Retries cannot help; look at the service.",
-			"The program has forced the circuit open for c: close it when the service may be called.",
+			"The circuit is forced open for c: close it when the service may be called.",
 			"The circuit is half-open for b: single calls probe the service. Wait for their result."}},
 	} {
 		h := headlineOf(&pageData{Operations: c.operations, Breakers: c.breakers})

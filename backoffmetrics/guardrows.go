@@ -101,7 +101,7 @@ func because(to backoff.State, t backoff.Trigger) string {
 	case backoff.TriggerShared:
 		return "another process said so"
 	}
-	return "the program said so"
+	return "it was set by hand or by the program"
 }
 
 // times says how often something happened.

@@ -41,7 +41,7 @@ func TestAWatchedBreakerSaysWhatIsKnown(t *testing.T) {
 		}
 		require.Equal(t, "good, closed: since the start", row())
 		b.Trip()
-		require.Equal(t, "bad, open: for less than 1 ms, because the program said so; opened once", row())
+		require.Equal(t, "bad, open: for less than 1 ms, because it was set by hand or by the program; opened once", row())
 		time.Sleep(time.Second)
 		require.Equal(t, "watch, half-open: the open time is over, and the next call probes the service; opened once", row())
 		b.Force(backoff.ModeForcedOpen)
@@ -49,7 +49,7 @@ func TestAWatchedBreakerSaysWhatIsKnown(t *testing.T) {
 		b.Force(backoff.ModeForcedClosed)
 		require.Equal(t, "watch, forced closed: by the program, until it decides otherwise; opened once", row())
 		b.Force(backoff.ModeObserve)
-		require.Equal(t, "good, closed: for less than 1 ms, because the program said so; opened once; it only observes, and refuses nothing", row())
+		require.Equal(t, "good, closed: for less than 1 ms, because it was set by hand or by the program; opened once; it only observes, and refuses nothing", row())
 		b.Trip()
 		require.Regexp(t, "^watch, open \\(observed only\\): for .*; it only observes, and refuses nothing$", row())
 

@@ -106,7 +106,7 @@ func (h *headline) addBreakers(rows []breakerRow, told map[string]bool) {
 		h.add(bad, say("The circuit is open for "+list(open), ": calls are refused."+lookAtService))
 	}
 	if len(forced) > 0 {
-		h.add(bad, say("The program has forced the circuit open for "+list(forced), ": close it when the service may be called."))
+		h.add(bad, say("The circuit is forced open for "+list(forced), ": close it when the service may be called."))
 	}
 	if len(probing) > 0 {
 		h.add(watch, say("The circuit is half-open for "+list(probing), ": single calls probe the service. Wait for their result."))
@@ -137,7 +137,7 @@ func (c *card) sentence() (level, sentence) {
 	case backoff.StateHalfOpen.String():
 		return c.finding.level(), say(title+" may be coming back", ": single calls probe it. "+share+since+" Wait for the probes.")
 	case backoff.ModeForcedOpen.String():
-		return bad, say(title+" is switched off", ": the program has forced its circuit open, and "+share+since)
+		return bad, say(title+" is switched off", ": its circuit is forced open, and "+share+since)
 	case backoff.StateOpen.String():
 		if c.since == "" && c.Circuit.age != "" {
 			since = ". The circuit opened " + c.Circuit.age + " ago."
