@@ -59,7 +59,7 @@ func (d *drill) printPlaces(out io.Writer) {
 		`-d what=retries -d name=search -d to=off -d for=30m -d why="it is overloaded"`,
 		`-d do=clear -d what=retries -d name=search -d why="it is well again"`,
 	} {
-		fmt.Fprintf(out, "  for p in %s; do curl -fsu %s:%s %s http://$p/debug/control; done\n", strings.Join(d.users.services, " "), person, d.token, fields)
+		fmt.Fprintf(out, "  for p in %s; do curl --fail-with-body -sSu %s:%s %s http://$p/debug/control; done\n", strings.Join(d.users.services, " "), person, d.token, fields)
 	}
 	fmt.Fprintln(out)
 }
