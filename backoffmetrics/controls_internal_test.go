@@ -1,6 +1,7 @@
 package backoffmetrics
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,22 @@ func TestThePageSaysOfAFailingServiceThatItsRetriesAreOff(t *testing.T) {
 		require.Equal(t, "on", to(control.Retries, control.All, ""))
 		require.Equal(t, "on", to(control.Retries, "b", ""))
 		require.Equal(t, "on", to(control.Spec, "fetch", ""))
+	})
+}
+
+func TestThePageBlamesNoServiceWhoseCircuitIsForcedOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		b := &backoff.Breaker{Name: "fetch", Observer: m.Observe}
+		m.WatchBreaker("fetch", b)
+		calls(t, &m, 1)
+		b.Force(backoff.ModeForcedOpen)
+		for range 20 {
+			require.Error(t, b.Do(t.Context(), func(context.Context) error { return nil }))
+		}
+		time.Sleep(time.Second)
+		require.Contains(t, m.pageData().Operations[0].Text, "because the circuit was open. Its circuit is forced open")
+		require.NotContains(t, m.pageData().Operations[0].Text, "look at the service")
 	})
 }
 

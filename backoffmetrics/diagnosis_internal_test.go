@@ -81,7 +81,7 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 		{[]card{operation("a", broken, "half-open")}, []breakerRow{breaker("a", "half-open")}, bad,
 			[]string{"a may be coming back: single calls probe it. 28 % of its calls failed. Wait for the probes."}},
 		{[]card{operation("a", broken, "forced open")}, nil, bad,
-			[]string{"a is switched off: its circuit is forced open, and 28 % of its calls failed."}},
+			[]string{"a is switched off: 28 % of its calls failed. Its circuit is forced open: close it when the service may be called."}},
 		{[]card{operation("b", partly, ""), operation("a", broken, ""), operation("c", hidden, ""), operation("d", recovered, "")}, nil, bad, []string{
 			"a is failing: 28 % of its calls failed. Retries cannot help; look at the service.", "b is flaky: 28 % of its calls failed. Look at its errors.",
 			"Retries hide a fault of c: look at its errors.", "1 more operation needs a look."}},

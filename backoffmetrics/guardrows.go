@@ -45,7 +45,7 @@ func (b shownBreaker) row(done breakerTotals) breakerRow {
 	switch {
 	case b.mode == backoff.ModeForcedOpen, b.mode == backoff.ModeForcedClosed:
 		r.State = b.mode.String()
-		r.Text = "by the program, until it decides otherwise"
+		r.Text = "by hand or by the program, until that ends"
 		r.Level = map[bool]level{true: bad, false: watch}[b.mode == backoff.ModeForcedOpen]
 	default:
 		r.Text, r.age = b.why()

@@ -27,10 +27,11 @@ type sentence struct {
 func say(brief, more string) sentence { return sentence{Text: brief + more, brief: brief} }
 
 const (
-	mostSentences = 3 // of operations
-	lookAtService = " Retries cannot help; look at the service."
-	retriesAreOff = " Retries are switched off; look at the service."
-	sendFewer     = " The service throttles: send fewer calls, or ask for a higher limit."
+	mostSentences   = 3 // of operations
+	lookAtService   = " Retries cannot help; look at the service."
+	circuitIsForced = " Its circuit is forced open: close it when the service may be called."
+	retriesAreOff   = " Retries are switched off; look at the service."
+	sendFewer       = " The service throttles: send fewer calls, or ask for a higher limit."
 )
 
 // headlineOf sums up everything.
@@ -137,7 +138,7 @@ func (c *card) sentence() (level, sentence) {
 	case backoff.StateHalfOpen.String():
 		return c.finding.level(), say(title+" may be coming back", ": single calls probe it. "+share+since+" Wait for the probes.")
 	case backoff.ModeForcedOpen.String():
-		return bad, say(title+" is switched off", ": its circuit is forced open, and "+share+since)
+		return bad, say(title+" is switched off", ": "+share+since+c.advice())
 	case backoff.StateOpen.String():
 		if c.since == "" && c.Circuit.age != "" {
 			since = ". The circuit opened " + c.Circuit.age + " ago."
@@ -161,10 +162,14 @@ func (c *card) sentence() (level, sentence) {
 	return c.finding.level(), say(title+" is failing", ": "+share+since+c.advice())
 }
 
-// advice says what to do about a service that is broken. Whether retries can
-// help is not known while they are off.
+// advice says what to do about a service that is broken. While its circuit is
+// forced open, that is no fault of the service. Whether retries can help is not
+// known while they are off.
 func (c *card) advice() string {
-	if c.retriesOff {
+	switch {
+	case c.Circuit != nil && c.Circuit.State == backoff.ModeForcedOpen.String():
+		return circuitIsForced
+	case c.retriesOff:
 		return retriesAreOff
 	}
 	return lookAtService
