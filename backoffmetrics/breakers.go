@@ -172,7 +172,7 @@ func (b shownBreaker) row(done breakerTotals) breakerRow {
 	switch {
 	case b.mode == backoff.ModeForcedOpen, b.mode == backoff.ModeForcedClosed:
 		r.State = b.mode.String()
-		r.Text = "by the program, until the program changes it"
+		r.Text = "by hand or by the program, until that ends"
 		r.Level = map[bool]level{true: bad, false: watch}[b.mode == backoff.ModeForcedOpen]
 	default:
 		r.Text, r.age = b.why()
@@ -228,5 +228,5 @@ func because(to backoff.State, t backoff.Trigger) string {
 	case backoff.TriggerShared:
 		return "another process of the fleet did so"
 	}
-	return "the program forced it"
+	return "it was set by hand or by the program"
 }

@@ -40,6 +40,8 @@ type card struct {
 	finding  finding
 	since    string
 	failures uint64
+
+	retriesOff bool // by hand
 }
 
 // outcome is how many calls ended in a way.

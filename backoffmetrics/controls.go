@@ -1,6 +1,7 @@
 package backoffmetrics
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/gobackoff/backoff/control"
@@ -9,9 +10,9 @@ import (
 // controls is what can be changed while the program runs, and what was.
 type controls struct {
 	Overrides []override `json:"overrides"`
-	Names     []string   `json:"names"` // of the policies, hedges and breakers that can be changed
 
 	operations map[string]bool // policies and hedges that can be changed, by their label
+	retriesOff map[string]bool // policies whose retries are switched off, by their label
 }
 
 // override is a change in force.
@@ -36,7 +37,7 @@ func (m *Metrics) WatchPanel(name string, p *control.Panel) {
 func (m *Metrics) readControls() (all *controls) {
 	for _, p := range m.watched.panels.sorted() {
 		if all == nil {
-			all = &controls{Overrides: []override{}, Names: []string{}, operations: make(map[string]bool)}
+			all = &controls{Overrides: []override{}, operations: make(map[string]bool), retriesOff: make(map[string]bool)}
 		}
 		all.add(p)
 	}
@@ -45,7 +46,11 @@ func (m *Metrics) readControls() (all *controls) {
 
 // add adds what a panel says.
 func (c *controls) add(p *control.Panel) {
+	retries := make(map[string]string) // off or on, by name
 	for _, o := range p.Overrides() {
+		if o.What == control.Retries {
+			retries[o.Name] = o.To
+		}
 		shown := override{what: o.String(), Text: o.String() + ": " + cut(o.To), Who: o.Who, Why: o.Why, Since: o.Since.UnixMilli()}
 		if !o.Until.IsZero() {
 			shown.Until = o.Until.UnixMilli()
@@ -53,7 +58,9 @@ func (c *controls) add(p *control.Panel) {
 		c.Overrides = append(c.Overrides, shown)
 	}
 	for _, t := range p.Targets() {
-		c.Names = append(c.Names, t.Name)
+		if t.What == control.Retries && cmp.Or(retries[t.Name], retries[control.All]) == control.Off {
+			c.retriesOff[labelOf(t.Name)] = true
+		}
 		if t.What != control.Breakers {
 			c.operations[labelOf(t.Name)] = true
 		}
@@ -67,6 +74,9 @@ func cut(text string) string {
 	}
 	return strings.ToValidUTF8(text[:maxName], "") + "…"
 }
+
+// hasRetriesOff reports whether the retries of an operation are switched off.
+func (c *controls) hasRetriesOff(name string) bool { return c != nil && c.retriesOff[name] }
 
 // has reports whether an operation can be changed.
 func (c *controls) has(name string) bool { return c != nil && c.operations[name] }

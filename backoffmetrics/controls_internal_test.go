@@ -1,10 +1,12 @@
 package backoffmetrics
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -28,8 +30,6 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	require.Empty(t, d.Controls.Overrides)
 	require.False(t, d.Operations[0].Switchable, "only a breaker of that name can be changed")
 	require.True(t, d.Operations[1].Switchable)
-	require.Contains(t, d.Controls.Names, "a")
-	require.Contains(t, d.Controls.Names, "b")
 
 	require.NoError(t, panel.Set(t.Context(), control.Override{
 		Target: control.Target{What: control.Retries, Name: "b"}, To: control.Off, Who: "ada", Why: "shard 7",
@@ -42,6 +42,57 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	require.EqualValues(t, time.Hour.Milliseconds(), o.Until-o.Since)
 	m.WatchPanel("panel", nil)
 	require.Nil(t, m.pageData().Controls)
+}
+
+// A page that says "retries cannot help" would keep them off.
+func TestThePageSaysOfAFailingServiceThatItsRetriesAreOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		var panel control.Panel
+		panel.Policy(backoff.Policy{Name: "fetch"})
+		panel.Policy(backoff.Policy{Name: "b"})
+		m.WatchPanel("panel", &panel)
+		failures(t, &m, 20)
+		time.Sleep(time.Second)
+		to := func(what, name, to string) string {
+			if to == "" {
+				require.NoError(t, panel.Clear(t.Context(), control.Target{What: what, Name: name}, "ada", "shard 7"))
+			} else {
+				require.NoError(t, panel.Set(t.Context(), control.Override{Target: control.Target{What: what, Name: name}, To: to, Who: "ada", Why: "shard 7"}))
+			}
+			synctest.Wait()
+			d := m.pageData()
+			off := strings.Contains(d.Headline.Sentences[0].Text, retriesAreOff)
+			require.Equal(t, off, strings.Contains(d.Operations[0].Text, retriesAreOff))
+			return map[bool]string{true: "off", false: "on"}[off]
+		}
+		require.Equal(t, "on", to(control.Retries, "b", control.Off))
+		require.Equal(t, "on", to(control.Spec, "fetch", `{"maxAttempts": 6}`))
+		require.Equal(t, "off", to(control.Retries, "fetch", control.Off))
+		require.Equal(t, "on", to(control.Retries, "fetch", ""))
+		require.Equal(t, "off", to(control.Retries, control.All, control.Off))
+		require.Equal(t, "on", to(control.Retries, "fetch", control.On))
+		require.NoError(t, panel.Clear(t.Context(), control.Target{What: control.Retries, Name: "fetch"}, "ada", "x"))
+		require.Equal(t, "on", to(control.Retries, control.All, ""))
+		require.Equal(t, "on", to(control.Retries, "b", ""))
+		require.Equal(t, "on", to(control.Spec, "fetch", ""))
+	})
+}
+
+func TestThePageBlamesNoServiceWhoseCircuitIsForcedOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Metrics
+		b := &backoff.Breaker{Name: "fetch", Observer: m.Observe}
+		m.WatchBreaker("fetch", b)
+		calls(t, &m, 1)
+		b.Force(backoff.ModeForcedOpen)
+		for range 20 {
+			require.Error(t, b.Do(t.Context(), func(context.Context) error { return nil }))
+		}
+		time.Sleep(time.Second)
+		require.Contains(t, m.pageData().Operations[0].Text, "because the circuit was open. Its circuit is forced open")
+		require.NotContains(t, m.pageData().Operations[0].Text, "look at the service")
+	})
 }
 
 func TestThePageSaysWhichProcessItIsOf(t *testing.T) {

@@ -13,6 +13,7 @@ type totals struct {
 	attempts, retries      uint64
 	hedges, refused        uint64
 	unrescued              uint64 // failed calls whose error might have passed
+	ill, throttled         uint64 // attempts that failed, and those because the service throttles
 	reconnects             uint64
 	refusals               refusals
 	errors                 [errorSlots]uint32 // attempts that failed, by the kind of their error
@@ -38,7 +39,7 @@ func (t totals) minus(old totals) totals {
 		first: t.first - old.first, retried: t.retried - old.retried, failed: t.failed - old.failed,
 		attempts: t.attempts - old.attempts, retries: t.retries - old.retries,
 		hedges: t.hedges - old.hedges, refused: t.refused - old.refused,
-		unrescued: t.unrescued - old.unrescued, reconnects: t.reconnects - old.reconnects,
+		unrescued: t.unrescued - old.unrescued, ill: t.ill - old.ill, throttled: t.throttled - old.throttled, reconnects: t.reconnects - old.reconnects,
 		refusals: t.refusals.minus(old.refusals),
 	}
 	for i := range d.errors {
@@ -107,6 +108,7 @@ func (o *operation) totals() totals {
 		}
 	}
 	t.retries, t.refused = sum(o.retries[:]), sum(o.refused[:])
+	t.ill, t.throttled = sum(o.failed[:]), o.failed[backoff.ClassThrottled].Load()
 	t.first = o.first.Total()
 	t.attempts = t.first + o.attempts.Load()
 	t.refusals = refusals{ended: o.failures[backoff.ReasonOpen].Load(), own: o.own.Load(), later: o.later.Load(), waited: o.waited.Load()}

@@ -32,12 +32,13 @@ const (
 	partly                    // some calls fail although they are retried
 	doubtful                  // too few to judge, and none succeeded
 	definitive                // most calls fail for reasons that no retry changes
+	throttled                 // the service wants fewer calls
 	broken                    // retries cannot help
 )
 
 // level returns how urgent a finding is.
 func (f finding) level() level {
-	return [...]level{quiet, quiet, good, watch, watch, watch, watch, watch, bad}[f]
+	return [...]level{quiet, quiet, good, watch, watch, watch, watch, watch, bad, bad}[f]
 }
 
 // diagnosis says in words what the counters mean.
@@ -65,6 +66,8 @@ func find(t totals) finding {
 		return doubtful
 	case calls < fewCalls:
 		return few
+	case isBroken(t) && isThrottled(t):
+		return throttled
 	case isBroken(t) && (t.open() > 0 || t.transient() > t.retried):
 		return broken
 	case isDefinitive(t):
@@ -80,6 +83,12 @@ func find(t totals) finding {
 // isBroken reports whether many calls failed although that might have passed.
 func isBroken(t totals) bool {
 	return float64(t.transient()) >= manyFailed*float64(t.calls())
+}
+
+// isThrottled reports whether calls failed because the service throttles. Most
+// of them wait for their turn until they end, and make no attempt.
+func isThrottled(t totals) bool {
+	return t.throttled > 0 && 2*t.throttled >= t.ill && 2*t.open() < t.transient()
 }
 
 // isDefinitive reports whether most calls failed for reasons that no retry
@@ -104,8 +113,9 @@ func (t timeline) diagnose(operation int) diagnosis {
 		return d
 	case last.level().urgency() > whole.level().urgency():
 		d.finding, d.since = last, "This began within the last minute."
-	case whole == broken && last.level() == good:
-		return diagnosis{recovered, describe(partly, window) + " It is over: hardly any call of the last minute failed.", ""}
+	}
+	if over := t.overText(operation, last); over != "" && isTrouble(d.finding) {
+		return diagnosis{recovered, describe(partly, window) + " " + over, over}
 	}
 	if since := t.sinceText(operation, d.finding); since != "" {
 		d.since = since
@@ -114,9 +124,35 @@ func (t timeline) diagnose(operation int) diagnosis {
 	return d
 }
 
+// isTrouble reports whether a finding is of calls that fail in such numbers that
+// their end is worth a word.
+func isTrouble(f finding) bool { return f == broken || f == throttled || f == definitive }
+
+// overText says since when hardly any call failed, or nothing if that is not
+// so: last is the finding of the last minute.
+func (t timeline) overText(operation int, last finding) string {
+	now, well := t.now(), time.Duration(0)
+	for i := len(t) - 2; i >= 0; i-- {
+		d := now.of(operation).minus(t[i].of(operation))
+		if float64(d.failures()) >= hardlyAny*float64(d.calls()) && d.calls() > 0 {
+			break
+		}
+		if d.calls() >= fewCalls {
+			well = now.at - t[i].at
+		}
+	}
+	switch {
+	case well >= 2*step:
+		return "It is over: hardly any call of the last " + durationText(well) + " failed."
+	case last.level() == good:
+		return "It is over: hardly any call of the last minute failed."
+	}
+	return ""
+}
+
 // sinceText says when a finding began, or nothing if that is not known.
 func (t timeline) sinceText(operation int, f finding) string {
-	holds, ok := map[finding]func(totals) bool{broken: isBroken, definitive: isDefinitive, doubtful: hasOnlyFailures}[f]
+	holds, ok := map[finding]func(totals) bool{broken: isBroken, throttled: isBroken, definitive: isDefinitive, doubtful: hasOnlyFailures}[f]
 	if !ok {
 		return ""
 	}
@@ -159,6 +195,8 @@ func describe(f finding, t totals) string {
 		return "Too few calls to judge: " + failed(t) + "."
 	case broken:
 		return failed(t) + "." + lookAtService + loadText(t)
+	case throttled:
+		return failed(t) + "." + sendFewer
 	case hidden:
 		return "Retries hide a fault: " + callsText(t.calls()) + " made " + count(t.retries, "retry", "retries") + ", and hardly any of them failed."
 	}

@@ -38,6 +38,12 @@ func TestADiagnosisSaysWhatTheNumbersMean(t *testing.T) {
 			"50 of 100 calls failed (50 %): 30 because the circuit was open, 15 because attempts, time or budget ran out, 5 for reasons that no retry changes. Retries cannot help; look at the service."},
 		"refused inside": {totals{first: 50, failed: 50, attempts: 50, refusals: refusals{ended: 50}}, bad,
 			"50 of 100 calls failed (50 %), because the circuit was open. Retries cannot help; look at the service."},
+		"throttled": {totals{first: 30, failed: 70, unrescued: 70, attempts: 50, ill: 20, throttled: 15}, bad,
+			"70 of 100 calls failed (70 %), because attempts, time or budget ran out. The service throttles: send fewer calls, or ask for a higher limit."},
+		"throttled at times": {totals{first: 30, failed: 70, unrescued: 70, attempts: 100, ill: 70, throttled: 5}, bad,
+			"70 of 100 calls failed (70 %), because attempts, time or budget ran out. Retries cannot help; look at the service."},
+		"throttled, then down": {totals{first: 30, failed: 30, unrescued: 30, attempts: 60, ill: 30, throttled: 30, refusals: refusals{missed: 40}}, bad,
+			"70 of 100 calls failed (70 %): 40 because the circuit was open, 30 because attempts, time or budget ran out. Retries cannot help; look at the service."},
 		"many": {totals{first: 1_234_567, attempts: 1_234_567, failed: 1}, good, "1 of 1,234,568 calls failed (less than 1 %), for reasons that no retry changes. No call needed a retry."},
 	} {
 		f := find(c.totals)
@@ -75,15 +81,18 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 		{[]card{operation("a", broken, "half-open")}, []breakerRow{breaker("a", "half-open")}, bad,
 			[]string{"a may be coming back: single calls probe it. 28 % of its calls failed. Wait for the probes."}},
 		{[]card{operation("a", broken, "forced open")}, nil, bad,
-			[]string{"a is switched off: the program has forced its circuit open, and 28 % of its calls failed."}},
+			[]string{"a is switched off: 28 % of its calls failed. Its circuit is forced open: close it when the service may be called."}},
 		{[]card{operation("b", partly, ""), operation("a", broken, ""), operation("c", hidden, ""), operation("d", recovered, "")}, nil, bad, []string{
 			"a is failing: 28 % of its calls failed. Retries cannot help; look at the service.", "b is flaky: 28 % of its calls failed. Look at its errors.",
 			"Retries hide a fault of c: look at its errors.", "1 more operation needs a look."}},
-		{[]card{operation("d", recovered, "")}, nil, watch, []string{"d has recovered: 28 % of its calls failed, and hardly any in the last minute."}},
+		{[]card{operation("d", recovered, "")}, nil, watch, []string{"d has recovered: 28 % of its calls failed."}},
 		{[]card{told("a", broken), told("b", doubtful), told("c", definitive)}, nil, bad, []string{
 			"a is failing: 28 % of its calls failed. This began 7 s ago. Retries cannot help; look at the service.",
 			"c is failing for reasons that no retry changes: 28 % of its calls failed. This began 7 s ago. Look at its errors.",
 			"b may be down: none of its last calls succeeded. This began 7 s ago. Look at its errors."}},
+		{[]card{operation("a", throttled, "closed"), operation("b", broken, "")}, nil, bad, []string{
+			"b is failing: 28 % of its calls failed. Retries cannot help; look at the service.",
+			"a is throttled: 28 % of its calls failed. The service throttles: send fewer calls, or ask for a higher limit."}},
 		{[]card{told("a", few)}, nil, good, []string{"Nothing to do, as far as so few calls tell."}},
 		{[]card{operation("a", partly, "open")}, []breakerRow{breaker("a", "open")}, bad,
 			[]string{"a is down: its circuit is open, and 28 % of its calls failed. Retries cannot help; look at the service."}},
@@ -91,7 +100,7 @@ func TestTheHeadlineSaysWhatToDoFirst(t *testing.T) {
 			[]string{"The circuit is open for a: calls are refused. Retries cannot help; look at the service."}},
 		{nil, []breakerRow{breaker("a", "open"), breaker("b", "half-open"), breaker("c", "forced open"), breaker("d", "open")}, bad, []string{
 			"The circuit is open for a and d: calls are refused. Retries cannot help; look at the service.",
-			"The program has forced the circuit open for c: close it when the service may be called.",
+			"The circuit is forced open for c: close it when the service may be called.",
 			"The circuit is half-open for b: single calls probe the service. Wait for their result."}},
 	} {
 		h := headlineOf(&pageData{Operations: c.operations, Breakers: c.breakers})

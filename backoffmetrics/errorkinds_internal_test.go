@@ -1,8 +1,12 @@
 package backoffmetrics
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,8 +76,21 @@ func TestAnErrorIsDatedFromItsFirstOccurrenceAfterABreak(t *testing.T) {
 	})
 }
 
+// The page and the log call an error the same.
+func TestAFailureOfTheNetworkIsShownByItsPlainName(t *testing.T) {
+	for want, err := range map[string]error{
+		"connection refused": &url.Error{Op: "Get", URL: "http://a.test", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
+		"timeout":            context.DeadlineExceeded,
+		"no such host":       &net.DNSError{IsNotFound: true},
+	} {
+		var m Metrics
+		fail(t, &m, err)
+		require.Equal(t, want, m.pageData().Operations[0].Errors[0].Type)
+	}
+}
+
 func TestAStatusIsShownWithItsMeaning(t *testing.T) {
-	for typ, want := range map[string]string{"503": "503 Service Unavailable", "599": "599", "40001": "40001", "*net.OpError": "*net.OpError", "UNAVAILABLE": "UNAVAILABLE"} {
+	for typ, want := range map[string]string{"503": "503 Service Unavailable", "599": "599", "40001": "40001", "connection refused": "connection refused", "UNAVAILABLE": "UNAVAILABLE"} {
 		require.Equal(t, want, typeText(typ))
 	}
 }

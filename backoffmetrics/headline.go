@@ -27,8 +27,11 @@ type sentence struct {
 func say(brief, more string) sentence { return sentence{Text: brief + more, brief: brief} }
 
 const (
-	mostSentences = 3 // of operations
-	lookAtService = " Retries cannot help; look at the service."
+	mostSentences   = 3 // of operations
+	lookAtService   = " Retries cannot help; look at the service."
+	circuitIsForced = " Its circuit is forced open: close it when the service may be called."
+	retriesAreOff   = " Retries are switched off; look at the service."
+	sendFewer       = " The service throttles: send fewer calls, or ask for a higher limit."
 )
 
 // headlineOf sums up everything.
@@ -36,7 +39,7 @@ func headlineOf(d *pageData) headline {
 	h := headline{Level: good}
 	told := make(map[string]bool) // breakers
 	var more uint64
-	for _, f := range []finding{broken, definitive, doubtful, partly, hidden, recovered} {
+	for _, f := range []finding{broken, throttled, definitive, doubtful, partly, hidden, recovered} {
 		for i := range d.Operations {
 			c := &d.Operations[i]
 			if c.finding != f {
@@ -104,7 +107,7 @@ func (h *headline) addBreakers(rows []breakerRow, told map[string]bool) {
 		h.add(bad, say("The circuit is open for "+list(open), ": calls are refused."+lookAtService))
 	}
 	if len(forced) > 0 {
-		h.add(bad, say("The program has forced the circuit open for "+list(forced), ": close it when the service may be called."))
+		h.add(bad, say("The circuit is forced open for "+list(forced), ": close it when the service may be called."))
 	}
 	if len(probing) > 0 {
 		h.add(watch, say("The circuit is half-open for "+list(probing), ": single calls probe the service. Wait for their result."))
@@ -135,16 +138,18 @@ func (c *card) sentence() (level, sentence) {
 	case backoff.StateHalfOpen.String():
 		return c.finding.level(), say(title+" may be coming back", ": single calls probe it. "+share+since+" Wait for the probes.")
 	case backoff.ModeForcedOpen.String():
-		return bad, say(title+" is switched off", ": the program has forced its circuit open, and "+share+since)
+		return bad, say(title+" is switched off", ": "+share+since+c.advice())
 	case backoff.StateOpen.String():
 		if c.since == "" && c.Circuit.age != "" {
 			since = ". The circuit opened " + c.Circuit.age + " ago."
 		}
-		return bad, say(title+" is down", ": its circuit is open, and "+share+since+lookAtService)
+		return bad, say(title+" is down", ": its circuit is open, and "+share+since+c.advice())
 	}
 	switch c.finding {
 	case recovered:
-		return c.finding.level(), say(title+" has recovered", ": "+share+", and hardly any in the last minute.")
+		return c.finding.level(), say(title+" has recovered", ": "+share+since)
+	case throttled:
+		return c.finding.level(), say(title+" is throttled", ": "+share+since+sendFewer)
 	case hidden:
 		return c.finding.level(), say("Retries hide a fault of "+title, ": look at its errors.")
 	case partly:
@@ -154,7 +159,20 @@ func (c *card) sentence() (level, sentence) {
 	case definitive:
 		return c.finding.level(), say(title+" is failing for reasons that no retry changes", ": "+share+since+" Look at its errors.")
 	}
-	return c.finding.level(), say(title+" is failing", ": "+share+since+lookAtService)
+	return c.finding.level(), say(title+" is failing", ": "+share+since+c.advice())
+}
+
+// advice says what to do about a service that is broken. While its circuit is
+// forced open, that is no fault of the service. Whether retries can help is not
+// known while they are off.
+func (c *card) advice() string {
+	switch {
+	case c.Circuit != nil && c.Circuit.State == backoff.ModeForcedOpen.String():
+		return circuitIsForced
+	case c.retriesOff:
+		return retriesAreOff
+	}
+	return lookAtService
 }
 
 // title returns the name of an operation, and what it calls.

@@ -118,6 +118,44 @@ func failures(t *testing.T, m *Metrics, n int) {
 	}
 }
 
+// A short outage is no alarm for a minute. A pause in one is no end.
+func TestTheHeadlineSaysSoonThatAnOutageIsOver(t *testing.T) {
+	for _, attempt := range []backoff.Event{
+		{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonAttempts, Class: backoff.ClassRetryable},
+		{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonDeadline, Class: backoff.ClassThrottled},
+		{Kind: backoff.EventGiveUp, Attempt: 1, Reason: backoff.ReasonPermanent, Class: backoff.ClassPermanent},
+	} {
+		attempt.Name = "fetch"
+		synctest.Test(t, func(t *testing.T) {
+			var m Metrics
+			outage := func() {
+				for range 6 {
+					for range 20 {
+						m.Observe(t.Context(), attempt)
+					}
+					time.Sleep(time.Second)
+				}
+			}
+			pass := func(seconds, each int) string {
+				for range seconds {
+					calls(t, &m, each)
+					time.Sleep(time.Second)
+					m.timeline() // somebody looks
+				}
+				return m.pageData().Headline.Sentences[0].Text
+			}
+			outage()
+			require.NotContains(t, pass(6, 5), "recovered")
+			require.NotContains(t, pass(1, 0), "recovered")
+			require.Regexp(t, `^fetch has recovered: 5\d % of its calls failed\. It is over: hardly any call of the last 1\d s failed\.$`, pass(14, 5))
+			require.Equal(t, watch, m.pageData().Headline.Level)
+			outage()
+			require.NotContains(t, pass(1, 5), "recovered")
+			require.NotContains(t, pass(30, 0), "recovered", "nobody knows")
+		})
+	}
+}
+
 // Five good minutes do not hide a bad one, and the other way round.
 func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +178,7 @@ func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 		require.Contains(t, d.text, " This began 4 min ago.")
 		d = minutes(1, 50, 0)
 		require.Equal(t, recovered, d.finding)
-		require.Contains(t, d.text, " It is over: hardly any call of the last minute failed.")
+		require.Contains(t, d.text, " It is over: hardly any call of the last 60 s failed.")
 		require.Equal(t, well, minutes(6, 50, 0).finding)
 		d = minutes(1, 0, 1)
 		require.Equal(t, broken, d.finding, "enough calls to judge")

@@ -17,7 +17,7 @@ import (
 // no goroutine. A call that succeeds at its first attempt costs a lookup of its
 // name and one addition, and takes no lock. Other events take a lock for a new
 // name, and every 5 seconds for the history of the page. An attempt that fails
-// costs 0.2 us and two small allocations, to find the kind of its error. A
+// costs up to 0.5 us and two small allocations, to find the kind of its error. A
 // transition of a breaker allocates; all other events allocate only then.
 type Metrics struct {
 	_ [0]func() // no unkeyed literals, no ==

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -69,6 +70,8 @@ func (m *Metrics) pageData() *pageData {
 			c.Level = bad
 		}
 		c.Switchable = d.Controls.has(o.name)
+		c.retriesOff = d.Controls.hasRetriesOff(o.name)
+		c.Text = strings.Replace(c.Text, lookAtService, c.advice(), 1)
 		d.Operations = append(d.Operations, c)
 	}
 	d.Headline = headlineOf(d)

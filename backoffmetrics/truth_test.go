@@ -210,7 +210,7 @@ func (s *simulated) attempt(took time.Duration, luck float64, kind int) (err err
 	a := attempt{at: time.Now(), took: took}
 	if luck < s.failing {
 		kinds := []error{errDown, backoff.Permanent(context.Canceled), &backoffhttp.StatusError{Code: 404}, &backoffhttp.StatusError{Code: 503}}
-		names := []string{"*errors.errorString", "*errors.errorString", "404 Not Found", "503 Service Unavailable"}
+		names := []string{"*errors.errorString", "canceled", "404 Not Found", "503 Service Unavailable"}
 		i := min(kind/4, 3)
 		if i == 2 && s.to == nil {
 			i = 3 // over HTTP it is an answer, and no failure

@@ -10,9 +10,13 @@ import "github.com/gobackoff/backoff/internal/errortype"
 //     if that is 100 to 599
 //   - the code of a gRPC error, such as "UNAVAILABLE", from GRPCStatus()
 //   - the SQLSTATE, such as "40001", from SQLState() string
-//   - otherwise the type, such as "*net.OpError", of the first error in the
-//     tree that is not just a wrapper: one of packages fmt and errors, or one
-//     that this library put around the operation's error (see [backoff.Cause])
+//   - what went wrong in the network: "connection refused", "connection reset",
+//     "host unreachable", "no such host", "host lookup failed", "timeout",
+//     "canceled" or "EOF"
+//   - otherwise the type, such as "*fs.PathError", of the first error in the
+//     tree that is not just a wrapper: one of packages fmt and errors, a
+//     [net/url.Error], or one that this library put around the operation's
+//     error (see [backoff.Cause])
 //
 // ErrorType(nil) is "".
 func ErrorType(err error) string { return errortype.Of(err) }

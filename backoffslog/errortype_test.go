@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,17 +52,17 @@ func (odd) Unwrap() []error     { return []error{nil} }
 
 func TestTheTypeOfAnErrorIsShort(t *testing.T) {
 	for want, err := range map[string]error{
-		"":                              nil,
-		"*net.OpError":                  fmt.Errorf("dial: %w", backoff.Permanent(&net.OpError{Err: errBoom})),
-		"*errors.errorString":           errors.Join(errBoom, net.ErrClosed),
-		"*backoff.Error":                &backoff.Error{},
-		"*fs.PathError":                 &backoff.Error{Last: fmt.Errorf("%w", &fs.PathError{})},
-		"503":                           backoff.RetryAfter(&backoffhttp.StatusError{Code: 503, Header: http.Header{}}, 1),
-		"40001":                         fmt.Errorf("%w and %w", errBoom, state("40001")),
-		"UNAVAILABLE":                   &backoff.Error{Last: errors.Join(errBoom, fmt.Errorf("call: %w", grpcError{&status{}}))},
-		"backoffslog_test.state":        state("4000x"),
-		"backoffslog_test.odd":          odd{},
-		"context.deadlineExceededError": context.DeadlineExceeded,
+		"":                       nil,
+		"*net.OpError":           fmt.Errorf("dial: %w", backoff.Permanent(&net.OpError{Err: errBoom})),
+		"*errors.errorString":    errors.Join(errBoom, net.ErrClosed),
+		"*backoff.Error":         &backoff.Error{},
+		"*fs.PathError":          &backoff.Error{Last: fmt.Errorf("%w", &fs.PathError{})},
+		"503":                    backoff.RetryAfter(&backoffhttp.StatusError{Code: 503, Header: http.Header{}}, 1),
+		"40001":                  fmt.Errorf("%w and %w", errBoom, state("40001")),
+		"UNAVAILABLE":            &backoff.Error{Last: errors.Join(errBoom, fmt.Errorf("call: %w", grpcError{&status{}}))},
+		"backoffslog_test.state": state("4000x"),
+		"backoffslog_test.odd":   odd{},
+		"timeout":                context.DeadlineExceeded,
 	} {
 		require.Equal(t, want, backoffslog.ErrorType(err))
 	}
@@ -93,15 +95,16 @@ func TestTheTypeOfAnErrorIsThatOfTheOperation(t *testing.T) {
 	cancel()
 	ended := backoff.Policy{}.Do(notCalled, func(context.Context) error { return nil })
 	for want, err := range map[string]error{
-		"*errors.errorString":           errBoom,
-		"*net.DNSError":                 &net.DNSError{},
-		"*fs.PathError":                 &fs.PathError{Err: errBoom},
-		"context.deadlineExceededError": context.DeadlineExceeded,
-		"503":                           &backoffhttp.StatusError{Code: 503},
-		"UNAVAILABLE":                   grpcError{&status{}},
-		"40001":                         state("40001"),
-		"*backoff.OpenError":            refused,
-		"backoffslog_test.noStatus":     noStatus{},
+		"*errors.errorString":       errBoom,
+		"host lookup failed":        &net.DNSError{},
+		"connection refused":        syscall.ECONNREFUSED,
+		"*fs.PathError":             &fs.PathError{Err: errBoom},
+		"timeout":                   context.DeadlineExceeded,
+		"503":                       &backoffhttp.StatusError{Code: 503},
+		"UNAVAILABLE":               grpcError{&status{}},
+		"40001":                     state("40001"),
+		"*backoff.OpenError":        refused,
+		"backoffslog_test.noStatus": noStatus{},
 	} {
 		once := backoff.Policy{MaxAttempts: 1}
 		for how, err := range map[string]error{
@@ -120,14 +123,14 @@ func TestTheTypeOfAnErrorIsThatOfTheOperation(t *testing.T) {
 		}
 	}
 	require.Equal(t, "backoffslog_test.errorList", backoffslog.ErrorType(backoff.AtOnce(errorList{errBoom})), "which == cannot compare")
-	require.Equal(t, "*errors.errorString", backoffslog.ErrorType(ended), "context.Canceled, because the operation was not called")
+	require.Equal(t, "canceled", backoffslog.ErrorType(ended), "because the operation was not called")
 	require.Equal(t, "*backoff.Error", backoffslog.ErrorType(&backoff.Error{Reason: backoff.ReasonBudget}))
 }
 
 // An http.Client needs a timeout in the first error of the tree.
 func TestTheTypeOfAnErrorIsThatOfTheTransportsOperation(t *testing.T) {
 	for want, cause := range map[string]error{
-		"*net.DNSError": &net.DNSError{IsTimeout: true}, "*net.OpError": &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}},
+		"timeout": &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "host lookup failed": &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}},
 	} {
 		tr := &backoffhttp.Transport{Policy: backoff.Policy{MaxAttempts: 1}, Base: failingBase{cause}}
 		req, err := http.NewRequest("GET", "http://a.test/", nil)
@@ -155,10 +158,10 @@ func (refusing) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 func (refusing) Done(backoff.Ticket, backoff.Result) {}
 
 func ExampleErrorType() {
-	fmt.Println(backoffslog.ErrorType(fmt.Errorf("listing: %w", &net.DNSError{})))
+	fmt.Println(backoffslog.ErrorType(fmt.Errorf("listing: %w", &net.DNSError{IsNotFound: true})))
 	fmt.Println(backoffslog.ErrorType(&backoffhttp.StatusError{Code: 503}))
 	// Output:
-	// *net.DNSError
+	// no such host
 	// 503
 }
 

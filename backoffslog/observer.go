@@ -15,7 +15,8 @@
 //	max_attempts  the limit; left out if there is none
 //	hedge         the number of a hedge, from 1 (see backoff.HedgeNumber)
 //	class         of the error, such as "throttled"; of a refusal by a breaker
-//	              that of the failure which opened the circuit
+//	              that of the failure which opened the circuit; of a call that
+//	              ended before its first attempt "not sent"
 //	error         the error's text, without secrets (see Redact)
 //	error_type    the kind of the error (see ErrorType)
 //	delay         before the next attempt, as the schedule says

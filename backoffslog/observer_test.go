@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffslog"
 )
 
@@ -142,6 +143,51 @@ func TestACallThatEndedWhileItWaitedSaysSo(t *testing.T) {
 		require.Equal(t, "canceled", end["reason"])
 		require.Equal(t, true, end["waiting"])
 		require.Equal(t, float64(time.Second), end["elapsed"])
+	})
+}
+
+// Such an event has the error of the last attempt, and no class.
+func TestACallThatEndedWhileItWaitedHasTheClassOfItsLastError(t *testing.T) {
+	var j journal
+	e := backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonDeadline, Attempt: 1, Waiting: true, Err: &backoffhttp.StatusError{Code: 429}}
+	backoffslog.New(j.logger(), nil)(t.Context(), e)
+	require.Equal(t, "throttled", j.records(t)[0]["class"])
+}
+
+// waits is a budget whose calls wait for their turn.
+type waits struct{}
+
+func (waits) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, time.Minute, true
+}
+func (waits) Done(backoff.Ticket, backoff.Result) {}
+
+// Hundreds of such records are all that a log says about a service that
+// throttles.
+func TestACallThatEndedBeforeItsTurnHasAClassAndAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, policy := range []backoff.Policy{{}, {MaxElapsed: time.Second}} {
+			for _, timeout := range []time.Duration{time.Second, time.Hour} {
+				var j journal
+				policy.Name, policy.Budget, policy.Observer = "save", waits{}, backoffslog.New(j.logger(), nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				if timeout == time.Second {
+					ctx, cancel = context.WithTimeout(t.Context(), timeout)
+				}
+				time.AfterFunc(time.Second/2, cancel)
+				err := policy.Do(ctx, failing(errBoom))
+				require.Error(t, err)
+				end := j.records(t)[0]
+				require.Equal(t, 0.0, end["attempt"])
+				require.Equal(t, "not sent", end["class"])
+				require.NotContains(t, end, "error_type", "a timeout would look like a slow service")
+				require.Equal(t, policy.Name, end["operation"])
+				require.Contains(t, end["error"], "backoff: save: not started: ")
+				if !strings.Contains(err.Error(), "the next wait would pass the deadline") {
+					require.Equal(t, err.Error(), end["error"])
+				}
+			}
+		}
 	})
 }
 

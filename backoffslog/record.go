@@ -35,9 +35,12 @@ func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event)
 	if e.Waiting {
 		r.AddAttrs(slog.Bool("waiting", true))
 	}
-	if e.Err != nil {
+	switch {
+	case e.Err != nil:
 		r.AddAttrs(slog.String("class", classOf(e).String()))
 		addError(r, e.Err)
+	case e.Kind == backoff.EventGiveUp && e.Attempt == 0:
+		addNotStarted(r, e)
 	}
 	addTimes(r, e)
 	if group := w.selectHeaders(e.Header); len(group) > 0 {
@@ -75,9 +78,22 @@ func settingOf(e *backoff.Event) string {
 	return ""
 }
 
+// addNotStarted adds the error of a call that ended before its first attempt,
+// such as one that waited for its turn. It is the caller's error, as far as the
+// event tells. It has no type: that of a deadline would look like a slow service.
+func addNotStarted(r *slog.Record, e *backoff.Event) {
+	err := &backoff.Error{Name: e.Name, Reason: e.Reason}
+	r.AddAttrs(slog.String("class", backoff.ClassNotSent.String()), slog.String("error", Redact(err.Error())))
+}
+
 // classOf returns the class of the error. That of a refusal by a breaker is the
-// class of the failure that opened the circuit.
+// class of the failure that opened the circuit. An event of a call that ended
+// while it waited has the class of that, which is unknown, and the error of the
+// last attempt.
 func classOf(e *backoff.Event) backoff.Class {
+	if e.Waiting && e.Class == backoff.ClassUnknown {
+		return backoff.DefaultClassifier(e.Err)
+	}
 	open, ok := e.Err.(*backoff.OpenError)
 	if !ok || open == nil || open.Last == nil {
 		return e.Class

@@ -126,7 +126,7 @@ func (h *handler) apply(r *http.Request, form url.Values, who string) (problem s
 	for _, field := range slices.Sorted(maps.Keys(form)) {
 		switch {
 		case !slices.Contains(fields, field):
-			return "field " + strconv.Quote(field[:min(len(field), 64)]) + " is not known, want some of " + strings.Join(fields, ", ")
+			return "field " + quoted(field) + " is not known, want some of " + strings.Join(fields, ", ")
 		case len(form[field]) > 1:
 			return "field " + field + " is there twice"
 		}
@@ -140,18 +140,21 @@ func (h *handler) apply(r *http.Request, form url.Values, who string) (problem s
 		o := control.Override{Target: target, To: strings.TrimSpace(form.Get("to")), Who: who, Why: form.Get("why")}
 		if given := form.Get("for"); given != "" {
 			if o.For, err = time.ParseDuration(given); err != nil || o.For == 0 {
-				return "field for is not a duration such as 30m"
+				return "for is " + quoted(given) + ", want a duration such as 30m"
 			}
 		}
 		err = h.panel.Set(r.Context(), o)
 	default:
-		return "field do is neither set nor clear"
+		return "do is " + quoted(do) + ", want set or clear"
 	}
 	if err != nil {
 		return err.Error()
 	}
 	return ""
 }
+
+// quoted returns the beginning of what a client sent.
+func quoted(text string) string { return strconv.Quote(text[:min(len(text), 64)]) }
 
 // fields are those of the form.
 var fields = []string{"do", "what", "name", "key", "to", "for", "why"}

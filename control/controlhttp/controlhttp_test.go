@@ -195,8 +195,8 @@ func TestAFormThatIsNotAsItShouldBeChangesNothing(t *testing.T) {
 		`field "who" is not known, want some of do, what, name, key, to, for, why`:                             with("who", "eve"),
 		`field "` + strings.Repeat("x", 64) + `" is not known, want some of do, what, name, key, to, for, why`: with(strings.Repeat("x", 100), ""),
 		"field name is there twice":                                            with("name", "search", "*"),
-		"field for is not a duration such as 30m":                              with("for", "30"),
-		"field do is neither set nor clear":                                    with("do", "undo"),
+		`for is "30", want a duration such as 30m`:                             with("for", "30"),
+		`do is "undo", want set or clear`:                                      with("do", "undo"),
 		"backoff: control: why is empty, want a reason":                        with("why"),
 		`backoff: control: why is "a\r\nSet-Cookie: b", want one line of text`: with("why", "a\r\nSet-Cookie: b"),
 		`backoff: control: name is "", want one of search; what is not registered with the panel cannot be overridden`: with("name", ""),
@@ -223,6 +223,14 @@ func TestAFormThatIsNotAsItShouldBeChangesNothing(t *testing.T) {
 	r.URL.RawQuery = "name=*"
 	require.Equal(t, http.StatusSeeOther, b.answer(r).Code)
 	require.Equal(t, "search", b.Overrides()[0].Name, "what the URL says does not count")
+}
+
+func TestThePageOffersEachNameOnce(t *testing.T) {
+	b := newBoard()
+	r := httptest.NewRequest("GET", "/debug/control", nil)
+	r.SetBasicAuth("ada", "secret")
+	r.Header.Set("Accept", "text/html")
+	require.Equal(t, 1, strings.Count(b.answer(r).Body.String(), "<option>search</option>"))
 }
 
 func TestThePageShowsHostileNamesAsText(t *testing.T) {

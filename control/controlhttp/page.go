@@ -21,8 +21,10 @@ func (c contents) page() []byte {
 		p.addOverride(o)
 	}
 	p.add(pageForm)
+	names := make(map[string]bool)
 	for _, t := range c.Targets {
-		if t.Key == "" {
+		if !names[t.Name] {
+			names[t.Name] = true
 			p.add("<option>%s</option>", t.Name)
 		}
 	}

@@ -84,7 +84,7 @@ func (d *drill) printAddresses(out io.Writer) {
 		for _, key := range slices.Sorted(maps.Keys(form)) {
 			fields += fmt.Sprintf("-d %s=%q ", key, form[key])
 		}
-		fmt.Fprintf(out, "  for p in %s; do curl -fsu %s:%s %shttp://$p/debug/control; done\n", strings.TrimSpace(addresses), person, d.token, fields)
+		fmt.Fprintf(out, "  for p in %s; do curl --fail-with-body -sSu %s:%s %shttp://$p/debug/control; done\n", strings.TrimSpace(addresses), person, d.token, fields)
 	}
 	fmt.Fprintln(out)
 }

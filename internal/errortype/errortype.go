@@ -20,7 +20,11 @@ func Of(err error) string {
 	if code := codeOf(err); code != "" {
 		return code
 	}
-	return reflect.TypeOf(unwrapped(err)).String()
+	err = unwrapped(err)
+	if name := networkName(err); name != "" {
+		return name
+	}
+	return reflect.TypeOf(err).String()
 }
 
 // codeOf returns the code that err reports by a method, or "".
@@ -123,7 +127,7 @@ func unwrapped(err error) error {
 // names of the types, since they are not exported.
 func isWrapper(t reflect.Type) bool {
 	switch t.String() {
-	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*backoff.marked", "*backoff.Error",
+	case "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError", "*url.Error", "*backoff.marked", "*backoff.Error",
 		"*backoffhttp.timeoutError", "*backoffhttp.remarkedError", "backoffhttp.notConnected",
 		"*backoffgrpc.failure", "*backoffgrpc.statusError":
 		return true

@@ -213,7 +213,7 @@ func TestThePageShowsABreakerOpenAndCloseAgain(t *testing.T) {
 	require.Equal(t, "payments closed since the start", ask[string](t, b, `[...document.querySelectorAll("#breakers li > *")].map(e => e.textContent).join(" ")`))
 	s.breaker.Trip()
 	b.see(t, `document.querySelector("#breakers b.bad")?.offsetParent != null`)
-	b.see(t, `document.querySelector("#breakers .what").textContent.includes("because the program forced it; opened once")`)
+	b.see(t, `document.querySelector("#breakers .what").textContent.includes("because it was set by hand or by the program; opened once")`)
 	b.see(t, `document.getElementById("headline").textContent.includes("The circuit is open for payments: calls are refused.")`)
 	b.see(t, `document.title.startsWith("●")`)
 	s.breaker.Reset()

@@ -1,0 +1,71 @@
+package errortype
+
+import (
+	"context"
+	"io"
+	"reflect"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
+)
+
+// The names of what goes wrong in every network. The types of such errors say
+// little: a *net.OpError may be a connection that was refused, or one that was
+// reset. These names are part of logs and of queries, and do not change.
+const (
+	refused     = "connection refused"
+	reset       = "connection reset" // or broken otherwise
+	unreachable = "host unreachable"
+	noSuchHost  = "no such host"
+	lookup      = "host lookup failed"
+	timeout     = "timeout"
+	canceled    = "canceled"
+	eof         = "EOF"
+)
+
+// networkName returns the name of a failure of the network that is err or in
+// its tree, or "". What the system says counts more than that it took too long.
+func networkName(err error) (name string) {
+	switch err.(type) {
+	case *backoff.Error, *backoff.OpenError: // which wrap what happened to other calls
+		return ""
+	}
+	slow := false
+	errtree.Find(err, func(err error) bool {
+		name = networkNameOf(err)
+		slow = slow || name == "" && isTimeout(err)
+		return name != ""
+	})
+	if name == "" && slow {
+		return timeout
+	}
+	return name
+}
+
+// networkNameOf returns the name of err itself.
+func networkNameOf(err error) string {
+	switch err {
+	case context.Canceled:
+		return canceled
+	case io.EOF, io.ErrUnexpectedEOF:
+		return eof
+	}
+	if e, ok := err.(errno); ok {
+		return errnoName(e)
+	}
+	if reflect.TypeOf(err).String() != "*net.DNSError" { // package net is not imported for it
+		return ""
+	}
+	if reflect.ValueOf(err).Elem().FieldByName("IsNotFound").Bool() {
+		return noSuchHost
+	}
+	return lookup
+}
+
+// isTimeout reports whether err says that it is a timeout. Its method may panic,
+// as that of a nil pointer may.
+func isTimeout(err error) (is bool) {
+	defer func() { _ = recover() }()
+	e, ok := err.(interface{ Timeout() bool })
+	return ok && e.Timeout()
+}
