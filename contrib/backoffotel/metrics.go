@@ -181,7 +181,7 @@ func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e 
 	switch e.Kind {
 	case backoff.EventSuccess:
 		outcome := outcomeRetried
-		if e.Attempt <= 1 {
+		if e.Attempt <= 1 && e.Slept <= e.Elapsed { // else Run.Progress made a later one the first again
 			outcome = outcomeFirst
 		}
 		i.attempts.Record(ctx, int64(e.Attempt), with(keyOutcome.String(outcome)))
