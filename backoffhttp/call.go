@@ -37,11 +37,11 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 		return c.end(g.do(ctx, c.runPlain))
 	}
 	err := c.read()
+	ctx = c.observed(ctx)
 	if err == nil {
-		ctx = c.observed(ctx)
 		err = g.do(ctx, c.run)
-		c.reportRefused(ctx, err)
 	}
+	c.reportRefused(ctx, err)
 	return c.end(err)
 }
 

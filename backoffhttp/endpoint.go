@@ -9,6 +9,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/internal/badfield"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/registry"
 )
 
@@ -86,8 +88,9 @@ func (t *Transport) newEndpoint(key string) *endpoint.Endpoint {
 }
 
 // reportRefused reports to the observer of the policy that the call ended because
-// the breaker of the host refused it, or because the context had ended before the
-// breaker was asked. If the policy was asked, it has reported the end itself.
+// the breaker of the host refused it, or was not asked because the context had
+// ended or the body of the request cannot be read. If the policy was asked, it has
+// reported the end itself.
 func (c *call) reportRefused(ctx context.Context, err error) {
 	if c.asked || c.policy.Observer == nil {
 		return
@@ -101,8 +104,16 @@ func (c *call) reportRefused(ctx context.Context, err error) {
 		e.Reason = backoff.ReasonCanceled
 	case err == context.DeadlineExceeded:
 		e.Reason = backoff.ReasonDeadline
+	case !isInvalid(err): // the body
+		e.Reason, e.Class = backoff.ReasonPermanent, backoff.ClassPermanent
 	}
 	backoff.JoinObservers(c.policy.Observer)(ctx, e)
+}
+
+// isInvalid reports whether an error names a field of a policy or a breaker.
+func isInvalid(err error) bool {
+	_, ok := errtree.As[*badfield.Error](err)
+	return ok
 }
 
 // onlyTransitions returns an observer that passes on the transitions of a breaker

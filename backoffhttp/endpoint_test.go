@@ -2,10 +2,13 @@ package backoffhttp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -182,6 +185,36 @@ func TestTheObserverHearsOfTheBreakerOfTheHostAndOfEachCallThatItRefuses(t *test
 		}
 		require.Equal(t, 1, budgets)
 	})
+}
+
+func TestTheObserverHearsOfACallWhoseRequestCannotBeSent(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	for name, c := range map[string]struct {
+		policy backoff.Policy
+		body   io.Reader
+		want   backoff.Reason
+	}{
+		"a body that cannot be read": {body: iotest.ErrReader(broken), want: backoff.ReasonPermanent},
+		"an impossible timeout": {
+			policy: backoff.Policy{AttemptTimeout: 1, AttemptTimeoutSchedule: backoff.Constant(1)}, want: backoff.ReasonInvalid,
+		},
+	} {
+		var heard []backoff.Event
+		c.policy.Observer = func(ctx context.Context, e backoff.Event) {
+			require.Equal(t, "POST a.test", endpoint.Of(ctx).Name)
+			heard = append(heard, e)
+		}
+		w := newWire(answer(200))
+		tr := &backoffhttp.Transport{Base: w, Policy: c.policy, MaxBuffer: -1}
+		_, err := tr.RoundTrip(newRequest(t, "POST", "http://a.test/", c.body))
+		require.Error(t, err)
+		require.Zero(t, w.requests())
+		require.Len(t, heard, 1, name)
+		require.Equal(t, backoff.EventGiveUp, heard[0].Kind)
+		require.Equal(t, c.want, heard[0].Reason)
+		require.Zero(t, heard[0].Attempt)
+		require.ErrorIs(t, err, heard[0].Err)
+	}
 }
 
 func TestAnEndpointHasOnlyTheGuardsThatItsCallsHave(t *testing.T) {

@@ -133,7 +133,8 @@ type Transport struct {
 	// Requests are sent with Accept-Encoding: identity. After each piece that
 	// arrives the policy has all its attempts again. If the first response
 	// does not tell its length, the body ends where the server says that
-	// nothing is left. See [ErrChanged].
+	// nothing is left. To the Observer of Policy the rest of a body is a call of
+	// its own, whose first attempt is the one that broke off. See [ErrChanged].
 	Resume bool
 
 	// KeyForm is how the Transport writes a key. A key in the header of the

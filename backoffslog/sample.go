@@ -60,7 +60,7 @@ func (s *sampler) allow(key sampleKey, now time.Time, at slog.Level, limit int) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	latest := s.latest(key)
-	if since := now.Sub(latest.began); since >= time.Second || since < 0 {
+	if now.Sub(latest.began) >= time.Second { // not an earlier one that comes late
 		latest.began, latest.written = now, 0
 	}
 	if latest.written >= limit {
@@ -91,7 +91,7 @@ func (s *sampler) latest(key sampleKey) *second {
 		s.seconds = make(map[sampleKey]*second)
 	}
 	key.name, key.to = strings.Clone(key.name), strings.Clone(key.to)
-	latest := &second{key: key, level: LevelOff}
+	latest := &second{key: key}
 	s.seconds[key] = latest
 	return latest
 }

@@ -80,3 +80,28 @@ func TestAHandlerThatPanicsAtTheEndOfABurstHarmsNobody(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+func TestABurstThatOnlyDebuggingShowsEndsAtThatLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})
+		for range 3 {
+			observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		records := j.records(t)
+		require.Len(t, records, 2)
+		require.Equal(t, "suppressed", records[1]["msg"])
+		require.Equal(t, "DEBUG", records[1]["level"])
+	})
+}
+
+// Otherwise a flood of records would become a flood of timers.
+func TestARecordThatIsLeftOutAllocatesNothing(t *testing.T) {
+	observe := backoffslog.New(slog.New(slog.NewTextHandler(io.Discard, nil)), &backoffslog.Options{PerSecond: 1})
+	ctx, e := t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch"}
+	observe(ctx, e)
+	observe(ctx, e)
+	require.Less(t, testing.AllocsPerRun(1000, func() { observe(ctx, e) }), 1.0, "the timer of another second aside")
+}

@@ -23,7 +23,9 @@ const (
 
 // Metrics returns a [backoff.Observer] that counts by mp. A nil mp means the
 // global MeterProvider. One Observer can serve any number of policies, hedges
-// and breakers. It is safe for concurrent use. All metrics have the attribute
+// and breakers. A MeterProvider should have only one: if two know a breaker or a
+// budget of the same name, such as that of a host, only one of these is shown,
+// be it open or not. It is safe for concurrent use. All metrics have the attribute
 // backoff.operation, the name of the policy, hedge or breaker. Those of calls
 // have backoff.endpoint, if it is known what a call is sent to: see package
 // endpoint. The metrics and their other attributes are:
@@ -181,7 +183,7 @@ func (i *instruments) observeRest(ctx context.Context, to *endpoint.Endpoint, e 
 	switch e.Kind {
 	case backoff.EventSuccess:
 		outcome := outcomeRetried
-		if e.Attempt <= 1 {
+		if e.Attempt <= 1 && e.Slept <= e.Elapsed { // else Run.Progress made a later one the first again
 			outcome = outcomeFirst
 		}
 		i.attempts.Record(ctx, int64(e.Attempt), with(keyOutcome.String(outcome)))

@@ -179,6 +179,25 @@ func TestTheMetricsTellRescueFromAmplification(t *testing.T) {
 }
 
 // The text of an error may be long and may be secret: it never is an attribute.
+// After Run.Progress the attempts are counted from 1 again.
+func TestACallThatMadeProgressBetweenItsAttemptsWasRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mp, reader := metering()
+		policy := backoff.Policy{Name: "copy", Schedule: backoff.Constant(time.Second), Observer: backoffotel.Metrics(mp)}
+		run := policy.Start(t.Context())
+		for n := range run.Attempts() {
+			if n == 2 {
+				run.Progress()
+				break
+			}
+			run.Fail(errBoom)
+		}
+		require.NoError(t, run.Err())
+		_, counts := collect(t, reader)
+		require.Equal(t, 1.0, counts[series{"backoff.call.attempts {attempt}", "backoff.operation=copy,backoff.outcome=retried"}])
+	})
+}
+
 func TestTextsAreNoAttributesOfMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mp, reader := metering()
