@@ -81,7 +81,8 @@ func TestEveryRetryIsLoggedWithAllThatTheDocumentsAskFor(t *testing.T) {
 				require.Less(t, slept, wait+30*time.Second)
 				require.NotEqual(t, wait, slept)
 			}
-		case "status of gRPC": // which contrib/backoffgrpc tests
+		case "status of gRPC": // whose values contrib/backoffgrpc tests
+			require.Equal(t, []string{"error_type", "header.grpc-status"}, names)
 		default:
 			require.Contains(t, want, what)
 			for i, record := range records[:2] {
