@@ -67,5 +67,5 @@ func networkNameOf(err error) string {
 func isTimeout(err error) (is bool) {
 	defer func() { _ = recover() }()
 	e, ok := err.(interface{ Timeout() bool })
-	return ok && e.Timeout()
+	return ok && e.Timeout() || err == backoff.ErrAttemptTimeout
 }

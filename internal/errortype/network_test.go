@@ -63,6 +63,7 @@ func TestAFailureOfTheNetworkHasAPlainName(t *testing.T) {
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "timeout"},
 		{fmt.Errorf("load: %w", context.DeadlineExceeded), "timeout"},
 		{slow{}, "timeout"},
+		{&url.Error{Op: "Get", Err: backoff.ErrAttemptTimeout}, "timeout"},
 		{slow{syscall.ECONNREFUSED}, "connection refused"},
 		{backoff.Permanent(context.Canceled), "canceled"},
 		{&url.Error{Op: "Get", Err: io.EOF}, "EOF"},

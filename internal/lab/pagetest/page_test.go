@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -103,19 +104,46 @@ type browser struct {
 	problems []string
 }
 
-func open(t *testing.T) *browser {
+// chromium is the process that all tests use.
+var chromium context.Context
+
+func TestMain(m *testing.M) {
+	os.Exit(runInChromium(m))
+}
+
+func runInChromium(m *testing.M) (status int) {
 	path, err := exec.LookPath("chromium")
-	require.NoError(t, err, "these tests need Chromium: apt-get install chromium")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "these tests need Chromium, as .ci/setup installs it:", err)
+		return 1
+	}
+	profile, err := os.MkdirTemp("", "pagetest")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(profile)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+		chromedp.UserDataDir(profile), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	ctx, stop := chromedp.NewContext(allocator)
+	defer stop()
+	chromium, stop = chromedp.NewContext(allocator)
+	defer stop()
+	if err := chromedp.Do(chromium); err != nil {
+		fmt.Fprintln(os.Stderr, "Chromium does not start:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// open opens a tab that shares nothing with those of other tests.
+func open(t *testing.T) *browser {
+	ctx, stop := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
 	t.Cleanup(stop)
 	ctx, stop = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(stop)
 	b := &browser{Context: ctx}
-	require.NoError(t, chromedp.Do(ctx)) // starts it
+	require.NoError(t, chromedp.Do(ctx)) // opens it
 	require.NoError(t, chromedp.Listen(ctx, b.hear))
 	for _, enable := range []func() error{
 		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },

@@ -60,7 +60,7 @@ func as(pid int, m *backoffmetrics.Metrics) http.Handler {
 	})
 }
 
-func TestAProcessThatBeganAnewIsNotTakenForTheFormerOne(t *testing.T) {
+func TestANewProcessIsNotTakenForTheFormerOne(t *testing.T) {
 	d, url := newDoor(t, as(1, counted(t, "old", "both")))
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
