@@ -54,7 +54,7 @@ func TestTheSeriesShowAllThatTheDocumentsAskFor(t *testing.T) {
 	spent := backoff.Policy{Name: "pay", Budget: refusing{2}, Schedule: backoff.Constant(time.Millisecond), Observer: m.Observe}
 	require.ErrorIs(t, spent.Do(t.Context(), failing(9)), backoff.ErrBudget)
 
-	breaker := &backoff.Breaker{Name: "stock", ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(10 * time.Millisecond), Observer: m.Observe, ProbeSuccesses: 2}
+	breaker := &backoff.Breaker{Name: "stock", ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Second), Observer: m.Observe, ProbeSuccesses: 2}
 	m.WatchBreaker("stock", breaker)
 	state := func(is string) string { return `backoff_breaker_state{breaker="stock",state="` + is + `"}` }
 	requireSeries(t, &m, map[string]float64{state("closed"): 1, state("open"): 0, state("half-open"): 0})
