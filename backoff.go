@@ -122,6 +122,8 @@ func through(ctx context.Context, d Doer, inner []Doer, op func(context.Context)
 		return known.Do(ctx, run)
 	case *stack:
 		return known.Do(ctx, run)
+	case *Patience:
+		return known.do(ctx, inner, op)
 	}
 	return handoff.Do(ctx, d.Do, run, errAbandoned) // a user's own
 }

@@ -28,6 +28,13 @@ import (
 // opens it again. So it notices the end of an outage about 5 seconds and a
 // fifth of the outage later, or a minute, at the latest.
 //
+// A refused connection costs the service nothing. So if the failure that opens
+// the circuit is of ClassNotSent, the first one or that of a probe, the circuit
+// stays open for a quarter of a second in place of the 5 seconds. It is a fifth
+// longer each time, too. So the end of a restart is noticed a quarter of a
+// second and a fifth of the restart later. A timeout is never such a failure,
+// whatever its class.
+//
 // # What counts
 //
 // A call succeeds if its error is nil, or a definitive response
@@ -45,8 +52,9 @@ import (
 //
 // Some errors say nothing about the service and do not count at all: the
 // cancellation of the caller's context, an operation's own context.Canceled,
-// the error of a policy that made no attempt, and a refusal by another breaker
-// or by a [Budget] (ErrOpen, ErrBudget).
+// the error of a policy that made no attempt, a refusal by another breaker or
+// by a [Budget] (ErrOpen, ErrBudget), and a ClassThrottled response that asks
+// for a longer wait than MaxRetryAfter: the quota of one caller is used up.
 //
 // A result counts only while the breaker is in the phase that admitted the
 // call: a late result neither closes the circuit nor opens it. A probe that
@@ -103,7 +111,11 @@ type Breaker struct {
 	ConsecutiveFailures int
 	// ConsecutiveSpan is the least time between the first of these failures and
 	// the last. It keeps a single lost connection, with a hundred calls on it,
-	// from opening the circuit. 0 means 1 second; negative means no time.
+	// from opening the circuit. It is also how long the circuit must have been
+	// closed before FailureRate counts, if some calls succeed and WindowCalls is
+	// not set: a RetryBudget must first learn that retries succeed. Before the
+	// first success of all, calls that have not ended count as successes for so
+	// long. 0 means 1 second; negative means no time.
 	ConsecutiveSpan time.Duration
 	// SlowCall is the duration from which a call counts as slow, even if it
 	// succeeds. A slow probe is a failed one. It costs two readings of the
@@ -122,17 +134,19 @@ type Breaker struct {
 	// time, OpenFor.Delay(2) if it opens again, and so on. The count starts
 	// again when the circuit opens after it was closed for Window, or for
 	// WindowCalls calls if they are set. nil means Exponential{Initial: 5 *
-	// time.Second, Multiplier: 1.2, Max: time.Minute}; Envoy uses
-	// Linear{Initial: 30 * time.Second, Max: 5 * time.Minute}. What a longer or
-	// shorter one costs is in docs/simulation.md.
+	// time.Second, Multiplier: 1.2, Max: time.Minute}. If the circuit opened
+	// because of a failure of ClassNotSent, Initial is 250 ms, and such openings
+	// do not count for how long the others are. Envoy uses Linear{Initial: 30 *
+	// time.Second, Max: 5 * time.Minute}. What a longer or shorter one costs is
+	// in docs/simulation.md.
 	OpenFor Schedule
 	// Jitter spreads OpenFor. nil means UniformJitter(0.8, 1.2).
 	Jitter Jitter
 	// MaxRetryAfter bounds how long a server, or Shared, may keep the circuit
 	// open. If a failure that led to the opening said when to retry, the
 	// circuit stays open at least that long, and up to a tenth longer; by
-	// [Pushback] exactly that long. 0 means 5 minutes, a negative one no
-	// limit.
+	// [Pushback] exactly that long. A throttled response that asks for longer
+	// does not count. 0 means 5 minutes, a negative one no limit.
 	MaxRetryAfter time.Duration
 
 	// MaxProbes is how many probes a half-open circuit admits at the same time.
@@ -145,7 +159,8 @@ type Breaker struct {
 	// ProbeTimeout is how long the breaker waits for the result of a probe.
 	// After that the next call may probe, and the late result is ignored. It
 	// should be as long as a call can take. 0, and any shorter time, means as
-	// long as the circuit was open, but no less than OpenFor.Delay(1).
+	// long as the circuit was open, but no less than OpenFor.Delay(1), or than 5
+	// seconds if OpenFor is nil.
 	ProbeTimeout time.Duration
 	// RampUp is how long it takes, after probes closed the circuit, until all
 	// calls are admitted: a tenth of them at first, chosen at random, then more
@@ -186,9 +201,9 @@ type Breaker struct {
 
 	phase atomic.Pointer[phase] // nil before first use
 
-	mu       inorder.Mutex // the Observer hears of transitions after its Unlock
-	timer    *time.Timer   // of the open phase; nil if there is none
-	lastOpen time.Duration // how long the circuit was open last, for Jitter
+	mu    inorder.Mutex // the Observer hears of transitions after its Unlock
+	timer *time.Timer   // of the open phase; nil if there is none
+	row   *openings     // the last ones in a row; nil if there were none
 }
 
 const maxWindowCalls = 10_000
@@ -455,7 +470,8 @@ type Shared interface {
 	// It is called by every call of a half-open circuit.
 	Probe(ctx context.Context, name string, timeout time.Duration) Transition
 	// Opened reports that this process opened the circuit by what it saw: for
-	// how long, and how many times in a row.
+	// how long, and how many times in a row. Openings by ClassNotSent are not
+	// counted, because they lengthen no other; openings is at least 1.
 	Opened(name string, openFor time.Duration, openings int)
 	// Closed reports that probes of this process closed the circuit.
 	Closed(name string)

@@ -150,25 +150,50 @@ func (b *Breaker) announce(ctx context.Context, old, p *phase, why circuit.Trigg
 	})
 }
 
-// drawOpenTime draws how long the circuit stays open.
-func (b *Breaker) drawOpenTime(openings int) time.Duration {
+// openings is what a breaker keeps of the times that the circuit opened in a
+// row.
+type openings struct {
+	last  time.Duration // how long it was open the last time, for Jitter
+	brief int           // how often it was probed early
+}
+
+// drawOpenTime draws how long the circuit stays open, if it opens for that
+// number of times in a row. unsent says that this time a failure opened it that
+// never reached the service.
+func (b *Breaker) drawOpenTime(number int, unsent bool) time.Duration {
 	jitter := b.Jitter
 	if jitter == nil {
 		jitter = UniformJitter(0.8, 1.2)
 	}
-	if openings == 1 {
-		b.lastOpen = 0
+	if number == 1 || b.row == nil {
+		b.row = new(openings)
 	}
-	b.lastOpen = max(0, jitter(b.openTime(openings), b.lastOpen, draw.Unit(b.Rand)))
-	return b.lastOpen
+	b.row.last = max(0, jitter(b.openTimeAfter(number, unsent), b.row.last, draw.Unit(b.Rand)))
+	return b.row.last
 }
 
-// openTime returns how long the circuit stays open, before jitter.
-func (b *Breaker) openTime(openings int) time.Duration {
-	if b.OpenFor == nil {
-		return Exponential{Initial: 5 * time.Second, Multiplier: 1.2, Max: time.Minute}.Delay(openings)
+// openTimeAfter returns how long the circuit stays open, before jitter. The
+// brief openings do not lengthen the others.
+func (b *Breaker) openTimeAfter(number int, unsent bool) time.Duration {
+	if b.OpenFor != nil || !unsent {
+		return b.openTime(max(1, number-b.row.brief))
 	}
-	return delayOf(b.OpenFor, openings)
+	b.row.brief++
+	return defaultOpenFor(250 * time.Millisecond).Delay(number)
+}
+
+// openTime returns how long the circuit stays open, before jitter, if what
+// opened it may have reached the service.
+func (b *Breaker) openTime(number int) time.Duration {
+	if b.OpenFor == nil {
+		return defaultOpenFor(5 * time.Second).Delay(number)
+	}
+	return delayOf(b.OpenFor, number)
+}
+
+// defaultOpenFor returns how long a circuit stays open, first and after that.
+func defaultOpenFor(first time.Duration) Schedule {
+	return Exponential{Initial: first, Multiplier: 1.2, Max: time.Minute}
 }
 
 // probeTimeout is how long a probe may take, at least. It matters where the
@@ -255,7 +280,7 @@ func (c call) report(err error) {
 		return // too late
 	}
 	if b.step(c.ctx, &in, err).Undecided && b.TripIf != nil && b.asksToTrip() && b.phase.Load() == p {
-		b.step(c.ctx, &circuit.Input{Kind: circuit.Rule}, err)
+		b.step(c.ctx, &circuit.Input{Kind: circuit.Rule, Unsent: in.Score == circuit.Unsent}, err)
 	}
 }
 
@@ -327,7 +352,7 @@ func (b *Breaker) tellShared(p circuit.Phase, e circuit.Effects) {
 	switch {
 	case b.Shared == nil || p.Mode != circuit.Enforce:
 	case e.Draw:
-		b.Shared.Opened(b.Name, p.Span, int(p.Openings))
+		b.Shared.Opened(b.Name, p.Span, max(1, int(p.Openings)-b.row.brief))
 	case e.Trigger == circuit.TriggerProbe:
 		b.Shared.Closed(b.Name)
 	}

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +49,142 @@ func TestBreakerStaysOpenLongerEachTime(t *testing.T) {
 		feed(b, 20, errOutage)
 		require.Equal(t, 5*time.Second, b.Stats().RetryAfter)
 		require.Equal(t, 1, b.Stats().Openings)
+	})
+}
+
+// refused is what a client gets of a service that restarts.
+var refused = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+
+// A refused connection costs the service nothing.
+func TestACircuitIsProbedEarlyAfterARefusedConnection(t *testing.T) {
+	brief := backoff.Exponential{Initial: 250 * time.Millisecond, Multiplier: 1.2, Max: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		feed(b, 20, refused)
+		for n := range 40 {
+			require.Equal(t, brief.Delay(n+1), b.Stats().RetryAfter)
+			time.Sleep(b.Stats().RetryAfter)
+			require.Equal(t, 1, feed(b, 2, refused))
+		}
+		require.Equal(t, time.Minute, b.Stats().RetryAfter)
+	})
+}
+
+// The failure that opens the circuit decides, not those before it. What opens
+// it early does not lengthen how long it is open after other failures, but
+// these lengthen all.
+func TestTheFailureThatOpensTheCircuitDecidesHowEarlyItIsProbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		feed(b, 19, errOutage)
+		for i, c := range []struct {
+			err  error
+			want time.Duration
+		}{
+			{refused, 250 * time.Millisecond},
+			{refused, 300 * time.Millisecond},
+			{errOutage, 5 * time.Second},
+			{errOutage, 6 * time.Second},
+			{refused, 518400 * time.Microsecond},
+			{errOutage, 7200 * time.Millisecond},
+		} {
+			feed(b, 1, c.err)
+			require.Equal(t, c.want, b.Stats().RetryAfter, "opening %d", i+1)
+			require.Equal(t, i+1, b.Stats().Openings)
+			time.Sleep(c.want)
+		}
+		feed(b, 2, nil)
+		time.Sleep(10 * time.Second)
+		feed(b, 20, errOutage)
+		require.Equal(t, 5*time.Second, b.Stats().RetryAfter)
+	})
+}
+
+func TestOnlyWhatIsCertainlyNotSentIsProbedEarly(t *testing.T) {
+	slow := &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	gaveUp := func(err error) error {
+		return new(backoff.Policy{MaxAttempts: 1}).Do(t.Context(), func(context.Context) error { return err })
+	}
+	const early, late = 250 * time.Millisecond, 5 * time.Second
+	for name, c := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"refused":                        {refused, early},
+		"refused, and a policy gave up":  {gaveUp(refused), early},
+		"refused, as HTTP says it":       {&url.Error{Op: "Get", URL: "http://a.test/", Err: refused}, early},
+		"refused by each of two":         {errors.Join(refused, refused), early},
+		"marked":                         {backoff.WithClass(errOutage, backoff.ClassNotSent), early},
+		"marked after a policy gave up":  {backoff.WithClass(gaveUp(errOutage), backoff.ClassNotSent), early},
+		"marked, and a policy gave up":   {gaveUp(backoff.WithClass(errOutage, backoff.ClassNotSent)), early},
+		"a timeout":                      {slow, late},
+		"a timeout that is marked":       {backoff.WithClass(slow, backoff.ClassNotSent), late},
+		"refused by one, of two":         {errors.Join(refused, errOutage), late},
+		"two policies gave up, of which": {errors.Join(gaveUp(refused), gaveUp(errOutage)), late},
+		"marked otherwise":               {backoff.WithClass(refused, backoff.ClassRetryable), late},
+		"the server asked for a minute":  {backoff.Pushback(refused, time.Minute), time.Minute},
+	} {
+		b := rateBreaker()
+		feed(b, 20, c.err)
+		require.Equal(t, backoff.StateOpen, b.State(), name)
+		require.InDelta(t, c.want, b.Stats().RetryAfter, 1e8, name)
+		b.Reset()
+	}
+}
+
+// ReadyToTrip of other libraries is a rule of this kind.
+func TestARuleOfOnesOwnProbesEarlyToo(t *testing.T) {
+	for err, want := range map[error]time.Duration{refused: 250 * time.Millisecond, errOutage: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			b := rateBreaker()
+			b.TripIf = func(s backoff.BreakerStats) bool { return s.ConsecutiveFailures >= 3 }
+			feed(b, 3, err)
+			require.Equal(t, want, b.Stats().RetryAfter)
+		})
+	}
+}
+
+func TestACircuitWithItsOwnOpenForIsNotProbedEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		b.OpenFor = backoff.Linear{Initial: 2 * time.Second}
+		feed(b, 20, refused)
+		require.Equal(t, 2*time.Second, b.Stats().RetryAfter)
+		time.Sleep(2 * time.Second)
+		feed(b, 1, refused)
+		require.Equal(t, 4*time.Second, b.Stats().RetryAfter)
+	})
+}
+
+// A fleet may know of more openings than the breaker itself.
+func TestAProcessThatTheFleetWarnedProbesEarlyToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rumour{closed: isOpen}
+		b := sharing(&r)
+		feed(b, 1, nil)
+		time.Sleep(3 * time.Second)
+		feed(b, 1, refused)
+		require.Equal(t, 360*time.Millisecond, b.Stats().RetryAfter, "the third time in a row")
+		time.Sleep(time.Second)
+		feed(b, 1, errOutage)
+		require.Equal(t, 7200*time.Millisecond, b.Stats().RetryAfter, "the third that is not early")
+		require.Equal(t, []int{0, 2, 7, 3}, r.opened, "early ones lengthen those of the others neither")
+	})
+}
+
+// How early a circuit is probed says nothing about how long a probe takes.
+func TestAnEarlyProbeHasTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		feed(b, 20, refused)
+		time.Sleep(250 * time.Millisecond)
+		_ = b.Do(t.Context(), func(context.Context) error {
+			time.Sleep(5*time.Second - 1)
+			require.Zero(t, feed(b, 1, nil), "there is one probe at a time")
+			time.Sleep(time.Nanosecond)
+			require.Equal(t, 1, feed(b, 1, nil))
+			return nil
+		})
 	})
 }
 
@@ -419,6 +559,7 @@ func TestBreakerIgnoresTheAnswersOfEarlierPhases(t *testing.T) {
 				require.Equal(t, before, b.Stats(), what)
 			}
 			closed = permits(4)
+			time.Sleep(time.Second) // from now on they do not count as successes
 			feed(b, 1, errOutage)
 			late("open", backoff.StateOpen)
 

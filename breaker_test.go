@@ -66,6 +66,7 @@ func TestBreakerOpensAtHalfOfTwentyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b backoff.Breaker
 		feed(&b, 10, nil)
+		time.Sleep(time.Second)
 		feed(&b, 9, errOutage)
 		require.Equal(t, backoff.StateClosed, b.State())
 		feed(&b, 1, errOutage)
@@ -73,9 +74,50 @@ func TestBreakerOpensAtHalfOfTwentyCalls(t *testing.T) {
 		require.Zero(t, feed(&b, 5, nil))
 
 		b.Reset()
+		time.Sleep(time.Second)
 		feed(&b, 11, nil)
 		feed(&b, 10, errOutage)
 		require.Equal(t, backoff.StateClosed, b.State(), "10 of 21 are less")
+	})
+}
+
+// A call that fails in the first moments may be one that a retry would have mended: the budget
+// has seen too few successes to grant it.
+func TestBreakerWaitsASecondForWhatServesSomeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff.Breaker
+		feed(&b, 10, nil)
+		time.Sleep(999 * time.Millisecond)
+		feed(&b, 30, errOutage)
+		require.Equal(t, backoff.StateClosed, b.State())
+		time.Sleep(time.Millisecond)
+		feed(&b, 1, errOutage)
+		require.Equal(t, backoff.StateOpen, b.State())
+
+		var down backoff.Breaker
+		require.Equal(t, 20, feed(&down, 30, errOutage), "nothing is served")
+	})
+}
+
+// A third of the calls fail at once, and the others take as long as usual.
+func TestBreakerOfANewClientDoesNotTakeQuickFailuresForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rateBreaker()
+		var calls sync.WaitGroup
+		for i := range 300 {
+			calls.Go(func() {
+				_ = b.Do(context.Background(), func(context.Context) error {
+					if i%3 == 0 {
+						return errOutage
+					}
+					time.Sleep(200 * time.Millisecond)
+					return nil
+				})
+			})
+			time.Sleep(time.Millisecond)
+		}
+		calls.Wait()
+		require.Equal(t, backoff.StateClosed, b.State())
 	})
 }
 
@@ -95,11 +137,13 @@ func TestBreakerThresholdIsExact(t *testing.T) {
 		for percent := 1; percent <= 100; percent++ {
 			for _, window := range []int{0, 100} {
 				b := &backoff.Breaker{FailureRate: float64(percent) / 100, MinCalls: 100, WindowCalls: window, ConsecutiveFailures: -1}
+				time.Sleep(time.Second)
 				feed(b, 100-percent+1, nil)
 				feed(b, percent-1, errOutage)
 				require.Equal(t, backoff.StateClosed, b.State(), "%d of 100", percent-1)
 
 				b.Reset()
+				time.Sleep(time.Second)
 				feed(b, 100-percent, nil)
 				feed(b, percent, errOutage)
 				require.Equal(t, backoff.StateOpen, b.State(), "%d of 100", percent)

@@ -127,7 +127,8 @@ func (s *scoring) ofMarked(m *marked) (score circuit.Score, h hint, layered bool
 	case m.class == ClassUnknown:
 		score, h, layered = s.layered(m.err)
 	case s.walk.Find(m.err, isLayer) || s.walk.Left <= 0:
-		return scoreOfClass(m.class), judge(nil, m).hint, true
+		v := judge(nil, m)
+		return s.ofVerdict(&v, m.err), v.hint, true
 	}
 	return score, h.longer(m.hint), layered
 }
@@ -187,15 +188,36 @@ func (s *scoring) ofOperation(err error) (circuit.Score, hint) {
 	if v.gaveUp {
 		return circuit.Bad, v.hint
 	}
-	return scoreOfClass(v.class), v.hint
+	return s.ofVerdict(&v, err), v.hint
 }
 
-func scoreOfClass(c Class) circuit.Score {
-	switch c {
-	case ClassPermanent:
+// ofVerdict scores an error that was judged. A server that throttles and asks
+// for longer than MaxRetryAfter speaks of a quota that is used up, which is that
+// of one caller.
+func (s *scoring) ofVerdict(v *verdict, err error) circuit.Score {
+	after := v.hint.after
+	if v.classOfAnswer() == ClassThrottled && s.breaker.capRetryAfter(after) < after {
+		return circuit.None
+	}
+	return s.ofClass(v.class, err)
+}
+
+// ofClass scores an error of class c. One that never reached the service, but
+// came after a timeout, is not Unsent: it may be overload.
+func (s *scoring) ofClass(c Class, err error) circuit.Score {
+	switch {
+	case c == ClassPermanent:
 		return circuit.Good
-	case ClassThrottled, ClassOverloaded:
+	case c == ClassThrottled || c == ClassOverloaded:
 		return circuit.Throttled
+	case c == ClassNotSent && !s.walk.Find(err, isTimeout):
+		return circuit.Unsent
 	}
 	return circuit.Bad
+}
+
+// isTimeout reports whether an error is a timeout, as those of package net say.
+func isTimeout(err error) bool {
+	t, ok := err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
 }

@@ -197,6 +197,53 @@ func TestBreakerOpensWhenAServiceThrottlesEverybody(t *testing.T) {
 	})
 }
 
+// A quota that is used up is that of one caller.
+func TestBreakerDoesNotCountAQuotaThatIsUsedUp(t *testing.T) {
+	throttled := backoff.WithClass(errOutage, backoff.ClassThrottled)
+	for name, c := range map[string]struct {
+		err    error
+		most   time.Duration
+		counts bool
+	}{
+		"an hour":           {backoff.RetryAfter(throttled, time.Hour), 0, false},
+		"do not retry":      {backoff.RetryAfter(backoff.WithClass(throttled, backoff.ClassOverloaded), time.Hour), 0, false},
+		"pushback":          {backoff.Pushback(throttled, time.Hour), 0, false},
+		"through a policy":  {policyError("", backoff.RetryAfter(throttled, time.Hour)), 0, false},
+		"beyond the limit":  {backoff.RetryAfter(throttled, 2*time.Minute), time.Minute, false},
+		"within the limit":  {backoff.RetryAfter(throttled, 5*time.Minute), 0, true},
+		"without a limit":   {backoff.RetryAfter(throttled, time.Hour), -1, true},
+		"overloaded":        {backoff.RetryAfter(backoff.WithClass(errOutage, backoff.ClassOverloaded), time.Hour), 0, true},
+		"down for an hour":  {backoff.RetryAfter(errOutage, time.Hour), 0, true},
+		"marked by a layer": {backoff.WithClass(policyError("", backoff.RetryAfter(throttled, time.Hour)), backoff.ClassThrottled), 0, false},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			b := rateBreaker()
+			b.MaxRetryAfter = c.most
+			feed(b, 1, nil)
+			for range 20 {
+				feed(b, 5, c.err)
+				time.Sleep(time.Second)
+			}
+			require.Equal(t, c.counts, b.State() != backoff.StateClosed)
+			s := b.Stats()
+			if !c.counts {
+				require.Zero(t, s.Failures+uint64(s.ConsecutiveFailures))
+			}
+		})
+	}
+	bubble(t, "nor as a probe", func(t *testing.T) {
+		b := rateBreaker()
+		b.Trip()
+		time.Sleep(time.Minute)
+		for range 10 {
+			require.Equal(t, 1, feed(b, 1, backoff.RetryAfter(throttled, time.Hour)))
+			require.Equal(t, backoff.StateHalfOpen, b.State())
+		}
+		feed(b, 2, nil)
+		require.Equal(t, backoff.StateClosed, b.State())
+	})
+}
+
 func TestBreakerSetsTheCallersEndApart(t *testing.T) {
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	bubble(t, "cancelled", func(t *testing.T) {

@@ -479,7 +479,7 @@ func TestRetryBudgetDoneMayComeTwiceOrNever(t *testing.T) {
 	b.Done(ticket, backoff.Result{})
 	b.Done(ticket, backoff.Result{})
 	b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
-	require.Equal(t, backoff.RetryBudgetStats{Successes: 101, Retries: 1, Allowed: 3033}, b.Stats())
+	require.Equal(t, backoff.RetryBudgetStats{Successes: 101, Retries: 1, Allowed: 3030 + 3 + 3}, b.Stats())
 
 	first, _, _ := b.Reserve(backoff.Attempt{Number: 1})
 	b.Done(first, backoff.Result{})
@@ -644,17 +644,21 @@ func TestRetryBudgetHoldsItsBoundInEveryInterval(t *testing.T) {
 				case 1, 2:
 					for range 1 + random.IntN(8) {
 						log.asked = append(log.asked, now)
-						ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2 + random.IntN(5), Kind: backoff.AttemptRetry, MaxAttempts: 6})
+						late := random.IntN(4) == 0
+						ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2 + random.IntN(5), Kind: backoff.AttemptRetry, MaxAttempts: 6, TimedOut: late})
+						took := time.Duration(1+random.IntN(100)) * time.Millisecond
 						switch {
 						case !ok:
 						case random.IntN(4) == 0:
 							b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
 						case random.IntN(4) == 0:
 							log.granted = append(log.granted, now)
-							b.Done(ticket, backoff.Result{})
+							b.Done(ticket, backoff.Result{Took: took})
 							log.paid = append(log.paid, now)
+							log.win(now, late)
 						default:
 							log.granted = append(log.granted, now)
+							b.Done(ticket, backoff.Result{Outcome: []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeTimeout}[random.IntN(2)], Took: took})
 						}
 					}
 				default:
@@ -671,6 +675,16 @@ type budgetHistory struct {
 	ratio, floor         float64
 	window               time.Duration
 	paid, asked, granted []time.Duration
+	won                  []time.Duration // once for each part of the price
+}
+
+// win notes a retry that succeeded.
+func (h *budgetHistory) win(now time.Duration, late bool) {
+	price := 1
+	if late {
+		price = 3
+	}
+	h.won = append(h.won, slices.Repeat([]time.Duration{now}, price)...)
 }
 
 // check holds every interval that begins and ends with a retry to the bound.
@@ -685,12 +699,12 @@ func (h *budgetHistory) check(t *testing.T) {
 		}
 		for j := i; j < len(h.granted); j++ {
 			to := h.granted[j]
-			counted, within := h.payments(since, to), h.payments(from, to)
+			counted, within, won := between(h.paid, since, to), between(h.paid, from, to), between(h.won, from-h.window, to)
 			spare, first := within+1, 0.0
-			if h.payments(0, from) < 3 {
+			if between(h.paid, 0, from) < 3 {
 				first = 6 - 1
 			}
-			bound := h.ratio*counted + h.floor*(2+(to-from).Seconds()/(0.9*h.window.Seconds())) + spare + first
+			bound := h.ratio*counted + 3*won + h.floor*(2+(to-from).Seconds()/(0.9*h.window.Seconds())) + spare + first
 			if got := float64(j - i + 1); got > bound {
 				require.Fail(t, "too many retries", "%v from %v to %v, bound %v (%v calls)", got, from, to, bound, counted)
 			}
@@ -698,11 +712,189 @@ func (h *budgetHistory) check(t *testing.T) {
 	}
 }
 
-// payments returns how many calls paid in an interval that includes its ends.
-func (h *budgetHistory) payments(from, to time.Duration) float64 {
-	first, _ := slices.BinarySearch(h.paid, from)
-	next, _ := slices.BinarySearch(h.paid, to+1)
+// between returns how many of the events, in order of time, are in an interval
+// that includes its ends.
+func between(events []time.Duration, from, to time.Duration) float64 {
+	first, _ := slices.BinarySearch(events, from)
+	next, _ := slices.BinarySearch(events, to+1)
 	return float64(next - first)
+}
+
+// The budget of a service that gets much slower: less is allowed, and what was
+// left to grant is taken back.
+func TestUnderStrainARetryBudgetGrantsWhatItsRatioAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		call := func(r backoff.Result) {
+			ticket, _, ok := b.Reserve(backoff.Attempt{Number: 1})
+			require.True(t, ok)
+			b.Done(ticket, r)
+			time.Sleep(100 * time.Millisecond)
+		}
+		for range 1000 {
+			call(backoff.Result{Took: 10 * time.Millisecond})
+		}
+		ticket, ok := budgetRetry(b)
+		require.True(t, ok, "and there are 14 left")
+		require.False(t, b.Stats().Strained)
+		for !b.Stats().Strained {
+			call(backoff.Result{Took: 200 * time.Millisecond})
+		}
+		paid := b.Stats().Successes
+		require.Equal(t, paid*12/100, b.Stats().Allowed, "no floor")
+		b.Done(ticket, backoff.Result{})
+		require.Equal(t, (paid+1)*12/100, b.Stats().Allowed, "nor does a retry that succeeds pay")
+		require.Len(t, budgetDrain(b, 100), int((paid+1)*12/100)-1)
+
+		for range 50 {
+			call(backoff.Result{Outcome: backoff.OutcomeTimeout, Took: time.Second})
+		}
+		require.Zero(t, b.Stats().Allowed, "heavy strain")
+		require.Empty(t, budgetDrain(b, 100))
+		time.Sleep(30 * time.Second)
+		require.False(t, b.Stats().Strained)
+		budgetPay(b, 3)
+		require.Len(t, budgetDrain(b, 100), 1)
+	})
+}
+
+// Members of a joined budget, and budgets of many keys, measure as others do.
+func TestJoinedBudgetsFeelStrainToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, fleet := new(backoff.RetryBudget), new(backoff.RetryBudget)
+		hosts := backoff.Budgets{New: func(string) backoff.Budget { return backoff.JoinBudgets(b, fleet) }}
+		latency := 10 * time.Millisecond
+		for range 2000 {
+			p := backoff.Policy{Budget: hosts.For("a")}
+			require.NoError(t, p.Do(t.Context(), func(context.Context) error { time.Sleep(latency); return nil }))
+			if !b.Stats().Strained && time.Duration(b.Stats().Successes)*latency >= 9*time.Second {
+				latency = 300 * time.Millisecond
+			}
+		}
+		require.True(t, b.Stats().Strained)
+		require.True(t, fleet.Stats().Strained)
+	})
+}
+
+// A fleet of clients that seldom call must not retry all at once, either.
+func TestUnderStrainThereIsNoSpareRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		call := func(took time.Duration) {
+			time.Sleep(time.Minute)
+			b.Done(backoff.Ticket{}, backoff.Result{Took: took})
+		}
+		for range 100 {
+			call(10 * time.Millisecond)
+		}
+		for !b.Stats().Strained {
+			call(time.Second)
+		}
+		b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeTimeout, Took: time.Second})
+		time.Sleep(7 * time.Second)
+		require.Empty(t, budgetDrain(b, 10), "less than half of the pause is over")
+		time.Sleep(time.Minute)
+		require.Len(t, budgetDrain(b, 10), 1)
+	})
+}
+
+// One success in 10 pays for no retry after a timeout. Such a caller has its
+// spare retry, by a chance of one in four.
+func TestARetryAfterATimeoutCostsThree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, TimedOut: true}
+		b := new(backoff.RetryBudget)
+		budgetPay(b, 100)
+		for range 5 {
+			_, _, ok := b.Reserve(late)
+			require.True(t, ok)
+		}
+		require.Empty(t, budgetDrain(b, 1))
+		ticket, _, ok := b.Reserve(late)
+		require.False(t, ok)
+		require.Zero(t, ticket.Word())
+
+		granted := 0
+		for range 400 {
+			budgetPay(b, 3) // which allow one retry, at a price of 1
+			time.Sleep(time.Duration(59_000_000_000 + rand.Int64N(2_000_000_000)))
+			if _, _, ok := b.Reserve(late); ok {
+				granted++
+			}
+		}
+		require.InDelta(t, 100, granted, 35)
+	})
+}
+
+// Success after success, each with a time, from many goroutines beside retries.
+func TestRetryBudgetMeasuresWhileOthersRetry(t *testing.T) {
+	b := new(backoff.RetryBudget)
+	p := backoff.Policy{Budget: b, Schedule: backoff.Constant(0)}
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := range 300 {
+				n := 0
+				_ = p.Do(t.Context(), func(context.Context) error {
+					if n++; n == 1 && i%3 == 0 {
+						return errBoom
+					}
+					return nil
+				})
+				b.Stats()
+			}
+		})
+	}
+	all.Wait()
+	require.GreaterOrEqual(t, b.Stats().Successes, uint64(16*300*2/3))
+}
+
+// A run under Supervise that lasts an hour is not a slow answer.
+func TestALongRunUnderSuperviseIsNoStrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		runs := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = backoff.Policy{Budget: b, MaxAttempts: -1}.Supervise(ctx, func(ctx context.Context) error {
+			if runs++; runs == 50 {
+				cancel()
+			}
+			backoff.ReportReady(ctx)
+			time.Sleep(time.Duration(runs*runs) * time.Minute)
+			return errBoom
+		})
+		require.False(t, b.Stats().Strained)
+	})
+}
+
+// A retry that succeeds pays for three, at its own price. A hedge does
+// not, because the attempt beside it might have succeeded as well, nor does a
+// retry after the server said "too much".
+func TestARetryThatSucceedsPaysForItselfAndMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		a    backoff.Attempt
+		r    backoff.Result
+		want uint64
+	}{
+		"retry":      {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{}, 6},
+		"timeout":    {backoff.Attempt{Kind: backoff.AttemptRetry, TimedOut: true}, backoff.Result{}, 18},
+		"definitive": {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{Outcome: backoff.OutcomeDefinitive}, 6},
+		"throttled":  {backoff.Attempt{Kind: backoff.AttemptRetry, Class: backoff.ClassThrottled}, backoff.Result{}, 0},
+		"hedge":      {backoff.Attempt{Kind: backoff.AttemptHedge}, backoff.Result{}, 0},
+		"failed":     {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{Outcome: backoff.OutcomeTransient}, 0},
+		"canceled":   {backoff.Attempt{Kind: backoff.AttemptRetry}, backoff.Result{Outcome: backoff.OutcomeCanceled}, 0},
+	} {
+		b := &backoff.RetryBudget{Floor: 10}
+		budgetPay(b, 100)
+		allowed := b.Stats().Allowed
+		for range 2 {
+			ticket, _, ok := b.Reserve(c.a)
+			require.True(t, ok)
+			b.Done(ticket, c.r)
+			b.Done(ticket, c.r)
+		}
+		require.Equal(t, allowed+c.want, b.Stats().Allowed, name) // two more successes make 102, and nothing of that
+	}
 }
 
 func TestRetryBudgetDoesNotOverdrawUnder64Goroutines(t *testing.T) {
@@ -785,9 +977,11 @@ type budgetModel struct {
 	ratio         float64
 	floor         int
 	window        time.Duration
+	origin        time.Time
 	begin         time.Duration // of the buckets; -1 before the first
 	good, bad     []int64
 	own           []int64 // spare retries, and those of the first call
+	won           []int64 // retries that succeeded
 	earned, dated int
 	current       int64
 	left          int   // retries that need not look
@@ -849,49 +1043,64 @@ func (m *budgetModel) lately(events []int64) (n int) {
 func (m *budgetModel) limit() int {
 	paid := m.lately(m.good)
 	millionths := int(math.Round(m.ratio * 1e6))
-	return (paid*millionths + min(paid*1_000_000/3, m.floor*1_000_000)) / 1_000_000
+	return (paid*millionths + min(paid*1_000_000/3, m.floor*1_000_000) + m.lately(m.won)*3_000_000) / 1_000_000
 }
 
 // retry returns whether there may be one that is the attempt with this number
 // of a call of four, and how to take it back.
-func (m *budgetModel) retry(now time.Duration, number int) (back func(), ok bool) {
-	if m.left > 0 && m.number(now) == m.current {
-		m.left--
-		return m.count(&m.bad), true
+func (m *budgetModel) retry(now time.Duration, number int, late bool) (back func(), ok bool) {
+	price := 1
+	if late {
+		price = 3
+	}
+	if m.left >= price && m.number(now) == m.current {
+		m.left -= price
+		return m.count(&m.bad, price), true
 	}
 	m.date(now)
 	calm := m.asked < 0 || m.current-m.asked > 20 // two windows between their buckets
 	m.asked = m.current
 	limit := m.limit()
-	if free := limit - m.lately(m.bad); free > 0 {
-		m.left = min(free, 256) - 1
-		return m.count(&m.bad), true
+	m.left = max(0, limit-m.lately(m.bad))
+	if m.left >= price {
+		m.left -= price
+		return m.count(&m.bad, price), true
 	}
-	m.left = 0
 	young := m.earned < 3
-	if limit == 0 && m.settled != m.earned {
+	poor := limit < price && (!late || m.lucky(now))
+	if poor && m.settled != m.earned {
 		m.settled, m.spent = m.earned, false
 	}
-	if limit == 0 && (calm || young) && !m.spent {
+	if poor && (calm || young) && !m.spent {
 		m.spent = true
-		back := m.count(&m.own)
+		back := m.count(&m.own, 1)
 		return func() { back(); m.spent = false }, true
 	}
 	if young && number <= 4 && number-1 > m.lead {
 		m.lead = number - 1
-		back := m.count(&m.own)
+		back := m.count(&m.own, 1)
 		return func() { back(); m.lead-- }, true
 	}
 	return nil, false
 }
 
-// count counts a retry among others, and returns how to take it back.
-func (m *budgetModel) count(retries *[]int64) (back func()) {
+// lucky is the draw of one in four, which is one of the time.
+func (m *budgetModel) lucky(now time.Duration) bool {
+	return uint64(m.origin.Add(now).UnixNano())*0x9e3779b97f4a7c15>>62 == 0
+}
+
+// count counts a retry at its price among others, and returns how to take it
+// back.
+func (m *budgetModel) count(retries *[]int64, price int) (back func()) {
 	bucket := m.current
-	*retries = append(*retries, bucket)
+	for range price {
+		*retries = append(*retries, bucket)
+	}
 	return func() {
-		if i := slices.Index(*retries, bucket); i >= 0 && bucket >= m.current-10 {
-			*retries = slices.Delete(*retries, i, i+1)
+		for range price {
+			if i := slices.Index(*retries, bucket); i >= 0 && bucket >= m.current-10 {
+				*retries = slices.Delete(*retries, i, i+1)
+			}
 		}
 	}
 }
@@ -900,7 +1109,7 @@ func (m *budgetModel) count(retries *[]int64) (back func()) {
 // window is left out.
 func (m *budgetModel) stats() backoff.RetryBudgetStats {
 	older := func(bucket int64) bool { return bucket < m.current-10 }
-	m.bad, m.own = slices.DeleteFunc(m.bad, older), slices.DeleteFunc(m.own, older)
+	m.bad, m.own, m.won = slices.DeleteFunc(m.bad, older), slices.DeleteFunc(m.own, older), slices.DeleteFunc(m.won, older)
 	return backoff.RetryBudgetStats{
 		Successes: uint64(m.lately(m.good)),
 		Retries:   uint64(len(m.bad) + len(m.own)),
@@ -928,6 +1137,7 @@ func FuzzRetryBudget(f *testing.F) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			pair := &budgetPair{budget: b, model: m, began: time.Now()}
+			m.origin = pair.began
 			for i, step := range script {
 				pair.step(t, i, step)
 			}
@@ -947,6 +1157,7 @@ type budgetPair struct {
 	began   time.Time
 	tickets []backoff.Ticket
 	backs   []func()
+	prices  []int
 }
 
 func (p *budgetPair) step(t *testing.T, i int, step byte) {
@@ -958,14 +1169,18 @@ func (p *budgetPair) step(t *testing.T, i int, step byte) {
 			p.model.pay(now)
 		}
 	case 1:
-		number := 2 + int(step/64)
-		ticket, _, got := p.budget.Reserve(backoff.Attempt{Number: number, Kind: backoff.AttemptRetry, MaxAttempts: 4})
-		back, want := p.model.retry(now, number)
+		number, late := 2+int(step/64), step/4%4 == 3
+		ticket, _, got := p.budget.Reserve(backoff.Attempt{Number: number, Kind: backoff.AttemptRetry, MaxAttempts: 4, TimedOut: late})
+		back, want := p.model.retry(now, number, late)
 		if got != want {
 			t.Fatalf("step %d at %v: granted %v, the model says %v (%+v)", i, now, got, want, p.model)
 		}
 		if got {
-			p.tickets, p.backs = append(p.tickets, ticket), append(p.backs, back)
+			price := 1
+			if late {
+				price = 3
+			}
+			p.tickets, p.backs, p.prices = append(p.tickets, ticket), append(p.backs, back), append(p.prices, price)
 		}
 	case 2:
 		if len(p.tickets) > 0 {
@@ -985,9 +1200,10 @@ func (p *budgetPair) end(now time.Duration, unsent bool) {
 	} else {
 		p.budget.Done(p.tickets[last], backoff.Result{})
 		p.model.pay(now)
+		p.model.count(&p.model.won, p.prices[last])
 	}
 	p.budget.Done(p.tickets[last], backoff.Result{Outcome: backoff.OutcomeNotSent})
-	p.tickets, p.backs = p.tickets[:last], p.backs[:last]
+	p.tickets, p.backs, p.prices = p.tickets[:last], p.backs[:last], p.prices[:last]
 }
 
 // A recordingBudget notes what it is asked and told.
@@ -1001,15 +1217,15 @@ type recordingBudget struct {
 
 func (b *recordingBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	*b.log = append(*b.log, "reserve "+b.name)
-	return backoff.Ticket{uint64(b.name[0])}, b.wait, !b.refuse
+	return backoff.NewTicket(uint64(b.name[0])), b.wait, !b.refuse
 }
 
 func (b *recordingBudget) Done(t backoff.Ticket, r backoff.Result) {
-	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t[0]-uint64(b.name[0]), r.Outcome))
+	*b.log = append(*b.log, fmt.Sprintf("done %s %d %d", b.name, t.Word()-uint64(b.name[0]), r.Outcome))
 }
 
 func (b *recordingBudget) Confirm(t backoff.Ticket) bool {
-	*b.log = append(*b.log, fmt.Sprintf("depart %s %d", b.name, t[0]-uint64(b.name[0])))
+	*b.log = append(*b.log, fmt.Sprintf("depart %s %d", b.name, t.Word()-uint64(b.name[0])))
 	return !b.stay
 }
 
@@ -1047,16 +1263,12 @@ func TestAllOfNothingGrantsEverything(t *testing.T) {
 	}
 }
 
-func TestJoinBudgetsJoinsFourAndValidatesEachOfThem(t *testing.T) {
+func TestJoinBudgetsValidatesEachOfItsBudgets(t *testing.T) {
 	b := func() backoff.Budget { return new(backoff.RetryBudget) }
-	four := backoff.JoinBudgets(backoff.JoinBudgets(b(), b()), backoff.JoinBudgets(b(), b()))
-	require.NoError(t, (&backoff.Policy{Budget: four}).Validate())
-
-	require.True(t, four.(interface{ GrantsFirst() bool }).GrantsFirst())
-
-	p := backoff.Policy{Budget: backoff.JoinBudgets(four, b())}
-	require.EqualError(t, p.Validate(), "backoff: JoinBudgets joins 5 budgets, want at most 4")
-	require.EqualError(t, p.Do(t.Context(), func(context.Context) error { panic("called") }), "backoff: JoinBudgets joins 5 budgets, want at most 4")
+	five := backoff.JoinBudgets(backoff.JoinBudgets(b(), b()), backoff.JoinBudgets(b(), b()), b())
+	p := backoff.Policy{Budget: five}
+	require.NoError(t, p.Validate())
+	require.NoError(t, five.Validate())
 
 	p.Budget = backoff.JoinBudgets(b(), &backoff.RetryBudget{Floor: -1})
 	require.ErrorContains(t, p.Validate(), "RetryBudget.Floor is -1")
@@ -1330,7 +1542,7 @@ func TestABudgetIsAskedForFirstAttemptsOnlyWhileItWantsToBe(t *testing.T) {
 		b := new(doorBudget)
 		p := backoff.Policy{Budget: b}
 		if join {
-			p.Budget = backoff.JoinBudgets(new(backoff.RetryBudget), b)
+			p.Budget = backoff.JoinBudgets(&doorBudget{open: true}, b)
 		}
 		for i, open := range []bool{true, false, true, false} {
 			b.open = open
@@ -1362,3 +1574,78 @@ func TestABudgetSeesHowManyAttemptsTheCallMayMake(t *testing.T) {
 		}
 	})
 }
+
+// wrapped is what a user writes to add to a budget.
+type wrapped struct{ backoff.FullBudget }
+
+func TestEachOfManyJoinedBudgetsGetsItsOwnTicket(t *testing.T) {
+	var log []string
+	member := func(name string) backoff.Budget { return &recordingBudget{name: name, log: &log} }
+	for _, all := range []backoff.Budget{
+		backoff.JoinBudgets(member("a"), member("b"), member("c"), member("d"), member("e"), member("f")),
+		backoff.JoinBudgets(member("a"), wrapped{backoff.JoinBudgets(member("b"), member("c"))},
+			wrapped{backoff.JoinBudgets(member("d"), wrapped{backoff.JoinBudgets(member("e"), member("f"))})}),
+	} {
+		log = nil
+		ticket, _, ok := all.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry})
+		require.True(t, ok)
+		require.True(t, all.(backoff.FullBudget).Confirm(ticket))
+		all.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTimeout})
+		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+			require.Contains(t, log, fmt.Sprintf("depart %s 0", name))
+			require.Contains(t, log, fmt.Sprintf("done %s 0 %d", name, backoff.OutcomeTimeout))
+		}
+		all.Done(backoff.Ticket{}, backoff.Result{}) // of a first attempt that was not asked for
+	}
+}
+
+func TestABudgetHearsHowLongAnAttemptTookThatItWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(tookBudget)
+		p := backoff.Policy{Budget: b, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		n := 0
+		op := func(context.Context) error {
+			n++
+			time.Sleep(time.Duration(n) * time.Millisecond)
+			if n < 3 {
+				return errors.New("failed")
+			}
+			return nil
+		}
+		require.NoError(t, p.Do(t.Context(), op))
+		require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, b.took)
+
+		b.took, n = nil, 0
+		r := p.Start(t.Context())
+		for range r.Attempts() {
+			if err := op(r.Context()); err == nil {
+				break
+			} else {
+				r.Fail(err)
+			}
+		}
+		require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, b.took)
+
+		b.took, n = nil, 0
+		r = p.Start(t.Context())
+		for pause, again := r.Retry(op(t.Context())); again; pause, again = r.Retry(op(t.Context())) {
+			time.Sleep(pause)
+		}
+		require.Equal(t, []time.Duration{0, 0, 0}, b.took, "nobody knows when an attempt began that Begin was not called for")
+
+		b.took, n = nil, 0
+		h := &backoff.Hedge{MaxAttempts: 3, MaxExtraLoad: -1, Budget: b}
+		_, err := backoff.HedgeValue(t.Context(), h, func(ctx context.Context) (int, error) { return 0, op(ctx) }, nil)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}, b.took)
+	})
+}
+
+// tookBudget notes how long attempts took.
+type tookBudget struct{ took []time.Duration }
+
+func (b *tookBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, 0, true
+}
+
+func (b *tookBudget) Done(_ backoff.Ticket, r backoff.Result) { b.took = append(b.took, r.Took) }

@@ -88,6 +88,10 @@ func Permanent(err error) error { return WithClass(err, ClassPermanent) }
 // that are joined side by side the greatest [Class] counts, and ClassNotSent
 // only if all branches are marked. WithClass(err, ClassUnknown) says nothing.
 // WithClass(nil, c) is nil.
+//
+// If a server throttles and says "do not retry" as well, mark the error as
+// ClassThrottled first, and then as ClassOverloaded: it is not retried, and a
+// [Budget] gets ClassThrottled.
 func WithClass(err error, c Class) error {
 	if err == nil {
 		return nil
@@ -187,6 +191,7 @@ type verdict struct {
 	outOfTime bool       // it did so because no time was left
 	lasting   bool       // a reconnect loop asks: of marks, those of the operation count
 	timedOut  bool       // the attempt's own timeout ended it
+	throttled bool       // there is a mark that says so below the mark that counts
 	ended     error      // of the caller's context, when the attempt had failed
 	open      *OpenError // a breaker refused
 	hint      hint       // what the server asked for
@@ -262,7 +267,16 @@ func (v *verdict) wasCut(err error) bool {
 
 // result is what a budget hears of an attempt that failed with this verdict.
 func (v *verdict) result() Result {
-	return Result{Outcome: v.outcome(), Class: v.class, RetryAfter: v.hint.after}
+	return Result{Outcome: v.outcome(), Class: v.classOfAnswer(), RetryAfter: v.hint.after}
+}
+
+// classOfAnswer returns the class without the "do not retry" of a server that
+// throttles.
+func (v *verdict) classOfAnswer() Class {
+	if v.class == ClassOverloaded && v.throttled {
+		return ClassThrottled
+	}
+	return v.class
 }
 
 // outcome says how an attempt ended.
@@ -298,6 +312,8 @@ func (v *verdict) read(err error, overruled bool) {
 		if e.class != ClassUnknown && !overruled && !(e.inferred && v.lasting) {
 			v.mark(e.class)
 			overruled = true
+		} else if overruled && e.class == ClassThrottled {
+			v.throttled = true
 		}
 		v.hint, v.atOnce = v.hint.longer(e.hint), v.atOnce || e.atOnce
 		v.read(e.err, overruled)
@@ -314,8 +330,12 @@ func (v *verdict) read(err error, overruled bool) {
 			v.atOnce = atOnce || v.atOnce && !e.final() // the policy that gave up had its turn
 		}
 	case *OpenError: // its last error is of another call
-		if !overruled && e != nil {
+		switch {
+		case e == nil:
+		case !overruled:
 			v.mark(ClassPermanent)
+			v.open = e
+		case v.class == ClassRetryable: // the operation wants to wait for the circuit
 			v.open = e
 		}
 		v.hint = v.hint.longer(hint{after: e.RetryAfter(), given: true})

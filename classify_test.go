@@ -398,6 +398,34 @@ func TestOfMarksAroundOneAnotherTheOutermostStands(t *testing.T) {
 	require.Equal(t, backoff.ClassThrottled, backoff.DefaultClassifier(backoff.WithClass(errors.Join(inner, inner), backoff.ClassThrottled)))
 }
 
+// A budget still slows calls down for a server that throttles and says "do not
+// retry", and only for that one.
+func TestAThrottledErrorThatMustNotBeRetriedStaysThrottledToABudget(t *testing.T) {
+	throttled := backoff.WithClass(errBoom, backoff.ClassThrottled)
+	for name, c := range map[string]struct {
+		err  error
+		want backoff.Class
+	}{
+		"do not retry":      {backoff.WithClass(throttled, backoff.ClassOverloaded), backoff.ClassThrottled},
+		"pushback":          {backoff.Pushback(throttled, -1), backoff.ClassThrottled},
+		"wrapped":           {fmt.Errorf("x: %w", backoff.WithClass(fmt.Errorf("y: %w", throttled), backoff.ClassOverloaded)), backoff.ClassThrottled},
+		"overloaded":        {backoff.WithClass(errBoom, backoff.ClassOverloaded), backoff.ClassOverloaded},
+		"the other way":     {backoff.WithClass(backoff.WithClass(errBoom, backoff.ClassOverloaded), backoff.ClassThrottled), backoff.ClassThrottled},
+		"marked permanent":  {backoff.Permanent(throttled), backoff.ClassPermanent},
+		"marked twice over": {backoff.WithClass(backoff.WithClass(errBoom, backoff.ClassRetryable), backoff.ClassOverloaded), backoff.ClassOverloaded},
+	} {
+		b := new(resultsBudget)
+		err := backoff.Policy{MaxAttempts: 1, Budget: b}.Do(t.Context(), func(context.Context) error { return c.err })
+		require.Error(t, err, name)
+		require.Len(t, b.heard, 1, name)
+		require.Equal(t, c.want, b.heard[0].Class, name)
+		if c.want != backoff.ClassPermanent {
+			require.Equal(t, backoff.OutcomeThrottled, b.heard[0].Outcome, name)
+		}
+		require.Equal(t, name == "the other way", (&backoff.Policy{}).Retryable(c.err), name)
+	}
+}
+
 func TestOfMarksSideBySideTheGreatestStands(t *testing.T) {
 	classes := []backoff.Class{backoff.ClassNotSent, backoff.ClassRetryable, backoff.ClassThrottled, backoff.ClassOverloaded, backoff.ClassPermanent}
 	for _, a := range classes {

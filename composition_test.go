@@ -74,12 +74,24 @@ func TestAFirstAttemptThatABreakerRefusesReturnsTheBreakersError(t *testing.T) {
 	require.Positive(t, open.RetryAfter())
 }
 
-func TestWaitOpenWaitsExactlyUntilTheCircuitMayBeTried(t *testing.T) {
+// waitingFor is an operation under a breaker, whose refusals the policy around
+// it waits for.
+func waitingFor(breaker *backoff.Breaker, op func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := breaker.Do(ctx, op)
+		if errors.Is(err, backoff.ErrOpen) {
+			return backoff.WithClass(err, backoff.ClassRetryable)
+		}
+		return err
+	}
+}
+
+func TestAPolicyWaitsExactlyUntilTheCircuitMayBeTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, start := 0, time.Now()
 		budget := &tokenCount{}
-		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, WaitOpen: true, Budget: budget}
-		err := backoff.Stack(policy, impatient()).Do(t.Context(), downFor(30*time.Second, &calls))
+		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Budget: budget}
+		err := policy.Do(t.Context(), waitingFor(impatient(), downFor(30*time.Second, &calls)))
 
 		require.NoError(t, err)
 		require.Equal(t, 3, calls, "the refusal was no attempt")
@@ -95,21 +107,21 @@ func TestACallThatWaitedForACircuitReturnsTheLastRefusal(t *testing.T) {
 		breaker := &backoff.Breaker{OpenFor: backoff.Constant(time.Minute), Jitter: backoff.NoJitter}
 		breaker.Trip()
 		time.AfterFunc(59*time.Second, func() { breaker.Reset(); breaker.Trip() })
-		policy := &backoff.Policy{WaitOpen: true, MaxRetryAfter: 90 * time.Second}
-		err := backoff.Stack(policy, breaker).Do(t.Context(), downFor(time.Hour, new(int)))
-		open, ok := err.(*backoff.OpenError)
+		policy := &backoff.Policy{MaxRetryAfter: 90 * time.Second}
+		err := policy.Do(t.Context(), waitingFor(breaker, downFor(time.Hour, new(int))))
+		open, ok := errors.AsType[*backoff.OpenError](err)
 		require.True(t, ok, "%T", err)
 		require.Equal(t, 59*time.Second, open.RetryAfter())
 	})
 }
 
-func TestWaitOpenDoesNotWaitBeyondTheDeadline(t *testing.T) {
+func TestAPolicyDoesNotWaitForACircuitBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		calls, start := 0, time.Now()
-		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, WaitOpen: true}
-		err := backoff.Stack(policy, impatient()).Do(ctx, downFor(time.Hour, &calls))
+		policy := &backoff.Policy{MaxAttempts: 3, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
+		err := policy.Do(ctx, waitingFor(impatient(), downFor(time.Hour, &calls)))
 
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, errDown)
@@ -240,7 +252,7 @@ func (hears) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 func (h hears) Done(_ backoff.Ticket, r backoff.Result) { h(r.Outcome) }
 
 // Half-open, with its one probe out, a breaker cannot say when to come back.
-func TestWaitOpenDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
+func TestAPolicyThatWaitsForACircuitDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, ProbeTimeout: time.Minute}
 		require.Error(t, breaker.Do(t.Context(), func(context.Context) error { return errDown }))
@@ -248,11 +260,11 @@ func TestWaitOpenDoesNotSpinWhileAnotherProbeIsOut(t *testing.T) {
 		go breaker.Do(t.Context(), func(context.Context) error { time.Sleep(30 * time.Second); return nil })
 		synctest.Wait()
 
-		policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0), WaitOpen: true}
+		policy := backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)}
 		asked := 0
 		require.NoError(t, policy.Do(t.Context(), func(ctx context.Context) error {
 			asked++
-			return breaker.Do(ctx, func(context.Context) error { return nil })
+			return waitingFor(&breaker, func(context.Context) error { return nil })(ctx)
 		}))
 		require.LessOrEqual(t, asked, 3100, "at most a hundred times a second")
 	})

@@ -29,7 +29,7 @@ func (r *Run) fail(err error) (wait time.Duration, again bool) {
 		return wait, true
 	case r.lasting:
 		r.giveUp(why, v.class, wait)
-	case why == ReasonOpen && r.number == 0, why == ReasonPermanent && !v.judged: // there is nothing to add
+	case why == ReasonOpen && r.number == 0 && v.class == ClassPermanent, why == ReasonPermanent && !v.judged: // there is nothing to add
 		r.end(why, v.class, r.last)
 	case why == ReasonPermanent:
 		r.end(why, v.class, inferred(r.last))
@@ -102,7 +102,7 @@ func (r *Run) decide(v *verdict) (time.Duration, Reason) {
 	switch {
 	case v.ended != nil:
 		return 0, endOf(v.ended)
-	case v.open != nil && !p.WaitOpen:
+	case v.open != nil && !r.lasting && v.class == ClassPermanent:
 		return 0, ReasonOpen
 	case v.open != nil: // the rest is for attempts that were made
 	case v.class == ClassPermanent:
@@ -151,7 +151,7 @@ func (r *Run) limitAfter(c Class) int {
 func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	p := &r.policy
 	if v.open != nil {
-		return r.waitOpen(v.hint.after)
+		return r.waitForCircuit(v.hint.after)
 	}
 	inRow := r.atOnce
 	if r.atOnce = v.atOnce; v.atOnce && !inRow && !v.hint.given {
@@ -177,11 +177,11 @@ func (r *Run) wait(v *verdict, age time.Duration) (delay, wait time.Duration) {
 	return delay, wait
 }
 
-// waitOpen is wait after a breaker has refused, which says when to ask again if
+// waitForCircuit is wait after a breaker has refused, which says when to ask again if
 // it knows. It does not know while all probes are out, or while it is forced
 // open. Then the waits grow with each refusal, and are never so short as to make
 // a busy loop. Refusals do not move the schedule on.
-func (r *Run) waitOpen(after time.Duration) (delay, wait time.Duration) {
+func (r *Run) waitForCircuit(after time.Duration) (delay, wait time.Duration) {
 	const least = 10 * time.Millisecond
 	r.refusals++
 	delay = delayOf(r.policy.Schedule, r.retries+r.refusals)
@@ -239,6 +239,7 @@ func (r *Run) ask(kind AttemptKind, v *verdict) Attempt {
 		TimedOut:    v.timedOut,
 		MaxAttempts: r.limit,
 		Now:         clock.Now(),
+		Paced:       kind == AttemptRetry,
 	}
 	if v.open != nil {
 		a.Class = ClassUnknown
@@ -257,8 +258,10 @@ func (r *Run) reserve(a Attempt, wait, age time.Duration) (time.Duration, Reason
 	if !ok {
 		return wait, ReasonBudget
 	}
-	r.ticket, r.granted = ticket, true
-	wait = max(wait, longer)
+	r.ticket, r.granted, r.asked, r.sent = ticket, true, true, time.Time{}
+	if wait = max(wait, longer); wait <= 0 {
+		r.sent = a.Now
+	}
 	why := r.fits(wait, age)
 	if why != ReasonSuccess {
 		r.settle(Result{Outcome: OutcomeNotSent})
@@ -278,6 +281,13 @@ func endOf(err error) Reason {
 func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e := r.newError(r.policy.Name, r.number-r.base, r.limit, why)
 	e.Elapsed, e.early, e.timedOut = r.age(), wait > 0, r.timedOut
+	e.class = c
+	if r.policy.Idempotency != nil {
+		e.repeat = &repeat{key: r.key}
+		if r.phase == running { // otherwise it was asked when the attempt failed
+			e.repeat.idempotency = r.policy.Idempotency
+		}
+	}
 	e.tell(r.ctx)
 	r.end(why, c, e)
 }

@@ -124,6 +124,9 @@ type Error struct {
 	timedOut   bool            // AttemptTimeout ended the last attempt
 	single     bool            // the policy allowed one attempt only, and one was made
 	hedged     bool            // a Hedge gave up
+	class      Class           // of the failure on which the policy gave up, for a Patience
+	repeat     *repeat         // what a Patience must know to repeat the call; nil if nothing
+	waited     string          // for how long a Patience waited for the service; "" if none did
 }
 
 // ending is what the error of a call tells of its attempts.
@@ -192,6 +195,9 @@ func lineOf(err error) string {
 
 // tried says how many attempts were made.
 func (e *Error) tried() string {
+	if e.waited != "" {
+		return e.waited
+	}
 	switch e.Attempts {
 	case 0:
 		return "not started"
@@ -207,7 +213,7 @@ func (e *Error) why() string {
 	case ReasonPermanent:
 		return ": permanent"
 	case ReasonElapsed:
-		return e.limitedBy("out of time", "Policy.MaxElapsed", "")
+		return ": out of time (Policy.MaxElapsed)"
 	case ReasonRetryAfter:
 		return e.limitedBy("the server asks for a longer wait", "Policy.MaxRetryAfter", "Hedge.MaxRetryAfter")
 	case ReasonDeadline, ReasonCanceled:
@@ -223,7 +229,7 @@ func (e *Error) why() string {
 			return ": " + lineOf(e.cut)
 		}
 	case ReasonOpen:
-		return e.limitedBy("circuit open", "Policy.WaitOpen", "")
+		return ": circuit open"
 	}
 	return ""
 }
@@ -233,9 +239,6 @@ func (e *Error) why() string {
 func (e *Error) limitedBy(what, policyField, hedgeField string) string {
 	if e.hedged {
 		policyField = hedgeField
-	}
-	if policyField == "" {
-		return ": " + what
 	}
 	return ": " + what + " (" + policyField + ")"
 }
@@ -345,8 +348,12 @@ func (e *Error) NonRetriable() {}
 //
 // It is permanent to every policy of this package, except to one under
 // [Policy.Supervise], and its methods say so to the loops of other libraries.
-// To wait for the circuit anyway, pass WithClass(err, ClassRetryable) to the
-// policy, which keeps the time of RetryAfter.
+// To wait for the service instead, put a [Patience] around all layers. An
+// operation inside a policy can also return WithClass(err, ClassRetryable). Then
+// the policy waits until the circuit may be tried again, which is no attempt and
+// costs the budget nothing. If the breaker cannot say when that is, the policy
+// asks again and again, after waits that grow. From one attempt to the next it
+// waits no longer than MaxElapsed, or, if that is not set, MaxRetryAfter.
 type OpenError struct {
 	_ [0]func() // no unkeyed literals, no ==
 

@@ -703,12 +703,12 @@ func (b *inFlight) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bo
 	b.running++
 	b.issued++
 	fmt.Println("attempt", a.Number, "after", a.Class)
-	return backoff.Ticket{b.issued}, 0, true
+	return backoff.NewTicket(b.issued), 0, true
 }
 
 func (b *inFlight) Done(t backoff.Ticket, r backoff.Result) {
 	b.running--
-	fmt.Println("ticket", t[0], "success:", r.Outcome == backoff.OutcomeSuccess)
+	fmt.Println("ticket", t.Word(), "success:", r.Outcome == backoff.OutcomeSuccess)
 }
 
 func ExampleAttempt() {
@@ -942,6 +942,31 @@ func ExampleBreaker() {
 
 // A breaker on trial: it goes through its states and tells, but refuses
 // nothing.
+// A job has time: it waits for a service that restarts.
+func ExamplePatience() {
+	service := backoff.Stack(&backoff.Patience{Name: "search"}, &backoff.Breaker{}, &backoff.Policy{MaxAttempts: 1})
+	back := time.Now().Add(500 * time.Millisecond)
+	search := func(context.Context) error {
+		if time.Now().Before(back) {
+			return errors.New("connection refused")
+		}
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fmt.Println("job:", service.Do(ctx, search))
+
+	back = time.Now().Add(time.Hour)
+	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	err := service.Do(ctx, search)
+	fmt.Println("no time:", errors.Is(err, context.DeadlineExceeded), backoff.Cause(err))
+	// Output:
+	// job: <nil>
+	// no time: true connection refused
+}
+
 func ExampleBreaker_Force() {
 	breaker := &backoff.Breaker{
 		Name: "search",

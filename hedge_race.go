@@ -88,6 +88,7 @@ type hedgeAttempt struct {
 	lazyctx.Context
 	number int
 	ticket Ticket
+	sent   time.Time
 	over   bool // it has returned; guarded by the race
 }
 
@@ -133,7 +134,7 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 		return false
 	}
 	r.delay = h.delay(r.left(r.sent))
-	r.count(&r.first)
+	r.count(&r.first, r.sent)
 	return true
 }
 
@@ -184,6 +185,7 @@ func (r *race) ask(kind AttemptKind, now time.Time) Attempt {
 		Priority:    priorityOf(r.ctx),
 		MaxAttempts: r.hedge.maxAttempts(),
 		Now:         now,
+		Paced:       true,
 	}
 }
 
@@ -265,8 +267,8 @@ func (r *race) await() {
 }
 
 // count counts an attempt that is about to run.
-func (r *race) count(a *hedgeAttempt) {
-	a.Parent, a.number, a.ticket = r.ctx, r.number, r.ticket
+func (r *race) count(a *hedgeAttempt, now time.Time) {
+	a.Parent, a.number, a.ticket, a.sent = r.ctx, r.number, r.ticket, now
 	r.attempts[r.number] = a
 	r.number++
 	r.running++
@@ -313,7 +315,7 @@ func (r *race) win(a *hedgeAttempt, now time.Time) {
 	if a != &r.first {
 		r.hedge.wins.Add(1)
 	}
-	r.uncount(a, Result{})
+	r.uncount(a, Result{Took: now.Sub(a.sent)})
 	r.stop(ReasonAttempts) // the budget may panic, and there is no winner then
 	r.winner = a
 	r.end(nil)
@@ -351,7 +353,9 @@ func (r *race) fail(a *hedgeAttempt, err error, v verdict, now time.Time) {
 		r.unsent++
 		r.uncount(a, Result{Outcome: OutcomeNotSent})
 	} else {
-		r.uncount(a, v.result())
+		result := v.result()
+		result.Took = now.Sub(a.sent)
+		r.uncount(a, result)
 	}
 	a.Cancel(nil)
 	if v.ended != nil {
@@ -380,7 +384,7 @@ func (r *race) next(err error, v verdict, now time.Time) {
 	case v.hint.given && limit > 0 && v.hint.after > limit:
 		r.stop(ReasonRetryAfter)
 	default:
-		r.notBefore(now.Add(v.hint.after))
+		r.putOff(now.Add(v.hint.after))
 		r.sendSoon(now)
 	}
 }
@@ -397,6 +401,15 @@ func (r *race) notBefore(at time.Time) {
 	if at.After(r.earliest) {
 		r.earliest = at
 	}
+}
+
+// putOff is notBefore for another reason than the Budget. What was granted for
+// the next hedge goes back if that has to wait longer than the Budget knows.
+func (r *race) putOff(at time.Time) {
+	if r.granted && at.After(r.earliest) {
+		r.giveBack()
+	}
+	r.notBefore(at)
 }
 
 // sendSoon sends the next hedge as soon as it may be sent.
@@ -425,7 +438,7 @@ func (r *race) send(now time.Time) {
 	r.granted = false
 	r.hedge.hedges.Add(1)
 	a := new(hedgeAttempt)
-	r.count(a)
+	r.count(a, now)
 	r.runner.launch(a)
 	r.scheduleNext(now)
 }
@@ -478,6 +491,22 @@ func (r *race) reserve(now time.Time) bool {
 	return true
 }
 
+// pace asks the Budget how much longer a hedge waits that was granted and whose
+// wait is over. It reports whether the hedge may still be sent.
+func (r *race) pace(now time.Time) bool {
+	if !r.granted || r.hedge.Budget == nil {
+		return true
+	}
+	own, wait, ok := pace(r.hedge.Budget, r.ticket)
+	if !ok {
+		r.refuse()
+		return false
+	}
+	r.ticket = own
+	r.notBefore(now.Add(wait))
+	return true
+}
+
 // refuse stops the hedging because there is nothing to pay for it.
 func (r *race) refuse() {
 	r.hedge.refused.Add(1)
@@ -491,9 +520,13 @@ func (r *race) stop(why Reason) {
 		r.why = why
 	}
 	r.disarm()
-	if !r.granted {
-		return
+	if r.granted {
+		r.giveBack()
 	}
+}
+
+// giveBack returns what was granted for the next hedge.
+func (r *race) giveBack() {
 	r.granted = false
 	r.hedge.account.GiveBack()
 	if r.hedge.Budget != nil {
@@ -611,7 +644,9 @@ func (r *race) wake(al *clock.Alarm) {
 		return
 	}
 	r.alarm, r.earliest = nil, time.Time{} // it has come
-	r.sendSoon(clock.Now())
+	if now := clock.Now(); r.pace(now) {
+		r.sendSoon(now)
+	}
 	r.finishIfIdle()
 }
 

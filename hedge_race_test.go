@@ -33,7 +33,7 @@ func TestHedgeAsksItsBudgetOnceForEachAttemptAndTellsItHowThatEnded(t *testing.T
 			{Number: 3, Kind: backoff.AttemptHedge, Class: backoff.ClassRetryable, MaxAttempts: 3, Now: s.began.Add(600 * milli)},
 		} {
 			require.True(t, want.Now.Equal(b.asked[i].Now))
-			want.Now = b.asked[i].Now
+			want.Now, want.Paced = b.asked[i].Now, true
 			require.Equal(t, want, b.asked[i])
 		}
 		require.Equal(t, map[uint64][]backoff.Outcome{

@@ -136,7 +136,7 @@ func (b *hedgeBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 	if b.grant != nil {
 		wait, ok = b.grant(a)
 	}
-	return backoff.Ticket{uint64(a.Number)}, wait, ok
+	return backoff.NewTicket(uint64(a.Number)), wait, ok
 }
 
 func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
@@ -145,13 +145,15 @@ func (b *hedgeBudget) Done(t backoff.Ticket, r backoff.Result) {
 	if b.outcomes == nil {
 		b.outcomes = map[uint64][]backoff.Outcome{}
 	}
-	b.outcomes[t[0]] = append(b.outcomes[t[0]], r.Outcome)
+	b.outcomes[t.Word()] = append(b.outcomes[t.Word()], r.Outcome)
 	if b.settle != nil {
-		b.settle(t[0], r.Outcome)
+		b.settle(t.Word(), r.Outcome)
 	}
 }
 
-func (b *hedgeBudget) Confirm(t backoff.Ticket) bool { return b.depart == nil || b.depart(int(t[0])) }
+func (b *hedgeBudget) Confirm(t backoff.Ticket) bool {
+	return b.depart == nil || b.depart(int(t.Word()))
+}
 
 func hedgeWait(w time.Duration) func(backoff.Attempt) (time.Duration, bool) {
 	return func(a backoff.Attempt) (time.Duration, bool) { return w * time.Duration(a.Number-1), true }
@@ -1030,7 +1032,7 @@ func (b *askingBudget) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bo
 	if b.asked++; b.asked < 3 {
 		return t, time.Second, !b.refuse
 	}
-	return backoff.Ticket{99}, 0, true
+	return backoff.NewTicket(99), 0, true
 }
 
 func TestAHedgedCallAsksForThePaceWhenItsWaitIsOver(t *testing.T) {

@@ -45,6 +45,7 @@ func modelledBreaker(m *model.Circuit) model.Subject {
 
 // errorOf is an error of each score.
 var errorOf = map[circuit.Score]error{
+	circuit.Unsent:    WithClass(errors.New("refused"), ClassNotSent),
 	circuit.Bad:       errors.New("down"),
 	circuit.Throttled: WithClass(errors.New("busy"), ClassThrottled),
 	circuit.None:      context.Canceled,
@@ -98,10 +99,10 @@ func TestBreakerSpeaksOfTheCircuitAsItIs(t *testing.T) {
 			Trigger(circuit.TriggerTime), Trigger(circuit.TriggerProbe), Trigger(circuit.TriggerManual), Trigger(circuit.TriggerShared)})
 }
 
-// A breaker is as large as the measurements of others are: 512 bytes, and four
+// A breaker is hardly larger than the measurements of others: 544 bytes, and four
 // cache lines per processor once two of them met in it.
 func TestBreakerIsSmall(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(Breaker{})+unsafe.Sizeof(phase{}), uintptr(528-192), "the rest is for what failed")
+	require.LessOrEqual(t, unsafe.Sizeof(Breaker{})+unsafe.Sizeof(phase{}), uintptr(536-192), "the rest is for what failed")
 
 	const n = 10_000
 	breakers := make([]*Breaker, n)
@@ -116,7 +117,7 @@ func TestBreakerIsSmall(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	t.Log((after.TotalAlloc-before.TotalAlloc)/n, "bytes")
-	require.LessOrEqual(t, (after.TotalAlloc-before.TotalAlloc)/n, uint64(530))
+	require.LessOrEqual(t, (after.TotalAlloc-before.TotalAlloc)/n, uint64(546))
 	runtime.KeepAlive(breakers)
 }
 

@@ -38,7 +38,7 @@ type Budgets struct {
 	Idle time.Duration
 
 	once  sync.Once
-	leads [maxBudgets]atomic.Int64 // of the RetryBudgets, by their place where several are joined
+	leads [inlineTickets]atomic.Int64 // of the RetryBudgets, by their place where several are joined
 	keys  registry.Registry[Budget]
 }
 

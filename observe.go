@@ -27,8 +27,9 @@ const (
 	// EventRefused: a [Breaker] refused a call (ReasonOpen), or a [Budget]
 	// refused something that the call goes on without (ReasonBudget): a hedge,
 	// or for now a run under [Policy.Supervise]. A budget's refusal that ends
-	// the call is an EventGiveUp instead. A call under WaitOpen reports each
-	// refusal once more, with the Wait until it asks again.
+	// the call is an EventGiveUp instead. A policy that waits for a circuit
+	// (see [OpenError]) reports each refusal once more, with the Wait until it
+	// asks again.
 	EventRefused
 	// EventHedgeWon: a hedge had the result of the call.
 	EventHedgeWon

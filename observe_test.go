@@ -123,9 +123,8 @@ func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
 				policy.Budget = &leaving{after: draw.IntN(4)}
 			case 2:
 				policy.AttemptTimeout = time.Minute
-			case 3:
-				policy.WaitOpen = true
 			}
+			waits := draw.IntN(4) == 0
 			policy.Observer = func(_ context.Context, e backoff.Event) {
 				if ended(e) {
 					counted++
@@ -137,8 +136,12 @@ func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(draw.IntN(120))*time.Second)
 			breaker := &backoff.Breaker{ConsecutiveFailures: 2, ConsecutiveSpan: -1, OpenFor: backoff.Constant(time.Second)}
 			hasty := draw.IntN(3) == 0
+			op := breaker.Wrap
+			if waits {
+				op = func(op func(context.Context) error) func(context.Context) error { return waitingFor(breaker, op) }
+			}
 			_ = policy.Do(ctx, func(ctx context.Context) error {
-				return breaker.Do(ctx, func(context.Context) error {
+				return op(func(context.Context) error {
 					made++
 					if hasty && made > 1 {
 						cancel()
@@ -147,7 +150,7 @@ func TestAttemptsAreCountedFromEventsAlone(t *testing.T) {
 						return nil
 					}
 					return errBoom
-				})
+				})(ctx)
 			})
 			cancel()
 			require.Equal(t, made, counted, "%+v", policy.MaxAttempts)

@@ -93,16 +93,6 @@ type Policy struct {
 	// Budget bounds the retries of all calls that share it, as &RetryBudget{}
 	// does: a pointer, because calls share its state. nil means none.
 	Budget Budget
-	// WaitOpen makes a call that an open [Breaker] inside the policy refuses
-	// wait until the circuit may be tried again. If the breaker cannot say
-	// when that is, the call asks again and again, after waits that grow. The
-	// Observer gets an EventRefused for each. The call waits for the circuit,
-	// from one attempt to the next, no longer than MaxElapsed, or, if that is
-	// not set, MaxRetryAfter. It does not begin a wait beyond MaxRetryAfter or
-	// the context's deadline. Then, and by default, the refusal ends the call.
-	// A refusal is not an attempt, and costs the budget nothing. Supervise
-	// always waits for the circuit.
-	WaitOpen bool
 	// ShortenLastWait makes a wait that would pass MaxElapsed end with it, for
 	// one more attempt at the end. By default the call ends at once instead. No
 	// wait becomes shorter than a server asked for. It does nothing without

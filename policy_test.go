@@ -372,10 +372,9 @@ func TestACallThatWentOnForAClassIsFinal(t *testing.T) {
 func TestARefusalOfABreakerHasNoClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := withClasses()
-		policy.WaitOpen = true
 		policy.ByClass[backoff.ClassUnknown] = backoff.ClassLimits{MaxAttempts: 1, Schedule: backoff.Constant(time.Hour)}
 		policy.ByClass[backoff.ClassRetryable] = policy.ByClass[backoff.ClassUnknown]
-		op := returning(errBusy, errBusy, errBusy, errBusy, &backoff.OpenError{}, nil)
+		op := returning(errBusy, errBusy, errBusy, errBusy, waitFor(0), nil)
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 10_000, 30_000, 60_000, 100_000, 105_000), op.at, "the policy's own fifth delay")
 	})
@@ -1028,8 +1027,8 @@ func TestWhatABreakerRefusesIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := &ledger{}
 		policy := steady(time.Second)
-		policy.WaitOpen, policy.Budget, policy.MaxAttempts = true, books, 2
-		op := returning(&backoff.OpenError{}, &backoff.OpenError{}, errBoom, &backoff.OpenError{}, nil)
+		policy.Budget, policy.MaxAttempts = books, 2
+		op := returning(waitFor(0), waitFor(0), errBoom, waitFor(0), nil)
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 1000, 2000, 3000, 4000), op.at)
 		require.Equal(t, []string{
@@ -1050,37 +1049,46 @@ func TestAnOpenCircuitComesBackAsItIsIfNothingWasTried(t *testing.T) {
 	require.Len(t, *events, 1)
 }
 
-func TestWaitOpenAsksAHalfOpenCircuitAgainAfterTheNextWaitOrTenMilliseconds(t *testing.T) {
+// waitFor is a refusal that the operation wants to wait for. The circuit may be
+// tried after d, if that is not 0.
+func waitFor(d time.Duration) error {
+	err := error(&backoff.OpenError{})
+	if d > 0 {
+		err = backoff.RetryAfter(err, d)
+	}
+	return backoff.WithClass(err, backoff.ClassRetryable)
+}
+
+func TestAPolicyAsksAHalfOpenCircuitAgainAfterTheNextWaitOrTenMilliseconds(t *testing.T) {
 	for _, s := range []struct {
 		schedule backoff.Schedule
 		want     []time.Duration
 	}{{backoff.Linear{Initial: time.Second}, msec(0, 1000)}, {backoff.Constant(0), msec(0, 10)}} {
 		synctest.Test(t, func(t *testing.T) {
-			policy := backoff.Policy{WaitOpen: true, Schedule: s.schedule, Jitter: backoff.NoJitter}
-			op := returning(&backoff.OpenError{}, nil)
+			policy := backoff.Policy{Schedule: s.schedule, Jitter: backoff.NoJitter}
+			op := returning(waitFor(0), nil)
 			require.NoError(t, policy.Do(t.Context(), op.do))
 			require.Equal(t, s.want, op.at)
 		})
 	}
 }
 
-func TestWaitOpenAsksNoBudgetForWhatHasNoTime(t *testing.T) {
+func TestAPolicyThatWaitsForACircuitAsksNoBudgetForWhatHasNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		clerk := new(clerk)
-		policy := backoff.Policy{WaitOpen: true, Budget: clerk}
-		err := policy.Do(ctx, returning(backoff.RetryAfter(&backoff.OpenError{}, time.Minute)).do)
+		policy := backoff.Policy{Budget: clerk}
+		err := policy.Do(ctx, returning(waitFor(time.Minute)).do)
 		require.Equal(t, backoff.ReasonDeadline, gaveUp(t, err).Reason)
 		require.Len(t, clerk.asked, 1)
 	})
 }
 
-func TestWaitOpenWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
+func TestAPolicyWaitsForACircuitNoLongerThanMaxRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := steady(time.Second)
-		policy.WaitOpen = true
-		op := returning(backoff.RetryAfter(&backoff.OpenError{}, 6*time.Minute))
+		op := returning(waitFor(6 * time.Minute))
 		err := policy.Do(t.Context(), op.do)
 		require.Equal(t, msec(0), op.at)
 		require.ErrorIs(t, err, backoff.ErrOpen)
@@ -1090,7 +1098,7 @@ func TestWaitOpenWaitsNoLongerThanMaxRetryAfter(t *testing.T) {
 }
 
 // A breaker that an operator forced open cannot say when it will be tried again.
-func TestWaitOpenWaitsForACircuitOnlySoLong(t *testing.T) {
+func TestAPolicyWaitsForACircuitOnlySoLong(t *testing.T) {
 	const min, day = time.Minute, 24 * time.Hour
 	for name, row := range map[string]struct {
 		policy backoff.Policy
@@ -1115,7 +1123,6 @@ func TestWaitOpenWaitsForACircuitOnlySoLong(t *testing.T) {
 				breaker := &backoff.Breaker{Name: "db"}
 				breaker.Force(backoff.ModeForcedOpen)
 				policy := row.policy
-				policy.WaitOpen = true
 				policy.Rand = rand.New(rand.NewPCG(1, 2)).Float64
 				events := watch(&policy)
 				began, asked, tries := time.Now(), 0, 0
@@ -1124,7 +1131,7 @@ func TestWaitOpenWaitsForACircuitOnlySoLong(t *testing.T) {
 						return errBoom
 					}
 					asked++
-					return breaker.Do(ctx, returning(nil).do)
+					return waitingFor(breaker, returning(nil).do)(ctx)
 				})
 				took := time.Since(began)
 				require.GreaterOrEqual(t, took, row.least)
@@ -1150,9 +1157,9 @@ func TestWaitOpenWaitsForACircuitOnlySoLong(t *testing.T) {
 	}
 }
 
-// waitsOpen returns how long a call under WaitOpen waits after each error.
-func waitsOpen(t *testing.T, policy backoff.Policy, errs ...error) (waits []time.Duration) {
-	policy.WaitOpen, policy.Jitter, policy.MaxAttempts = true, backoff.NoJitter, -1
+// waitsForCircuit returns how long a call waits after each error.
+func waitsForCircuit(t *testing.T, policy backoff.Policy, errs ...error) (waits []time.Duration) {
+	policy.Jitter, policy.MaxAttempts = backoff.NoJitter, -1
 	policy.Observer = func(_ context.Context, e backoff.Event) {
 		if e.Kind == backoff.EventRetry || e.Kind == backoff.EventRefused {
 			waits = append(waits, e.Wait)
@@ -1162,9 +1169,8 @@ func waitsOpen(t *testing.T, policy backoff.Policy, errs ...error) (waits []time
 	return waits
 }
 
-func TestWaitOpenAsksMoreAndMoreSeldom(t *testing.T) {
-	open := &backoff.OpenError{}
-	told := backoff.RetryAfter(open, time.Minute)
+func TestAPolicyAsksACircuitMoreAndMoreSeldom(t *testing.T) {
+	open, told := waitFor(0), waitFor(time.Minute)
 	for _, row := range []struct {
 		schedule backoff.Schedule
 		errs     []error
@@ -1176,17 +1182,17 @@ func TestWaitOpenAsksMoreAndMoreSeldom(t *testing.T) {
 		{backoff.Linear{Initial: time.Second}, []error{errBoom, open, open, errBoom, open}, msec(1000, 2000, 3000, 2000, 3000)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			require.Equal(t, row.want, waitsOpen(t, backoff.Policy{Schedule: row.schedule}, row.errs...))
+			require.Equal(t, row.want, waitsForCircuit(t, backoff.Policy{Schedule: row.schedule}, row.errs...))
 		})
 	}
 }
 
-func TestWaitOpenCountsItsTimeFromOneAttemptToTheNext(t *testing.T) {
+func TestAPolicyCountsItsTimeForACircuitFromOneAttemptToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := backoff.RetryAfter(&backoff.OpenError{}, 100*time.Second)
-		waitsOpen(t, backoff.Policy{}, told, told, told, errBoom, told, told, told) // twice five minutes
+		told := waitFor(100 * time.Second)
+		waitsForCircuit(t, backoff.Policy{}, told, told, told, errBoom, told, told, told) // twice five minutes
 
-		policy := backoff.Policy{WaitOpen: true}
+		policy := backoff.Policy{}
 		op := returning(told, told, told, told)
 		require.ErrorIs(t, policy.Do(t.Context(), op.do), backoff.ErrOpen)
 		require.Equal(t, msec(0, 100_000, 200_000, 300_000), op.at)
@@ -1270,7 +1276,7 @@ func TestValidateNamesTheClassWhoseLimitsAreInvalid(t *testing.T) {
 func TestAnObserverHearsOfAnInvalidByClass(t *testing.T) {
 	policy := backoff.Policy{ByClass: map[backoff.Class]backoff.ClassLimits{backoff.ClassPermanent: {}}}
 	events := watch(&policy)
-	policy.Budget = &backoff.RetryBudget{}
+	policy.Budget = &doorBudget{open: true}
 	op := returning(errBoom)
 	err := policy.Do(t.Context(), op.do)
 	require.EqualError(t, err, "backoff: gave up after 1 attempt: Policy.ByClass[permanent] is class 5, want one that is retried: "+errBoom.Error())

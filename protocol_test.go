@@ -43,7 +43,7 @@ func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 	}
 	l.lines = append(l.lines, line)
 	l.granted++
-	ticket := backoff.Ticket{uint64(l.granted)}
+	ticket := backoff.NewTicket(uint64(l.granted))
 	if l.out == nil {
 		l.out = map[backoff.Ticket]bool{}
 	}
@@ -62,7 +62,7 @@ func (l *ledger) Done(ticket backoff.Ticket, r backoff.Result) {
 		outcome += ", a ticket that is not out"
 	}
 	delete(l.out, ticket)
-	l.lines = append(l.lines, "done "+strconv.FormatUint(ticket[0], 10)+": "+outcome)
+	l.lines = append(l.lines, "done "+strconv.FormatUint(ticket.Word(), 10)+": "+outcome)
 }
 
 func TestTheBudgetIsAskedBeforeAndToldAfterEveryAttempt(t *testing.T) {
@@ -222,8 +222,8 @@ type turnstile struct {
 func (s *turnstile) Confirm(ticket backoff.Ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shut := s.shut != nil && s.shut(ticket[0])
-	s.lines = append(s.lines, fmt.Sprintf("%v: depart %d: %v", time.Since(s.began), ticket[0], !shut))
+	shut := s.shut != nil && s.shut(ticket.Word())
+	s.lines = append(s.lines, fmt.Sprintf("%v: depart %d: %v", time.Since(s.began), ticket.Word(), !shut))
 	return !shut
 }
 
@@ -239,12 +239,12 @@ func (p *pacemaker) Pace(old backoff.Ticket) (backoff.Ticket, time.Duration, boo
 	defer p.mu.Unlock()
 	wait := p.waits[0]
 	p.waits = p.waits[1:]
-	p.lines = append(p.lines, fmt.Sprintf("%v: pace %d: %v", time.Since(p.began), old[0], wait))
+	p.lines = append(p.lines, fmt.Sprintf("%v: pace %d: %v", time.Since(p.began), old.Word(), wait))
 	if wait < 0 {
 		return old, 0, false
 	}
 	delete(p.out, old)
-	ticket := backoff.Ticket{old[0] + 100}
+	ticket := backoff.NewTicket(old.Word() + 100)
 	p.out[ticket] = true
 	return ticket, wait, true
 }
@@ -298,9 +298,8 @@ func TestABudgetIsToldHowLongTheCallWaitsAnyway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		policy := steady(time.Second)
-		policy.WaitOpen = true
 		policy.Budget = &ledger{wait: func(a backoff.Attempt) time.Duration { waits = append(waits, a.Wait); return 0 }}
-		op := returning(backoff.RetryAfter(&backoff.OpenError{}, time.Hour/60), backoff.Pushback(errBoom, 3*time.Second), errBoom, nil)
+		op := returning(waitFor(time.Minute), backoff.Pushback(errBoom, 3*time.Second), errBoom, nil)
 		require.NoError(t, policy.Do(t.Context(), op.do))
 		require.Equal(t, msec(0, 60_000, 3000, 1000), waits)
 	})

@@ -34,6 +34,7 @@ type Run struct {
 
 	timedOut  bool // AttemptTimeout ended the last attempt
 	granted   bool // the budget waits for the ticket
+	asked     bool // the budget was asked for it
 	lasting   bool // under Supervise: only what was said explicitly ends it, and with an *Error
 	atOnce    bool // the last error asked for a retry without a wait
 	cutsHints bool // also, without a MaxRetryAfter: the default one ends nothing
@@ -51,6 +52,7 @@ type Run struct {
 	cancel  context.CancelFunc // ends it, if AttemptTimeout does
 	key     string             // the idempotency key made for the call
 	ticket  Ticket             // of the attempt under way, or of the one to come
+	sent    time.Time          // when it began; zero if nobody has measured that
 
 	prev  time.Duration // the last wait, for the jitter
 	slept time.Duration // before the attempt under way, if there is an observer
@@ -62,6 +64,7 @@ type runPhase uint8
 
 const (
 	starting runPhase = iota // the first attempt was not asked for
+	asking                   // nor was it, but it needs to be
 	waiting                  // an attempt may follow
 	running                  // an attempt is under way
 	over                     // the call has ended
@@ -82,7 +85,7 @@ func (p *Policy) run(ctx context.Context, op func(context.Context) error, err er
 		return err // as decide would, for a fifth of the cost
 	}
 	r := (*Run)(runs.Get().(unsafe.Pointer))
-	r.policy, r.limit, r.ctx = *p, p.maxAttempts(), ctx
+	r.policy, r.limit, r.ctx, r.phase = *p, p.maxAttempts(), ctx, asking
 	if err != nil {
 		r.first()
 		r.err = err
@@ -115,7 +118,11 @@ func (r *Run) discard() {
 // until Reset.
 func (r *Run) Attempts() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		if r.phase == starting && r.policy.simple(r.ctx) {
+		switch {
+		case r.phase != starting:
+		case !r.policy.simple(r.ctx):
+			r.phase = asking
+		default:
 			r.first()
 			if !yield(1) {
 				r.leave()
@@ -141,7 +148,7 @@ func (r *Run) each(yield func(int) bool) {
 // one may follow, and after what wait.
 func (r *Run) next() (wait time.Duration, ok bool) {
 	if r.phase != running {
-		return r.Admit()
+		return r.admit(true)
 	}
 	if r.err == nil {
 		r.err = errUnreported
@@ -199,9 +206,13 @@ func (r *Run) ownContext() context.Context {
 // if the policy is invalid, the context has ended, or the budget refuses; then
 // Err says why. Calling Admit is optional. Without it, the first Retry asks
 // the budget afterwards, so that the budget counts right.
-func (r *Run) Admit() (pause time.Duration, ok bool) {
-	if r.phase == starting {
-		pause = r.start()
+func (r *Run) Admit() (pause time.Duration, ok bool) { return r.admit(false) }
+
+// admit is Admit. paced says that the pause will be one of Begin or of a range
+// loop.
+func (r *Run) admit(paced bool) (pause time.Duration, ok bool) {
+	if r.phase <= asking {
+		pause = r.start(paced)
 	}
 	if r.phase != over && r.ctx.Err() != nil {
 		r.withdraw(endOf(r.ctx.Err()), 0)
@@ -220,7 +231,7 @@ func (r *Run) Begin(pause time.Duration) (begun bool) {
 			r.abandon() // as in each
 		}
 	}()
-	first, ok := r.Admit()
+	first, ok := r.admit(true)
 	return ok && r.sleep(max(pause, first)) && r.begin()
 }
 
@@ -237,6 +248,9 @@ func (r *Run) begin() bool {
 	}
 	r.phase, r.err = running, nil
 	r.number++
+	if r.asked && r.sent.IsZero() { // it has waited
+		r.sent = clock.Now()
+	}
 	if r.policy.limitsTime() {
 		r.limitTime()
 	}
@@ -283,7 +297,7 @@ func (r *Run) catchUp(err error) {
 	switch {
 	case r.phase == starting && err != nil:
 		r.last = err
-		r.start()
+		r.start(false)
 	case r.phase == starting && r.policy.Budget != nil:
 		r.ticket, _, r.granted = r.policy.Budget.Reserve(r.ask(AttemptFirst, new(verdict)))
 	case err != nil && r.granted && !confirm(r.policy.Budget, r.ticket):
@@ -291,7 +305,7 @@ func (r *Run) catchUp(err error) {
 		r.withdraw(ReasonBudget, 0)
 	}
 	if r.phase != over {
-		r.phase = running
+		r.phase, r.asked = running, false // nobody knows when it began
 	}
 }
 
@@ -320,10 +334,11 @@ func (r *Run) Reset() {
 
 // start does what must be done before the first attempt, and returns how long a
 // budget makes it wait.
-func (r *Run) start() (pause time.Duration) {
+func (r *Run) start(paced bool) (pause time.Duration) {
+	ask := r.phase == asking
 	r.phase = waiting
 	p := &r.policy
-	if p.simple(r.ctx) && p.checkByClass() == nil {
+	if !ask && p.simple(r.ctx) && p.checkByClass() == nil {
 		r.granted = p.Budget != nil // without being asked
 		return 0
 	}
@@ -338,7 +353,9 @@ func (r *Run) start() (pause time.Duration) {
 	if p.Budget == nil {
 		return 0
 	}
-	pause, why := r.reserve(r.ask(AttemptFirst, new(verdict)), 0, 0)
+	a := r.ask(AttemptFirst, new(verdict))
+	a.Paced = paced
+	pause, why := r.reserve(a, 0, 0)
 	if why != ReasonSuccess {
 		r.withdraw(why, pause)
 	}
@@ -381,6 +398,7 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 	for wait > 0 {
 		r.timer = clock.NewTimer(wait, clock.Monotonic(&r.began))
 		r.measureSleep()
+		r.leavePlace(true)
 		select {
 		case <-r.timer.C:
 			if clock.Monotonic(&r.began) {
@@ -391,6 +409,7 @@ func (r *Run) sleepFor(wait time.Duration) bool {
 		}
 		r.timer = nil
 		r.measureSleep()
+		r.leavePlace(false)
 		if r.ctx.Err() != nil {
 			r.withdraw(endOf(r.ctx.Err()), 0)
 			return false
@@ -476,7 +495,10 @@ func (r *Run) release(result Result) {
 	}
 	r.attempt, r.cancel = nil, nil
 	if r.granted {
-		r.granted = false
+		if r.asked && result.Outcome != OutcomeNotSent {
+			result.Took = clock.Now().Sub(r.sent)
+		}
+		r.granted, r.asked = false, false
 		r.policy.Budget.Done(r.ticket, result)
 	}
 }

@@ -48,7 +48,7 @@ var errEnded = WithClass(errors.New("run ended"), ClassRetryable)
 // certificate or a cancellation of op's own, may be gone at the next run. The
 // same holds for what another policy in op gave up on, which Classify gets to
 // see here. So mark the errors that should end the loop, such as a refused
-// login. The loop waits for an open [Breaker] in op, with or without WaitOpen.
+// login. The loop waits for an open [Breaker] in op.
 //
 // If MaxRetryAfter is set, a server or a [Breaker] that asks for a longer wait
 // ends the loop. If it is 0, the loop waits 5 minutes instead. MaxRetryAfter
@@ -62,7 +62,6 @@ var errEnded = WithClass(errors.New("run ended"), ClassRetryable)
 func (p Policy) Supervise(ctx context.Context, op func(context.Context) error) error {
 	s := supervisor{budget: p.Budget, observer: p.Observer, grant: new(runGrant)}
 	s.Run = Run{lasting: true, cutsHints: p.MaxRetryAfter == 0, ending: ending{ctx: ctx}}
-	p.WaitOpen = true
 	p.MaxAttempts, p.MaxRetryAfter = limits.Or(p.MaxAttempts, -1), limits.Or(p.MaxRetryAfter, -1)
 	if p.Budget != nil {
 		p.Budget = &s
@@ -132,7 +131,7 @@ type supervisor struct {
 // Reserve implements [Budget] for the supervisor's own Run.
 func (s *supervisor) Reserve(a Attempt) (Ticket, time.Duration, bool) {
 	s.pending = a
-	s.pending.Wait = 0 // the user's budget is asked when it is over
+	s.pending.Wait, s.pending.Paced = 0, true // the user's budget is asked when it is over
 	return Ticket{}, 0, true
 }
 
@@ -167,7 +166,7 @@ func (s *supervisor) runOnce(op func(context.Context) error) error {
 
 // admit waits until the next run may start, or reports that there is none.
 func (s *supervisor) admit() bool {
-	if _, ok := s.Admit(); !ok {
+	if _, ok := s.Run.admit(true); !ok {
 		return false
 	}
 	for s.budget != nil && !s.askBudget() {
@@ -190,10 +189,13 @@ func (s *supervisor) askBudget() bool {
 		return false
 	}
 	s.grant = &runGrant{budget: s.budget, ticket: ticket}
-	if !s.waitMore(wait) {
-		return false
+	for wait > 0 && ok {
+		if !s.waitMore(wait) {
+			return false
+		}
+		s.grant.ticket, wait, ok = pace(s.budget, s.grant.ticket)
 	}
-	if !confirm(s.budget, ticket) {
+	if !ok || !confirm(s.budget, s.grant.ticket) {
 		s.grant.settle(Result{Outcome: OutcomeNotSent})
 		return false
 	}

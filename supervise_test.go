@@ -482,29 +482,27 @@ func TestSuperviseGoesOnWhenAttemptTimeoutEndsAHealthyRun(t *testing.T) {
 	}
 }
 
-// WaitOpen is for calls: nobody wants a loop to end with an outage.
-func TestAReconnectLoopWaitsForACircuitInsideWithAndWithoutWaitOpen(t *testing.T) {
-	for _, waits := range []bool{false, true} {
-		for _, open := range []time.Duration{time.Minute, 10 * time.Minute} {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter}
-				var clerk clerk
-				p := rigid()
-				p.WaitOpen, p.Budget = waits, &clerk
-				l := lineman{err: errCut}
-				err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
-				require.Empty(t, clerk.out)
-				require.ErrorIs(t, err, errCut)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, clerk.told[:2])
-				for _, wait := range l.waits[1:] {
-					require.GreaterOrEqual(t, wait, open)
-				}
-				require.InDelta(t, 0.85*float64(time.Hour/open), l.runs, 0.2*float64(time.Hour/open))
-			})
-		}
+// Nobody wants a loop to end with an outage.
+func TestAReconnectLoopWaitsForACircuitInside(t *testing.T) {
+	for _, open := range []time.Duration{time.Minute, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			breaker := backoff.Breaker{ConsecutiveFailures: 1, ConsecutiveSpan: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter}
+			var clerk clerk
+			p := rigid()
+			p.Budget = &clerk
+			l := lineman{err: errCut}
+			err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
+			require.Empty(t, clerk.out)
+			require.ErrorIs(t, err, errCut)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, []backoff.Outcome{backoff.OutcomeTransient, backoff.OutcomeNotSent}, clerk.told[:2])
+			for _, wait := range l.waits[1:] {
+				require.GreaterOrEqual(t, wait, open)
+			}
+			require.InDelta(t, 0.85*float64(time.Hour/open), l.runs, 0.2*float64(time.Hour/open))
+		})
 	}
 }
 
@@ -539,7 +537,7 @@ func TestAReconnectLoopWaitsForACircuitAsLongAsItLives(t *testing.T) {
 		defer cancel()
 		var breaker backoff.Breaker
 		breaker.Force(backoff.ModeForcedOpen)
-		p := backoff.Policy{WaitOpen: true}
+		p := backoff.Policy{}
 		l := lineman{}
 		err := p.Supervise(ctx, func(ctx context.Context) error { return breaker.Do(ctx, l.run) })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -597,7 +595,7 @@ func (c *clerk) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duration
 		}
 		c.out[uint64(n)] = true
 	}
-	return backoff.Ticket{uint64(n)}, wait, ok
+	return backoff.NewTicket(uint64(n)), wait, ok
 }
 
 func (c *clerk) Confirm(backoff.Ticket) bool {
@@ -610,10 +608,10 @@ func (c *clerk) Confirm(backoff.Ticket) bool {
 func (c *clerk) Done(t backoff.Ticket, r backoff.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.out[t[0]] {
+	if !c.out[t.Word()] {
 		panic("told of a ticket that is not out")
 	}
-	delete(c.out, t[0])
+	delete(c.out, t.Word())
 	c.told = append(c.told, r.Outcome)
 }
 

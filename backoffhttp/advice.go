@@ -32,16 +32,19 @@ func (e *StatusError) advised(err error, limits []RateLimit, now time.Time) erro
 }
 
 // signalled marks err by the headers that say whether to retry, rather than
-// when. They go before any classifier. With a "no" a server sheds load. A "yes"
-// comes from servers that know more than their status says, such as Stripe's.
+// when. They go before any classifier. A "yes" comes from servers that know more
+// than their status says, such as Stripe's.
 func (e *StatusError) signalled(err error) error {
 	if pushback, ok := retryafter.ParsePushback(e.Header[headerPushback]...); ok && pushback >= 0 {
 		return backoff.Pushback(err, pushback)
 	}
 	switch retryAdvice(e.Header) {
 	case adviseNo:
-		if e.definitive() {
+		switch {
+		case e.definitive():
 			return backoff.Permanent(err)
+		case Classify(e) == backoff.ClassThrottled: // for budgets
+			err = backoff.WithClass(err, backoff.ClassThrottled)
 		}
 		return backoff.WithClass(err, backoff.ClassOverloaded)
 	case adviseYes:
@@ -74,10 +77,7 @@ const (
 // retry. A "no" goes before a "yes". Envoy's headers mean "no" with any value, a
 // pushback if it is negative or malformed.
 func retryAdvice(h http.Header) advice {
-	if h.Get(headerEnvoyLoad) != "" || h.Get(headerEnvoyLimit) != "" {
-		return adviseNo
-	}
-	if pushback, ok := retryafter.ParsePushback(h[headerPushback]...); ok && pushback < 0 {
+	if saysOverload(h) {
 		return adviseNo
 	}
 	said := adviseNothing
@@ -90,4 +90,11 @@ func retryAdvice(h http.Header) advice {
 		}
 	}
 	return said
+}
+
+// saysOverload reports whether a server, or a proxy, says "do not retry" because
+// it has too much to do.
+func saysOverload(h http.Header) bool {
+	pushback, ok := retryafter.ParsePushback(h[headerPushback]...)
+	return h.Get(headerEnvoyLoad) != "" || h.Get(headerEnvoyLimit) != "" || ok && pushback < 0
 }

@@ -83,11 +83,11 @@ func TestAnAttemptsTimeIsCutToMaxElapsed(t *testing.T) {
 type late struct{}
 
 func (late) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	return backoff.Ticket{uint64(a.Number)}, 0, true
+	return backoff.NewTicket(uint64(a.Number)), 0, true
 }
 
 func (late) Confirm(ticket backoff.Ticket) bool {
-	if ticket[0] > 1 {
+	if ticket.Word() > 1 {
 		time.Sleep(time.Second)
 	}
 	return true

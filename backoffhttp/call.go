@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/gobackoff/backoff"
@@ -21,7 +22,9 @@ type call struct {
 	resp    *http.Response     // of the last attempt; nil if there was none
 	asked   bool               // the policy knows of the call
 	resumed bool               // the call asks for the rest of a body
-	ended   bool               // without a panic
+
+	throttled error // that the breaker does not get; see verdict
+	ended     bool  // without a panic
 }
 
 // roundTrip makes a call of the request. base stands in for Base.
@@ -30,19 +33,56 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 		return base.RoundTrip(req) // which refuses it
 	}
 	t.once.Do(t.open)
-	g, ctx := t.guard(req.URL), req.Context()
+	g, ctx := t.guard(req), req.Context()
 	c := call{t: t, base: base, guards: g, request: request{req: req}}
 	defer c.closeAfterPanic()
-	if g.unasked() && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
-		return c.end(g.do(ctx, c.runPlain))
+	if g.patience == nil && g.unasked() && isPlain(req) && (g.breaker != nil || ctx.Err() == nil) {
+		return c.end(c.do(ctx, c.runPlain))
 	}
 	err := c.read()
 	ctx = c.observed(ctx)
-	if err == nil {
-		err = g.do(ctx, c.run)
+	switch {
+	case err != nil:
+	case g.patience != nil && g.final == nil:
+		err = c.doPatiently(ctx)
+	default:
+		err = c.do(ctx, c.run)
 	}
 	c.reportRefused(ctx, err)
 	return c.end(err)
+}
+
+// do calls op if the breaker of the host, if any, lets it pass.
+func (c *call) do(ctx context.Context, op func(context.Context) error) error {
+	if c.guards.breaker == nil {
+		return op(ctx)
+	}
+	err := c.guards.breaker.Do(ctx, op)
+	if err == errOneOfSeveral {
+		return c.throttled
+	}
+	return err
+}
+
+// errOneOfSeveral says nothing about a service to its breaker.
+var errOneOfSeveral = fmt.Errorf("backoffhttp: one of several credentials is throttled: %w", backoff.ErrBudget)
+
+// verdict returns what the breaker of the host gets of a call that ended with
+// err. Where several credentials are in use, one that is throttled says nothing
+// about the others.
+func (c *call) verdict(err error) error {
+	if err == nil || c.guards.breaker == nil || !c.guards.keys.clients.several.Load() {
+		return err
+	}
+	last := err
+	if gave, ok := err.(*backoff.Error); ok {
+		last = gave.Last
+	}
+	if last == nil || !throttles(last) && c.t.classify(last) != backoff.ClassThrottled {
+		return err
+	}
+	c.throttled = err
+	return errOneOfSeveral
 }
 
 // observed returns the context for observers, if there are any. It says what the
@@ -66,10 +106,10 @@ func (c *call) run(ctx context.Context) error {
 	c.asked = true
 	run := c.policy.Start(ctx)
 	defer run.Reset() // a panic gives back what the attempt holds
-	if pause, ok := run.Admit(); !ok || !run.Begin(pause) {
+	if !run.Begin(0) {
 		return run.Err()
 	}
-	return c.repeat(run, c.attempt())
+	return c.verdict(c.repeat(run, c.attempt()))
 }
 
 // runPlain is run for a plain request. It prepares nothing before the first
@@ -96,11 +136,11 @@ func (c *call) runFailed(ctx context.Context, resp *http.Response, err error) er
 	}
 	p := *c.policy
 	if p.Budget != nil {
-		p.Budget = grantedBudget{backoff.JoinBudgets(p.Budget).(pacedBudget)}
+		p.Budget = grantedBudget{backoff.JoinBudgets(p.Budget)}
 	}
 	run := p.Start(ctx)
 	defer run.Reset() // as in run
-	return c.repeat(run, err)
+	return c.verdict(c.repeat(run, err))
 }
 
 // repeat reports the error of the first attempt, and makes the attempts that

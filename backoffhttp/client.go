@@ -102,9 +102,11 @@ func (t *Transport) copy() *Transport {
 		ShareRetryAfter: t.ShareRetryAfter,
 		ServerClock:     t.ServerClock,
 		Endpoint:        t.Endpoint,
+		Guards:          t.Guards,
 		Budgets:         t.Budgets,
 		Breakers:        t.Breakers,
 		Unguarded:       t.Unguarded,
+		Patient:         t.Patient,
 		wholeTimeout:    t.wholeTimeout,
 	}
 }

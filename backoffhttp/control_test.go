@@ -152,3 +152,21 @@ func TestACallUnderAControlAllocatesNothingMore(t *testing.T) {
 	handle := panel.Policy(backoff.Policy{Name: "search"})
 	require.Equal(t, measure(&backoffhttp.Transport{Base: base}), measure(&backoffhttp.Transport{Base: base, Control: handle}))
 }
+
+// An override may join as many budgets as it likes, also where the Transport
+// joins its own.
+func TestAnOverrideOfManyBudgetsIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panel control.Panel
+		w := newWire(answer(200))
+		tr := controlled(w, &panel)
+		tr.ShareRetryAfter = true
+		override(t, &panel, control.Spec, `{"budget": {"all": [{"retry": {}}, {"pacer": {}}, {"throttle": {}},
+			{"rate": {"limit": 1, "burst": 1}}, {"concurrency": {}}, {"sleeping": {}}]}}`)
+		began := time.Now()
+		for range 3 {
+			require.Equal(t, 200, roundTrip(t, tr, newRequest(t, "GET", "http://a.test/", nil)).StatusCode)
+		}
+		require.Equal(t, 2*time.Second, time.Since(began))
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
 	"github.com/gobackoff/backoff/internal/problem"
 	"github.com/gobackoff/backoff/internal/retryafter"
 )
@@ -24,12 +25,14 @@ const doNotRetryAfter = time.Minute
 // (gRPC, Linkerd), X-Envoy-Overloaded and X-Envoy-Ratelimited (Envoy, Istio),
 // X-Should-Retry: false (SDKs of OpenAI and Stainless), Stripe-Should-Retry:
 // false, and Retry-After: 60 if the response has no Retry-After. A [Transport]
-// does not retry such a response. If the status is 429 or 5xx, it takes the
-// server for overloaded; otherwise, as for a declined card, for healthy.
+// does not retry such a response. If the status is 429, it slows its calls to
+// the server down, as after any 429. A 5xx slows no other call, and is no
+// failure to the breaker while any call succeeds. Any other response, such as
+// that to a declined card, counts as a success.
 //
-// Use DoNotRetry in a server that is overloaded, or that has retried without
-// success itself; see [WriteError]. If three layers make four attempts each,
-// the last layer gets 64 requests, so only one layer should retry. Call
+// Use DoNotRetry in a server that is overloaded. A server that has retried
+// without success itself calls [WriteError]: if three layers make four attempts
+// each, the last layer gets 64 requests, so only one layer should retry. Call
 // DoNotRetry before WriteHeader. It sets neither the status nor the body.
 //
 // Source: Google SRE book, "Handling Overload" ("overloaded; don't retry").
@@ -41,6 +44,12 @@ func DoNotRetry(w http.ResponseWriter) {
 	header.Set(headerPushback, "-1")
 	header.Set(headerEnvoyLoad, "true")
 	header.Set(headerEnvoyLimit, "true")
+	forbidRetry(header)
+}
+
+// forbidRetry sets the headers that say that a request is not to be sent again,
+// and nothing about the server.
+func forbidRetry(header http.Header) {
 	header.Set(headerShouldRetry, "false")
 	header.Set(headerStripeRetry, "false")
 }
@@ -58,10 +67,14 @@ func DoNotRetry(w http.ResponseWriter) {
 //     fault;
 //   - 500 for any other error.
 //
-// If a policy gave up, or the error is permanent, WriteError also calls
-// [DoNotRetry], so that the caller does not repeat all attempts. It does not
-// if the policy could not retry at all, because it makes one attempt only, or
-// leaves retries to a caller that is retrying ([Inbound], [YieldToCaller]).
+// If a policy gave up, or the error is permanent, WriteError also sets
+// X-Should-Retry and Stripe-Should-Retry to false, so that the caller does not
+// repeat all attempts. It does not if the policy could not retry at all,
+// because it makes one attempt only, or leaves retries to a caller that is
+// retrying ([Inbound], [YieldToCaller]). If the other service has too much to
+// do, so that other requests would fail as well, WriteError calls [DoNotRetry]
+// instead: if a breaker or a budget refused, or the last attempt was throttled,
+// or its response said what DoNotRetry says.
 //
 // A Retry-After is at most 24 hours, even if the other service asked for more.
 // The body says no more than the status, because err may name hosts. Log err
@@ -74,8 +87,11 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if wait := min(waitOf(err), maxRetryAfter); wait > 0 && w.Header().Get(headerRetryAfter) == "" {
 		w.Header().Set(headerRetryAfter, retryafter.Format(wait))
 	}
-	if final {
+	switch {
+	case final && isOverload(err):
 		DoNotRetry(w)
+	case final:
+		forbidRetry(w.Header())
 	}
 	problem.Write(w, problem.Details{Title: http.StatusText(status), Status: status})
 }
@@ -96,6 +112,9 @@ func statusFor(r *http.Request, err error) (status int, final bool) {
 	case backoff.ClassPermanent:
 		return http.StatusBadGateway, true
 	case backoff.ClassOverloaded:
+		if throttles(err) {
+			return http.StatusTooManyRequests, true
+		}
 		return http.StatusServiceUnavailable, true
 	case backoff.ClassThrottled:
 		return http.StatusTooManyRequests, false
@@ -103,6 +122,39 @@ func statusFor(r *http.Request, err error) (status int, final bool) {
 		return http.StatusServiceUnavailable, false
 	}
 	return http.StatusInternalServerError, false
+}
+
+// isOverload reports whether err says that another service has too much to do,
+// and not only that one request failed.
+func isOverload(err error) bool {
+	refused, ok := errors.AsType[refusal](err)
+	gave, gaveUp := refused.(*backoff.Error)
+	switch {
+	case !gaveUp:
+		return ok || errors.Is(err, backoff.ErrOpen) || errors.Is(err, backoff.ErrBudget) || saysTooMuch(err)
+	case gave.Reason == backoff.ReasonOpen || gave.Reason == backoff.ReasonBudget:
+		return true
+	}
+	return statusForGivenUp(gave) != http.StatusGatewayTimeout && saysTooMuch(gave.Last)
+}
+
+// saysTooMuch reports whether the error of an attempt is that of a service that
+// throttles or is overloaded.
+func saysTooMuch(err error) bool {
+	if backoff.DefaultClassifier(err) != backoff.ClassOverloaded {
+		return throttles(err)
+	}
+	e, ok := errors.AsType[*StatusError](err) // to which "do not retry" is not enough
+	return !ok || saysOverload(e.Header) || throttles(e)
+}
+
+// throttles reports whether the error of an attempt is that of a service that
+// throttles, also if it says "do not retry" besides.
+func throttles(err error) bool {
+	if e, ok := errtree.As[*StatusError](err); ok && Classify(e) == backoff.ClassThrottled {
+		return true
+	}
+	return backoff.DefaultClassifier(err) == backoff.ClassThrottled
 }
 
 // refusal is what *backoff.Error and *backoff.OpenError have in common. The
@@ -119,7 +171,7 @@ func statusForGivenUp(e *backoff.Error) int {
 	switch {
 	case e.Reason == backoff.ReasonDeadline || e.Reason == backoff.ReasonCanceled:
 		return http.StatusGatewayTimeout
-	case e.Last != nil && backoff.DefaultClassifier(e.Last) == backoff.ClassThrottled:
+	case e.Last != nil && throttles(e.Last):
 		return http.StatusTooManyRequests
 	}
 	return http.StatusServiceUnavailable

@@ -93,40 +93,70 @@ func TestWriteErrorTellsTheCallerWhatToDo(t *testing.T) {
 	defer cancel()
 	over := (&backoff.Policy{}).Do(expired, func(context.Context) error { return nil })
 	transient, throttled := io.ErrUnexpectedEOF, statusError(429)
+	// whole is every word of DoNotRetry, alone X-Should-Retry and
+	// Stripe-Should-Retry.
+	const whole, alone, nothing = 6, 2, 0
 	for name, test := range map[string]struct {
 		err    error
 		status int
-		final  bool
+		said   int
 		after  string
 	}{
-		"gave up":          {err: do(backoff.Policy{}, transient), status: 503, final: true, after: "60"},
-		"gave up, wrapped": {err: fmt.Errorf("x: %w", do(backoff.Policy{}, transient)), status: 503, final: true, after: "60"},
-		"throttled":        {err: do(backoff.Policy{}, throttled), status: 429, final: true, after: "60"},
-		"wait too long":    {err: do(backoff.Policy{}, backoff.RetryAfter(throttled, time.Hour)), status: 429, final: true, after: "3600"},
-		"out of time":      {err: over, status: 504, final: true, after: "60"},
-		"invalid policy":   {err: do(backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}, transient), status: 502, final: true, after: "60"},
+		"gave up":          {err: do(backoff.Policy{}, transient), status: 503, said: alone},
+		"gave up, wrapped": {err: fmt.Errorf("x: %w", do(backoff.Policy{}, transient)), status: 503, said: alone},
+		"throttled":        {err: do(backoff.Policy{}, throttled), status: 429, said: whole, after: "60"},
+		"wait too long":    {err: do(backoff.Policy{}, backoff.RetryAfter(throttled, time.Hour)), status: 429, said: whole, after: "3600"},
+		"maintenance":      {err: do(backoff.Policy{}, backoff.RetryAfter(transient, time.Hour)), status: 503, said: alone, after: "3600"},
+		"out of time":      {err: over, status: 504, said: alone},
+		"out of time, 429": {err: outOfTime(throttled), status: 504, said: alone},
+		"invalid policy":   {err: do(backoff.Policy{Budget: &backoff.RetryBudget{Ratio: -1}}, transient), status: 502, said: alone},
 		"one attempt":      {err: do(backoff.Policy{MaxAttempts: 1}, transient), status: 503},
-		"not repeatable":   {err: do(backoff.Policy{Idempotency: backoff.NonIdempotent}, transient), status: 503, final: true, after: "60"},
-		"overloaded":       {err: do(backoff.Policy{}, backoff.WithClass(transient, backoff.ClassOverloaded)), status: 503, final: true, after: "60"},
-		"circuit open":     {err: &backoff.OpenError{Name: "x"}, status: 503, final: true, after: "60"},
-		"no budget":        {err: backoff.ErrBudget, status: 503, final: true, after: "60"},
-		"permanent":        {err: do(backoff.Policy{}, statusError(404)), status: 502, final: true, after: "60"},
+		"not repeatable":   {err: do(backoff.Policy{Idempotency: backoff.NonIdempotent}, transient), status: 503, said: alone},
+		"overloaded":       {err: do(backoff.Policy{}, backoff.WithClass(transient, backoff.ClassOverloaded)), status: 503, said: whole, after: "60"},
+		"budget refused":   {err: do(backoff.Policy{Budget: refusing{}}, transient), status: 503, said: whole, after: "60"},
+		"circuit open":     {err: &backoff.OpenError{Name: "x"}, status: 503, said: whole, after: "60"},
+		"no budget":        {err: backoff.ErrBudget, status: 503, said: whole, after: "60"},
+		"permanent":        {err: do(backoff.Policy{}, statusError(404)), status: 502, said: alone},
 		"deadline":         {err: context.DeadlineExceeded, status: 504},
-		"bare, overloaded": {err: backoff.WithClass(transient, backoff.ClassOverloaded), status: 503, final: true, after: "60"},
-		"bare, throttled":  {err: backoff.RetryAfter(throttled, 1500*time.Millisecond), status: 429, after: ""},
+		"bare, overloaded": {err: backoff.WithClass(transient, backoff.ClassOverloaded), status: 503, said: whole, after: "60"},
+		"bare, throttled":  {err: backoff.RetryAfter(throttled, 1500*time.Millisecond), status: 429},
 		"bare, says when":  {err: wait(1500 * time.Millisecond), status: 500, after: "2"},
 		"bare, transient":  {err: transient, status: 503},
 		"bare, unknown":    {err: errors.New("10.0.0.1 is down"), status: 500},
+
+		"told by X-Should-Retry alone":   {err: do(backoff.Policy{}, response(503, "X-Should-Retry", "false")), status: 503, said: alone},
+		"told so by a proxy":             {err: do(backoff.Policy{}, response(503, "X-Envoy-Overloaded", "true")), status: 503, said: whole, after: "60"},
+		"told so by gRPC's word":         {err: do(backoff.Policy{}, response(503, "Grpc-Retry-Pushback-Ms", "-1")), status: 503, said: whole, after: "60"},
+		"told so by a service throttled": {err: do(backoff.Policy{}, response(429, "X-Should-Retry", "false")), status: 429, said: whole, after: "60"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
 			backoffhttp.WriteError(w, request{}.on(t.Context(), "http://x"), test.err)
 			require.Equal(t, test.status, w.Code)
 			require.Equal(t, test.after, w.Header().Get("Retry-After"))
-			require.Equal(t, test.final, w.Header().Get("X-Should-Retry") == "false")
+			said := 0
+			for name := range forbidding {
+				if name != "Retry-After" && w.Header().Get(name) != "" {
+					said++
+				}
+			}
+			require.Equal(t, test.said > 0, w.Header().Get("X-Should-Retry") == "false")
+			require.Equal(t, min(test.said, len(forbidding)-1), said)
 			require.JSONEq(t, fmt.Sprintf(`{"title":%q,"status":%d}`, http.StatusText(test.status), test.status), w.Body.String())
 		})
 	}
+}
+
+// outOfTime is the error of a call whose time ends before the wait after err does.
+func outOfTime(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}.Do(ctx, func(context.Context) error { return err })
+}
+
+// response is a response as an error.
+func response(status int, header, value string) error {
+	return backoffhttp.Check(&http.Response{StatusCode: status, Header: http.Header{header: {value}}})
 }
 
 type wait time.Duration

@@ -33,7 +33,7 @@ func (g *guards) endpoint(t *Transport, req *http.Request) *endpoint.Endpoint {
 	if last := g.lastEndpoint.Load(); last != nil && last.from == from && last.named == (name != "") {
 		return last.Endpoint
 	}
-	e := t.hosts.endpoints.Get(g.key + keySeparator + cmp.Or(name, g.nameOf(req)))
+	e := t.hosts.endpoints.Get(g.keys.host + keySeparator + cmp.Or(name, g.nameOf(req)))
 	g.lastEndpoint.Store(&namedEndpoint{from, name != "", e})
 	return e
 }
@@ -46,7 +46,7 @@ func (g *guards) nameOf(req *http.Request) string {
 	if !slices.Contains(methods, method) {
 		method = "OTHER"
 	}
-	_, host, _ := strings.Cut(g.key, "://") // in lower case
+	_, host, _ := strings.Cut(g.keys.host, "://") // in lower case
 	return method + " " + host
 }
 
@@ -97,7 +97,10 @@ func (c *call) reportRefused(ctx context.Context, err error) {
 	}
 	e := backoff.Event{Kind: backoff.EventGiveUp, Name: c.policy.Name, Reason: backoff.ReasonInvalid, Err: err}
 	open, refused := err.(*backoff.OpenError)
+	gave, _ := err.(*backoff.Error)
 	switch {
+	case gave != nil: // it waited for the host
+		e.Reason, e.RetryAfter = gave.Reason, gave.RetryAfter()
 	case refused:
 		e.Reason, e.RetryAfter = backoff.ReasonOpen, open.RetryAfter()
 	case err == context.Canceled:

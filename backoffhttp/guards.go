@@ -1,11 +1,12 @@
 package backoffhttp
 
 import (
-	"context"
+	"hash/maphash"
+	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/endpoint"
@@ -14,15 +15,15 @@ import (
 	"github.com/gobackoff/backoff/pace"
 )
 
-// guards is what all calls to one host share.
+// guards is what all calls of a tenant to one host share.
 type guards struct {
 	scheme, host string
-	key          string      // of budget, breaker and gate
-	again        atomic.Bool // a second call came, without a look for the key
+	tenant       tenant
+	keys         keys
+	again        atomic.Bool // a second call came, without a look for the keys
+	shared
 
-	budget  backoff.Budget
-	breaker *backoff.Breaker
-	gate    *gate // nil without ShareRetryAfter
+	patience *backoff.Patience // nil without Patient
 
 	source        *backoff.Policy   // of the Transport, when these guards were made
 	final         func(error) error // makes the error of a call final; nil unless an override asks for that
@@ -35,20 +36,29 @@ type guards struct {
 	lastEndpoint atomic.Pointer[namedEndpoint] // of the last call about which observers asked
 }
 
+// keys are the names of guards.
+type keys struct {
+	host    string   // such as https://api.example.com
+	breaker string   // that of the host, unless Transport.Guards returned a name
+	budget  string   // also of the gate; that of the breaker, unless there is an account
+	account *account // nil if the tenant shares the budget of the host
+	clients *clients // of the host
+}
+
+// shared are the guards that have their own keys.
+type shared struct {
+	budget  backoff.Budget
+	breaker *backoff.Breaker
+	gate    *gate    // nil without ShareRetryAfter
+	account *account // as in keys
+}
+
 // granter is a Budget with the optional method GrantsFirst.
 type granter interface{ GrantsFirst() bool }
 
-// A pacedBudget is a Budget with the optional methods for an attempt that waits.
-// What JoinBudgets returns is one.
-type pacedBudget interface {
-	backoff.Budget
-	Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool)
-	Confirm(t backoff.Ticket) bool
-}
-
 // grantedBudget is the budget of a call whose first attempt was made without
 // being asked for, as the budget said. It may say otherwise by now.
-type grantedBudget struct{ pacedBudget }
+type grantedBudget struct{ backoff.FullBudget }
 
 func (grantedBudget) GrantsFirst() bool { return true }
 
@@ -67,14 +77,6 @@ func (g *guards) ended(err error) error {
 // watched reports whether the breaker of the host has an observer.
 func (g *guards) watched() bool { return g.breaker != nil && g.breaker.Observer != nil }
 
-// do calls op if the breaker of the host, if any, lets it pass.
-func (g *guards) do(ctx context.Context, op func(context.Context) error) error {
-	if g.breaker == nil {
-		return op(ctx)
-	}
-	return g.breaker.Do(ctx, op)
-}
-
 // carrier returns the policy for a call to the host.
 func (g *guards) carrier(p backoff.Policy, classify backoff.Classifier) *backoff.Policy {
 	timeouts.Remove(&p)
@@ -84,7 +86,7 @@ func (g *guards) carrier(p backoff.Policy, classify backoff.Classifier) *backoff
 		p.Budget = g.budget
 	}
 	if g.gate != nil {
-		p.Budget = backoff.JoinBudgets(p.Budget, g.gate)
+		p.Budget = backoff.JoinBudgets(g.gate, p.Budget)
 	}
 	return &p
 }
@@ -94,55 +96,168 @@ type hosts struct {
 	budgets  backoff.Budgets  // unless Transport.Budgets is set
 	breakers backoff.Breakers // unless Transport.Breakers is set
 	gates    registry.Registry[*gate]
+	tenants  tenants
+	patience registry.Registry[*backoff.Patience]
 
 	endpoints registry.Registry[*endpoint.Endpoint]
 
-	last atomic.Pointer[guards] // most clients call one host
+	last   atomic.Pointer[guards] // most clients call one host, for one tenant
+	recent atomic.Pointer[recent] // nil until there is a second host or tenant
 }
 
-// guard returns the guards for a URL.
-func (t *Transport) guard(u *url.URL) *guards {
-	last := t.hosts.last.Load()
+// recent holds guards that were made lately, by a hash of their host and tenant.
+type recent [64]fewGuards
+
+// fewGuards holds guards with the newest first, until others take their places.
+type fewGuards [4]atomic.Pointer[guards]
+
+// find returns the guards for a tenant of the host of a URL, or nil.
+func (f *fewGuards) find(u *url.URL, who tenant, policy *backoff.Policy) *guards {
+	for i := range f {
+		if g := f[i].Load(); g.serves(u, who, policy) {
+			return g
+		}
+	}
+	return nil
+}
+
+// add adds guards. If others are added at the same time, some are made again.
+func (f *fewGuards) add(g *guards) {
+	for i := len(f) - 1; i > 0; i-- {
+		f[i].Store(f[i-1].Load())
+	}
+	f[0].Store(g)
+}
+
+// guard returns the guards for a request.
+func (t *Transport) guard(req *http.Request) *guards {
 	policy, final := t.current()
-	if last != nil && last.host == u.Host && last.scheme == u.Scheme && last.source == policy {
+	who := t.tenant(req)
+	last := t.hosts.last.Load()
+	if last.serves(req.URL, who, policy) {
 		if !last.again.Load() {
 			last.again.Store(true)
 		}
 		return last
 	}
 	if last != nil && last.again.Load() {
-		t.lookUp(last.key) // so that its key counts as used
+		t.lookUp(last) // so that its keys count as used
 	}
-	g := t.newGuards(u, policy, final)
-	t.hosts.last.Store(g)
+	g := t.otherGuards(req.URL, who, policy, final)
+	if g != last {
+		t.hosts.last.Store(g)
+	}
 	return g
 }
 
-// lookUp returns what calls to the host of a key share.
-func (t *Transport) lookUp(key string) (budget backoff.Budget, breaker *backoff.Breaker, gate *gate) {
-	if !t.Unguarded {
-		budget, breaker = t.budgets().For(key), t.breakers().For(key)
-	}
-	if t.ShareRetryAfter {
-		gate = t.hosts.gates.Get(key)
-	}
-	return budget, breaker, gate
+// serves reports whether g are the guards for a tenant of the host of a URL,
+// under a policy.
+func (g *guards) serves(u *url.URL, who tenant, policy *backoff.Policy) bool {
+	return g != nil && g.host == u.Host && g.scheme == u.Scheme && g.tenant == who && g.source == policy
 }
 
-// newGuards returns new guards for a URL under a policy, with the budget, the
-// breaker and the gate of its host. Users see the key of the host as the name of
-// its breaker and budget.
-func (t *Transport) newGuards(u *url.URL, policy *backoff.Policy, final func(error) error) *guards {
-	key := beginning(strings.ToLower(u.Scheme + "://" + u.Host))
-	g := &guards{scheme: u.Scheme, host: u.Host, key: key, source: policy, final: final}
-	g.budget, g.breaker, g.gate = t.lookUp(key)
-	g.timeouts = timeouts.Of(policy)
-	g.policy = *g.carrier(*policy, t.classify)
+// tenant returns for whom a request is made.
+func (t *Transport) tenant(req *http.Request) tenant {
+	if t.Guards != nil {
+		return tenant{name: beginning(t.Guards(req))}
+	}
+	return tenant{credential: t.hosts.tenants.credential(req.Header)}
+}
+
+// otherGuards returns the guards for a tenant of the host of a URL, which the last
+// call did not have.
+func (t *Transport) otherGuards(u *url.URL, who tenant, policy *backoff.Policy, final func(error) error) *guards {
+	few := t.hosts.few(u, who)
+	if g := few.find(u, who, policy); g != nil && t.lookUp(g).same(&g.shared) {
+		return g
+	}
+	k := keys{}
+	if who == (tenant{}) {
+		k = t.keysOf(u)
+	} else {
+		anybody := t.otherGuards(u, tenant{}, policy, final)
+		if k = anybody.keys; !k.nameFor(t, who) {
+			return t.otherGuards(u, unknown, policy, final)
+		}
+	}
+	g := &guards{scheme: u.Scheme, host: u.Host, tenant: who, keys: k, source: policy, final: final}
+	g.prepare(t)
+	few.add(g)
+	return g
+}
+
+// keysOf returns the keys of the host of a URL.
+func (t *Transport) keysOf(u *url.URL) keys {
+	host := beginning(strings.ToLower(u.Scheme + "://" + u.Host))
+	return keys{host: host, breaker: host, budget: host, clients: t.hosts.tenants.clients.Get(host)}
+}
+
+// nameFor names the keys of a host for a tenant, and reports whether there are
+// any for it.
+func (k *keys) nameFor(t *Transport, who tenant) (known bool) {
+	switch {
+	case who.name != "":
+		k.breaker += "#" + who.name
+		k.budget = k.breaker
+		return true
+	case who == unknown && t.hosts.tenants.together:
+		return true
+	case who == unknown:
+		k.budget += "#other"
+		return true
+	}
+	if k.account, known = t.hosts.tenants.account(k.host, k.clients, who.credential); k.account != nil {
+		k.budget += k.account.name
+	}
+	return known
+}
+
+// few returns where the guards for a tenant of the host of a URL are.
+func (h *hosts) few(u *url.URL, who tenant) *fewGuards {
+	all := h.recent.Load()
+	if all == nil {
+		h.recent.CompareAndSwap(nil, new(recent))
+		all = h.recent.Load()
+	}
+	hash := maphash.String(h.tenants.seed, u.Host) + who.credential
+	if who.name != "" {
+		hash += 3 * maphash.String(h.tenants.seed, who.name)
+	}
+	return &all[hash%uint64(len(all))]
+}
+
+// lookUp returns what the keys of g stand for now.
+func (t *Transport) lookUp(g *guards) (s shared) {
+	k := &g.keys
+	if !t.Unguarded {
+		s.budget, s.breaker = t.budgets().For(k.budget), t.breakers().For(k.breaker)
+	}
+	if t.ShareRetryAfter {
+		s.gate = t.hosts.gates.Get(k.budget)
+	}
+	if k.account != nil {
+		s.account = t.hosts.tenants.use(k.account, k.clients)
+	}
+	return s
+}
+
+// same reports whether both are known to be the same guards. Budgets that are no
+// pointers may not be comparable.
+func (s shared) same(as *shared) bool {
+	pointer := s.budget == nil || reflect.TypeOf(s.budget).Kind() == reflect.Pointer
+	return s.breaker == as.breaker && s.gate == as.gate && s.account == as.account && pointer && s.budget == as.budget
+}
+
+// prepare completes guards whose keys have their names.
+func (g *guards) prepare(t *Transport) {
+	g.shared = t.lookUp(g)
+	g.patience = t.patience(g.keys.breaker)
+	g.timeouts = timeouts.Of(g.source)
+	g.policy = *g.carrier(*g.source, t.classify)
 	g.nonIdempotent = g.policy
 	g.nonIdempotent.Idempotency = backoff.NonIdempotent
 	g.first, _ = g.policy.Budget.(granter)
-	g.plain = t.plain(policy) && !g.watched() && (g.policy.Budget == nil || g.first != nil) && plainPolicy(&g.policy)
-	return g
+	g.plain = t.plain(g.source) && !g.watched() && (g.policy.Budget == nil || g.first != nil) && plainPolicy(&g.policy)
 }
 
 // plain reports whether the Transport sends requests as they are, unless they

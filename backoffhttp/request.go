@@ -265,10 +265,17 @@ func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards
 		if !again {
 			r.sentOnce = own.MaxAttempts != 1 || own.ByClass != nil
 			once(&own)
+			own.Idempotency = never{} // nor does a Patience
 		}
 		r.policy = &own
 	}
 }
+
+// never is the Idempotency of a request whose body cannot be sent again.
+type never struct{}
+
+// Repeatable implements [backoff.Idempotency].
+func (never) Repeatable(context.Context, backoff.Class) bool { return false }
 
 // onlyNotSent is the Idempotency of a request that is sent again only if it
 // never reached the server. Unlike [backoff.NonIdempotent] it ignores a key in

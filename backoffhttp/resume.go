@@ -207,14 +207,14 @@ func (b *resumedBody) reopen(err error) error {
 func (b *resumedBody) policy() *backoff.Policy {
 	p := *b.call.policy
 	if p.Budget != nil {
-		p.Budget = progressBudget{backoff.JoinBudgets(p.Budget).(pacedBudget), b}
+		p.Budget = progressBudget{backoff.JoinBudgets(p.Budget), b}
 	}
 	return &p
 }
 
 // progressBudget is the budget of a resumed body.
 type progressBudget struct {
-	pacedBudget
+	backoff.FullBudget
 	body *resumedBody
 }
 
@@ -223,7 +223,7 @@ func (b progressBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 	if b.body.moved {
 		a.Kind = backoff.AttemptFirst
 	}
-	return b.pacedBudget.Reserve(a)
+	return b.FullBudget.Reserve(a)
 }
 
 // ask makes one attempt to get the rest.

@@ -49,8 +49,16 @@ import (
 // wait already, or as many as pass in 10 s, if that is more, a call ends at
 // once with [backoff.ErrBudget]. A request that may not be sent twice is not
 // sent again, but the next one waits. A response that asks for more than
-// MaxRetryAfter means that a quota is used up: it ends its call, and slows no
-// other.
+// MaxRetryAfter means that a quota is used up: it ends its call, slows no other,
+// and opens no circuit.
+//
+// One credential that is throttled does not slow the others: each has a Pacer of
+// its own, if a host gets several. A credential is what Authorization, X-Api-Key
+// and Api-Key say together. The first one of a host has the Pacer of the host.
+// Another gets its own when it comes again after 2 s, and the first eight at their
+// second request; 512 may have one. All others share a Pacer, as those do that
+// change with each request, such as signatures. See Guards for tenants that are
+// not told apart in this way.
 //
 // A retry waits as long as the response asks: see [RetryAfter]. There is no
 // retry if the response forbids it, by X-Should-Retry or Stripe-Should-Retry:
@@ -150,9 +158,10 @@ type Transport struct {
 	// from there. nil means no host.
 	Propagate func(*url.URL) bool
 	// ShareRetryAfter applies the Retry-After of a response to all requests to
-	// the host, including the first attempts of other calls. Then successful
-	// responses count too. A wait beyond the MaxRetryAfter of Policy is
-	// ignored. Outside HTTP, pace.HoldOff does the same.
+	// the host with the same budget, including the first attempts of other
+	// calls. Then successful responses count too. A wait beyond the
+	// MaxRetryAfter of Policy is ignored. Outside HTTP, pace.HoldOff does the
+	// same.
 	ShareRetryAfter bool
 	// ServerClock compares the dates of Retry-After and RateLimits with the
 	// Date of the response, for programs whose own clock may be wrong. The Age
@@ -169,13 +178,26 @@ type Transport struct {
 	// "GET api.example.com". A method that HTTP does not define is then OTHER.
 	Endpoint func(*http.Request) string
 
+	// Guards names the tenant, the shard or whatever else of a host has a
+	// budget and a breaker of its own. The name follows that of the host in
+	// their keys: "eu" has the guards "https://example.com#eu". "" means those
+	// of the host: if Guards always returns "", all requests to a host share
+	// them. Untrusted clients may choose the names; see MaxKeys of
+	// [backoff.Budgets]. Guards must not change the request, and must be safe
+	// for concurrent use. nil means that tenants are told apart by their
+	// credentials. They then share the breaker of the host, which does not
+	// count who is throttled. The budgets are named by number and not by
+	// credential: that of the second one is "https://example.com#2", and the
+	// one that others share is "https://example.com#other".
+	Guards func(*http.Request) string
 	// Budgets and Breakers hold the budget and the breaker of each host,
 	// under keys such as "https://example.com". Set them to share them, to
-	// watch them, or to change their settings. nil means budgets and
-	// breakers for this Transport alone. Each budget is then a pace.Pacer,
-	// and the Observer of Policy receives the transitions of each breaker. For
-	// a call that a breaker refuses it gets an EventGiveUp without an attempt,
-	// whatever the breakers are.
+	// watch them, or to change their settings. All credentials of a host then
+	// share its budget. nil means budgets and breakers for this Transport
+	// alone. Each budget is then a pace.Pacer, and the Observer of Policy
+	// receives the transitions of each breaker. For a call that a breaker
+	// refuses it gets an EventGiveUp without an attempt, whatever the breakers
+	// are.
 	//
 	// Budgets without New holds plain RetryBudgets, which do not slow calls
 	// down. To keep the pace:
@@ -186,6 +208,17 @@ type Transport struct {
 	// Unguarded switches budgets and breakers off, except Policy.Budget. Then
 	// a 429 is retried like a 503, and slows no other call.
 	Unguarded bool
+
+	// Patient makes calls wait for a host that is down, for as long as their
+	// contexts allow: there is a [backoff.Patience] for each host, around its
+	// breaker. It is for callers that have time, such as jobs. A waiting call
+	// holds no connection. So a response that would be retried is not returned
+	// if the call ends all the same: RoundTrip returns an error with its
+	// *StatusError in the tree. A request that may not be sent twice is not sent
+	// again, and its response is returned as always. The rest of a body that
+	// broke off (see Resume) is asked for without Patience. false means that a
+	// call to a host that is down fails at once.
+	Patient bool
 
 	wholeTimeout time.Duration // limits each attempt with its body; 0 means no limit
 
@@ -241,14 +274,19 @@ func (t *Transport) open() {
 		policy, _ := t.current()
 		return policy.MaxRetryAfter
 	}
+	t.hosts.tenants.open()
+	t.hosts.tenants.ignored = t.Unguarded && !t.ShareRetryAfter
+	t.hosts.tenants.together = t.Budgets != nil
 	t.hosts.budgets.New = func(string) backoff.Budget { return &pace.Pacer{MaxWait: maxWait()} }
 	t.hosts.breakers.New = func(key string) *backoff.Breaker {
-		return &backoff.Breaker{Name: key, Observer: onlyTransitions(policy.Observer)}
+		return &backoff.Breaker{Name: key, Observer: onlyTransitions(policy.Observer), MaxRetryAfter: max(0, maxWait())}
 	}
 	t.hosts.gates.New = func(string, bool) *gate {
 		return &gate{pace.HoldOff{MaxWait: maxWait()}}
 	}
 	t.hosts.gates.SetLimits(0, 0)
+	t.hosts.patience.New = func(key string, _ bool) *backoff.Patience { return &backoff.Patience{Name: key} }
+	t.hosts.patience.SetLimits(0, 0)
 	t.hosts.endpoints.New = func(key string, _ bool) *endpoint.Endpoint { return t.newEndpoint(key) }
 	t.hosts.endpoints.SetLimits(0, 0)
 }

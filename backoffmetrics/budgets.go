@@ -52,6 +52,7 @@ func (m *Metrics) shownBudgets() []shownBudget {
 		}
 		sum.name = name
 		sum.addPace(budget)
+		sum.Strained = sum.Strained || s.Strained
 		sum.Successes, sum.Retries, sum.Allowed = sum.Successes+s.Successes, sum.Retries+s.Retries, sum.Allowed+s.Allowed
 		shown[name] = sum
 	}
@@ -127,6 +128,9 @@ func (b shownBudget) row() budgetRow {
 	r.Text = "no success" + within + ", and so none to pay for retries"
 	if b.Successes > 0 {
 		r.Text = count(b.Successes, "success", "successes") + within + " paid for " + count(b.Allowed, "retry", "retries")
+	}
+	if b.Strained {
+		r.Text = "the service is much slower than usual, so there are fewer retries; " + r.Text
 	}
 	if b.paced {
 		r.Text = fmt.Sprintf("the service throttles: calls wait for their turn, at %.1f a second, and %s now; ", b.rate, count(uint64(b.waiting), "call waits", "calls wait")) + r.Text

@@ -21,6 +21,8 @@ func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 		"some left": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20}, budgetRow{Used: 12, Left: 8, Allowed: 20, Text: "202 successes in the last 10 s paid for 20 retries"}},
 		"overdrawn": {backoff.RetryBudgetStats{Successes: 202, Retries: 29, Allowed: 20}, budgetRow{Used: 20, Allowed: 20, Extra: 9,
 			Text: "202 successes in the last 10 s paid for 20 retries; 9 more were granted, on earlier successes or as spare retries"}},
+		"strained": {backoff.RetryBudgetStats{Successes: 202, Retries: 12, Allowed: 20, Strained: true}, budgetRow{Used: 12, Left: 8, Allowed: 20,
+			Text: "the service is much slower than usual, so there are fewer retries; 202 successes in the last 10 s paid for 20 retries"}},
 		"spare": {backoff.RetryBudgetStats{Retries: 1}, budgetRow{Extra: 1, Text: "no success in the last 10 s, and so none to pay for retries; 1 more was granted, on earlier successes or as spare retries"}},
 	} {
 		require.Equal(t, c.want, shownBudget{RetryBudgetStats: c.stats, window: 10 * time.Second}.row(), name)
@@ -40,7 +42,9 @@ func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
 		for range 10 {
 			require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
 		}
-		require.Error(t, p.Do(t.Context(), fail))
+		for range 4 { // of a program that makes ten calls in a moment
+			require.Error(t, p.Do(t.Context(), fail))
+		}
 		for range 2 {
 			go func() { _ = p.Do(t.Context(), fail) }()
 		}

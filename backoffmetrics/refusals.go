@@ -20,7 +20,7 @@ type refusals struct {
 	// events have the service's last error, and so do not say which breaker
 	// it was: that of the operation's name, if that is inside the policy.
 	later uint64
-	// waited is how many refusals a policy with WaitOpen waited for, or would
+	// waited is how many refusals a policy waited for, or would
 	// have if there were time. Then the breaker is inside the policy.
 	waited uint64
 

@@ -69,12 +69,14 @@ func simulate(name string, m *backoffmetrics.Metrics, panel *control.Panel, budg
 	other := breaker("beside " + name)
 	order := draw.IntN(6)
 	s.apart = order == 4
-	policy.WaitOpen = order == 5
 	var retrying backoff.Doer = &policy
 	if draw.IntN(3) == 0 {
 		retrying, s.retries = panel.Policy(policy), control.On
 	}
 	first, second := s.counting(s.own), s.counting(other)
+	if order == 5 {
+		second = waitingFor(second)
+	}
 	s.service = [...]backoff.Doer{
 		retrying, backoff.Stack(first, retrying), backoff.Stack(retrying, first), backoff.Stack(first, retrying, second), backoff.Stack(second, retrying),
 		backoff.Stack(retrying, second),
@@ -453,7 +455,11 @@ func (s *simulated) requireBeginning(t *testing.T, c cardData) {
 	n, err := strconv.ParseFloat(found[1], 64)
 	require.NoError(t, err)
 	unit := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[found[2]]
-	since := time.Now().Add(-time.Duration((n - 0.5) * float64(unit)))
+	rounded := 0.5 // at most
+	if strings.Contains(found[1], ".") {
+		rounded = 0.05
+	}
+	since := time.Now().Add(-time.Duration((n - rounded) * float64(unit)))
 	counts := make(map[string]int)
 	for outcome, moments := range s.ends {
 		for _, at := range moments {

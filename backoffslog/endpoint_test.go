@@ -44,7 +44,7 @@ func TestEndpointsAreSampledSeparately(t *testing.T) {
 func TestEachLimitNamesItsSetting(t *testing.T) {
 	for reason, want := range map[backoff.Reason]any{
 		backoff.ReasonAttempts: "MaxAttempts", backoff.ReasonElapsed: "MaxElapsed", backoff.ReasonRetryAfter: "MaxRetryAfter",
-		backoff.ReasonNotIdempotent: "Idempotency", backoff.ReasonBudget: "Budget", backoff.ReasonOpen: "WaitOpen",
+		backoff.ReasonNotIdempotent: "Idempotency", backoff.ReasonBudget: "Budget", backoff.ReasonOpen: "OpenFor",
 		backoff.ReasonDeadline: nil, backoff.ReasonPermanent: nil, backoff.ReasonInvalid: nil,
 	} {
 		var j journal
@@ -87,14 +87,4 @@ func TestEndpointsThatAreMadeAnewAreSampledTogether(t *testing.T) {
 		}
 		require.Len(t, j.records(t), 1)
 	})
-}
-
-// Such is the end of a call that the breaker around its policy has refused, as in
-// a backoffhttp.Transport.
-func TestACallThatWasRefusedBeforeItsFirstAttemptDoesNotNameWaitOpen(t *testing.T) {
-	var j journal
-	backoffslog.New(j.logger(), nil)(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonOpen})
-	backoffslog.New(j.logger(), nil)(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Reason: backoff.ReasonOpen, Attempt: 1})
-	require.Equal(t, "OpenFor", j.records(t)[0]["setting"], "its policy was not asked")
-	require.Equal(t, "WaitOpen", j.records(t)[1]["setting"])
 }

@@ -70,10 +70,7 @@ func settingOf(e *backoff.Event) string {
 	case backoff.ReasonBudget:
 		return "Budget"
 	case backoff.ReasonOpen:
-		if e.Kind == backoff.EventGiveUp && e.Attempt > 0 {
-			return "WaitOpen"
-		}
-		return "OpenFor" // of a breaker around the policy, which WaitOpen does not concern
+		return "OpenFor" // of the breaker
 	}
 	return ""
 }

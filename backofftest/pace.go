@@ -20,7 +20,7 @@ func checkPace(open func() backoff.Budget) error {
 		return nil
 	}
 	began := time.Now()
-	last, err := keepPace(open().(pacer), askedRetries)
+	last, err := keepPace(open().(pacer), askedRetries, retry(time.Now()))
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func checkPace(open func() backoff.Budget) error {
 	shared, waits := open().(pacer), make([]time.Duration, callers)
 	began = time.Now()
 	err = concurrently(callers, func(i int) (err error) {
-		waits[i], err = keepPace(shared, askedRetries/callers)
+		waits[i], err = keepPace(shared, askedRetries/callers, retry(time.Now()))
 		return err
 	})
 	if err != nil {
@@ -100,29 +100,22 @@ func since(began time.Time, wait time.Duration) span {
 func lineAfter(b backoff.Budget, leave func(pacer, backoff.Ticket)) (span, error) {
 	p := b.(pacer)
 	began := time.Now()
-	if _, err := keepPace(p, 20); err != nil {
+	if _, err := keepPace(p, 20, retry(time.Now())); err != nil {
 		return span{}, err
 	}
-	if t, _, ok := p.Reserve(planned()); ok {
+	if t, _, ok := p.Reserve(waiting(retry(time.Now()))); ok {
 		leave(p, t)
 	}
-	wait, err := keepPace(p, 1)
+	wait, err := keepPace(p, 1, retry(time.Now()))
 	return since(began, wait), err
 }
 
-// planned returns the Attempt of a retry that waits for a reason of its own.
-func planned() backoff.Attempt {
-	a := retry(time.Now())
-	a.Wait = time.Hour
-	return a
-}
-
-// keepPace asks for retries that have waited for a reason of their own, and
-// whose ends it never reports. It returns how long the last one that was granted
-// has to wait now.
-func keepPace(b pacer, retries int) (last time.Duration, err error) {
-	for range retries {
-		t, wait, ok := b.Reserve(planned())
+// keepPace asks for attempts like a that have waited for a reason of their own,
+// and whose ends it never reports. It returns how long the last one that was
+// granted has to wait now.
+func keepPace(b pacer, attempts int, a backoff.Attempt) (last time.Duration, err error) {
+	for range attempts {
+		t, wait, ok := b.Reserve(waiting(a))
 		if !ok {
 			continue
 		}

@@ -17,19 +17,24 @@ type line struct {
 	mu    sync.Mutex
 	taken int            // tenths of a second
 	due   map[uint64]int // by ticket; 0 before Pace
-	last  uint64         // ticket
+	first map[uint64]bool
+	last  uint64 // ticket
 }
 
 func newLine(fault string) *line {
-	return &line{fault: fault, began: time.Now(), due: make(map[uint64]int)}
+	return &line{fault: fault, began: time.Now(), due: make(map[uint64]int), first: make(map[uint64]bool)}
 }
 
-func (b *line) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+func (b *line) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.fault == "takes for the wait" && a.Kind == backoff.AttemptFirst {
+		b.taken++
+		return backoff.Ticket{}, time.Duration(b.taken) * time.Second / 10, true
+	}
 	b.last++
-	b.due[b.last] = 0
-	return backoff.Ticket{b.last}, 0, true
+	b.due[b.last], b.first[b.last] = 0, a.Kind == backoff.AttemptFirst
+	return backoff.NewTicket(b.last), 0, true
 }
 
 func (b *line) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
@@ -46,32 +51,30 @@ func (b *line) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 		select {}
 	case "negative wait":
 		return t, -1, true
-	case "first word":
-		t[1] = 1
 	case "takes again":
 		b.taken++
 	case "never ends":
-		delete(b.due, t[0])
+		delete(b.due, t.Word())
 	}
-	if b.due[t[0]] == 0 {
+	if b.due[t.Word()] == 0 {
 		b.taken = max(b.taken, taken) + 1
 		if b.fault == "looks first" {
 			b.taken = taken + 1
 		}
-		b.due[t[0]] = b.taken
+		b.due[t.Word()] = b.taken
 	}
-	return t, max(0, time.Until(b.began.Add(time.Duration(b.due[t[0]])*time.Second/10))), true
+	return t, max(0, time.Until(b.began.Add(time.Duration(b.due[t.Word()])*time.Second/10))), true
 }
 
 func (b *line) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	due, held := b.due[t[0]]
-	delete(b.due, t[0])
+	due, held := b.due[t.Word()]
+	delete(b.due, t.Word())
 	if r.Outcome != backoff.OutcomeNotSent {
 		return
 	}
-	if due > 0 || b.fault == "gives twice" && !held || b.fault == "gives what it has not" && held {
+	if due > 0 || b.fault == "gives for the held" && b.first[t.Word()] || b.fault == "gives twice" && !held || b.fault == "gives what it has not" && held {
 		b.taken--
 	}
 }
@@ -83,12 +86,13 @@ func TestABudgetThatKeepsThePacePasses(t *testing.T) {
 func TestTheFaultsOfAPaceAreFound(t *testing.T) {
 	for fault, want := range map[string]string{
 		"negative wait":         "negative wait",
-		"first word":            "more than its first word",
 		"looks first":           "looking and taking must be one step",
 		"takes again":           "takes more",
 		"never ends":            "no attempt would ever be made",
 		"gives twice":           "a second Done",
 		"gives what it has not": "Done gives back what Pace would have taken",
+		"takes for the wait":    "gives tokens to first attempts that only wait",
+		"gives for the held":    "held off are paced less",
 	} {
 		requireCaught(t, want, func(t testing.TB) {
 			Budget(t, func() backoff.Budget { return newLine(fault) })

@@ -97,10 +97,12 @@ func Jitter(t testing.TB, j backoff.Jitter) {
 
 // Budget checks that open returns a backoff.Budget that keeps its contract, as
 // far as that is the same for all budgets. It does not block and asks for no
-// negative wait. It uses only the first word of its tickets. It gives nothing
+// negative wait. It gives nothing
 // back twice. It grants no more to many callers than to one. It stays right if
 // Done is never called. The same holds for its method Pace, if it has one, and
-// a second call of Pace takes nothing more. While its method GrantsFirst, if
+// a second call of Pace takes nothing more. If it has Pace or Confirm, attempts
+// that only wait take nothing from those that go, and those that another budget
+// held off together are spaced as others are. While its method GrantsFirst, if
 // it has one, returns true, it grants first attempts at once, and Done without
 // a ticket gives nothing back. open must return a new budget each time. Run
 // the test with -race.
@@ -166,7 +168,10 @@ func checkBudget(open func() backoff.Budget) error {
 	if err := checkGrantsFirst(open(), now, alone); err != nil {
 		return err
 	}
-	return checkPace(open)
+	if err := checkPace(open); err != nil {
+		return err
+	}
+	return checkWaiting(open)
 }
 
 // checkGrantsFirst returns what is wrong with a budget's method GrantsFirst, if
@@ -207,7 +212,7 @@ func grantRetries(b backoff.Budget, now time.Time, callers int) (granted int, er
 			if err := checkGrant(t, wait); err != nil {
 				return err
 			}
-			if d, ok := b.(interface{ Confirm(backoff.Ticket) bool }); ok && !d.Confirm(t) {
+			if d, ok := b.(confirmer); ok && !d.Confirm(t) {
 				b.Done(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
 				continue
 			}
@@ -225,8 +230,6 @@ func checkGrant(t backoff.Ticket, wait time.Duration) error {
 	switch {
 	case wait < 0:
 		return errors.New("a Budget asks for a negative wait")
-	case t != (backoff.Ticket{t[0]}):
-		return errors.New("a ticket holds more than its first word: JoinBudgets loses the others")
 	}
 	return nil
 }

@@ -188,15 +188,14 @@ func TestASpecReplacesTheSettingsThatItHasAndNoOthers(t *testing.T) {
 		var p control.Panel
 		budget, heard := &places{}, 0
 		h := p.Policy(backoff.Policy{
-			Name: "search", MaxAttempts: 3, MaxElapsed: time.Minute, AttemptTimeout: time.Second, Schedule: backoff.Constant(0), WaitOpen: true,
+			Name: "search", MaxAttempts: 3, MaxElapsed: time.Minute, AttemptTimeout: time.Second, Schedule: backoff.Constant(0),
 			Budget: budget, Classify: backoff.DefaultClassifier, Observer: func(context.Context, backoff.Event) { heard++ },
 		})
-		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2, "attemptTimeoutSchedule": "2s", "waitOpen": false, "jitter": "none"}`))
+		set(t, &p, override(control.Spec, "search", `{"maxAttempts": 2, "attemptTimeoutSchedule": "2s", "jitter": "none"}`))
 		now := h.Policy()
 		require.Equal(t, 2, now.MaxAttempts)
 		require.Equal(t, backoff.Constant(2*time.Second), now.AttemptTimeoutSchedule)
 		require.Zero(t, now.AttemptTimeout, "one of the two is valid")
-		require.False(t, now.WaitOpen, "a member that is there counts, also if it is the default")
 		require.Equal(t, time.Minute, now.MaxElapsed)
 		require.Equal(t, backoff.Constant(0), now.Schedule)
 		require.Equal(t, backoff.Budget(budget), now.Budget)
@@ -228,7 +227,6 @@ func TestEveryMemberOfASpecIsTakenOver(t *testing.T) {
 			`"maxRetryAfter": "7s"`:                            func(p *backoff.Policy) bool { return p.MaxRetryAfter == 7*time.Second },
 			`"idempotency": "keyed"`:                           func(p *backoff.Policy) bool { return p.Idempotency == backoff.Keyed },
 			`"budget": {"retry": {}}`:                          func(p *backoff.Policy) bool { return p.Budget != nil },
-			`"waitOpen": true`:                                 func(p *backoff.Policy) bool { return p.WaitOpen },
 			`"shortenLastWait": true`:                          func(p *backoff.Policy) bool { return p.ShortenLastWait },
 			`"resetAfter": "7s"`:                               func(p *backoff.Policy) bool { return p.ResetAfter == 7*time.Second },
 			`"version": 1, "$schema": "x", "resetAfter": "8s"`: func(p *backoff.Policy) bool { return p.ResetAfter == 8*time.Second },
@@ -239,7 +237,7 @@ func TestEveryMemberOfASpecIsTakenOver(t *testing.T) {
 		// The list above is that of the form: a new member is one more case.
 		err := p.Set(t.Context(), override(control.Spec, "search", `{"x": 1}`))
 		require.EqualError(t, err, "backoff: spec: x is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, "+
-			"schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, waitOpen, shortenLastWait, resetAfter, breaker, version, $schema")
+			"schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, shortenLastWait, resetAfter, breaker, version, $schema")
 	})
 }
 

@@ -17,8 +17,8 @@ import (
 // What an [Override] changes.
 const (
 	// Retries of policies are switched [Off] and [On]. A call whose retries are
-	// off makes one attempt, for which it still waits as its Budget and
-	// WaitOpen say. A [Handle.Supervise] begins no new run.
+	// off makes one attempt, for which it still waits as its Budget
+	// says. A [Handle.Supervise] begins no new run.
 	Retries = "retries"
 	// Spec replaces settings of a policy. To is a JSON object in the form of
 	// package spec. Each member that is there replaces the setting of that

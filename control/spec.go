@@ -30,7 +30,6 @@ var settings = map[string]func(to, from *backoff.Policy){
 	"maxRetryAfter":   func(to, from *backoff.Policy) { to.MaxRetryAfter = from.MaxRetryAfter },
 	"idempotency":     func(to, from *backoff.Policy) { to.Idempotency = from.Idempotency },
 	"budget":          func(to, from *backoff.Policy) { to.Budget = from.Budget },
-	"waitOpen":        func(to, from *backoff.Policy) { to.WaitOpen = from.WaitOpen },
 	"shortenLastWait": func(to, from *backoff.Policy) { to.ShortenLastWait = from.ShortenLastWait },
 	"resetAfter":      func(to, from *backoff.Policy) { to.ResetAfter = from.ResetAfter },
 }

@@ -130,7 +130,7 @@ func (b *Budget) Reserve(a backoff.Attempt) (t backoff.Ticket, wait time.Duratio
 // Pace is the optional method of a [backoff.Budget]. A retry after a long wait
 // needs its token soon. If there is none, Pace asks the store.
 func (b *Budget) Pace(t backoff.Ticket) (own backoff.Ticket, wait time.Duration, ok bool) {
-	if t[0]&waitsLong == 0 {
+	if t.Word()&waitsLong == 0 {
 		return t, 0, true
 	}
 	b.mu.Lock()
@@ -139,7 +139,7 @@ func (b *Budget) Pace(t backoff.Ticket) (own backoff.Ticket, wait time.Duration,
 	if b.requestBlock(now); b.asking && !b.hasToken(now) {
 		wait = max(0, b.Client.maxTokenWait()-now.Sub(b.askedAt))
 	}
-	t[0] &^= waitsLong
+	t = backoff.NewTicket(t.Word() &^ waitsLong)
 	return t, wait, true
 }
 
@@ -189,7 +189,7 @@ func (b *Budget) newTicket(flags uint64) backoff.Ticket {
 	b.lastTicket++
 	word, bit := b.ticketBit(uint64(b.lastTicket))
 	*word |= bit
-	return backoff.Ticket{ofRetry | flags | uint64(b.lastTicket)}
+	return backoff.NewTicket(ofRetry | flags | uint64(b.lastTicket))
 }
 
 // ticketBit returns the word and the bit that say whether a ticket is
@@ -212,7 +212,7 @@ func (b *Budget) closeTicket(ticket uint64) bool {
 // Confirm is the optional method of a [backoff.Budget]. A retry that was
 // granted on credit needs its token now.
 func (b *Budget) Confirm(t backoff.Ticket) bool {
-	if t[0]&onCredit == 0 {
+	if t.Word()&onCredit == 0 {
 		return true
 	}
 	b.mu.Lock()
@@ -221,26 +221,26 @@ func (b *Budget) Confirm(t backoff.Ticket) bool {
 	if !b.takeToken(now) && !b.borrow(now) {
 		return false
 	}
-	b.closeTicket(t[0])
+	b.closeTicket(t.Word())
 	return true
 }
 
 // Done implements [backoff.Budget]. The token of a retry that was not sent is
 // available again. A retry that was sent without Confirm is paid for now.
 func (b *Budget) Done(t backoff.Ticket, r backoff.Result) {
-	if t[0]&ofRetry == 0 {
+	if t.Word()&ofRetry == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closeTicket(t[0]) {
+	if !b.closeTicket(t.Word()) {
 		return
 	}
-	block, now := t[0]>>32%(1<<blockBits), time.Now()
+	block, now := t.Word()>>32%(1<<blockBits), time.Now()
 	switch sent := r.Outcome != backoff.OutcomeNotSent; {
-	case t[0]&onCredit == 0 && !sent && block == uint64(b.block)%(1<<blockBits):
+	case t.Word()&onCredit == 0 && !sent && block == uint64(b.block)%(1<<blockBits):
 		b.tokens++
-	case t[0]&onCredit != 0 && sent && !b.takeToken(now):
+	case t.Word()&onCredit != 0 && sent && !b.takeToken(now):
 		b.borrowed, b.borrowedAt = b.borrowed+1, now
 	}
 }

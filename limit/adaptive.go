@@ -37,8 +37,8 @@ import (
 // asked while the rate stays or falls. When the rate rises, an attempt that
 // was told to wait at the lower rate keeps its time, and attempts that ask
 // later may be made before it. Otherwise all would wait for the last one that
-// asked at the lower rate. A retry whose backoff is longer takes its token
-// after the backoff, as under Rate.
+// asked at the lower rate. An attempt that waits longer for another reason
+// takes its token after that, as under Rate.
 //
 // Falls in a row are those with no full recovery between them. Recovery gets
 // their number, so the recovery may back off as well.
@@ -112,16 +112,16 @@ func (l *AdaptiveRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration
 	return l.reserve(a.Time(), a.Wait)
 }
 
-// Pace is the optional method of a [backoff.Budget]. A retry that waited for
-// its own backoff takes its token now, at the present rate.
+// Pace is the optional method of a [backoff.Budget]. An attempt that waited for
+// another reason takes its token now, at the present rate.
 func (l *AdaptiveRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	read := clock.Now()
-	if t[0]&planned != 0 {
+	if t.Word()&planned != 0 {
 		return l.reserve(read, 0)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return t, l.queue.left(t[0]>>epochBits, l.advance(read)), true
+	return t, l.queue.left(t.Word()>>epochBits, l.advance(read)), true
 }
 
 // reserve takes a token, or plans to take it where own is longer than the wait
@@ -138,13 +138,13 @@ func (l *AdaptiveRate) reserve(read time.Time, own time.Duration) (backoff.Ticke
 	case ok:
 		l.sent.add(now)
 	}
-	return backoff.Ticket{ticket}, wait, ok
+	return backoff.NewTicket(ticket), wait, ok
 }
 
 // Done implements [backoff.Budget].
 func (l *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 	unused := r.Outcome == backoff.OutcomeNotSent
-	if t[0]>>epochBits == 0 || unused && t[0]&planned != 0 {
+	if t.Word()>>epochBits == 0 || unused && t.Word()&planned != 0 {
 		return
 	}
 	read := clock.Now()
@@ -152,14 +152,14 @@ func (l *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 	defer l.mu.Unlock()
 	now := l.advance(read)
 	counts := true
-	if number := t[0] >> epochBits; t[0]&planned == 0 {
+	if number := t.Word() >> epochBits; t.Word()&planned == 0 {
 		_, counts = l.queue.finish(l.limiter, now, number, unused)
 		counts = counts || number <= l.queue.forgotten
 	} else { // it was made without Pace
 		l.sent.add(now)
 		l.limiter.ReserveN(l.queue.watch.Time(now), 1)
 	}
-	if counts && r.Outcome == backoff.OutcomeThrottled && uint16(t[0]) == l.epoch {
+	if counts && r.Outcome == backoff.OutcomeThrottled && uint16(t.Word()) == l.epoch {
 		l.fall(now)
 	}
 }

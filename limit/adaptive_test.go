@@ -249,7 +249,7 @@ func TestAdaptiveRateFallsOnlyForThrottling(t *testing.T) {
 		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeThrottled}) // a second Done
 	}
 	b.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled})
-	b.Done(backoff.Ticket{77}, backoff.Result{Outcome: backoff.OutcomeThrottled})
+	b.Done(backoff.NewTicket(77), backoff.Result{Outcome: backoff.OutcomeThrottled})
 	require.EqualValues(t, 1000, b.Limit())
 }
 

@@ -10,8 +10,8 @@ import (
 // Concurrency is a bulkhead: a [backoff.Budget] that lets at most Max attempts
 // run at once, of all the calls and reconnect loops that share it. It refuses
 // the others at once and queues none: in an outage callers know within
-// microseconds, and no memory grows. Calls that wait between two attempts do
-// not count; for them there is [Sleeping].
+// microseconds, and no memory grows. Calls that wait do not count: for a
+// [Rate], or between two attempts. For the latter there is [Sleeping].
 //
 // The zero value is ready to use. A Concurrency must not be copied, nor its
 // field changed, after first use. It is safe for concurrent use. An attempt
@@ -28,10 +28,11 @@ type Concurrency struct {
 
 const defaultConcurrency = 100
 
-// Reserve implements [backoff.Budget]. It takes a slot for a first attempt and
-// for a hedge. A retry takes its slot in Confirm, when it is about to be made.
+// Reserve implements [backoff.Budget]. An attempt takes its slot in Confirm,
+// when it is about to be made. If its caller does not call Confirm, a first
+// attempt or a hedge takes it here.
 func (c *Concurrency) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
-	if a.Kind == backoff.AttemptRetry {
+	if a.Paced || a.Kind == backoff.AttemptRetry {
 		return c.slots.ticket(), 0, true
 	}
 	t, ok := c.slots.acquire(c.limit(), time.Time{})

@@ -205,7 +205,7 @@ func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
 				b := open()
 				_, tickets := reserve(t, b, 3)
 				for _, want := range seconds(0.2, 0.15, 0.1, 0.05, 0, 0) {
-					same, wait, ok := pace(b, tickets[2])
+					same, wait, ok := paceOf(b, tickets[2])
 					require.True(t, ok)
 					require.Equal(t, want, wait)
 					require.Equal(t, tickets[2], same)
@@ -216,8 +216,8 @@ func TestPaceAnswersHowMuchOfTheWaitForATokenIsLeft(t *testing.T) {
 	}
 }
 
-// pace asks a budget whose wait is over, as a loop does.
-func pace(b backoff.Budget, ticket backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+// paceOf asks a budget whose wait is over, as a loop does.
+func paceOf(b backoff.Budget, ticket backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return b.(interface {
 		Pace(backoff.Ticket) (backoff.Ticket, time.Duration, bool)
 	}).Pace(ticket)
@@ -227,8 +227,8 @@ func TestPaceAsksNothingOfWhatHasItsToken(t *testing.T) {
 	for name, open := range paced {
 		b := open()
 		_, tickets := reserve(t, b, 1)
-		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.Ticket{99}) {
-			same, wait, ok := pace(b, ticket)
+		for _, ticket := range append(tickets, backoff.Ticket{}, backoff.NewTicket(99)) {
+			same, wait, ok := paceOf(b, ticket)
 			require.True(t, ok, name)
 			require.Zero(t, wait, name)
 			require.Equal(t, ticket, same, name)

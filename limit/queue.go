@@ -62,8 +62,8 @@ const (
 // that hangs must not keep all those behind it.
 const maxDue = 4096
 
-// planned marks the ticket of an attempt that waits longer, for a reason of its
-// own, than it would for its tokens. It has no reservation before Pace.
+// planned marks the ticket of an attempt that waits longer, for another reason,
+// than it would for its tokens. It has no reservation before Pace.
 const planned = 1 << 63
 
 // reserve takes tokens, unless an attempt that waits for own anyway would not

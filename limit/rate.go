@@ -23,12 +23,13 @@ import (
 // That time does not change when other calls end, or when the limit is
 // changed.
 //
-// A retry whose backoff is longer than the wait for a token takes its token
-// when the backoff is over, in Pace. So calls that a server told to retry at
-// the same time retry at the rate. Any other retry takes its token when it is
-// decided on, and backs off in the line. A hand-written loop that does not
-// call [backoff.Run.Begin] takes the token of such a retry when it reports how
-// the retry ended: then the rate holds on average only.
+// An attempt that waits longer for another reason than it would for a token
+// takes its token when that wait is over, in Pace: a retry that backs off, or an
+// attempt that another budget holds. So calls that a server told to retry at the
+// same time retry at the rate. Any other attempt takes its token when it is
+// decided on, and waits in the line. A hand-written loop that does not call
+// [backoff.Run.Begin] takes the token of such a retry when it reports how the
+// retry ended: then the rate holds on average only.
 //
 // Tokens given back. A call that ends while it waits, or whose attempt another
 // budget refuses, gives its token back to the limiter. The attempts that ask
@@ -84,15 +85,15 @@ func (l *Rate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) 
 	return l.reserve(l.tokens(a.Cost), a.Time(), a.Wait)
 }
 
-// Pace is the optional method of a [backoff.Budget]. A retry that waited for
-// its own backoff takes its tokens now.
+// Pace is the optional method of a [backoff.Budget]. An attempt that waited for
+// another reason takes its tokens now.
 func (l *Rate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
-	if t[0]&planned != 0 {
-		return l.reserve(int(t[0]&^planned), clock.Now(), 0)
+	if t.Word()&planned != 0 {
+		return l.reserve(int(t.Word()&^planned), clock.Now(), 0)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return t, l.queue.left(t[0], l.queue.watch.Elapsed(clock.Now())), true
+	return t, l.queue.left(t.Word(), l.queue.watch.Elapsed(clock.Now())), true
 }
 
 // reserve takes tokens, or plans to take them where own is longer than the wait
@@ -104,13 +105,13 @@ func (l *Rate) reserve(tokens int, read time.Time, own time.Duration) (backoff.T
 	if ok && number == 0 {
 		number = planned | uint64(tokens)
 	}
-	return backoff.Ticket{number}, wait, ok
+	return backoff.NewTicket(number), wait, ok
 }
 
 // Done implements [backoff.Budget].
 func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
 	unused := r.Outcome == backoff.OutcomeNotSent
-	if t[0] == 0 || unused && t[0]&planned != 0 {
+	if t.Word() == 0 || unused && t.Word()&planned != 0 {
 		return
 	}
 	now := clock.Now()
@@ -118,9 +119,9 @@ func (l *Rate) Done(t backoff.Ticket, r backoff.Result) {
 	defer l.mu.Unlock()
 	elapsed := l.queue.watch.Elapsed(now)
 	more := 0
-	if t[0]&planned != 0 { // it was made without Pace
-		more = max(int(t[0]&^planned), l.tokens(r.Cost))
-	} else if taken, ok := l.queue.finish(l.Limiter, elapsed, t[0], unused); ok && !unused && r.Cost > 0 {
+	if t.Word()&planned != 0 { // it was made without Pace
+		more = max(int(t.Word()&^planned), l.tokens(r.Cost))
+	} else if taken, ok := l.queue.finish(l.Limiter, elapsed, t.Word(), unused); ok && !unused && r.Cost > 0 {
 		more = l.tokens(r.Cost) - taken.tokens
 	}
 	if more != 0 {

@@ -277,7 +277,7 @@ func TestRateDoneMayComeTwiceOrNever(t *testing.T) {
 		_, tickets := reserve(t, b, 3)
 		b.Done(tickets[0], backoff.Result{})
 		giveBack(b, tickets[0], tickets[1], tickets[1])
-		giveBack(b, backoff.Ticket{}, backoff.Ticket{99})
+		giveBack(b, backoff.Ticket{}, backoff.NewTicket(99))
 		got, _ := reserve(t, b, 2)
 		require.Equal(t, seconds(0, 1), got, "one of the three came back, once")
 		time.Sleep(time.Hour)

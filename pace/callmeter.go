@@ -36,23 +36,13 @@ func (m *callMeter) add() {
 // second or more with 8 calls in it, or in the last second, if there were more.
 // Before the first call it is 1.
 func (m *callMeter) rate() float64 {
-	start, count := m.start.Load(), m.count.Load()
-	if start == nil {
+	count, now := m.read()
+	if count == 0 {
 		return 1
 	}
-	now := clock.Since(*start)
 	shortest := max(now, time.Second)
 	steady, burst := float64(count)/shortest.Seconds(), 0.
-	for level := range m.marks {
-		every := uint64(markEvery) << level
-		number := count / every * every
-		if count/every%2 == 0 { // an even multiple is the mark of a higher level
-			number -= every
-		}
-		if count < every {
-			break
-		}
-		calls, age := float64(count-number), now-time.Duration(m.marks[level].Load())
+	m.marked(count, now, func(calls float64, age time.Duration) {
 		switch {
 		case calls < markEvery:
 		case age < time.Second:
@@ -60,6 +50,65 @@ func (m *callMeter) rate() float64 {
 		case age < shortest:
 			shortest, steady = age, calls/age.Seconds()
 		}
-	}
+	})
 	return max(steady, burst)
 }
+
+// read returns how many calls there were, and since when.
+func (m *callMeter) read() (count uint64, age time.Duration) {
+	if start := m.start.Load(); start != nil {
+		return m.count.Load(), clock.Since(*start)
+	}
+	return 0, 0
+}
+
+// marked calls f with how many of count calls came since a mark, and with its age
+// now, for all marks that are in use.
+func (m *callMeter) marked(count uint64, now time.Duration, f func(calls float64, age time.Duration)) {
+	for level := range m.marks {
+		every := uint64(markEvery) << level
+		if count < every {
+			return
+		}
+		number := count / every * every
+		if count/every%2 == 0 { // an even multiple is the mark of a higher level
+			number -= every
+		}
+		f(float64(count-number), now-time.Duration(m.marks[level].Load()))
+	}
+}
+
+// within returns how many calls came in the last d, as far as it is known: at
+// least half of them, and some 8 less.
+func (m *callMeter) within(d time.Duration) (most float64) {
+	count, now := m.read()
+	if now < d {
+		return float64(count)
+	}
+	m.marked(count, now, func(calls float64, age time.Duration) {
+		if age < d {
+			most = max(most, calls)
+		}
+	})
+	return most
+}
+
+// recent returns the calls per second in the shortest known time of 100 ms or
+// more, or rate if that is more.
+func (m *callMeter) recent() float64 {
+	const moment = 100 * time.Millisecond
+	count, now := m.read()
+	if now < moment {
+		return max(m.rate(), float64(count)/max(now, moment/2).Seconds())
+	}
+	shortest, recent := now, float64(count)/now.Seconds()
+	m.marked(count, now, func(calls float64, age time.Duration) {
+		if calls >= markEvery && age >= moment && age < shortest {
+			shortest, recent = age, calls/age.Seconds()
+		}
+	})
+	return max(m.rate(), recent)
+}
+
+// young reports whether most of the calls of the last 4 s came in the last one.
+func (m *callMeter) young() bool { return m.within(time.Second) > 0.7*m.within(4*time.Second) }

@@ -29,7 +29,8 @@ import (
 //
 // A failure that does not say when to retry delays no other call. HoldOff
 // refuses nothing, except as MaxWait says: join it with another Budget by
-// [backoff.JoinBudgets]. A call whose context or policy leaves less time than
+// [backoff.JoinBudgets], in any order. What spaces calls then spaces those that
+// were held off together, too. A call whose context or policy leaves less time than
 // it would have to wait ends at once, with an error that says so.
 //
 // The zero value is ready to use. A HoldOff must not be copied, nor MaxWait
@@ -107,9 +108,9 @@ func (h *HoldOff) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	switch {
 	case left <= 0:
 		return t, 0, true
-	case t[0] == 0:
+	case t.Word() == 0:
 		t = h.ticket(now)
-	case held.until.UnixNano() > int64(t[0]):
+	case held.until.UnixNano() > int64(t.Word()):
 		return t, 0, false
 	}
 	return t, held.wait(left, t), true
@@ -126,12 +127,12 @@ func (h *HoldOff) ticket(now time.Time) backoff.Ticket {
 	if most := limits.Or(h.MaxWait, defaultMaxWait); most > 0 {
 		latest = min(latest, uint64(limits.Add(time.Duration(now.UnixNano()), most)))
 	}
-	return backoff.Ticket{(latest+drawn)&^drawn | rand.Uint64N(drawn+1)}
+	return backoff.NewTicket((latest+drawn)&^drawn | rand.Uint64N(drawn+1))
 }
 
 // wait returns how long a call waits, of which left is left.
 func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
-	u := float64(t[0]&drawn) / (drawn + 1)
+	u := float64(t.Word()&drawn) / (drawn + 1)
 	return limits.Add(left, time.Duration(u*float64(max(h.asked/10, leastSpread))))
 }
 

@@ -23,48 +23,65 @@ import (
 
 // Pacer is a [backoff.Budget] for a service that may respond with "too much",
 // such as HTTP 429. Each host of a Transport of package backoffhttp has one.
-// Until the first such response a Pacer only is its RetryBudget. From then on
-// calls are paced: they wait for their turn, instead of being refused.
+// Until such responses come a Pacer only is its RetryBudget. Then calls are
+// paced: they wait for their turn, instead of being refused.
 //
-//   - The rate of the turns begins at three quarters of the rate at which the
-//     program has been calling. A throttled response lowers it by a quarter,
-//     or by less if more than five successes came since the last one: after
-//     50, by a fortieth. So does an attempt that timed out. The lowest rate is
-//     1/200 of the program's own. What was sent before a fall, or within 50 ms
-//     after it, does not lower the rate again.
-//   - A success raises the rate, by at most half a turn per second. Up to a goal
-//     it may double, and beyond by a tenth. The goal is the program's own rate at
-//     first. Each later fall takes a tenth off it, or less in the same way.
+//   - A pace begins with the first throttled response, or with the fourth for a
+//     program that makes 12 calls a second or more. It begins at three quarters
+//     of the rate at which the program has been calling. A program that has just
+//     started begins lower, and climbs: by 4 turns a second for each answer,
+//     until it is throttled.
+//   - A throttled response lowers the rate by a quarter, or by less if there were
+//     more than five answers for each. So does an attempt that timed out. What
+//     was sent before a fall, or within 50 ms after it, does not lower the rate
+//     again. The rate does not fall below 0.95 of what is being served.
+//   - An answer raises the rate: slowly near the rate at which it fell last, so
+//     that it grows by a quarter in a second, and up to four times as fast beyond.
+//   - Four throttled responses begin a trial, at 0.7 of what is being served. If
+//     they stop, the rate was the reason. If they go on, it is not: then one for
+//     each eight answers is left to its own call, and slows no other. That counts
+//     for 30 s, and for twice as long each time that a trial confirms it, up to 8
+//     minutes. Programs that share one limit may see the same. So no more is
+//     tolerated.
+//   - A program with fewer than 8 calls a second makes no trials. Its rate may fall
+//     to 1/200 of its own, and grows by at most half a turn a second for each
+//     answer.
 //   - First attempts and retries of throttled attempts wait in one line, in the
 //     order in which they asked. A retry whose backoff is longer joins the line
-//     when that is over. The first retry goes at once if its turn is more than
+//     when that is over. So does a call again that another budget made wait when
+//     its turn had come. The first retry goes at once if its turn is more than
 //     3 s away. No success has to pay for these retries.
 //   - Other retries are the RetryBudget's, and do not wait in the line.
 //   - Turns that no call takes are not saved, except those of 10 ms.
 //   - Ten seconds without a throttled response end the pace, if at most one
-//     call waits. If more wait, there is a turn every 50 s at least.
+//     call waits. They begin when a wait is over that the service asked for. If
+//     more calls wait, there is a turn every 50 s at least.
 //
 // A call waits as long as its context and its policy allow, and no longer than
 // MaxWait. It is refused if 1,000 others wait, or as many as pass in 10 s at
 // the present rate, if that is more. A response that asks for a wait beyond
 // MaxWait means that a quota is used up. It ends its call, and slows no other.
+// Nor does a response of [backoff.ClassOverloaded], which is about one request.
 //
 // All calls that share a Pacer slow down together. If a service throttles some
-// of its keys and not the others, use one per key. If a service throttles more
-// than 3 % of the calls at any rate, a Pacer slows a program with many calls a
-// second for nothing: use a [backoff.RetryBudget].
+// of its keys and not the others, use one per key. If it throttles more than
+// one in nine calls at any rate, or one in thirty of a program with fewer than
+// 8 calls a second, a Pacer slows the program for nothing: use a
+// [backoff.RetryBudget]. Programs that share a limit share it unevenly.
 //
 // The zero value is ready to use. A Pacer must not be copied, nor its fields
 // changed, after first use. It is safe for concurrent use. While calls are not
-// paced, a success costs two additions, and every eighth reads the clock;
-// there is no lock, and nothing is allocated after the first call. While calls
-// are paced, an attempt takes a lock two or three times. A Done that never
-// comes is a response that is not counted. A second Done gives no turn back
-// while the attempt waits, and counts twice otherwise.
+// paced, there is no lock, every eighth success reads the clock, and nothing is
+// allocated after the first call. While calls are paced, an attempt takes a
+// lock two or three times. A Done that never comes is a response that is not
+// counted. A second Done gives no turn back while the attempt waits, and counts
+// twice otherwise.
 //
 // Sources: Ha, Rhee and Xu, "CUBIC: a new TCP-friendly high-speed TCP
-// variant", 2008, for growing fast up to the former rate, and slowly beyond;
-// Chiu and Jain, "Analysis of the increase and decrease algorithms for
+// variant", 2008, for growing slowly near the rate of the last fall, and fast
+// beyond; Jacobson, "Congestion avoidance and control", 1988, for the climb at
+// the start; Wald, "Sequential tests of statistical hypotheses", 1945, for the
+// trial; Chiu and Jain, "Analysis of the increase and decrease algorithms for
 // congestion avoidance", 1989.
 type Pacer struct {
 	// RetryBudget grants retries after failures other than throttling.
@@ -77,54 +94,37 @@ type Pacer struct {
 	slow  atomic.Bool // calls wait for their turn
 	calls callMeter   // first attempts
 
-	mu    sync.Mutex
-	watch clock.Stopwatch
-	now   time.Duration   // of the last look at the clock
-	rate  float64         // turns per second
-	usual float64         // the highest rate of calls since the pace began
-	goal  float64         // the rate up to which it grows fast
-	turns float64         // that nobody has taken yet
-	given uint64          // the last number that was given to an attempt
-	line  []time.Duration // since when those wait that have the last numbers, or left
-	gone  int             // of them left
-	good  float64         // successes since the rate fell last
-	epoch uint64          // counts falls
-	began time.Duration   // when the pace began
-	fell  time.Duration   // when the rate fell last
-	spare bool            // the retry of the attempt that began the pace has not gone yet
+	mu      sync.Mutex
+	watch   clock.Stopwatch
+	now     time.Duration // of the last look at the clock
+	line    line
+	speed   speed
+	heard   uint64        // how many calls there were at the last refusal
+	refused time.Duration // when that was, while calls are not paced
+	spare   bool          // the retry of the attempt that began the pace has not gone yet
 }
 
-// left marks the place in the line of an attempt that waits no more.
-const left = -1
-
 const (
-	paceFall   = 0.25     // what a full fall takes off the rate
-	paceGoal   = 0.1      // and off the goal
-	paceFull   = 5        // successes before a fall that is full; 10 make it half as deep
-	paceUnused = 1.2      // how far the rate may be above the usual one when it falls
-	paceLeast  = 1. / 200 // of the usual rate
-	paceGrowth = 0.5      // of the rate, in a second
-	paceProbe  = 0.1      // of the rate, for a success beyond the goal
-
-	paceQuiet    = 10 * time.Second      // without throttling ends the pace
-	paceSlowest  = 1. / 50               // from then on, if more than one waits
-	paceSettle   = 50 * time.Millisecond // after a fall answers say nothing new
-	paceFar      = 3 * time.Second       // for the first retry to wait
-	paceLine     = 1000                  // calls that may wait
-	paceLineTime = 10                    // or as many as pass in so many seconds
+	paceQuiet    = 10 * time.Second // without throttling ends the pace
+	paceSlowest  = 1. / 50          // from then on, if more than one waits
+	paceFar      = 3 * time.Second  // for the first retry to wait
+	paceLine     = 1000             // calls that may wait
+	paceLineTime = 10               // or as many as pass in so many seconds
+	busyCaller   = 12               // calls a second of a program whose first refusals prove nothing
+	fewCalls     = 4                // in a second tell nothing about a program
 
 	defaultMaxWait = 5 * time.Minute
 )
 
-// The ticket of an attempt that the RetryBudget did not pay has the bit paced,
-// and the bit later if it asks for its number when it has waited for a reason of
-// its own. The rest is the epoch and the number, 0 if it has none.
+// The ticket of an attempt that the RetryBudget did not pay has the bit paced.
+// It has the bit later if it asks for its number when it has waited for a reason
+// of its own, and the bit ready if it was told that its turn has come. The rest
+// is the epoch and the number, 0 if it has none.
 const (
 	paced       = 1 << 62 // a Grant of the RetryBudget has the bit above, too
 	later       = 1 << 61
-	numberBits  = 44
-	numberMask  = 1<<numberBits - 1
-	paceEpochs  = 1 << 16
+	ready       = 1 << 60
+	epochBits   = 16
 	withoutTurn = paced
 )
 
@@ -140,80 +140,68 @@ func (p *Pacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 	switch {
 	case !first && a.Class != backoff.ClassThrottled:
 		return p.RetryBudget.Reserve(a)
-	case !p.slow.Load():
-		return backoff.Ticket{withoutTurn}, 0, true
+	case p.slow.Load():
+	case a.Paced && a.Wait > 0: // calls may be paced when it has waited
+		return backoff.NewTicket(paced | later), 0, true
+	default:
+		return backoff.NewTicket(withoutTurn), 0, true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.advance(a.Time()) {
-		return backoff.Ticket{withoutTurn}, 0, true
+		return backoff.NewTicket(withoutTurn), 0, true
 	}
 	if first {
 		p.calls.add()
-	} else if p.spare && p.linear(p.waiting()) > paceFar {
+		if !p.proceed() {
+			return backoff.NewTicket(withoutTurn), 0, true
+		}
+	} else if p.spare && p.linear(p.line.waiting()) > paceFar {
 		p.spare = false
 		return p.ticket(0), 0, true
 	}
-	return p.enter(a.Wait)
+	wait := p.until(p.line.waiting())
+	switch {
+	case !a.Paced: // it will not ask again
+		wait = p.linear(p.line.waiting())
+	case a.Wait > wait: // its turn would come before that
+		return p.ticket(later), wait, true
+	}
+	return p.enter(wait)
 }
 
-// enter gives an attempt that waits for own anyway the next number, unless its
-// turn would come before that.
-func (p *Pacer) enter(own time.Duration) (backoff.Ticket, time.Duration, bool) {
-	wait := p.until(p.waiting())
-	switch {
-	case own > wait:
-		return backoff.Ticket{p.ticket(0)[0] | later}, wait, true
-	case float64(p.waiting()) >= max(paceLine, paceLineTime*p.rate):
+// enter gives an attempt the next number, and the wait to its turn.
+func (p *Pacer) enter(wait time.Duration) (backoff.Ticket, time.Duration, bool) {
+	if float64(p.line.waiting()) >= max(paceLine, paceLineTime*p.speed.perSecond) {
 		return backoff.Ticket{}, 0, false
 	}
-	p.given++
-	p.line = append(p.line, p.now)
-	p.serve()
-	return p.ticket(p.given), wait, true
-}
-
-// serve takes those whose turn it is out of the line.
-func (p *Pacer) serve() {
-	n := 0
-	for ; n < len(p.line); n++ {
-		if p.line[n] == left {
-			p.gone--
-			continue
-		}
-		if p.turns < 1 {
-			break
-		}
-		p.turns--
+	number := p.line.join(p.now, p.speed.perSecond)
+	if wait == 0 {
+		number |= ready
 	}
-	if n < len(p.line) {
-		p.line = p.line[n:]
-		return
-	}
-	p.line = p.line[:0]
-	p.turns = min(p.turns, max(1, p.rate/100)) // late timers find the turns of 10 ms, but no more
+	return p.ticket(number), wait, true
 }
 
-func (p *Pacer) waiting() int { return len(p.line) - p.gone }
-
-// place returns how many are before a number in the line. It is negative for one
-// whose turn has come.
-func (p *Pacer) place(number uint64) int {
-	return len(p.line) - 1 - int((p.given-number)&numberMask)
-}
-
-func (p *Pacer) ticket(number uint64) backoff.Ticket {
-	epoch := p.epoch
-	if p.now-p.fell < paceSettle {
+// ticket returns a ticket of the present epoch. Attempts that go soon after a
+// fall may meet what was sent before it, and belong to the epoch before.
+func (p *Pacer) ticket(numberAndBits uint64) backoff.Ticket {
+	epoch := p.speed.epoch
+	if p.now-p.speed.fell < paceSettle {
 		epoch--
 	}
-	return backoff.Ticket{paced | epoch%paceEpochs<<numberBits | number&numberMask}
+	return backoff.NewTicket(paced | epoch%(1<<epochBits)<<numberBits | numberAndBits)
+}
+
+// fresh reports whether an attempt was sent in the present epoch.
+func (p *Pacer) fresh(t uint64) bool {
+	return t>>62 == 1 && (t>>numberBits-p.speed.epoch)%(1<<epochBits) == 0
 }
 
 // linear returns how long it takes at the present rate to the turn of an attempt
 // that has so many before it.
 func (p *Pacer) linear(before int) time.Duration {
-	return time.Duration(min(max(0, float64(before)+1-p.turns)/p.rate*1e9, math.MaxInt64/2))
+	turns := max(0, float64(before)+1-p.line.turns)
+	return time.Duration(min(turns/p.speed.perSecond*1e9, math.MaxInt64/2))
 }
 
 // until returns the least time to that turn: if the rate grows all the time. An
@@ -224,81 +212,91 @@ func (p *Pacer) until(before int) time.Duration {
 	if linear == 0 {
 		return 0
 	}
-	seconds := math.Log1p(paceGrowth*linear.Seconds()) / paceGrowth
-	quiet := p.fell + paceQuiet - p.now // it may end then
+	quiet := p.speed.since() + paceQuiet - p.now // it may end then
 	if quiet <= 0 {
 		quiet = paceQuiet
 	}
-	return max(time.Millisecond, min(quiet, time.Duration(seconds*1e9)))
+	return max(time.Millisecond, min(quiet, p.speed.sooner(linear)))
 }
 
 // Pace is the optional method of a [backoff.Budget].
 func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
-	if t[0]>>62 != 1 || !p.slow.Load() {
+	switch {
+	case t.Word()>>62 != 1:
 		return t, 0, true
+	case !p.slow.Load():
+		return backoff.NewTicket(withoutTurn), 0, true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.advance(clock.Now()) {
-		return backoff.Ticket{withoutTurn}, 0, true
+		return backoff.NewTicket(withoutTurn), 0, true
 	}
-	if t[0]&later != 0 {
-		return p.enter(0)
+	number := t.Word() & numberMask
+	before := p.line.place(number)
+	over := t.Word()&ready != 0 && number != 0 && p.line.passed(number) >= saved(p.speed.perSecond)
+	switch {
+	case over, t.Word()&later != 0: // over: another budget made it wait when its turn had come
+		return p.enter(p.until(p.line.waiting()))
+	case before < 0:
+		return p.ticket(number | ready), 0, true
 	}
-	number := t[0] & numberMask
-	before := p.place(number)
-	if before < 0 {
-		return p.ticket(number), 0, true
-	}
-	most := limits.Add(p.line[before], p.maxWait()) - p.now
+	most := limits.Add(p.line.since[before], p.maxWait()) - p.now
 	return p.ticket(number), min(p.until(before), most), most > 0
 }
 
 // Done implements [backoff.Budget].
 func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	answered := r.Outcome == backoff.OutcomeSuccess || r.Outcome == backoff.OutcomeDefinitive
-	throttled := r.Outcome == backoff.OutcomeThrottled && r.RetryAfter <= p.maxWait()
-	switch own := t[0] == 0 || t[0]>>62 == 1; {
-	case !own:
-		p.RetryBudget.Done(t, r)
-	case answered:
+	throttled := r.Outcome == backoff.OutcomeThrottled && r.Class != backoff.ClassOverloaded && r.RetryAfter <= p.maxWait()
+	if t.Word()>>62 == 1 { // the RetryBudget did not grant it
 		p.RetryBudget.Done(backoff.Ticket{}, r)
+	} else {
+		p.RetryBudget.Done(t, r)
 	}
-	if t[0]&^withoutTurn == 0 && !throttled {
+	if t.Word()&^withoutTurn == 0 && !throttled {
 		p.calls.add()
 	}
 	if throttled || p.slow.Load() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		switch slow := p.advance(clock.Now()); {
-		case throttled && !slow:
-			p.begin()
-		case throttled, slow && r.Outcome == backoff.OutcomeTimeout: // it takes more than it can do
-			p.slowDown(t[0])
-		case slow && answered:
-			p.speedUp()
-		}
-		switch notSent := r.Outcome == backoff.OutcomeNotSent; {
-		case t[0]>>62 != 1:
-		case notSent:
-			p.giveBack(t[0] & numberMask)
-		case t[0]&later != 0: // it was made without Pace
-			p.turns--
-		}
+		p.hear(t.Word(), r, throttled, answered)
+		p.putBack(t.Word(), r.Outcome)
 	}
 }
 
-// giveBack takes a number back that was not used. The next one has its turn.
-func (p *Pacer) giveBack(number uint64) {
-	switch before := p.place(number); {
-	case number == 0: // it has none
-	case before < 0:
-		p.turns++
-	case p.line[before] != left:
-		p.line[before] = left
-		p.gone++
+// hear takes in how an attempt ended.
+func (p *Pacer) hear(t uint64, r backoff.Result, throttled, answered bool) {
+	slow, fresh := p.advance(clock.Now()), p.fresh(t)
+	if throttled && (fresh || !slow) {
+		p.speed.rest(p.now, r.RetryAfter)
 	}
-	p.serve()
+	switch {
+	case throttled && !slow:
+		p.begin()
+	case !slow:
+	case throttled && fresh:
+		p.speed.refused(p.now, p.calls.rate())
+	case r.Outcome == backoff.OutcomeTimeout && fresh: // it takes more than it can do
+		p.speed.slowDown(p.now, p.calls.rate())
+	case throttled: // the first answers come before the others
+		p.speed.refusedLate(p.now, t != 0 && t != withoutTurn, p.calls.rate())
+	case answered:
+		p.speed.answered(p.now, fresh)
+	}
+}
+
+// putBack gives the turn of an attempt back that was not made, and takes one for
+// an attempt that was made without a turn.
+func (p *Pacer) putBack(t uint64, o backoff.Outcome) {
+	number := t & numberMask
+	switch notSent := o == backoff.OutcomeNotSent; {
+	case t>>62 != 1:
+	case notSent && number != 0:
+		p.line.leave(number, p.speed.perSecond)
+	case !notSent && t&later != 0: // it was made without Pace
+		p.line.turns--
+	}
 }
 
 // advance goes on to a reading of the clock. It reports whether calls wait for
@@ -310,65 +308,75 @@ func (p *Pacer) advance(read time.Time) bool {
 	if !p.slow.Load() {
 		return false
 	}
-	p.turns += p.rate * since.Seconds()
-	p.serve()
-	if now-p.fell >= paceQuiet {
-		if p.waiting() <= 1 {
-			p.slow.Store(false)
+	p.line.turns += p.speed.perSecond * since.Seconds()
+	p.line.serve(p.speed.perSecond)
+	if now-p.speed.since() >= paceQuiet {
+		if p.line.waiting() <= 1 {
+			p.end()
 			return false
 		}
-		if p.rate < paceSlowest { // of a program that had seldom called
-			p.rate, p.goal = paceSlowest, max(p.goal, 1)
+		if p.speed.perSecond < paceSlowest { // of a program that had seldom called
+			p.speed.perSecond, p.speed.goal = paceSlowest, max(p.speed.goal, 1)
 		}
 	}
 	return true
 }
 
-// begin begins to pace.
+// begin begins to pace, unless the program makes many calls and this is one of
+// its first refusals, or one that is left to its call.
 func (p *Pacer) begin() {
-	p.usual = p.calls.rate()
-	p.rate, p.goal, p.good = p.usual*(1-paceFall), p.usual, 0
-	p.turns, p.line, p.gone = 0, p.line[:0], 0
-	p.began, p.fell = p.now, p.now
+	s := &p.speed
+	if p.now-p.refused > paceQuiet {
+		s.seen = tally{}
+	}
+	answers := float64(p.calls.count.Load() - p.heard)
+	p.heard, p.refused = p.calls.count.Load(), p.now
+	s.seen.answer(answers)
+	s.tolerance.earn(answers)
+	if s.tolerance.forgives(p.now) {
+		return
+	}
+	s.seen.refused++
+	if _, full := s.seen.full(); !full && p.busy() {
+		return
+	}
+	s.begin(p.now, p.calls.rate(), p.calls.recent(), p.starts())
+	p.line.clear()
 	p.spare = true
-	p.epoch++
 	p.slow.Store(true)
 }
 
-// slowDown takes in that an attempt was throttled.
-func (p *Pacer) slowDown(t uint64) {
-	usual := p.calls.rate()
-	switch {
-	case t>>62 == 1 && t>>numberBits%paceEpochs == p.epoch%paceEpochs:
-		p.usual = max(p.usual, usual)
-		depth, most := p.depth(), paceUnused*p.usual
-		p.goal = min(p.goal, most) * (1 - paceGoal*depth)
-		p.rate = max(min(p.rate, most)*(1-paceFall*depth), p.usual*paceLeast)
-		p.fell = p.now
-		p.epoch++
-	case p.now-p.began < time.Second && usual > p.usual: // the first answers come before the others
-		p.usual, p.goal, p.rate = usual, usual, usual*(1-paceFall)
-	}
+// starts reports whether the program has begun just now to make calls.
+func (p *Pacer) starts() bool { return p.calls.within(time.Second) >= fewCalls && p.calls.young() }
+
+// busy reports whether the program makes so many calls that a few refusals prove
+// nothing.
+func (p *Pacer) busy() bool {
+	return p.calls.within(time.Second) >= busyCaller || p.starts() && p.calls.recent() >= busyCaller
 }
 
-// depth returns how deep the rate falls now, as a share of a full fall. A few
-// throttled answers among many others must not slow a program down, because its
-// rate may not be their reason.
-func (p *Pacer) depth() float64 {
-	depth := min(1, paceFull/max(1, p.good))
-	p.good = 0
-	return depth
+// proceed takes in that a program whose first refusal began the pace makes more
+// calls than it made before. If its first calls began the pace, and only one was
+// refused, that proves nothing: calls are not paced until there are more, and
+// proceed returns false. Nothing is known before an answer comes.
+func (p *Pacer) proceed() bool {
+	s, soon := &p.speed, p.now-p.speed.began < time.Second
+	switch calls := p.calls.rate(); {
+	case s.epoch != s.opened || s.climb > 0 || s.good == 0:
+	case soon && s.bad == 0 && p.starts() && p.busy():
+		s.seen = tally{refused: 1}
+		p.end()
+		return false
+	case soon && p.starts(), calls >= slowCaller && calls > 2*s.usual:
+		s.join(max(calls, p.calls.recent()))
+	}
+	return true
 }
 
-// speedUp takes in that an attempt was answered.
-func (p *Pacer) speedUp() {
-	p.good++
-	if p.rate < p.goal {
-		p.rate = min(p.rate+min(p.rate, paceGrowth), p.goal)
-		return
-	}
-	p.rate += min(p.rate*paceProbe, paceGrowth)
-	p.goal = p.rate
+// end ends the pace.
+func (p *Pacer) end() {
+	p.slow.Store(false)
+	p.heard = p.calls.count.Load()
 }
 
 // Limit returns the rate at this moment, in calls per second, and how many calls
@@ -379,7 +387,7 @@ func (p *Pacer) Limit() (perSecond float64, waiting int) {
 	if !p.advance(clock.Now()) {
 		return math.Inf(1), 0
 	}
-	return p.rate, p.waiting()
+	return p.speed.perSecond, p.line.waiting()
 }
 
 func (p *Pacer) maxWait() time.Duration {

@@ -24,21 +24,36 @@ import (
 var (
 	errTooMuch = backoff.WithClass(errors.New("too much"), backoff.ClassThrottled)
 
-	firstAttempt    = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst}
-	aRetry          = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry}
-	aThrottledRetry = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassThrottled}
+	firstAttempt    = backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst, Paced: true}
+	aRetry          = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Paced: true}
+	aThrottledRetry = backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassThrottled, Paced: true}
 	tooMuch         = backoff.Result{Outcome: backoff.OutcomeThrottled}
 )
 
-// slowed returns a Pacer of a program that made so many calls in the last second,
-// and was tooMuch then. Its first retry has gone.
+// slowed returns a Pacer of a program that made so many calls a second for five
+// seconds, and was then refused four times. Its first retry has not gone.
 func slowed(perSecond int) *pace.Pacer {
+	p := called(perSecond)
+	refuse(p, 4)
+	return p
+}
+
+// called returns a Pacer of a program that made so many calls a second for five
+// seconds. It is for a bubble, or for 0.
+func called(perSecond int) *pace.Pacer {
 	p := new(pace.Pacer)
-	for range perSecond {
+	for range 5 * perSecond {
+		time.Sleep(time.Second / time.Duration(perSecond))
 		p.Done(backoff.Ticket{}, backoff.Result{})
 	}
-	p.Done(backoff.Ticket{}, tooMuch)
 	return p
+}
+
+// refuse reports that calls were refused that nobody asked for.
+func refuse(p *pace.Pacer, calls int) {
+	for range calls {
+		p.Done(backoff.Ticket{}, tooMuch)
+	}
 }
 
 // A Pacer passes the tests that backofftest has for Budgets.
@@ -83,13 +98,49 @@ func passed(t *testing.T, p *pace.Pacer, tickets []backoff.Ticket) (n int) {
 	return n
 }
 
+// The budget inside hears how long attempts took, and of those that timed out,
+// whoever granted them.
+func TestTheBudgetOfAPacerFeelsStrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(pace.Pacer)
+		calls := backoff.Policy{Budget: p, MaxAttempts: 1, AttemptTimeout: time.Second}
+		latency := 10 * time.Millisecond
+		call := func() {
+			_ = calls.Do(t.Context(), func(ctx context.Context) error {
+				select {
+				case <-time.After(latency):
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			})
+		}
+		for range 200 {
+			call()
+		}
+		require.False(t, p.Stats().Strained)
+		latency = time.Minute
+		for range 20 {
+			call()
+		}
+		require.True(t, p.Stats().Strained)
+		require.Zero(t, p.Stats().Allowed)
+		require.True(t, isCalm(p))
+	})
+}
+
+// isCalm reports whether no call waits for a turn.
+func isCalm(p *pace.Pacer) bool {
+	perSecond, _ := p.Limit()
+	return math.IsInf(perSecond, 1)
+}
+
 func TestAPacerIsItsRetryBudgetUntilTheFirstThrottledAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, plain := new(pace.Pacer), new(backoff.RetryBudget)
 		for range 100 {
 			p.Done(backoff.Ticket{}, backoff.Result{})
 			plain.Done(backoff.Ticket{}, backoff.Result{})
-			require.True(t, p.GrantsFirst())
+			require.True(t, isCalm(p))
 			_, _, want := plain.Reserve(aRetry)
 			_, wait, ok := p.Reserve(aRetry)
 			require.Equal(t, want, ok)
@@ -208,15 +259,86 @@ func TestAnswersToAttemptsOfBeforeTheFallDoNotLowerTheRateAgain(t *testing.T) {
 	})
 }
 
-// The first throttled answer comes before the others. Those show how many calls
-// there are.
+// Those that were sent before the first one was refused come later, and show how
+// many calls there are.
 func TestTheUsualRateIsCountedForASecondAfterTheFirstThrottledAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := slowed(0)
+		refuse(p, 1)
 		queue(t, p, 100)
-		p.Done(backoff.Ticket{}, tooMuch)
+		refuse(p, 1)
 		perSecond, _ := p.Limit()
 		require.Equal(t, 75., perSecond)
+	})
+}
+
+// A program whose very first call is refused may be a quick one.
+func TestAFirstCallThatIsRefusedDoesNotSlowAQuickProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(pace.Pacer)
+		refuse(p, 1)
+		for range 12 {
+			p.Done(backoff.Ticket{}, backoff.Result{}) // sent before
+		}
+		queue(t, p, 12)
+		require.True(t, isCalm(p))
+		refuse(p, 2)
+		require.True(t, isCalm(p))
+		refuse(p, 1)
+		require.False(t, isCalm(p), "the fourth of a few")
+	})
+}
+
+func TestThreeRefusalsOfAQuickProgramBeginNoPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := called(20)
+		refuse(p, 3)
+		require.True(t, isCalm(p))
+		time.Sleep(11 * time.Second)
+		refuse(p, 1)
+		require.False(t, isCalm(p), "it is a slow program by now")
+	})
+}
+
+// What one request did wrong is about that request.
+func TestARefusalOfOneRequestSlowsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(0)
+		before, _ := p.Limit()
+		one := backoff.Result{Outcome: backoff.OutcomeThrottled, Class: backoff.ClassOverloaded}
+		time.Sleep(time.Second)
+		p.Done(queue(t, p, 1)[0], one)
+		after, _ := p.Limit()
+		require.Equal(t, before, after)
+
+		p = new(pace.Pacer)
+		p.Done(backoff.Ticket{}, one)
+		require.True(t, isCalm(p))
+	})
+}
+
+// A quick program wants 50 calls a second, of which a service serves 25.
+func TestThePaceDoesNotFallBelowWhatIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, limiter, served := slowed(50), rate.NewLimiter(25, 5), 0
+		for began := time.Now(); time.Since(began) < time.Minute; {
+			time.Sleep(20 * time.Millisecond)
+			ticket := queue(t, p, 1)[0]
+			for !turn(t, p, ticket) {
+				time.Sleep(time.Millisecond)
+			}
+			if limiter.Allow() {
+				served++
+				p.Done(ticket, backoff.Result{})
+			} else {
+				p.Done(ticket, tooMuch)
+			}
+			if time.Since(began) > 5*time.Second {
+				perSecond, _ := p.Limit()
+				require.Greater(t, perSecond, 15.)
+			}
+		}
+		require.Greater(t, served, 60*25*9/10)
 	})
 }
 
@@ -268,7 +390,7 @@ func TestATimeoutLowersTheRateOfAPaceAndBeginsNone(t *testing.T) {
 		late := backoff.Result{Outcome: backoff.OutcomeTimeout}
 		p := new(pace.Pacer)
 		p.Done(backoff.Ticket{}, late)
-		require.True(t, p.GrantsFirst())
+		require.True(t, isCalm(p))
 
 		p = slowed(100)
 		time.Sleep(time.Second)
@@ -433,9 +555,7 @@ func TestTenQuietSecondsEndThePace(t *testing.T) {
 		perSecond, _ := p.Limit()
 		require.Equal(t, 75., perSecond)
 		time.Sleep(time.Nanosecond)
-		perSecond, _ = p.Limit()
-		require.True(t, math.IsInf(perSecond, 1))
-		require.True(t, p.GrantsFirst())
+		require.True(t, isCalm(p))
 	})
 }
 
@@ -513,8 +633,7 @@ func TestNoAnswersKeepACallFromItsTurnForLong(t *testing.T) {
 			require.NoError(t, (&backoff.Policy{Budget: p}).Do(t.Context(), func(context.Context) error { return nil }))
 			require.Less(t, time.Since(began), 3*50*time.Second+10*time.Second)
 			time.Sleep(160 * time.Second)
-			p.Limit()
-			require.True(t, p.GrantsFirst(), "and all is well in the end")
+			require.True(t, isCalm(p), "and all is well in the end")
 		})
 	}
 }
@@ -575,7 +694,7 @@ func TestAQuotaThatIsUsedUpSlowsNobody(t *testing.T) {
 	for maxWait, slows := range map[time.Duration]bool{0: false, 4 * time.Minute: false, 6 * time.Minute: true, -1: true} {
 		p := &pace.Pacer{MaxWait: maxWait}
 		p.Done(backoff.Ticket{}, backoff.Result{Outcome: backoff.OutcomeThrottled, RetryAfter: 5*time.Minute + 1})
-		require.Equal(t, slows, !p.GrantsFirst(), "%v", maxWait)
+		require.Equal(t, slows, !isCalm(p), "%v", maxWait)
 	}
 }
 
@@ -590,8 +709,9 @@ func TestRetriesAfterOtherFailuresDoNotWaitInTheLine(t *testing.T) {
 		require.True(t, ok)
 		require.Zero(t, wait)
 		require.Equal(t, ticket, same)
+		before := p.Stats().Successes
 		p.Done(ticket, backoff.Result{})
-		require.EqualValues(t, 9, p.Stats().Successes)
+		require.Equal(t, before+1, p.Stats().Successes)
 	})
 }
 
@@ -638,8 +758,100 @@ func TestARetryOfAThrottledAttemptJoinsTheLineWhenItsBackoffIsOver(t *testing.T)
 		_, waiting = p.Limit()
 		require.Equal(t, 6, waiting, "one of the six had the turn that was saved")
 		time.Sleep(time.Second)
-		require.Equal(t, 6, passed(t, p, before))
+		require.Equal(t, 5, passed(t, p, before[1:]))
 		require.True(t, turn(t, p, ticket))
+	})
+}
+
+// Its backoff was granted before calls were paced.
+func TestARetryOfAnEarlyRefusalJoinsTheLineWhenItsBackoffIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := called(20)
+		refuse(p, 3)
+		a := aThrottledRetry
+		a.Wait = time.Second
+		ticket, wait, ok := p.Reserve(a)
+		require.True(t, ok)
+		require.Zero(t, wait)
+		time.Sleep(time.Second)
+		_, wait, _ = p.Pace(ticket)
+		require.Zero(t, wait, "calls are not paced yet")
+		refuse(p, 1)
+		queue(t, p, 10)
+		_, wait, ok = p.Pace(ticket)
+		require.True(t, ok)
+		require.Positive(t, wait)
+		_, waiting := p.Limit()
+		require.Equal(t, 11, waiting)
+	})
+}
+
+// Nobody calls Pace for it, so it has its place from the beginning.
+func TestAnAttemptThatIsNotPacedTakesItsTurnAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		queue(t, p, 5)
+		_, wait, ok := p.Reserve(backoff.Attempt{Number: 1, Wait: time.Hour})
+		require.True(t, ok)
+		require.Equal(t, time.Second, wait, "the sixth, at six a second")
+		_, waiting := p.Limit()
+		require.Equal(t, 6, waiting)
+		behind := queue(t, p, 1)[0]
+		time.Sleep(time.Second)
+		require.False(t, turn(t, p, behind))
+		time.Sleep(200 * time.Millisecond)
+		require.True(t, turn(t, p, behind))
+	})
+}
+
+// Another budget makes calls wait whose turn has come.
+func TestCallsThatWereHeldAfterTheirTurnJoinTheLineAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := slowed(8)
+		tickets := queue(t, p, 30)
+		time.Sleep(5 * time.Second)
+		for i, ticket := range tickets {
+			var wait time.Duration
+			tickets[i], wait, _ = p.Pace(ticket)
+			require.Zero(t, wait)
+		}
+		time.Sleep(4 * time.Second) // and all are free at the same moment
+		went := 0
+		for i, ticket := range tickets {
+			next, wait, ok := p.Pace(ticket)
+			require.True(t, ok)
+			if tickets[i] = next; wait == 0 {
+				went++
+			}
+		}
+		require.LessOrEqual(t, went, 2, "the one with the last turn, and one for the turn that is saved")
+		_, waiting := p.Limit()
+		require.Equal(t, 30-went, waiting)
+		time.Sleep(time.Second)
+		require.LessOrEqual(t, passed(t, p, tickets), went+6)
+	})
+}
+
+func TestAHoldAfterTheTurnMakesNoBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, hold := slowed(8), new(pace.HoldOff)
+		policy := backoff.Policy{Budget: backoff.JoinBudgets(p, hold)}
+		time.AfterFunc(time.Second, func() { hold.Hold(6 * time.Second) })
+		began := time.Now()
+		var tenths [600]atomic.Int64
+		var group sync.WaitGroup
+		for range 40 {
+			group.Go(func() {
+				require.NoError(t, policy.Do(t.Context(), func(context.Context) error {
+					tenths[time.Since(began)/(100*time.Millisecond)].Add(1)
+					return nil
+				}))
+			})
+		}
+		group.Wait()
+		for s := range tenths[:72] {
+			require.LessOrEqual(t, tenths[s].Load(), int64(4), "tenth %d: at 10 a second, or a little more", s)
+		}
 	})
 }
 
@@ -664,10 +876,10 @@ func TestAnAttemptThatAnotherBudgetRefusesTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := slowed(8)
 		full := &limit.Concurrency{Max: 1}
-		full.Reserve(firstAttempt)
+		full.Reserve(backoff.Attempt{Number: 1})
 		both := backoff.JoinBudgets(p, full)
 		for range 100 {
-			_, _, ok := both.Reserve(firstAttempt)
+			_, _, ok := both.Reserve(backoff.Attempt{Number: 1})
 			require.False(t, ok)
 		}
 		_, waiting := p.Limit()
@@ -743,7 +955,7 @@ func TestAPacerRecoversFromAnHourOfThrottling(t *testing.T) {
 }
 
 func TestAClockThatIsSetBackDoesNotStopThePace(t *testing.T) {
-	p := slowed(8)
+	p := slowed(0)
 	now := time.Now().Round(0)
 	at := func(d time.Duration) time.Duration {
 		a := firstAttempt
@@ -754,7 +966,7 @@ func TestAClockThatIsSetBackDoesNotStopThePace(t *testing.T) {
 	}
 	at(0)
 	at(-24 * time.Hour)
-	require.Less(t, at(-24*time.Hour+time.Second), time.Second)
+	require.Less(t, at(-24*time.Hour+time.Second), 3*time.Second)
 }
 
 func TestAnInvalidPacerGrantsNothingUnasked(t *testing.T) {
@@ -767,15 +979,24 @@ func TestAnInvalidPacerGrantsNothingUnasked(t *testing.T) {
 }
 
 func TestAForeignTicketHarmsNoPacer(t *testing.T) {
-	for _, word := range []uint64{1, 1 << 61, 1 << 62, 1<<62 | 1, 1<<62 | 1<<61, 1<<62 | 1<<44 - 1, 1 << 63, math.MaxUint64} {
-		for o := range backoff.OutcomeNotSent + 1 {
-			p := slowed(8)
-			queue(t, p, 5)
-			p.Pace(backoff.Ticket{word})
-			p.Done(backoff.Ticket{word}, backoff.Result{Outcome: o})
-			p.Pace(backoff.Ticket{word})
+	synctest.Test(t, func(t *testing.T) {
+		for _, word := range []uint64{
+			1, 1 << 61, 1 << 62, 1<<62 | 1, 1<<62 | 1<<61, 1<<62 | 1<<60, 1<<62 | 1<<60 | 2, 1<<62 | 7,
+			1<<62 | 1<<31, 1<<62 | 1<<32, 1<<62 | 1<<44 - 1, 1<<63 - 1, 1 << 63, math.MaxUint64,
+		} {
+			for o := range backoff.OutcomeNotSent + 1 {
+				p := slowed(8)
+				queue(t, p, 5)
+				p.Pace(backoff.NewTicket(word))
+				p.Done(backoff.NewTicket(word), backoff.Result{Outcome: o})
+				p.Pace(backoff.NewTicket(word))
+				perSecond, waiting := p.Limit()
+				require.Greater(t, perSecond, 1., "%x", word)
+				require.LessOrEqual(t, waiting, 7, "%x", word)
+				queue(t, p, 1)
+			}
 		}
-	}
+	})
 }
 
 func TestASuccessUnderAPacerAllocatesNothing(t *testing.T) {

@@ -50,7 +50,7 @@ func (p *poll) judge(err error, timedOut bool) (view, error) {
 	case backoff.ReasonAttempts:
 		return failure, backoff.WithClass(err, backoff.ClassRetryable)
 	}
-	return refusal, err
+	return refusal, backoff.WithClass(err, backoff.ClassRetryable) // so that the Run waits for the circuit
 }
 
 // supervised returns the Reason for which Supervise ends after a run that failed

@@ -42,7 +42,7 @@ func newPoll(policy backoff.Policy) *poll {
 	r.ByClass = make(map[backoff.Class]backoff.ClassLimits)
 	r.Classify = p.classify
 	r.Idempotency = nil
-	r.WaitOpen, r.ShortenLastWait = true, true
+	r.ShortenLastWait = true
 	r.AttemptTimeout, r.AttemptTimeoutSchedule = 0, nil // or the check at MaxElapsed would have no time
 	if r.MaxElapsed <= 0 {
 		r.MaxElapsed = math.MaxInt64

@@ -77,7 +77,7 @@ func (notYet) NonRetriable() {}
 //     check was done or said "not yet", and EventRetry when it failed. When
 //     the poll fails, it gets EventGiveUp once. Then Event.Attempt is the
 //     number of failed checks in a row, which is 0 after "not yet".
-//   - The poll waits for an open [backoff.Breaker] in check, as with WaitOpen.
+//   - The poll waits for an open [backoff.Breaker] in check.
 //     Idempotency, ShortenLastWait and ResetAfter are ignored: a check changes
 //     nothing, and may be repeated.
 //

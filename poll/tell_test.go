@@ -30,7 +30,7 @@ func (l *ledger) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 	kind := map[backoff.AttemptKind]string{backoff.AttemptFirst: "first", backoff.AttemptRetry: "retry"}[a.Kind]
 	l.notes = append(l.notes, fmt.Sprint(kind, " ", a.Number))
 	l.asked = append(l.asked, a.Now)
-	return backoff.Ticket{uint64(len(l.asked))}, l.wait, len(l.asked) != l.refuse
+	return backoff.NewTicket(uint64(len(l.asked))), l.wait, len(l.asked) != l.refuse
 }
 
 func (l *ledger) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
@@ -49,7 +49,7 @@ func (l *ledger) Done(t backoff.Ticket, r backoff.Result) {
 		backoff.OutcomeThrottled: "throttled", backoff.OutcomeTimeout: "timeout", backoff.OutcomeCanceled: "canceled",
 		backoff.OutcomeNotSent: "not sent",
 	}
-	if t != (backoff.Ticket{uint64(len(l.asked))}) {
+	if t != (backoff.NewTicket(uint64(len(l.asked)))) {
 		l.notes = append(l.notes, "a ticket that was not given")
 	}
 	l.notes = append(l.notes, outcomes[r.Outcome])

@@ -41,7 +41,8 @@ func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(),
 //     is told its turn at once, after all that wait. If the turn is after the
 //     attempt's deadline, the attempt ends at once. A turn stays reserved,
 //     even when the rate changes. When the rate rises, newcomers may get turns
-//     between those given out before; no attempt waits longer for that.
+//     between those given out before; no attempt waits longer for that. An
+//     attempt that waits longer for another reason gets its turn after that.
 //   - Throttling of an attempt that was granted before the last cut does not
 //     cut again. In the SDK, ten calls that are throttled together cut the rate
 //     to a thirtieth.
@@ -87,12 +88,54 @@ func (b *AWSRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, boo
 	read := a.Time()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.advance(read)
+	t, wait := b.reserve(b.advance(read), a)
+	return t, wait, true
+}
+
+// reserve gives an attempt its turn, unless the attempt waits for longer anyway
+// and comes back in Pace.
+func (b *AWSRate) reserve(now time.Duration, a backoff.Attempt) (backoff.Ticket, time.Duration) {
 	turn := now
 	if b.cuts > 0 {
 		turn = b.bucket.reserve(now)
 	}
-	return b.ledger.add(uint64(turn/time.Microsecond)<<16 | uint64(b.cuts)), turn - now, true
+	note := uint64(turn/time.Microsecond)<<16 | uint64(b.cuts)
+	if a.Paced && a.Wait > turn-now {
+		b.release(now, note)
+		return b.ledger.add(withoutTurn), 0
+	}
+	return b.ledger.add(note), turn - now
+}
+
+// withoutTurn is the note of an attempt that gets its turn in Pace.
+const withoutTurn = math.MaxUint64
+
+// Pace is the optional method of a [backoff.Budget]. An attempt that has waited
+// for another reason gets its turn now.
+func (b *AWSRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	read := clock.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.advance(read)
+	switch note, ok := b.ledger.find(t); {
+	case !ok:
+		return t, 0, true
+	case note != withoutTurn:
+		return t, max(0, turnOf(note)-now), true
+	}
+	b.ledger.remove(t)
+	t, wait := b.reserve(now, backoff.Attempt{})
+	return t, wait, true
+}
+
+// turnOf returns when the turn of a note is.
+func turnOf(note uint64) time.Duration { return time.Duration(note>>16) * time.Microsecond }
+
+// release gives the turn of a note back.
+func (b *AWSRate) release(now time.Duration, note uint64) {
+	if uint16(note) > 0 && note != withoutTurn { // otherwise there was no limit yet
+		b.bucket.giveBack(now, turnOf(note))
+	}
 }
 
 // Done implements [backoff.Budget].
@@ -106,10 +149,13 @@ func (b *AWSRate) Done(t backoff.Ticket, r backoff.Result) {
 	}
 	now := b.advance(read)
 	if r.Outcome == backoff.OutcomeNotSent {
-		if uint16(note) > 0 { // otherwise there was no limit yet
-			b.bucket.giveBack(now, time.Duration(note>>16)*time.Microsecond)
-		}
+		b.release(now, note)
 		return
+	}
+	if note == withoutTurn { // it was made without Pace
+		if note = uint64(b.cuts); b.cuts > 0 {
+			b.bucket.reserve(now)
+		}
 	}
 	b.meter.count(now)
 	b.answers++

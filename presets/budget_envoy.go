@@ -72,9 +72,9 @@ func (b *EnvoyBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration,
 func (b *EnvoyBudget) Confirm(t backoff.Ticket) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if note, ok := b.ledger.young[t[0]]; ok && note == asRetry {
+	if note, ok := b.ledger.young[t.Word()]; ok && note == asRetry {
 		b.count(asActive, 1)
-		b.ledger.young[t[0]] = asRetry | asActive
+		b.ledger.young[t.Word()] = asRetry | asActive
 	}
 	return true
 }

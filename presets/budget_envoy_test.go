@@ -55,7 +55,7 @@ func TestEnvoyCountsADepartedRetryAsUnderWay(t *testing.T) {
 	require.False(t, ok, "2 of 4")
 	require.True(t, b.Confirm(one))
 	require.True(t, b.Confirm(one), "once")
-	require.True(t, b.Confirm(backoff.Ticket{99}))
+	require.True(t, b.Confirm(backoff.NewTicket(99)))
 	_, ok = askRetry(b)
 	require.False(t, ok, "2 of 5, truncated")
 	first := begin(t, b)

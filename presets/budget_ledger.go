@@ -62,18 +62,25 @@ func (l *ledger) add(note uint64) backoff.Ticket {
 	}
 	l.last++
 	l.young[l.last] = note
-	return backoff.Ticket{l.last}
+	return backoff.NewTicket(l.last)
+}
+
+// find returns the note of an attempt; false if the attempt is not in the
+// ledger.
+func (l *ledger) find(t backoff.Ticket) (note uint64, ok bool) {
+	if note, ok = l.young[t.Word()]; ok {
+		return note, true
+	}
+	note, ok = l.old[t.Word()]
+	return note, ok
 }
 
 // remove removes an attempt, and returns its note; false if the attempt is not
 // in the ledger.
 func (l *ledger) remove(t backoff.Ticket) (note uint64, ok bool) {
-	if note, ok = l.young[t[0]]; ok {
-		delete(l.young, t[0])
-		return note, true
-	}
-	note, ok = l.old[t[0]]
-	delete(l.old, t[0])
+	note, ok = l.find(t)
+	delete(l.young, t.Word())
+	delete(l.old, t.Word())
 	return note, ok
 }
 

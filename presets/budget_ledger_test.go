@@ -138,7 +138,7 @@ func TestBudgetsHearADoneOnce(t *testing.T) {
 			once.Done(first, backoff.Result{Outcome: a})
 			twice.Done(second, backoff.Result{Outcome: a})
 			twice.Done(second, backoff.Result{Outcome: b})
-			twice.Done(backoff.Ticket{1 << 40}, backoff.Result{Outcome: b})
+			twice.Done(backoff.NewTicket(1<<40), backoff.Result{Outcome: b})
 		}
 		require.Equal(t, grants(once, 5000), grants(twice, 5000), name)
 	}

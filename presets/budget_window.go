@@ -210,9 +210,9 @@ func (w *ratioWindow) Done(t backoff.Ticket, r backoff.Result) {
 	kind := sliding.Other
 	if note&1 == 1 {
 		kind = sliding.Bad
-		w.short.Remove(kind, bucketNumber(note>>1, w.short.Bucket()))
+		w.short.Remove(kind, 1, bucketNumber(note>>1, w.short.Bucket()))
 	}
-	w.ring.Remove(kind, bucketNumber(note>>32, w.ring.Bucket()))
+	w.ring.Remove(kind, 1, bucketNumber(note>>32, w.ring.Bucket()))
 }
 
 // bucketNumber returns the highest number up to now whose lower 31 bits are

@@ -60,7 +60,7 @@ func TestAYAMLValueThatIsRefusedLeavesTheSpecAsItWas(t *testing.T) {
 		"backoff: spec: the policy has more than 100000 values":                         decoded(loop, nil),
 		"backoff: spec: the policy is null, want an object":                             decoded(nil, nil),
 		"backoff: spec: the policy is \"fast\", want an object":                         decoded("fast", nil),
-		"backoff: spec: waitOpen is \"yes\", want true or false":                        decoded(map[string]any{"waitOpen": "yes"}, nil),
+		"backoff: spec: shortenLastWait is \"yes\", want true or false":                 decoded(map[string]any{"shortenLastWait": "yes"}, nil),
 		"backoff: spec: version is 2, want 1, the only version that this release reads": decoded(map[any]any{"version": 2}, nil),
 	} {
 		s := parse(t, `{"maxAttempts": 3}`)

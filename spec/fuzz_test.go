@@ -13,7 +13,7 @@ import (
 // Validate accepts, and a text that says the same.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		`{"name":"fetch","maxAttempts":4,"maxElapsed":"30s","attemptTimeout":"2s","waitOpen":true,"idempotency":"keyed"}`,
+		`{"name":"fetch","maxAttempts":4,"maxElapsed":"30s","attemptTimeout":"2s","idempotency":"keyed"}`,
 		`{"schedule":{"truncated":{"schedule":{"exponential":{"initial":"1ms","multiplier":1.5}},"max":-1}}}`,
 		`{"jitter":{"uniform":{"low":0.8,"high":1.2}},"breaker":{"openFor":{"sequence":["1s","2s"]},"consecutiveFailures":-1}}`,
 		`{"budget":{"all":["aws-retry-quota",{"retry":{"ratio":0.1}},{"rate":{"limit":2.5}}]}}`,

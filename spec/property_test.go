@@ -91,7 +91,6 @@ func (r maker) form() form {
 		MaxRetryAfter:   r.unlimited(),
 		Idempotency:     maybe(r, idempotencies[r.IntN(len(idempotencies))].name),
 		Budget:          maybe(r, r.budget(0)),
-		WaitOpen:        r.IntN(2) == 0,
 		ShortenLastWait: r.IntN(2) == 0,
 		ResetAfter:      r.unlimited(),
 		Breaker:         maybe(r, r.breaker()),

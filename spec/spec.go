@@ -62,7 +62,6 @@ type form struct {
 	MaxRetryAfter          duration    `json:"maxRetryAfter,omitzero"`
 	Idempotency            idempotency `json:"idempotency,omitzero"`
 	Budget                 *budget     `json:"budget,omitzero"`
-	WaitOpen               bool        `json:"waitOpen,omitzero"`
 	ShortenLastWait        bool        `json:"shortenLastWait,omitzero"`
 	ResetAfter             duration    `json:"resetAfter,omitzero"`
 	Breaker                *breaker    `json:"breaker,omitzero"`
@@ -103,7 +102,7 @@ type form struct {
 //     tokenRatio}, all [budgets]. Rates are attempts per second. The limit of a
 //     rate must be given. Its burst is by default what one attempt takes.
 //   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,
-//     maxDelay, maxRetryAfter, waitOpen, shortenLastWait and resetAfter. At
+//     maxDelay, maxRetryAfter, shortenLastWait and resetAfter. At
 //     most one of attemptTimeout and attemptTimeoutSchedule may be set.
 //   - A breaker has failureRate, minCalls, window, windowCalls,
 //     consecutiveFailures, consecutiveSpan, slowCall, slowRate, openFor,
@@ -204,7 +203,6 @@ func (f *form) policy() backoff.Policy {
 		MaxRetryAfter:          f.MaxRetryAfter.value(),
 		Idempotency:            f.Idempotency.build(),
 		Budget:                 f.Budget.build(),
-		WaitOpen:               f.WaitOpen,
 		ShortenLastWait:        f.ShortenLastWait,
 		ResetAfter:             f.ResetAfter.value(),
 	}

@@ -76,7 +76,7 @@ func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 	s := parse(t, `{
 		"name": "fetch", "maxAttempts": 7, "maxElapsed": "30s", "attemptTimeout": "2s",
 		"schedule": {"exponential": {"initial": "50ms", "max": "10s", "multiplier": 3}},
-		"maxDelay": "12s", "maxRetryAfter": -1, "idempotency": "nonIdempotent", "waitOpen": true, "shortenLastWait": true,
+		"maxDelay": "12s", "maxRetryAfter": -1, "idempotency": "nonIdempotent", "shortenLastWait": true,
 		"resetAfter": "1m30s", "budget": {"retry": {"ratio": 0.1}}
 	}`)
 	require.Equal(t, backoff.Policy{
@@ -88,7 +88,6 @@ func TestAFileSaysWhatTheLiteralSays(t *testing.T) {
 		MaxDelay:        12 * time.Second,
 		MaxRetryAfter:   -1,
 		Idempotency:     backoff.NonIdempotent,
-		WaitOpen:        true,
 		ShortenLastWait: true,
 		ResetAfter:      90 * time.Second,
 		Budget:          &backoff.RetryBudget{Ratio: 0.1},
@@ -300,7 +299,7 @@ func TestASpecMayBePartOfALargerFile(t *testing.T) {
 
 func TestAnAbsentMemberIsWrittenAsNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"maxAttempts": 0, "maxElapsed": "0s", "waitOpen": false}`:          `{}`,
+		`{"maxAttempts": 0, "maxElapsed": "0s"}`:                             `{}`,
 		`{"breaker": {}, "budget": {"retry": {}}, "schedule": "0s"}`:         `{"schedule":"0s","budget":{"retry":{}},"breaker":{}}`,
 		`{"schedule": {"exponential": {"initial": "90s", "max": -1}}}`:       `{"schedule":{"exponential":{"initial":"1m30s","max":-1}}}`,
 		`{"jitter": {"added": "0.5s"}, "attemptTimeout": "1000ms"}`:          `{"attemptTimeout":"1s","jitter":{"added":"500ms"}}`,

@@ -22,6 +22,7 @@ type Counts struct {
 	Slow  uint64 // slow calls, good or bad
 	New   uint64 // successes since the last look
 	Full  bool   // a window of calls holds as many calls as it can
+	Begun uint64 // calls that began before the first success of a first phase; not in the window
 }
 
 // NewCalls returns a window of so many calls, or of time if that is not

@@ -81,7 +81,10 @@ const (
 	// Throttled is an answer of a service that is alive and says "too much". It
 	// fails a probe. Otherwise it does not count, unless nothing succeeds.
 	Throttled
-	// Bad is a failure.
+	// Unsent is a failure that never reached the service. To try again costs the
+	// service nothing.
+	Unsent
+	// Bad is any other failure.
 	Bad
 )
 
@@ -223,6 +226,7 @@ type Input struct {
 	Kind   InputKind
 	Score  Score // Answer
 	Slow   bool  // Answer
+	Unsent bool  // Rule: the failure that led to it was Unsent
 	Hold   bool  // Ask: the call must not probe, because another process does
 	Mode   Mode  // Force
 	Advice Kind  // Advise
@@ -257,8 +261,9 @@ type Effects struct {
 	Trigger Trigger
 	// Draw says that the circuit opened by its own decision. The caller draws
 	// an open time for State.Openings openings in a row, and sends it with
-	// Extend.
-	Draw bool
+	// Extend. Unsent says that the failure that led to it was Unsent.
+	Draw   bool
+	Unsent bool
 	// Undecided says that a failed or slow call was counted and opened nothing,
 	// so that the user's own rule may be asked.
 	Undecided bool

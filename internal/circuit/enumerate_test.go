@@ -70,6 +70,7 @@ func alphabet() []letter {
 			letter{Input: Input{Kind: Answer, Score: Good, Slow: true}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Throttled}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Throttled, Slow: true, Rest: 3}, of: of},
+			letter{Input: Input{Kind: Answer, Score: Unsent}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Bad}, of: of},
 			letter{Input: Input{Kind: Answer, Score: Bad, Rest: 3}, of: of},
 			letter{Input: Input{Kind: Answer, Score: None}, of: of},
@@ -140,7 +141,7 @@ func (w *world) input(l letter) Input {
 		return in
 	}
 	if in.Kind == Answer && in.Permit.Generation == w.state.Generation && in.Score != None {
-		w.good, w.bad = w.good+number(in.Score == Good), w.bad+number(in.Score == Bad)
+		w.good, w.bad = w.good+number(in.Score == Good), w.bad+number(in.Score >= Unsent)
 		w.slow += number(in.Slow && in.Score != Throttled)
 		w.row, w.busy = w.row+1, w.busy+number(in.Score == Throttled)
 		if in.Score == Good {

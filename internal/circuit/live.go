@@ -31,13 +31,15 @@ type Live struct {
 	Began time.Time      // does not change
 	Good  window.Counter // successes of a closed phase
 
-	failed *failed // of a closed phase; nil as long as nobody looked
-	probes *Probes // of a half-open phase
+	begun  atomic.Uint32 // calls on PathFirst
+	failed *failed       // of a closed phase; nil as long as nobody looked
+	probes *Probes       // of a half-open phase
 }
 
 // The paths of a call.
 const (
 	PathAsk    = iota // ask under the lock
+	PathFirst         // closed, and nothing has succeeded yet: count the calls that begin, too
 	PathCount         // closed: count successes
 	PathTime          // closed: read the clock, too
 	PathRamp          // closed: admit a share of the calls
@@ -88,9 +90,12 @@ func (l *Live) admitAll() {
 
 // consulted lets calls of a closed phase go on without the fleet.
 func (l *Live) consulted() {
-	if l.Paths.Time {
+	switch {
+	case l.Openings == 0 && l.Good.Total() == 0:
+		l.Path.Store(PathFirst)
+	case l.Paths.Time:
 		l.Path.Store(PathTime)
-	} else {
+	default:
 		l.Path.Store(PathCount)
 	}
 }
@@ -101,6 +106,9 @@ func (l *Live) consulted() {
 // with a Span admits.
 func (l *Live) Admit(generator func() float64) (path uint32, age time.Duration) {
 	path = l.Path.Load()
+	if path == PathFirst {
+		path = l.admitFirst()
+	}
 	if path != PathTime && path != PathRamp {
 		return path, 0
 	}
@@ -113,6 +121,18 @@ func (l *Live) Admit(generator func() float64) (path uint32, age time.Duration) 
 		return PathRefuse, 0
 	}
 	return PathCount, age
+}
+
+// admitFirst counts a call that begins before anything has succeeded, and returns
+// its path. Calls are not counted after the first success.
+func (l *Live) admitFirst() (path uint32) {
+	if l.begun.Add(1); l.Good.Total() > 0 {
+		l.consulted()
+	}
+	if l.Paths.Time {
+		return PathTime
+	}
+	return PathCount
 }
 
 // Settle takes in the end of a call if that takes no lock, and reports whether
@@ -143,8 +163,10 @@ func (l *Live) Consults() bool {
 
 // Wake makes the next call of a closed phase consult the fleet.
 func (l *Live) Wake() {
-	if !l.Path.CompareAndSwap(PathCount, PathAsk) {
-		l.Path.CompareAndSwap(PathTime, PathAsk)
+	for _, path := range []uint32{PathFirst, PathCount, PathTime} {
+		if l.Path.CompareAndSwap(path, PathAsk) {
+			return
+		}
 	}
 }
 
@@ -192,15 +214,18 @@ func (l *Live) count(c *Config, in *Input) Counts {
 	if l.failed == nil {
 		l.failed = &failed{Calls: NewCalls(c.WindowCalls)}
 	}
-	return l.failed.Count(in.Age, c.Window, l.Good.Total(), in.Score, in.Slow)
+	counts := l.failed.Count(in.Age, c.Window, l.Good.Total(), in.Score, in.Slow)
+	counts.Begun = uint64(l.begun.Load())
+	return counts
 }
 
 // Step gives the circuit an input that comes now, under the lock, and fills in
 // what the phase knows of it: Age, Calls and the generation. An Answer must be
 // of a call that this phase admitted. Step keeps what the phase learned. If
 // Effects.Changed, it returns the next phase, for Begin. draw is asked for how
-// long the circuit stays open after so many openings in a row.
-func (l *Live) Step(c *Config, in *Input, draw func(openings int) time.Duration) (Phase, Effects) {
+// long the circuit stays open after so many openings in a row, the last of them
+// by a failure that was Unsent or not.
+func (l *Live) Step(c *Config, in *Input, draw func(openings int, unsent bool) time.Duration) (Phase, Effects) {
 	if in.Score == Good {
 		l.Good.Add()
 	}
@@ -209,7 +234,7 @@ func (l *Live) Step(c *Config, in *Input, draw func(openings int) time.Duration)
 	next, effects := Step(c, l.State(), in)
 	switch {
 	case effects.Draw:
-		next, _ = Step(c, next, &Input{Kind: Extend, For: draw(int(next.Openings))})
+		next, _ = Step(c, next, &Input{Kind: Extend, For: draw(int(next.Openings), effects.Unsent)})
 	case effects.Changed:
 	case l.failed != nil:
 		l.failed.Failures = next.Failures

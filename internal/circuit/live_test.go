@@ -23,10 +23,12 @@ func TestAPhaseBeginsWithThePathOfItsCalls(t *testing.T) {
 		paths Paths
 		want  uint32
 	}{
-		{Phase{}, Paths{}, PathCount},
-		{Phase{}, Paths{Time: true}, PathTime},
+		{Phase{}, Paths{}, PathFirst},
+		{Phase{}, Paths{Time: true}, PathFirst},
+		{Phase{Openings: 1}, Paths{}, PathCount},
+		{Phase{Openings: 1}, Paths{Time: true}, PathTime},
 		{Phase{}, Paths{Time: true, Consult: true}, PathAsk},
-		{Phase{Mode: Observe}, Paths{Consult: true}, PathCount},
+		{Phase{Mode: Observe}, Paths{Consult: true}, PathFirst},
 		{Phase{Span: 1}, Paths{Consult: true}, PathRamp},
 		{Phase{Kind: Open, Span: 1}, Paths{}, PathAsk},
 		{Phase{Kind: HalfOpen, Span: 1}, Paths{}, PathAsk},
@@ -89,12 +91,33 @@ func TestAPhaseAdmitsCallsWithoutItsLock(t *testing.T) {
 	})
 }
 
+func TestCallsThatBeginAreCountedUntilOneSucceeds(t *testing.T) {
+	for _, paths := range []Paths{{}, {Time: true}, {Consult: true}} {
+		l, path := begun(Phase{}, paths), uint32(PathCount)
+		if paths.Time {
+			path = PathTime
+		}
+		require.Equal(t, paths.Consult, l.Consults())
+		for range 3 {
+			got, _ := l.Admit(nil)
+			require.EqualValues(t, PathCount, got)
+		}
+		require.EqualValues(t, 3, l.begun.Load())
+		l.Good.Add()
+		for range 3 {
+			_, _ = l.Admit(nil)
+		}
+		require.EqualValues(t, 4, l.begun.Load(), "the first call after the success is the last one that is counted")
+		require.Equal(t, path, l.Path.Load())
+	}
+}
+
 func TestASuccessThatWasNotSlowSettlesWithoutTheLock(t *testing.T) {
 	l := begun(Phase{}, Paths{})
 	for _, in := range []Input{{Score: None}, {Score: None, Slow: true}, {Score: Good}} {
 		require.True(t, l.Settle(&in), "%+v", in)
 	}
-	for _, in := range []Input{{Score: Good, Slow: true}, {Score: Throttled}, {Score: Bad}, {Score: None, Permit: Permit{Probe: 1}}, {Score: Good, Permit: Permit{Probe: 1}}} {
+	for _, in := range []Input{{Score: Good, Slow: true}, {Score: Throttled}, {Score: Unsent}, {Score: Bad}, {Score: None, Permit: Permit{Probe: 1}}, {Score: Good, Permit: Permit{Probe: 1}}} {
 		require.False(t, l.Settle(&in), "%+v", in)
 	}
 	require.EqualValues(t, 1, l.Good.Total())
@@ -129,10 +152,10 @@ func TestATimerSparesTheClockWhileACircuitIsOpen(t *testing.T) {
 	require.Nil(t, begun(Phase{Kind: Open, Span: time.Hour}, Paths{}).Arm())
 }
 
-// 528 bytes in all; the other 240 are those of a breaker.
+// 536 bytes in all; the other 240 are those of a breaker.
 func TestAPhaseIsSmall(t *testing.T) {
 	const refusal = 16
-	require.LessOrEqual(t, unsafe.Sizeof(Live{})+refusal, uintptr(96))
+	require.LessOrEqual(t, unsafe.Sizeof(Live{})+refusal, uintptr(104))
 	require.LessOrEqual(t, unsafe.Sizeof(failed{}), uintptr(192))
 }
 

@@ -37,7 +37,7 @@ func (d *driver) begin(p circuit.Phase) {
 }
 
 func (d *driver) step(in *circuit.Input) circuit.Effects {
-	next, effects := d.live.Step(&d.config, in, d.openFor)
+	next, effects := d.live.Step(&d.config, in, func(openings int, _ bool) time.Duration { return d.openFor(openings) })
 	if effects.Changed {
 		d.begin(next)
 	}
@@ -52,7 +52,10 @@ func (d *driver) expire() {
 
 func (d *driver) Allow() (done func(circuit.Score), ok bool) {
 	d.expire()
-	e := d.step(&circuit.Input{Kind: circuit.Ask})
+	e := circuit.Effects{Admitted: true}
+	if path, _ := d.live.Admit(nil); path == circuit.PathAsk {
+		e = d.step(&circuit.Input{Kind: circuit.Ask})
+	}
 	from, began := d.live, time.Now()
 	return func(s circuit.Score) {
 		slow := d.slowCall > 0 && time.Since(began) >= d.slowCall

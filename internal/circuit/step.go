@@ -147,7 +147,7 @@ func (m *machine) answerCall(c *Config, in *Input) {
 		}
 	case Throttled:
 		f.Throttled++
-	case Bad:
+	case Unsent, Bad:
 		if f.InARow++; f.InARow == 1 {
 			f.First = in.Age
 		}
@@ -170,17 +170,33 @@ func (m *machine) broken(c *Config, in *Input) (Trigger, bool) {
 	n := &in.Calls
 	total := n.Good + n.Bad
 	switch {
-	case in.Score == Bad && m.tooManyInARow(c, in.Age):
+	case in.Score >= Unsent && m.tooManyInARow(c, in.Age):
 		return TriggerConsecutive, true
 	case m.onlyThrottled(c, in):
 		return TriggerRate, true
 	case in.Score == Throttled || total < uint64(c.MinCalls):
-	case reached(n.Bad, total, c.FailureRate):
+	case c.tooManyFailures(in):
 		return TriggerRate, true
 	case reached(n.Slow, total, c.SlowRate):
 		return TriggerSlow, true
 	}
 	return 0, false
+}
+
+// tooManyFailures reports whether the rate of failures is reached. A closed phase
+// that is younger than ConsecutiveSpan says too little of a service that serves
+// some calls: retries that succeed must first pay for others. Until a call has
+// succeeded, those that have not ended may, as failures are often quicker.
+func (c *Config) tooManyFailures(in *Input) bool {
+	n := &in.Calls
+	total := n.Good + n.Bad
+	if c.WindowCalls <= 0 && in.Age < c.ConsecutiveSpan {
+		if n.Good > 0 {
+			return false
+		}
+		total = max(total, n.Begun)
+	}
+	return reached(n.Bad, total, c.FailureRate)
 }
 
 func (m *machine) tooManyInARow(c *Config, age time.Duration) bool {
@@ -216,8 +232,8 @@ func (m *machine) open(c *Config, in *Input, rest time.Duration, why Trigger) {
 		m.Openings = 0
 	}
 	m.Openings = uint16(min(int(m.Openings)+1, MaxOpenings))
+	m.effects.Draw, m.effects.Unsent = true, in.Unsent || in.Score == Unsent
 	m.enter(Open, rest, why)
-	m.effects.Draw = true
 }
 
 // healthy reports whether a closed phase has lasted for a whole window.

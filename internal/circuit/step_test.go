@@ -107,23 +107,32 @@ func TestASuccessEndsARowOfFailures(t *testing.T) {
 func TestARateCountsFromALeastNumberOfCalls(t *testing.T) {
 	slow := standard
 	slow.SlowRate = 0.25
-	off := standard
+	off, last := standard, standard
 	off.FailureRate = -1
+	last.WindowCalls = 20
 	for _, c := range []struct {
 		Config
+		age   time.Duration
 		calls Counts
 		want  Trigger
 		opens bool
 	}{
-		{standard, Counts{Good: 9, Bad: 10}, 0, false},
-		{standard, Counts{Good: 10, Bad: 10}, TriggerRate, true},
-		{standard, Counts{Good: 11, Bad: 10}, 0, false},
-		{standard, Counts{Good: 20, Slow: 20}, 0, false},
-		{slow, Counts{Good: 20, Slow: 4}, 0, false},
-		{slow, Counts{Good: 20, Slow: 5}, TriggerSlow, true},
-		{off, Counts{Bad: 1000}, 0, false},
+		{standard, time.Second, Counts{Good: 9, Bad: 10}, 0, false},
+		{standard, time.Second, Counts{Good: 10, Bad: 10}, TriggerRate, true},
+		{standard, time.Second, Counts{Good: 11, Bad: 10}, 0, false},
+		{standard, time.Second - 1, Counts{Good: 1, Bad: 1000}, 0, false},
+		{standard, 0, Counts{Bad: 20}, TriggerRate, true},
+		{standard, time.Second - 1, Counts{Bad: 20, Begun: 40}, TriggerRate, true},
+		{standard, time.Second - 1, Counts{Bad: 20, Begun: 41}, 0, false},
+		{standard, time.Second, Counts{Bad: 20, Begun: 1000}, TriggerRate, true},
+		{last, 0, Counts{Bad: 20, Begun: 1000}, TriggerRate, true},
+		{last, 0, Counts{Good: 10, Bad: 10}, TriggerRate, true},
+		{standard, time.Second, Counts{Good: 20, Slow: 20}, 0, false},
+		{slow, 0, Counts{Good: 20, Slow: 4}, 0, false},
+		{slow, 0, Counts{Good: 20, Slow: 5}, TriggerSlow, true},
+		{off, time.Second, Counts{Bad: 1000}, 0, false},
 	} {
-		next, effects := Step(&c.Config, State{}, &Input{Kind: Answer, Score: Bad, Calls: c.calls})
+		next, effects := Step(&c.Config, State{}, &Input{Kind: Answer, Score: Bad, Age: c.age, Calls: c.calls})
 		require.Equal(t, c.opens, next.Kind == Open, "%+v", c.calls)
 		require.Equal(t, c.want, effects.Trigger)
 		require.Equal(t, !c.opens, effects.Undecided)

@@ -99,10 +99,19 @@ func (r *Registry[V]) SetLimits(maxKeys int, idle time.Duration) {
 
 // Get returns the value of key.
 func (r *Registry[V]) Get(key string) V {
-	if e, ok := r.entries.Load(key); ok {
-		return e.(*entry[V]).get()
+	if v, ok := r.Find(key); ok {
+		return v
 	}
 	return r.add(key)
+}
+
+// Find returns the value of key, and whether there is one. It makes none.
+func (r *Registry[V]) Find(key string) (v V, ok bool) {
+	e, ok := r.entries.Load(key)
+	if ok {
+		v = e.(*entry[V]).get()
+	}
+	return v, ok
 }
 
 // get returns the value and notes that it was asked for.

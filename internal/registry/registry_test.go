@@ -711,3 +711,18 @@ func TestLimitsFollowTheRuleOfTheModule(t *testing.T) {
 	require.Equal(t, math.MaxInt, r.Max)
 	require.Equal(t, time.Duration(math.MaxInt64), r.Idle)
 }
+
+func TestFindMakesNothingAndCountsAsUse(t *testing.T) {
+	made := 0
+	r := registry.Registry[int]{New: func(string, bool) int { made++; return made }, Max: 2, Idle: idle}
+	_, ok := r.Find("mine")
+	require.False(t, ok)
+	require.Zero(t, made)
+	r.Get("mine")
+	for i := range 100 {
+		v, ok := r.Find("mine")
+		require.True(t, ok)
+		require.Equal(t, 1, v)
+		r.Get(strconv.Itoa(i))
+	}
+}

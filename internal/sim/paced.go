@@ -36,13 +36,14 @@ func (b *pacedBudget) GrantsFirst() bool {
 
 // Reserve implements [backoff.Budget].
 func (b *pacedBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	a.Paced = true // as pace and Confirm are called for it
 	t, wait, ok := b.pacer.Reserve(a)
 	if !ok {
 		return t, wait, false
 	}
 	b.newest++
 	b.held[b.newest] = &reservation{ticket: t}
-	return backoff.Ticket{b.newest}, wait, true
+	return backoff.NewTicket(b.newest), wait, true
 }
 
 // pace asks for the pace of a reservation, and returns how much longer its call
@@ -61,7 +62,7 @@ func (b *pacedBudget) pace(number uint64) (wait time.Duration) {
 // Confirm is the optional method of a [backoff.Budget]. Nothing is held for a
 // first attempt that the budget was not asked for.
 func (b *pacedBudget) Confirm(t backoff.Ticket) bool {
-	r := b.held[t[0]]
+	r := b.held[t.Word()]
 	if r == nil {
 		r = new(reservation)
 	}
@@ -75,9 +76,9 @@ func (b *pacedBudget) Confirm(t backoff.Ticket) bool {
 // Done implements [backoff.Budget].
 func (b *pacedBudget) Done(t backoff.Ticket, result backoff.Result) {
 	var own backoff.Ticket
-	if r := b.held[t[0]]; r != nil {
+	if r := b.held[t.Word()]; r != nil {
 		own = r.ticket
-		delete(b.held, t[0])
+		delete(b.held, t.Word())
 	}
 	b.pacer.Done(own, result)
 }

@@ -316,7 +316,11 @@ func TestBreakersInTheChain(t *testing.T) {
 		down := run(t, chain(1), 1, c)[0]
 		require.Less(t, down.Amplification[2].Mean, .01, name)
 		half := run(t, chain(.5), 1, c)[0]
-		require.Less(t, half.Success.Mean, .4, "%s: at its own threshold a breaker does harm", name)
+		if name == "breaker 50 %/30 s" {
+			require.Less(t, half.Success.Mean, .4, "at its own threshold a breaker does harm")
+		} else {
+			require.Greater(t, half.Success.Mean, .84, "%s: retries carry half, and nothing opens", name)
+		}
 	}
 	retries := run(t, chain(1), 1, named(t, References("chain"), "breaker on retries only"))[0]
 	require.InDelta(t, 1.008, retries.Amplification[2].Mean, .01)

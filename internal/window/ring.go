@@ -28,3 +28,9 @@ func (r *Ring) Advance(now time.Time, window time.Duration, total uint64) {
 	}
 	r.Slide.Advance(now.Sub(r.started), window, total)
 }
+
+// Within reports whether the window needs not slide to reach now.
+func (r *Ring) Within(now time.Time, window time.Duration) bool {
+	bucket := width(window)
+	return uint64(now.Sub(r.started)-time.Duration(r.now)*bucket) < uint64(bucket)
+}

@@ -45,3 +45,17 @@ func TestRingForgetsWhereTheClockGoesForward(t *testing.T) {
 	r.Advance(dawn.Add(time.Hour), span, 0)
 	require.Zero(t, r.Most(Bad))
 }
+
+func TestRingKnowsWhetherItNeedsToSlide(t *testing.T) {
+	var r Ring
+	r.Advance(dawn, span, 0)
+	r.Advance(dawn.Add(1500*time.Millisecond), span, 0)
+	for at, want := range map[time.Duration]bool{
+		-time.Hour: false, 0: false, time.Second - 1: false, time.Second: true, 2*time.Second - 1: true, 2 * time.Second: false, time.Hour: false,
+		1 << 62: false, -1 << 62: false,
+	} {
+		require.Equal(t, want, r.Within(dawn.Add(at), span), "at %v", at)
+	}
+	r.Advance(dawn.Add(-time.Hour), span, 0)
+	require.True(t, r.Within(dawn.Add(-time.Hour), span), "where the clock goes back")
+}

@@ -86,16 +86,15 @@ func (s *Slide) Add(k Kind, n uint64) { increase(&s.bucket(0)[k], n) }
 // Bucket returns the number of the current bucket, for Remove.
 func (s *Slide) Bucket() int64 { return s.now }
 
-// Remove takes back one event of a kind from the bucket it was counted in, if
+// Remove takes back n events of a kind from the bucket they were counted in, if
 // the window still holds that bucket.
-func (s *Slide) Remove(k Kind, bucket int64) {
+func (s *Slide) Remove(k Kind, n uint64, bucket int64) {
 	back := s.now - bucket
 	if back < 0 || back >= int64(len(s.buckets)) {
 		return
 	}
-	if b := s.bucket(back); b[k] > 0 {
-		b[k]--
-	}
+	b := s.bucket(back)
+	b[k] -= uint32(min(n, uint64(b[k])))
 }
 
 // Least returns the number of events of a kind in the current bucket and in the

@@ -49,3 +49,6 @@ func (t *Tally) Born() time.Time {
 // Total returns the count so far. Of two calls, one after the other, the later
 // one never returns less.
 func (t *Tally) Total() uint64 { return t.counter.Total() }
+
+// Here is Counter.Here.
+func (t *Tally) Here() uint64 { return t.counter.Here() }

@@ -29,3 +29,18 @@ func TestTallyDoesNotAllocateButAtFirst(t *testing.T) {
 	tally.Add()
 	require.Zero(t, testing.AllocsPerRun(100, tally.Add))
 }
+
+func TestTallyTellsAGoroutineWhereItCounts(t *testing.T) {
+	var tally Tally
+	for _, apart := range []bool{false, true} {
+		if apart {
+			tally.counter.Split()
+		}
+		before := tally.Here()
+		for n := range uint64(10) {
+			require.Equal(t, before+n, tally.Here())
+			tally.Add()
+		}
+	}
+	require.EqualValues(t, 20, tally.Total())
+}

@@ -102,7 +102,7 @@ func (c *comparison) settings() *Circuit {
 }
 
 func (c *comparison) step(op, arg int) {
-	score := []circuit.Score{circuit.Good, circuit.Bad, circuit.Throttled, circuit.None}[arg%4]
+	score := []circuit.Score{circuit.Good, circuit.Bad, circuit.Throttled, circuit.None, circuit.Unsent}[arg%5]
 	switch op {
 	case 0, 1, 2: // a call that takes no time
 		permit := c.model.Allow()

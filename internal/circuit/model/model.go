@@ -25,6 +25,7 @@ type Circuit struct {
 	since  time.Time
 	span   time.Duration // of the open phase
 	calls  []call        // closed: all of them
+	begun  int           // closed: calls that were admitted
 	inARow []time.Time   // closed: the last failures
 	row    []call        // closed: what failed or was throttled since the last success
 	leases map[*Permit]bool
@@ -47,7 +48,7 @@ type Permit struct {
 func (m *Circuit) Enter(k circuit.Kind) {
 	m.kind, m.since = k, time.Now()
 	m.Phases++
-	m.calls, m.inARow, m.row, m.passed, m.leases = nil, nil, nil, 0, map[*Permit]bool{}
+	m.calls, m.begun, m.inARow, m.row, m.passed, m.leases = nil, 0, nil, nil, 0, map[*Permit]bool{}
 }
 
 func (m *Circuit) elapsed() time.Duration { return time.Since(m.since) }
@@ -83,6 +84,8 @@ func (m *Circuit) Allow() *Permit {
 	now := time.Now()
 	p := &Permit{phase: m.Phases, at: now, ends: now.Add(max(m.ProbeTimeout, m.span))}
 	switch m.kind {
+	case circuit.Closed:
+		m.begun++
 	case circuit.Open:
 		return nil
 	case circuit.HalfOpen:
@@ -153,7 +156,7 @@ func (m *Circuit) count(s circuit.Score, slow bool) {
 		if !slow {
 			return
 		}
-	case circuit.Bad:
+	case circuit.Unsent, circuit.Bad:
 		m.inARow = append(m.inARow, now)
 		if len(m.inARow) >= m.ConsecutiveFailures && now.Sub(m.inARow[0]) >= m.ConsecutiveSpan {
 			m.open()
@@ -166,7 +169,12 @@ func (m *Circuit) count(s circuit.Score, slow bool) {
 	if m.WindowCalls > 0 {
 		least = min(least, m.WindowCalls)
 	}
-	if total >= least && (share(bad) >= m.FailureRate || m.SlowCall > 0 && share(slowly) >= m.SlowRate) {
+	failed := share(bad) >= m.FailureRate
+	if m.WindowCalls <= 0 && m.elapsed() < m.ConsecutiveSpan {
+		pending := m.Openings == 0 && float64(bad)/float64(m.begun) < m.FailureRate
+		failed = failed && bad == total && !pending
+	}
+	if total >= least && (failed || m.SlowCall > 0 && share(slowly) >= m.SlowRate) {
 		m.open()
 	}
 }

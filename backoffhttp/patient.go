@@ -1,0 +1,42 @@
+package backoffhttp
+
+import (
+	"context"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/errtree"
+)
+
+// patience returns what calls to the host of a key wait by; nil if they do not.
+func (t *Transport) patience(key string) *backoff.Patience {
+	if !t.Patient {
+		return nil
+	}
+	return t.hosts.patience.Get(key)
+}
+
+// doPatiently makes a call that waits, and is made again, while the host is
+// down.
+func (c *call) doPatiently(ctx context.Context) error {
+	return c.guards.patience.Do(ctx, func(ctx context.Context) error {
+		c.restart()
+		err := c.do(ctx, c.run)
+		if c.resp != nil && c.mayWait(err) {
+			c.discard() // or it would hold a connection meanwhile
+		}
+		return err
+	})
+}
+
+// mayWait reports whether a call that ended with err, and an answer, may be made
+// again.
+func (c *call) mayWait(err error) bool {
+	gave, ok := errtree.As[*backoff.Error](err)
+	if !ok {
+		return false
+	}
+	p := *c.policy
+	p.MaxAttempts, p.ByClass = -1, nil
+	_, again := p.Decide(1, gave.Last)
+	return again
+}

@@ -1,0 +1,160 @@
+package backoffhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+)
+
+// outage is a server that refuses connections until it is back, or answers 503.
+type outage struct {
+	back     time.Time
+	status   int // 0: connections are refused
+	attempts atomic.Int64
+	open     atomic.Int64 // bodies that nobody has closed
+	bodies   []string
+}
+
+func (o *outage) RoundTrip(req *http.Request) (*http.Response, error) {
+	o.attempts.Add(1)
+	if req.Body != nil {
+		body, err := io.ReadAll(req.Body)
+		req.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		o.bodies = append(o.bodies, string(body))
+	}
+	status := 200
+	if time.Now().Before(o.back) {
+		if status = o.status; status == 0 {
+			return nil, syscall.ECONNREFUSED
+		}
+	}
+	o.open.Add(1)
+	return &http.Response{StatusCode: status, Request: req, Header: http.Header{}, Body: &openBody{Reader: strings.NewReader("answer"), open: &o.open}}, nil
+}
+
+type openBody struct {
+	io.Reader
+	open   *atomic.Int64
+	closed bool
+}
+
+func (b *openBody) Close() error {
+	if !b.closed {
+		b.closed = true
+		b.open.Add(-1)
+	}
+	return nil
+}
+
+// ask makes a request with a minute of time.
+func ask(t *testing.T, transport *backoffhttp.Transport, limit time.Duration, method string, body io.Reader) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, "http://example.com/", body)
+	require.NoError(t, err)
+	return transport.RoundTrip(req)
+}
+
+func TestAPatientTransportCarriesACallThroughAnOutage(t *testing.T) {
+	for _, status := range []int{0, 503} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &outage{back: time.Now().Add(20 * time.Second), status: status}
+			transport := &backoffhttp.Transport{Base: server, Patient: true}
+			resp, err := ask(t, transport, time.Minute, "PUT", strings.NewReader("content"))
+			require.NoError(t, err)
+			require.Equal(t, 200, resp.StatusCode)
+			for _, body := range server.bodies {
+				require.Equal(t, "content", body)
+			}
+			require.Equal(t, int64(1), server.open.Load(), "those of the other answers are closed")
+			require.LessOrEqual(t, server.attempts.Load(), int64(40))
+
+			server.attempts.Store(0)
+			server.back = time.Now().Add(20 * time.Second)
+			_, err = ask(t, &backoffhttp.Transport{Base: server}, time.Minute, "GET", nil)
+			if status == 0 {
+				require.ErrorIs(t, err, syscall.ECONNREFUSED, "without Patient it fails")
+			}
+		})
+	}
+}
+
+// A response that holds its connection while its call waits would let the
+// callers of a server that is down fill it with connections.
+func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &outage{back: time.Now().Add(time.Hour), status: 503}
+		transport := &backoffhttp.Transport{Base: server, Patient: true}
+		time.AfterFunc(20*time.Second, func() { require.Zero(t, server.open.Load()) })
+		resp, err := ask(t, transport, time.Minute, "GET", nil)
+		require.Nil(t, resp)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		status, ok := errors.AsType[*backoffhttp.StatusError](err)
+		require.True(t, ok)
+		require.Equal(t, 503, status.Code)
+		require.Zero(t, server.open.Load())
+	})
+}
+
+func TestAPatientTransportSendsNothingTwiceThatMustNotBe(t *testing.T) {
+	for name, body := range map[string]io.Reader{"not idempotent": strings.NewReader("order"), "no GetBody": io.MultiReader(strings.NewReader("order"))} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &outage{back: time.Now().Add(10 * time.Second), status: 503}
+				method := map[string]string{"not idempotent": "POST", "no GetBody": "PUT"}[name]
+				resp, err := ask(t, &backoffhttp.Transport{Base: server, Patient: true}, time.Minute, method, body)
+				require.NoError(t, err)
+				require.Equal(t, 503, resp.StatusCode, "the answer comes back")
+				require.Equal(t, int64(1), server.attempts.Load())
+			})
+		})
+	}
+}
+
+func TestAPatientTransportReturnsADefinitiveAnswerAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		server := &outage{back: began.Add(time.Hour), status: 404}
+		resp, err := ask(t, &backoffhttp.Transport{Base: server, Patient: true}, time.Minute, "GET", nil)
+		require.NoError(t, err)
+		require.Equal(t, 404, resp.StatusCode)
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// AttemptTimeout and MaxElapsed hold for each time that the call is made.
+func TestAPatientCallHasTheTimeOfItsPolicyEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &outage{back: time.Now().Add(20 * time.Second)}
+		slow := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp, err := server.RoundTrip(req)
+			if err == nil {
+				select {
+				case <-time.After(500 * time.Millisecond):
+				case <-req.Context().Done():
+					return nil, req.Context().Err()
+				}
+			}
+			return resp, err
+		})
+		policy := backoff.Policy{AttemptTimeout: time.Second, MaxElapsed: 2 * time.Second}
+		resp, err := ask(t, &backoffhttp.Transport{Base: slow, Policy: policy, Patient: true}, time.Minute, "GET", nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+	})
+}

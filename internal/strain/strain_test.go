@@ -1,0 +1,197 @@
+package strain
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A line is a service that answers with latencies of a distribution, to a
+// caller with so many calls a second.
+type line struct {
+	Gauge
+	now    time.Duration
+	random *rand.Rand
+}
+
+func newLine(seed uint64) *line { return &line{random: rand.New(rand.NewPCG(seed, 1))} }
+
+// call makes n calls, and returns how many of them saw strain. A share of them
+// hangs for a second.
+func (l *line) call(n int, rate float64, latency func(*rand.Rand) float64, hung float64) (strained int) {
+	for range n {
+		l.now += time.Duration(l.random.ExpFloat64() / rate * 1e9)
+		took, late := time.Duration(latency(l.random)*1e6), l.random.Float64() < hung
+		if late {
+			took = time.Second
+		}
+		if l.Add(l.now, took, late) {
+			strained++
+		}
+	}
+	return strained
+}
+
+// exponential and logNormal return latencies in milliseconds.
+func exponential(mean float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return mean * r.ExpFloat64() }
+}
+
+func logNormal(median, sigma float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return median * math.Exp(sigma*r.NormFloat64()) }
+}
+
+var rates = []float64{0.2, 1, 10, 40, 1000}
+
+func TestAServiceThatIsMuchSlowerIsUnderStrain(t *testing.T) {
+	for _, rate := range rates {
+		for seed := range uint64(5) {
+			l := newLine(seed)
+			l.call(max(200, int(20*rate)), rate, exponential(20), 0)
+			began := l.now
+			for n := 0; l.call(1, rate, exponential(400), 0) == 0; n++ {
+				require.Less(t, l.now-began, max(5*time.Second, time.Duration(7/rate*1e9)), "%v calls/s", rate)
+			}
+			room, mild := l.Room(l.now)
+			require.Zero(t, room)
+			require.Equal(t, 1., mild, "none has timed out")
+		}
+	}
+}
+
+func TestAServiceThatIsTwentyFiveTimesSlowerIsUnderHeavyStrain(t *testing.T) {
+	for _, slower := range []float64{10, 40} {
+		l := newLine(1)
+		l.call(1000, 10, exponential(20), 0)
+		require.Positive(t, l.call(100, 10, exponential(20*slower), 0))
+		room, mild := l.Room(l.now)
+		require.Zero(t, room)
+		require.Equal(t, slower < 25, mild == 1, "slower by %v: none has timed out", slower)
+	}
+}
+
+// A process need not run for long before it feels an overload.
+func TestStrainIsFeltAfterAFewSamples(t *testing.T) {
+	for _, calls := range []int{15, 25, 40} {
+		l := newLine(1)
+		require.Zero(t, l.call(calls, 1, exponential(20), 0))
+		require.Positive(t, l.call(15, 1, exponential(400), 0), "after %d calls", calls)
+	}
+}
+
+// One hung replica is no overload, nor is a service whose latency is spread, nor
+// one of two kinds of requests.
+func TestWhatAServiceAlwaysDoesIsNoStrain(t *testing.T) {
+	kinds := func(r *rand.Rand) float64 { return []float64{5, 500}[r.IntN(2)] }
+	for _, rate := range rates {
+		for name, c := range map[string]struct {
+			latency func(*rand.Rand) float64
+			hung    float64
+			most    float64
+		}{
+			"exact":       {func(*rand.Rand) float64 { return 7 }, 0, 0},
+			"exponential": {exponential(20), 0, 0.01},
+			"sigma 1":     {logNormal(5, 1), 0, 0.01},
+			"sigma 2":     {logNormal(5, 2), 0, 0.05},
+			"two kinds":   {kinds, 0, 0.32},
+			"10 % hung":   {exponential(20), 0.1, 0.04},
+			"20 % hung":   {exponential(20), 0.2, 0.1},
+		} {
+			const calls = 20_000
+			strained := newLine(3).call(calls, rate, c.latency, c.hung)
+			if rate < 1 && c.most > 0 {
+				c.most += 0.1 // two or three samples are all there is of the present
+			}
+			require.LessOrEqual(t, float64(strained)/calls, c.most, "%s, %v calls/s", name, rate)
+		}
+	}
+}
+
+// What tells an overload from a replica that begins to hang is that there those
+// attempts are slow, too, that succeed.
+func TestAReplicaThatBeginsToHangIsNoStrain(t *testing.T) {
+	for _, rate := range []float64{10, 40, 100, 1000} {
+		for _, hung := range []float64{0.1, 0.2, 0.3} {
+			strained := 0
+			for seed := range uint64(5) {
+				l := newLine(seed)
+				l.call(int(300*rate), rate, exponential(20), 0)
+				strained += l.call(int(60*rate), rate, exponential(20), hung)
+			}
+			require.LessOrEqual(t, float64(strained)/(5*60*rate), 0.05, "%v calls/s, %v hang", rate, hung)
+		}
+		l := newLine(1)
+		l.call(int(300*rate), rate, exponential(20), 0)
+		require.Positive(t, l.call(int(10*rate), rate, exponential(60), 0.3), "%v calls/s, the others slower by three", rate)
+	}
+}
+
+func TestStrainIsForgottenEvenly(t *testing.T) {
+	var g Gauge
+	room, mild := g.Room(0)
+	require.Equal(t, [2]float64{1, 1}, [2]float64{room, mild}, "there was none")
+	for n := range 100 {
+		require.False(t, g.Add(time.Duration(n)*time.Second, 10*time.Millisecond, false))
+	}
+	now := 100 * time.Second
+	for !g.Add(now, 0, true) {
+		now += time.Second
+	}
+	for part, at := range map[float64]time.Duration{0: 0, 0.2: pause / 5, 0.5: pause / 2, 1: pause} {
+		room, mild = g.Room(now + at)
+		require.InDelta(t, part, room, 1e-9)
+		require.InDelta(t, part, mild, 1e-9, "all have timed out")
+	}
+	room, _ = g.Room(math.MaxInt64)
+	require.Equal(t, 1., room)
+}
+
+// What lasts becomes usual, but not within the time of an overload.
+func TestTheUsualLatencyFollowsSlowlyUpAndFastDown(t *testing.T) {
+	l := newLine(1)
+	l.call(600, 1, exponential(20), 0)
+	usual := l.usual
+	l.call(15*60, 1, exponential(400), 0)
+	require.Less(t, l.usual-usual, math.Log(20)*0.75, "after 15 minutes")
+	require.Greater(t, l.call(60, 1, exponential(400), 0), 0)
+	l.call(60*60, 1, exponential(400), 0)
+	require.Zero(t, l.call(60, 1, exponential(400), 0), "after more than an hour")
+	l.call(5*60, 1, exponential(20), 0)
+	require.InDelta(t, usual, l.usual, 0.5, "after five minutes")
+}
+
+// A burst is one sample in time, however many calls it has.
+func TestABurstDoesNotOutvoteASecond(t *testing.T) {
+	l := newLine(1)
+	l.call(4000, 40, exponential(20), 0)
+	for range 10_000 {
+		require.False(t, l.Add(l.now, time.Second, false))
+	}
+}
+
+func TestTheFirstSampleMayBeATimeout(t *testing.T) {
+	var g Gauge
+	require.False(t, g.Add(0, time.Second, true))
+	require.InDelta(t, 0, g.usual, 0.01, "one second")
+	for n := range 200 {
+		require.False(t, g.Add(time.Duration(n)*100*time.Millisecond, 20*time.Millisecond, false))
+	}
+	require.InDelta(t, math.Log(0.021), g.usual, 0.5)
+}
+
+func TestEverySampleIsFinite(t *testing.T) {
+	var g Gauge
+	random := rand.New(rand.NewPCG(1, 1))
+	var now time.Duration
+	for range 10_000 {
+		now += time.Duration(random.Int64N(1 << random.IntN(50)))
+		took := time.Duration(random.Int64N(math.MaxInt64 - int64(slack)))
+		g.Add(now, took>>random.IntN(62), random.IntN(3) == 0)
+		for _, x := range []float64{g.present, g.usual, g.spread, g.variance, g.timeouts} {
+			require.False(t, math.IsNaN(x) || math.IsInf(x, 0))
+		}
+	}
+}

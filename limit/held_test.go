@@ -1,0 +1,234 @@
+package limit_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
+	"github.com/gobackoff/backoff/pace"
+)
+
+// sixPerSecond are the limits that space attempts, at 6 a second.
+var sixPerSecond = map[string]func() backoff.Budget{
+	"Rate":         func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(6, 1)} },
+	"AdaptiveRate": func() backoff.Budget { return &limit.AdaptiveRate{Max: 6} },
+}
+
+// held runs a test with each of sixPerSecond joined with a HoldOff, in both
+// orders, and with three members more than fit into a Ticket.
+func held(t *testing.T, test func(t *testing.T, b backoff.Budget, hold *pace.HoldOff)) {
+	for name, open := range sixPerSecond {
+		for order, join := range map[string]func(r, h backoff.Budget) backoff.Budget{
+			"before": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(r, h) },
+			"behind": func(r, h backoff.Budget) backoff.Budget { return backoff.JoinBudgets(h, r) },
+			"among others": func(r, h backoff.Budget) backoff.Budget {
+				return backoff.JoinBudgets(&limit.Concurrency{}, &limit.Sleeping{}, r, h, &limit.Throttle{}, &limit.Rate{Limiter: rate.NewLimiter(rate.Inf, 0)})
+			},
+		} {
+			t.Run(name+" "+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					hold := new(pace.HoldOff)
+					test(t, join(open(), hold), hold)
+				})
+			})
+		}
+	}
+}
+
+// callers makes calls, every so often, and returns when they went, once all
+// have.
+func callers(t *testing.T, b backoff.Budget, n int, every time.Duration) (went []time.Duration) {
+	p := backoff.Policy{Budget: b}
+	began := time.Now()
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	for range n {
+		calls.Go(func() {
+			require.NoError(t, p.Do(t.Context(), func(context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				went = append(went, time.Since(began))
+				return nil
+			}))
+		})
+		time.Sleep(every)
+	}
+	calls.Wait()
+	slices.Sort(went)
+	return went
+}
+
+// requireSpaced requires that all went at 6 a second at most, and none between
+// from and to, in which they were held.
+func requireSpaced(t *testing.T, went []time.Duration, from, to time.Duration) {
+	t.Helper()
+	for i, at := range went {
+		require.False(t, at > from && at < to, "%v", at)
+		if i > 0 {
+			require.GreaterOrEqual(t, at-went[i-1], time.Second/6-time.Microsecond, "%v", went)
+		}
+	}
+}
+
+func TestCallsThatAreHeldOffTogetherGoAtTheRate(t *testing.T) {
+	held(t, func(t *testing.T, b backoff.Budget, hold *pace.HoldOff) {
+		hold.Hold(33 * time.Second)
+		went := callers(t, b, 30, time.Millisecond)
+		requireSpaced(t, went, -1, 33*time.Second)
+		require.Less(t, went[29], 42*time.Second, "and lose no time")
+	})
+}
+
+// A hold may begin while they are in the line of the rate, and it may be made
+// longer.
+func TestCallsThatAreHeldOffWhileTheyWaitGoAtTheRate(t *testing.T) {
+	held(t, func(t *testing.T, b backoff.Budget, hold *pace.HoldOff) {
+		time.AfterFunc(3*time.Second, func() { hold.Hold(10 * time.Second) })
+		time.AfterFunc(12*time.Second, func() { hold.Hold(8 * time.Second) })
+		went := callers(t, b, 60, 0)
+		requireSpaced(t, went, 3*time.Second, 20*time.Second)
+		require.Less(t, went[59], 33*time.Second)
+	})
+}
+
+// Nobody who is held takes a token from those who are not.
+func TestCallsThatAreHeldOffTakeNoToken(t *testing.T) {
+	for name, open := range sixPerSecond {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, hold := open(), new(pace.HoldOff)
+				hold.Hold(33 * time.Second)
+				go callers(t, backoff.JoinBudgets(b, hold), 30, 0)
+				synctest.Wait()
+				began := time.Now()
+				callers(t, b, 2, 0)
+				require.InDelta(t, time.Second/6, time.Since(began), float64(time.Microsecond))
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// The same holds for those who wait for a slower rate.
+func TestCallsThatWaitForASlowRateTakeNoTokenOfAFastOne(t *testing.T) {
+	for name, join := range map[string]func(fast, slow backoff.Budget) backoff.Budget{
+		"fast first": func(fast, slow backoff.Budget) backoff.Budget { return backoff.JoinBudgets(fast, slow) },
+		"slow first": func(fast, slow backoff.Budget) backoff.Budget { return backoff.JoinBudgets(slow, fast) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fast := &limit.Rate{Limiter: rate.NewLimiter(10, 1)}
+				slow := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+				var went []time.Duration
+				var others sync.WaitGroup
+				others.Go(func() { went = callers(t, join(fast, slow), 10, 0) })
+				synctest.Wait()
+				began := time.Now()
+				callers(t, fast, 2, 0)
+				require.Equal(t, 200*time.Millisecond, time.Since(began))
+				others.Wait()
+				for i, at := range went {
+					require.Equal(t, time.Duration(i)*time.Second, at)
+				}
+			})
+		})
+	}
+}
+
+// Two rates whose lines are both long must not make a call give up its place in
+// the one for its place in the other.
+func TestACallGetsThroughTwoLongLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &limit.Rate{Limiter: rate.NewLimiter(1, 1)}, &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		var others sync.WaitGroup
+		keepBusy := func(r *limit.Rate, line int) {
+			reserve(t, r, line)
+			for range 120 {
+				time.Sleep(time.Second)
+				reserve(t, r, 1)
+			}
+		}
+		others.Go(func() { keepBusy(a, 60) })
+		others.Go(func() { keepBusy(b, 30) })
+		synctest.Wait()
+		began := time.Now()
+		callers(t, backoff.JoinBudgets(a, b), 1, 0)
+		require.LessOrEqual(t, time.Since(began), 92*time.Second)
+		others.Wait()
+	})
+}
+
+// The example of the package: 200 calls at 100 a second, of which 50 may run.
+func TestABulkheadRefusesNoCallThatWaitsForItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		concurrency := &limit.Concurrency{Max: 50}
+		p := backoff.Policy{Budget: backoff.JoinBudgets(
+			&backoff.RetryBudget{},
+			&limit.Rate{Limiter: rate.NewLimiter(100, 10)},
+			concurrency,
+		)}
+		var calls sync.WaitGroup
+		for range 200 {
+			calls.Go(func() {
+				require.NoError(t, p.Do(t.Context(), func(context.Context) error {
+					require.LessOrEqual(t, concurrency.Load(), 50)
+					time.Sleep(100 * time.Millisecond)
+					return nil
+				}))
+			})
+		}
+		calls.Wait()
+		require.Zero(t, concurrency.Load())
+	})
+}
+
+// A hedge takes its slot when it is sent, too, and so does the first attempt of
+// a hedged call.
+func TestAHedgeThatOnlyWaitsHoldsNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		concurrency, slow := &limit.Concurrency{Max: 1}, &limit.Rate{Limiter: rate.NewLimiter(1, 1)}
+		slow.Limiter.Allow()
+		h := &backoff.Hedge{Delay: time.Hour, Budget: backoff.JoinBudgets(concurrency, slow)}
+		go backoff.HedgeValue(t.Context(), h, func(context.Context) (int, error) {
+			require.Equal(t, 1, concurrency.Load())
+			return 0, nil
+		}, nil)
+		synctest.Wait()
+		require.Zero(t, concurrency.Load())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Zero(t, concurrency.Load())
+	})
+}
+
+// A hand-written loop that does not call Begin never calls Confirm.
+func TestAHandWrittenLoopHoldsItsSlotFromAdmitOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		concurrency := &limit.Concurrency{Max: 1}
+		p := backoff.Policy{Budget: concurrency}
+		run := p.Start(t.Context())
+		_, ok := run.Admit()
+		require.True(t, ok)
+		require.Equal(t, 1, concurrency.Load())
+		_, ok = p.Start(t.Context()).Admit()
+		require.False(t, ok)
+		run.Retry(nil)
+		require.Zero(t, concurrency.Load())
+
+		run = p.Start(t.Context())
+		_, ok = run.Admit()
+		require.True(t, ok)
+		require.True(t, run.Begin(0))
+		require.Equal(t, 1, concurrency.Load(), "and takes no second one")
+		run.Retry(nil)
+		require.Zero(t, concurrency.Load())
+	})
+}

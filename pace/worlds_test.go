@@ -1,0 +1,218 @@
+package pace_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
+	"github.com/gobackoff/backoff/pace"
+)
+
+// A program is what calls a service through a Pacer of its own, and what became
+// of its calls.
+type program struct {
+	policy backoff.Policy
+
+	mu             sync.Mutex
+	served, failed int
+	took           []time.Duration
+	asked, refused [120]int // attempts of each second
+}
+
+func newProgram(r *rand.Rand) *program {
+	p := new(program)
+	p.policy = backoff.Policy{Budget: new(pace.Pacer), Rand: func() float64 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return r.Float64()
+	}}
+	return p
+}
+
+// call makes one call to a service that answers after latency, and refuses some
+// attempts. It is in the given second.
+func (p *program) call(ctx context.Context, second int, latency time.Duration, refuses func() bool) {
+	began := time.Now()
+	err := p.policy.Do(ctx, func(context.Context) error {
+		time.Sleep(latency)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.asked[second]++
+		if refuses() {
+			p.refused[second]++
+			return errTooMuch
+		}
+		return nil
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.took = append(p.took, time.Since(began))
+	if err != nil {
+		p.failed++
+	} else {
+		p.served++
+	}
+}
+
+// job lets workers make calls one after the other, until more returns false.
+func (p *program) job(t *testing.T, workers int, latency time.Duration, more, refuses func() bool) {
+	began := time.Now()
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for more() {
+				p.call(t.Context(), min(int(time.Since(began)/time.Second), len(p.asked)-1), latency, refuses)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// share returns which share of the attempts from a second to another was refused.
+func share(from, to int, programs ...*program) float64 {
+	var asked, refused int
+	for _, p := range programs {
+		for s := from; s < to; s++ {
+			asked, refused = asked+p.asked[s], refused+p.refused[s]
+		}
+	}
+	return float64(refused) / float64(asked)
+}
+
+// Jobs of 20 workers that begin without a warning take at most 1.2 times the time
+// that a rate limit makes them take, and half a second.
+func TestAColdBulkJobGetsAlmostAllThatARateLimitedServiceGives(t *testing.T) {
+	for _, c := range []struct {
+		perSecond, burst, calls int
+		refused                 float64 // share of the attempts
+	}{
+		{500, 10, 2000, .15}, {500, 100, 2000, .15}, {200, 20, 2000, .15}, {100, 100, 1000, .15},
+		// 20 workers meet a burst of 5, and those 5 go on before the others are refused.
+		{50, 5, 100, .22}, {50, 5, 600, .15},
+	} {
+		for _, latency := range nightly.Size([]time.Duration{5 * time.Millisecond}, []time.Duration{time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond}) {
+			t.Run(fmt.Sprintf("%d of %d per second, burst %d, %v", c.calls, c.perSecond, c.burst, latency), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					limiter := rate.NewLimiter(rate.Limit(c.perSecond), c.burst)
+					p := newProgram(rand.New(rand.NewPCG(1, 1)))
+					var begun atomic.Int64
+					began := time.Now()
+					p.job(t, 20, latency, func() bool { return begun.Add(1) <= int64(c.calls) }, func() bool { return !limiter.Allow() })
+					ideal := max(float64(c.calls-c.burst)/float64(c.perSecond), float64(c.calls)/20*latency.Seconds())
+					require.LessOrEqual(t, time.Since(began).Seconds(), 1.2*ideal+.5)
+					require.LessOrEqual(t, share(0, len(p.asked), p), c.refused)
+					require.LessOrEqual(t, p.failed, c.calls/500, "refused four times")
+				})
+			})
+		}
+	}
+}
+
+// A service refuses some requests whatever the rate is. Each of the callers has
+// 3 s.
+func TestRefusalsThatDoNotComeFromTheRateSlowNobody(t *testing.T) {
+	for _, perSecond := range nightly.Size([]int{10, 200}, []int{10, 200, 1000}) {
+		for _, share := range []float64{.02, .05, .1} {
+			for _, byChance := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v at %d per second, by chance %v", share, perSecond, byChance), func(t *testing.T) {
+					seeds := uint64(1)
+					if byChance {
+						seeds = nightly.Size(uint64(4), 10)
+					}
+					var served, failed int
+					for seed := range seeds {
+						p := scattered(t, perSecond, share, byChance, seed)
+						served, failed = served+p.served, failed+p.failed
+						slices.Sort(p.took)
+						require.Less(t, p.took[len(p.took)/2], 250*time.Millisecond, "seed %d: the median", seed)
+					}
+					require.GreaterOrEqual(t, float64(served)/float64(served+failed), nightly.Size(.97, .98))
+				})
+			}
+		}
+	}
+}
+
+// scattered makes calls at a rate for 40 s, or for 2 minutes if there are few.
+func scattered(t *testing.T, perSecond int, share float64, byChance bool, seed uint64) (p *program) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		p = newProgram(rand.New(rand.NewPCG(seed, 8)))
+		attempts, every := 0, int(1/share)
+		refuses := func() bool {
+			attempts++
+			return byChance && r.Float64() < share || !byChance && attempts%every == 0
+		}
+		gaps := rand.New(rand.NewPCG(seed, 9))
+		var group sync.WaitGroup
+		for range max(1200, 40*perSecond) {
+			time.Sleep(time.Duration(1e9 / float64(perSecond) * (.5 + gaps.Float64())))
+			group.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				p.call(ctx, 0, 5*time.Millisecond, refuses)
+			})
+		}
+		group.Wait()
+	})
+	return p
+}
+
+// To one program the refusals of a limit that it shares look as if they did not
+// come from its rate.
+func TestProgramsThatShareALimitKeepIt(t *testing.T) {
+	for _, programs := range nightly.Size([]int{2}, []int{1, 2, 4}) {
+		for seed := range nightly.Size(uint64(1), 5) {
+			t.Run(fmt.Sprintf("%d programs, seed %d", programs, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					limiter, began := rate.NewLimiter(100, 100), time.Now()
+					all := make([]*program, programs)
+					var group sync.WaitGroup
+					for i := range all {
+						all[i] = newProgram(rand.New(rand.NewPCG(seed, uint64(i))))
+						group.Go(func() {
+							all[i].job(t, 20, 5*time.Millisecond, func() bool { return time.Since(began) < 2*time.Minute }, func() bool { return !limiter.Allow() })
+						})
+					}
+					group.Wait()
+					served := 0
+					for _, p := range all {
+						served += p.served
+					}
+					require.Greater(t, served, 120*98)
+					require.LessOrEqual(t, share(0, 60, all...), map[int]float64{1: .08, 2: .16, 4: .2}[programs], "they begin at the same moment")
+					require.LessOrEqual(t, share(60, 120, all...), map[int]float64{1: .06, 2: .15, 4: .16}[programs])
+				})
+			})
+		}
+	}
+}
+
+func TestALimitThatFallsToATenthForHalfAMinuteIsObeyed(t *testing.T) {
+	for _, burst := range []int{10, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, began := rate.NewLimiter(100, burst), time.Now()
+			time.AfterFunc(30*time.Second, func() { limiter.SetLimit(10) })
+			time.AfterFunc(60*time.Second, func() { limiter.SetLimit(100) })
+			p := newProgram(rand.New(rand.NewPCG(1, uint64(burst))))
+			p.job(t, 20, 5*time.Millisecond, func() bool { return time.Since(began) < 90*time.Second }, func() bool { return !limiter.Allow() })
+			require.LessOrEqual(t, share(30, 90, p), .1)
+			require.LessOrEqual(t, share(30, 60, p), .25, "while it is low")
+			full := 60
+			for ; p.asked[full]-p.refused[full] < 90; full++ {
+			}
+			require.LessOrEqual(t, full, 65)
+		})
+	}
+}
