@@ -182,7 +182,7 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 	if b == nil {
 		return releaseNothing, nil
 	}
-	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst})
+	ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1, Kind: backoff.AttemptFirst, Paced: true})
 	if !ok {
 		return nil, r.overBudget()
 	}
@@ -204,7 +204,13 @@ func (r *AWSRetryer) GetRetryToken(ctx context.Context, err error) (release func
 	}
 	t := &awsRetry{ctx: ctx, err: err}
 	if b := r.policy.Budget; b != nil {
-		ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: r.class(err)})
+		ticket, wait, ok := b.Reserve(backoff.Attempt{
+			Number: 2,
+			Kind:   backoff.AttemptRetry,
+			Class:  r.class(err),
+			Wait:   time.Hour, // not known before RetryDelay; the budget says in Pace what is left of its own
+			Paced:  true,
+		})
 		if !ok {
 			return nil, r.overBudget()
 		}

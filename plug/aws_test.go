@@ -47,13 +47,13 @@ func (b *books) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 		b.open = make(map[uint64]bool)
 	}
 	b.open[b.issued] = true
-	return backoff.Ticket{b.issued}, b.wait, true
+	return backoff.NewTicket(b.issued), b.wait, true
 }
 
 func (b *books) Done(t backoff.Ticket, r backoff.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.open, t[0])
+	delete(b.open, t.Word())
 	b.done = append(b.done, r.Outcome)
 }
 

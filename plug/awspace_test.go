@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/plug"
 )
@@ -90,4 +92,48 @@ func TestAWSCallsGoAtThePaceOfAPacer(t *testing.T) {
 		return sdk(ctx, plug.AWS(p), false, func(int) error { return nil })
 	})
 	require.InDelta(t, direct.Seconds(), through.Seconds(), 0.1)
+}
+
+// The SDK asks for a retry before it waits.
+func TestAWSRetriesTakeNoTokenWhileTheyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := &limit.Rate{Limiter: rate.NewLimiter(1, 10)}
+		r := plug.AWS(&backoff.Policy{MaxAttempts: 2, Budget: budget, Schedule: backoff.Constant(time.Minute), Jitter: backoff.NoJitter})
+		began := time.Now()
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				// Calls that share a context may be taken for one another.
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				assert.NoError(t, sdk(ctx, r, false, func(attempt int) error {
+					if attempt == 1 {
+						return status(503)
+					}
+					return nil
+				}))
+			})
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		assert.NoError(t, sdk(ctx, r, false, func(int) error { return nil }))
+		require.Equal(t, time.Second, time.Since(began))
+		calls.Wait()
+		require.Equal(t, time.Minute, time.Since(began))
+	})
+}
+
+// A first attempt that waits holds no slot.
+func TestAWSAttemptsThatWaitHoldNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := &limit.Concurrency{Max: 1}
+		r := plug.AWS(&backoff.Policy{Budget: backoff.JoinBudgets(slots, &limit.Rate{Limiter: rate.NewLimiter(1, 1)})})
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() { assert.NoError(t, sdk(t.Context(), r, false, func(int) error { return nil })) })
+		}
+		calls.Wait()
+		require.Zero(t, slots.Load())
+	})
 }

@@ -33,7 +33,7 @@ func newRule(p *backoff.Policy) rule {
 		return rule{err: errNoPolicy}
 	}
 	r := rule{policy: *p, waits: *p, err: p.Validate()}
-	r.waits.MaxAttempts, r.waits.Idempotency, r.waits.WaitOpen = -1, nil, false
+	r.waits.MaxAttempts, r.waits.Idempotency = -1, nil
 	r.waits.ByClass = maps.Clone(p.ByClass)
 	for class, own := range r.waits.ByClass {
 		own.MaxAttempts = 0
