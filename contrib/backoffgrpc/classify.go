@@ -23,8 +23,8 @@ const (
 // ClassRetryable, or ClassNotSent if a client of this package knows that no
 // stream was opened. RESOURCE_EXHAUSTED is ClassThrottled if the server said
 // when to retry, by RetryInfo or pushback. Otherwise it is ClassOverloaded: it
-// is not retried, since it may mean a daily quota, but budgets count it as
-// throttled. If it says that a message is larger than a limit of grpc-go, it
+// is not retried, since it may mean a daily quota, but budgets get
+// ClassThrottled. If it says that a message is larger than a limit of grpc-go, it
 // is ClassPermanent. All other codes are ClassPermanent, and so is nil. Of
 // errors that are joined the greatest class counts, and ClassNotSent only if
 // all of them are.
@@ -253,10 +253,38 @@ func expired(ctx context.Context) bool {
 // must not make a permanent error look like an overload, so the policy returns
 // the error as it is.
 func withPushback(f *failure, d time.Duration) error {
-	if d < 0 && !isTransient(status.Code(f)) {
+	switch {
+	case d >= 0:
+		return backoff.Pushback(f, d)
+	case !isTransient(status.Code(f)):
 		return backoff.Permanent(f)
 	}
-	return backoff.Pushback(f, d)
+	return overloaded(f)
+}
+
+// overloaded marks an error that must not be retried. A RESOURCE_EXHAUSTED stays
+// ClassThrottled to budgets.
+func overloaded(err error) error {
+	if isExhausted(err) {
+		err = backoff.WithClass(err, backoff.ClassThrottled)
+	}
+	return backoff.WithClass(err, backoff.ClassOverloaded)
+}
+
+// exhausted marks the error of an attempt if it is a RESOURCE_EXHAUSTED that the
+// classifier of a policy does not retry, and not marked yet. The class alone
+// would not tell the budget that the server throttles.
+func exhausted(err error, classify backoff.Classifier) error {
+	if !isExhausted(err) || backoff.DefaultClassifier(err) != backoff.ClassUnknown || classify(err) != backoff.ClassOverloaded {
+		return err
+	}
+	return overloaded(err)
+}
+
+// isExhausted reports whether the status of an error is RESOURCE_EXHAUSTED.
+func isExhausted(err error) bool {
+	s, ok := statusOf(err)
+	return ok && s.Code() == codes.ResourceExhausted
 }
 
 // isTransient reports whether clients may retry a code at all.

@@ -70,6 +70,12 @@ type Config struct {
 	// "/package.Service/" for all other methods of the service, or "" for
 	// all others. Only the most specific entry counts.
 	Methods map[string]Method
+	// Patient makes unary calls under a Policy wait for a server that is down,
+	// for as long as their contexts and Timeout allow: there is a
+	// [backoff.Patience] for each target. It is for callers that have time, such
+	// as jobs. Streams and hedged calls do not wait. false means that a call
+	// ends when its policy gives up.
+	Patient bool
 	// MeterProvider gets gRPC's own metrics of retries, as grpc-go would
 	// record them: grpc.client.call.retries, grpc.client.call.hedges and
 	// grpc.client.call.retry_delay, each with grpc.method and grpc.target, for
@@ -143,6 +149,7 @@ type client struct {
 	invalid   error
 	endpoints *endpoints
 	meters    *meters
+	queues    *queues // nil unless calls are patient
 }
 
 // client prepares the config.
@@ -152,6 +159,9 @@ func (c *Config) client() *client {
 		return made
 	}
 	made.meters = newMeters(c.MeterProvider)
+	if c.Patient {
+		made.queues = new(queues)
+	}
 	for name, m := range c.Methods {
 		made.methods[name] = &method{Method: m}
 	}

@@ -38,16 +38,16 @@ func (p *places) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool
 	p.last++
 	p.taken[p.last] = true
 	if a.Kind != backoff.AttemptFirst {
-		return backoff.Ticket{p.last}, 0, true
+		return backoff.NewTicket(p.last), 0, true
 	}
-	return backoff.Ticket{p.last}, p.pause, true
+	return backoff.NewTicket(p.last), p.pause, true
 }
 
 func (p *places) Done(t backoff.Ticket, r backoff.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken[t[0]] {
-		delete(p.taken, t[0])
+	if p.taken[t.Word()] {
+		delete(p.taken, t.Word())
 		p.ended = append(p.ended, r.Outcome)
 	}
 }

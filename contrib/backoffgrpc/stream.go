@@ -212,7 +212,7 @@ func (s *stream) next(err error) error {
 	pause, ok := time.Duration(0), true
 	if err != nil {
 		s.tally.end(s.ctx)
-		pause, ok = s.run.Retry(err)
+		pause, ok = s.run.Retry(exhausted(err, s.carried.policy.Classify))
 	}
 	if ok && s.run.Begin(pause) {
 		s.tally.begin()
@@ -227,7 +227,7 @@ func (s *stream) next(err error) error {
 func (s *stream) end(err error) {
 	s.running.Lock()
 	defer s.running.Unlock()
-	s.run.Retry(err)
+	s.run.Retry(exhausted(err, s.carried.policy.Classify))
 	s.tally.record(s.ctx)
 }
 

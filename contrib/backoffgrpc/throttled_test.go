@@ -18,17 +18,34 @@ import (
 )
 
 // heard is a budget that grants everything, and keeps what it hears.
-type heard struct{ outcomes []backoff.Outcome }
+type heard struct {
+	outcomes []backoff.Outcome
+	classes  []backoff.Class
+}
 
 func (*heard) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	return backoff.Ticket{}, 0, true
 }
-func (h *heard) Done(_ backoff.Ticket, r backoff.Result) { h.outcomes = append(h.outcomes, r.Outcome) }
+func (h *heard) Done(_ backoff.Ticket, r backoff.Result) {
+	h.outcomes, h.classes = append(h.outcomes, r.Outcome), append(h.classes, r.Class)
+}
 
 // paces reports whether a pacer makes calls wait for their turn.
 func paces(p *pace.Pacer) bool {
 	perSecond, _ := p.Limit()
 	return perSecond < 1e9
+}
+
+// pushedBack is an error with which a server says "do not retry".
+type pushedBack struct{ error }
+
+// forbidding returns the error of a handler, after what it says to the client.
+func forbidding(ctx context.Context, err error) error {
+	if e, ok := err.(pushedBack); ok {
+		backoffgrpc.DoNotRetry(ctx)
+		return e.error
+	}
+	return err
 }
 
 // Decision 59: the pacer always hears of RESOURCE_EXHAUSTED, whatever the
@@ -45,6 +62,7 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 		"bare, listed":      {status.Error(codes.ResourceExhausted, "quota"), only(codes.ResourceExhausted), 2},
 		"bare, not listed":  {status.Error(codes.ResourceExhausted, "quota"), only(codes.Unavailable), 1},
 		"RetryInfo, not so": {retryInfo(codes.ResourceExhausted, time.Millisecond), only(codes.Unavailable), 1},
+		"do not retry":      {pushedBack{status.Error(codes.ResourceExhausted, "quota")}, nil, 1},
 		"no opinion":        {status.Error(codes.ResourceExhausted, "quota"), func(error) backoff.Class { return backoff.ClassUnknown }, 1},
 	} {
 		once := func(n int) error {
@@ -54,8 +72,10 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			return nil
 		}
 		s := &service{
-			unary:  func(_ context.Context, n int) error { return once(n) },
-			duplex: func(_ pb.TestService_FullDuplexCallServer, n int) error { return once(n) },
+			unary: func(ctx context.Context, n int) error { return forbidding(ctx, once(n)) },
+			duplex: func(stream pb.TestService_FullDuplexCallServer, n int) error {
+				return forbidding(stream.Context(), once(n))
+			},
 		}
 		addr := s.serve(t)
 		for kind, make := range map[string]func(pb.TestServiceClient) error{
@@ -76,6 +96,7 @@ func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 			err := make(client)
 			require.Equal(t, c.calls, s.calls(), "%s, %s: %v", name, kind, err)
 			require.Equal(t, backoff.OutcomeThrottled, budget.outcomes[0], "%s, %s", name, kind)
+			require.Equal(t, backoff.ClassThrottled, budget.classes[0], "%s, %s", name, kind)
 			require.True(t, paces(pacer), "%s, %s", name, kind)
 			if c.calls == 1 {
 				require.Equal(t, codes.ResourceExhausted, status.Code(err), name)

@@ -53,7 +53,7 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 	}
 	carried := m.carry()
 	ctx, to := c.observed(ctx, m.observer(carried), cc, method)
-	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to, tally: c.meters.newTally(cc, method, opts)}
+	u := &unary{method: method, req: req, cc: cc, invoke: invoke, opts: m.options(opts), to: to, tally: c.meters.newTally(cc, method, opts), patience: c.patience(cc, carried)}
 	switch {
 	case carried != nil:
 		return carried.error(ctx, u.retry(ctx, &carried.policy, reply))
@@ -72,18 +72,24 @@ type unary struct {
 	opts   []grpc.CallOption
 	to     *endpoint.Endpoint // nil if no observer asks
 	tally  *tally             // nil if nothing is recorded
+
+	patience *backoff.Patience // nil if the call does not wait for the server
 }
 
 // retry makes the call under a policy.
 func (u *unary) retry(ctx context.Context, policy *backoff.Policy, reply any) error {
 	attempts, call := 0, ctx
 	defer func() { u.tally.record(ctx) }()
-	return policy.Do(ctx, func(ctx context.Context) error {
+	attempt := func(ctx context.Context) error {
 		attempts++
 		u.tally.begin()
 		defer u.tally.end(call)
-		return u.attempt(ctx, attempts, reply, u.opts)
-	})
+		return exhausted(u.attempt(ctx, attempts, reply, u.opts), policy.Classify)
+	}
+	if u.patience == nil {
+		return policy.Do(ctx, attempt)
+	}
+	return u.patience.Do(ctx, func(ctx context.Context) error { return policy.Do(ctx, attempt) })
 }
 
 // attempt makes one attempt, which is measured if somebody observes the call.
@@ -150,7 +156,10 @@ func classified(err error, classify backoff.Classifier) error {
 	if class := backoff.DefaultClassifier(err); class == backoff.ClassOverloaded || class == backoff.ClassPermanent {
 		return err
 	}
-	return backoff.WithClass(err, classify(err))
+	if class := classify(err); class != backoff.ClassOverloaded {
+		return backoff.WithClass(err, class)
+	}
+	return overloaded(err)
 }
 
 // hedgeReply is what one attempt of a hedged call returns.

@@ -2,6 +2,7 @@ package backoffotel_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -157,7 +158,7 @@ func newTraffic(observer backoff.Observer, draw *rand.Rand) *traffic {
 	front, inside := breaker("guarded"), breaker("waiting")
 	guarded, waiting, halves, job := policy("guarded"), policy("waiting"), policy("halves"), policy("job")
 	guarded.Budget = new(backoff.RetryBudget)
-	waiting.WaitOpen, waiting.MaxElapsed = true, 2*time.Second
+	waiting.MaxElapsed = 2 * time.Second
 	job.MaxElapsed = time.Second
 	hedge := &backoff.Hedge{Name: "hedged", Observer: observer, Delay: 100 * time.Millisecond}
 	client := &http.Client{Transport: &backoffhttp.Transport{Policy: policy("web"), Base: roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -171,7 +172,13 @@ func newTraffic(observer backoff.Observer, draw *rand.Rand) *traffic {
 			return front.Do(context.Background(), func(ctx context.Context) error { return guarded.Do(ctx, f.attempt) })
 		},
 		"waiting": func() error {
-			return waiting.Do(context.Background(), func(ctx context.Context) error { return inside.Do(ctx, f.attempt) })
+			return waiting.Do(context.Background(), func(ctx context.Context) error {
+				err := inside.Do(ctx, f.attempt)
+				if errors.Is(err, backoff.ErrOpen) {
+					err = backoff.WithClass(err, backoff.ClassRetryable)
+				}
+				return err
+			})
 		},
 		"hedged": func() error {
 			_, err := backoff.HedgeValue(context.Background(), hedge, func(ctx context.Context) (any, error) { return nil, f.attempt(ctx) }, nil)
