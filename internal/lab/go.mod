@@ -75,6 +75,7 @@ require (
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	modernc.org/sqlite v1.60.0
+	resty.dev/v3 v3.0.0-rc.4
 	sigs.k8s.io/yaml v1.6.0
 )
 

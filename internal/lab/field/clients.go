@@ -27,7 +27,8 @@ type client struct {
 	module  string // of a peer
 	// calls makes one process of the client, over a transport of its own.
 	calls func(http.RoundTripper, setup) call
-	// model returns the same for the simulator, which applies the timeouts.
+	// model returns the same for the simulator, which applies the timeouts. nil means that the client
+	// meets troubles only.
 	model func(setup) sim.Client
 }
 
@@ -56,6 +57,14 @@ var clients = []client{
 		model: func(s setup) sim.Client { return library(s, func() *backoff.Breaker { return new(backoff.Breaker) }) },
 	},
 	{
+		name: "patient", caption: "ours, patient", about: "this library, with Transport.Patient: calls wait for the service",
+		calls: func(base http.RoundTripper, s setup) call {
+			policy := backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout}
+			c := &http.Client{Transport: &backoffhttp.Transport{Base: base, Policy: policy, Patient: true}}
+			return func(ctx context.Context) error { return get(ctx, c) }
+		},
+	},
+	{
 		name: "policy", caption: "Policy + RetryBudget", about: "this library, without a breaker",
 		calls: func(base http.RoundTripper, s setup) call {
 			c := &http.Client{Transport: base}
@@ -65,6 +74,18 @@ var clients = []client{
 			}
 		},
 		model: func(s setup) sim.Client { return library(s, nil) },
+	},
+	{
+		name: "stack", caption: "Stack(Breaker, Policy)", about: "this library, around a plain http.Client: a breaker around a policy with a RetryBudget",
+		calls: func(base http.RoundTripper, s setup) call {
+			c := &http.Client{Transport: base}
+			policy := &backoff.Policy{MaxAttempts: s.MaxAttempts, AttemptTimeout: s.Timeout, Budget: new(backoff.RetryBudget)}
+			service := backoff.Stack(new(backoff.Breaker), policy)
+			return func(ctx context.Context) error {
+				return service.Do(ctx, func(ctx context.Context) error { return get(ctx, c) })
+			}
+		},
+		model: func(s setup) sim.Client { return library(s, func() *backoff.Breaker { return new(backoff.Breaker) }) },
 	},
 	{
 		name: "failsafe", caption: "failsafe-go", about: "with its budget: of all that is under way a fifth may be retries, and three at least; waits of 100 ms, doubling, ±50 %",
@@ -188,12 +209,12 @@ func (b *failsafeBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Durati
 	if a.Number == 1 {
 		b.underWay++
 	}
-	return backoff.Ticket{uint64(a.Number)}, 0, true
+	return backoff.NewTicket(uint64(a.Number)), 0, true
 }
 
 // Confirm is the optional method of a [backoff.Budget].
 func (b *failsafeBudget) Confirm(t backoff.Ticket) bool {
-	if t[0] == 1 {
+	if t.Word() == 1 {
 		return true
 	}
 	if b.retries >= 3 && float64(b.retries)/float64(b.underWay) > 0.2 {
@@ -210,11 +231,11 @@ func (b *failsafeBudget) Done(t backoff.Ticket, r backoff.Result) {
 	if r.Outcome == backoff.OutcomeNotSent {
 		return
 	}
-	if t[0] > 1 {
+	if t.Word() > 1 {
 		b.retries--
 		b.underWay--
 	}
-	if r.Outcome == backoff.OutcomeSuccess || t[0] == uint64(b.attempts) {
+	if r.Outcome == backoff.OutcomeSuccess || t.Word() == uint64(b.attempts) {
 		b.underWay-- // the call ends
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A run is what was measured of one client at one load.
+// A run is what was measured of one client at one load, or in one trouble.
 type run struct {
 	Client               string
 	Setup                setup
@@ -26,18 +26,18 @@ type run struct {
 }
 
 // key orders runs, and tells them apart.
-func (r *run) key() (load, row int) {
-	return r.Setup.Load, slices.IndexFunc(clients, func(c client) bool { return c.name == r.Client })
+func (r *run) key() (trouble, load, row int) {
+	return slices.Index(troubles, r.Setup.Trouble), r.Setup.Load, slices.IndexFunc(clients, func(c client) bool { return c.name == r.Client })
 }
 
 // compare orders runs as the page shows them.
 func compare(a, b *run) int {
-	loadA, clientA := a.key()
-	loadB, clientB := b.key()
-	return cmp.Or(cmp.Compare(loadA, loadB), cmp.Compare(clientA, clientB))
+	troubleA, loadA, clientA := a.key()
+	troubleB, loadB, clientB := b.key()
+	return cmp.Or(cmp.Compare(troubleA, troubleB), cmp.Compare(loadA, loadB), cmp.Compare(clientA, clientB))
 }
 
-// add puts a run in the place of an older one of the same client and load.
+// add puts a run in the place of an older one of the same client and setup.
 func add(runs []*run, r *run) []*run {
 	i, found := slices.BinarySearchFunc(runs, r, compare)
 	if found {

@@ -33,7 +33,8 @@ const (
 func command(args []string) error {
 	set := flag.NewFlagSet("field", flag.ContinueOnError)
 	names := set.String("clients", "", "run only these clients: `names`, with commas between them")
-	loads := set.String("loads", "80,90", "run with these loads, in `percent` of the capacity")
+	loads := set.String("loads", "80,90", "run dips at these loads, in `percent` of the capacity; \"\" for none")
+	kinds := set.String("troubles", "chance,restart", "run these troubles; \"\" for none")
 	short := set.Bool("trial", false, "run for 20 s, print the figures, and keep nothing")
 	only := set.Bool("page", false, "run nothing: write the page from what is kept")
 	if err := set.Parse(args); err != nil {
@@ -44,7 +45,7 @@ func command(args []string) error {
 		return err
 	}
 	if !*only {
-		plan, err := planned(*names, *loads, *short)
+		plan, err := planned(*names, *loads, *kinds, *short)
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ const tooLate = 500_000 // microseconds
 func measureAll(plan, runs []*run, trials bool) ([]*run, error) {
 	var again []string
 	for i, p := range plan {
-		name := fmt.Sprintf("%s at %d %%", p.Client, p.Setup.Load)
+		name := fmt.Sprintf("%s at %d %% %s", p.Client, p.Setup.Load, p.Setup.Trouble)
 		fmt.Printf("%d of %d: %s, %v\n", i+1, len(plan), name, p.Setup.Horizon)
 		r, err := measure(p.Setup, p.Client)
 		if err != nil {
@@ -92,27 +93,47 @@ func measureAll(plan, runs []*run, trials bool) ([]*run, error) {
 }
 
 // planned returns the runs that are wanted, without results.
-func planned(names, loads string, short bool) (plan []*run, err error) {
-	chosen := strings.Split(names, ",")
+func planned(names, loads, kinds string, short bool) (plan []*run, err error) {
+	chosen := split(names)
 	for _, name := range chosen {
-		if name != "" && clientNamed(name) == nil {
+		if clientNamed(name) == nil {
 			return nil, fmt.Errorf("there is no client %q", name)
 		}
 	}
-	for word := range strings.SplitSeq(loads, ",") {
-		percent, err := strconv.Atoi(word)
-		if err != nil || percent < 1 || percent > 100 {
-			return nil, fmt.Errorf("the load %q is not a percentage", word)
-		}
-		s := usual(percent)
-		if short {
-			s = trial(percent)
-		}
+	setups, err := setupsFor(split(loads), split(kinds), short)
+	for _, s := range setups {
 		for _, c := range clients {
-			if names == "" || slices.Contains(chosen, c.name) {
+			if (names == "" || slices.Contains(chosen, c.name)) && (c.model != nil || s.Trouble != noTrouble) {
 				plan = append(plan, &run{Client: c.name, Setup: s})
 			}
 		}
 	}
-	return plan, nil
+	return plan, err
+}
+
+// split returns the words between the commas of a list.
+func split(list string) []string {
+	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return s == "" })
+}
+
+// setupsFor returns the setups of dips at some loads, and of some troubles.
+func setupsFor(loads, kinds []string, short bool) (all []setup, err error) {
+	for _, word := range loads {
+		percent, err := strconv.Atoi(word)
+		if err != nil || percent < 1 || percent > 100 {
+			return nil, fmt.Errorf("the load %q is not a percentage", word)
+		}
+		if short {
+			all = append(all, trial(percent))
+		} else {
+			all = append(all, usual(percent))
+		}
+	}
+	for _, kind := range kinds {
+		if !slices.Contains(troubles, trouble(kind)) {
+			return nil, fmt.Errorf("there is no trouble %q", kind)
+		}
+		all = append(all, troubled(trouble(kind)))
+	}
+	return all, nil
 }

@@ -6,32 +6,38 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/gobackoff/backoff/internal/lab/docpage"
 )
 
-// words is the text of the page.
+// pageText is the text of the page, with what is measured left out.
 //
 //go:embed page.md.tmpl
-var words string
+var pageText string
 
 // A page is what the words are about.
 type page struct {
-	Cells []cell
-	mod   string // the text of a go.mod
+	Cells    []cell
+	troubled []*run
+	mod      string // the text of a go.mod
 }
 
 // write simulates what was measured, and writes the page and its picture to a
 // directory. The versions of the peers are those in the text of a go.mod.
 func write(dir string, runs []*run, mod string) error {
-	if len(runs) == 0 {
+	if len(runs) == 0 || runs[0].Setup.Trouble != noTrouble {
 		return errors.New("nothing is kept: run make field")
 	}
 	p := page{mod: mod}
 	for _, r := range runs {
+		if r.Setup.Trouble != noTrouble {
+			p.troubled = append(p.troubled, r)
+			continue
+		}
 		simulation, err := r.simulate()
 		if err != nil {
 			return err
@@ -42,21 +48,18 @@ func write(dir string, runs []*run, mod string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "field.svg"), []byte(draw(p.Cells)), 0o666); err != nil {
-		return err
+	pictures := map[string]string{"field.svg": draw(p.Cells), "field-restart.svg": drawRestart(p.troubled)}
+	for name, text := range pictures {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(filepath.Join(dir, "field.md"), []byte(text), 0o666)
 }
 
 // markdown returns the text of the page.
 func (p page) markdown() (string, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{"span": span}).Parse(words)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	err = t.Execute(&b, p)
-	return b.String(), err
+	return docpage.Fill(pageText, p, template.FuncMap{"span": span})
 }
 
 // Setup is what is the same for all loads.
@@ -72,6 +75,11 @@ func (p page) Bound() float64          { return 100 / float64(p.Setup().Load) }
 func (p page) RecoveredShare() float64 { return 100 * recoveredShare }
 func (p page) RecoveredFor() int       { return recoveredFor }
 func (p page) Simulations() int        { return simulations }
+
+// What the words say of the troubles.
+func (p page) ChanceSeconds() int  { return seconds(troubled(byChance).For) }
+func (p page) RestartSeconds() int { return seconds(troubled(restart).For) }
+func (p page) TroubledLoad() int   { return troubled(restart).Load }
 
 // span writes a time as in 20 ms or 1 s.
 func span(d time.Duration) string {
@@ -95,17 +103,25 @@ func (p page) Lengths() string {
 // Minutes is how long all runs take.
 func (p page) Minutes() int {
 	all := 30 * time.Second // for the simulations
-	for _, c := range p.Cells {
-		all += c.Setup.Horizon + 2*time.Second
+	for _, r := range p.runs() {
+		all += r.Setup.Horizon + 2*time.Second
 	}
 	return int(all.Round(time.Minute).Minutes())
+}
+
+// runs returns all runs.
+func (p page) runs() (all []*run) {
+	for _, c := range p.Cells {
+		all = append(all, c.run)
+	}
+	return append(all, p.troubled...)
 }
 
 // Runs are the machines and the dates, each once.
 func (p page) Runs() string {
 	var all []string
-	for _, c := range p.Cells {
-		if s := c.Machine + ", " + c.Date; !slices.Contains(all, s) {
+	for _, r := range p.runs() {
+		if s := r.Machine + ", " + r.Date; !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}
@@ -117,19 +133,11 @@ func (p page) Clients() string {
 	var b strings.Builder
 	b.WriteString("| Client | Version | What it does |\n|---|---|---|\n")
 	for _, c := range clients {
-		if slices.ContainsFunc(p.Cells, func(l cell) bool { return l.Client == c.name }) {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.caption, p.version(c.module), c.about)
+		if slices.ContainsFunc(p.runs(), func(r *run) bool { return r.Client == c.name }) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.caption, docpage.Version(p.mod, c.module), c.about)
 		}
 	}
 	return b.String()
-}
-
-// version returns the version of a module.
-func (p page) version(module string) string {
-	if m := regexp.MustCompile(regexp.QuoteMeta(module) + ` (v\S+)`).FindStringSubmatch(p.mod); module != "" && m != nil {
-		return m[1]
-	}
-	return ""
 }
 
 // Results is the table of the figures.
@@ -146,12 +154,12 @@ func (p page) Results() string {
 
 // Most is the most of what each run says of itself.
 func (p page) Most() (most struct{ CPU, Late, Answer, Attempts float64 }) {
-	for _, c := range p.Cells {
-		most.CPU = max(most.CPU, c.FleetCPU+c.ServiceCPU)
-		most.Late = max(most.Late, float64(c.Fleet.LatestCall.Load())/1000)
-		most.Answer = max(most.Answer, float64(c.Service.LatestAnswer.Load())/1000)
-		for i := range c.Fleet.Attempts {
-			most.Attempts = max(most.Attempts, float64(c.Fleet.Attempts[i].Load()))
+	for _, r := range p.runs() {
+		most.CPU = max(most.CPU, r.FleetCPU+r.ServiceCPU)
+		most.Late = max(most.Late, float64(r.Fleet.LatestCall.Load())/1000)
+		most.Answer = max(most.Answer, float64(r.Service.LatestAnswer.Load())/1000)
+		for i := range r.Fleet.Attempts {
+			most.Attempts = max(most.Attempts, float64(r.Fleet.Attempts[i].Load()))
 		}
 	}
 	return most

@@ -129,6 +129,20 @@ func TestThePageNamesEveryFigure(t *testing.T) {
 	require.Contains(t, text, "A run takes\n9 s at a load of 80 %, and 9 s at a load of 90 %, where")
 }
 
+func TestThePageSaysWhatTroublesCost(t *testing.T) {
+	var runs []*run
+	for _, kind := range troubles {
+		r := fixed("none", 400, 200, 400, 400)
+		r.Setup.Trouble, r.Setup.Load, r.Setup.From, r.Setup.For = kind, 80, time.Second, 2*time.Second
+		runs = append(runs, r)
+	}
+	require.Contains(t, page{troubled: runs}.Troubles(), "| no retries | 41.7 % | 2.00 | 1.8 s | 3200 |\n")
+	svg := drawRestart(runs)
+	require.Contains(t, svg, "lost: the calls of 1.8 s")
+	require.Equal(t, 1, strings.Count(svg, `class="real" points="88`)+strings.Count(svg, `class="real" points="64`), "panels")
+	require.NotContains(t, svg, `class="model"`)
+}
+
 func TestANewRunTakesThePlaceOfTheOldOneInTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "testdata", "runs.json")
 	runs, err := load(file)
@@ -166,7 +180,7 @@ func TestThePageIsWhatTheKeptRunsGive(t *testing.T) {
 	dir := t.TempDir()
 	if nightly.On {
 		require.NoError(t, write(dir, runs, string(mod)))
-		for _, name := range []string{"field.md", "field.svg"} {
+		for _, name := range []string{"field.md", "field.svg", "field-restart.svg"} {
 			now, err := os.ReadFile(filepath.Join(dir, name))
 			require.NoError(t, err)
 			before, err := os.ReadFile("../../../docs/" + name)
@@ -175,9 +189,15 @@ func TestThePageIsWhatTheKeptRunsGive(t *testing.T) {
 		}
 		return
 	}
-	require.Len(t, runs, 2*len(clients))
+	modelled := 0
+	for _, c := range clients {
+		if c.model != nil {
+			modelled++
+		}
+	}
+	require.Len(t, runs, 2*modelled+len(troubles)*len(clients))
 	for _, r := range runs {
-		if r.Client == "none" {
+		if r.Client == "none" && r.Setup.Trouble == noTrouble {
 			require.NoError(t, write(dir, []*run{r}, string(mod)))
 			text, err := os.ReadFile(filepath.Join(dir, "field.md"))
 			require.NoError(t, err)

@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
-	"html"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/gobackoff/backoff/internal/lab/docpage"
 	"github.com/gobackoff/backoff/internal/sim"
 )
 
@@ -43,53 +44,67 @@ text{fill:#9DA7B3}.title,.load,.name{fill:#E6EDF3}
 </style>
 `
 
-// A picture is the text of an SVG.
-type picture struct{ strings.Builder }
+// A picture is panels, and what is around them.
+type picture struct{ docpage.SVG }
 
-// line writes a line of the text.
-func (p *picture) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-// write writes text, with its beginning at a point.
-func (p *picture) write(x, y int, class, text string) {
-	p.line(`<text x="%d" y="%d" class="%s">%s</text>`, x, y, class, html.EscapeString(text))
+// A panel shows what a run measured.
+type panel struct {
+	*run
+	group      string // what the heading above it and its neighbours says; "" for none
+	about      string // says it in short
+	simulation *sim.Result
 }
 
 // draw returns the picture of all cells, which are sorted.
 func draw(cells []cell) string {
+	var all []panel
+	for _, c := range cells {
+		group := fmt.Sprintf("load %d %% of capacity", c.Setup.Load)
+		all = append(all, panel{run: c.run, group: group, about: "recovery " + recoveries(c), simulation: &c.simulation})
+	}
+	return plot("Goodput around a dip, % of the calls offered", fmt.Sprintf("simulated: mean and 5 to 95 %% of %d runs. In seconds.", simulations), all)
+}
+
+// plot returns the picture of some panels, in groups, with a title and what the legend says.
+func plot(title, legend string, all []panel) string {
 	var panels picture
 	y, inGroup := top, 0
-	for i, c := range cells {
-		if i == 0 || c.Setup.Load != cells[i-1].Setup.Load {
-			panels.write(left, y, "load", fmt.Sprintf("load %d %% of capacity", c.Setup.Load))
+	for i, c := range all {
+		if i == 0 || c.group != all[i-1].group {
+			if c.group != "" {
+				panels.Text(left, y, "load", c.group)
+			}
 			y, inGroup = y+34, 0
 		}
 		panels.panel(left+inGroup%inRow*(panelWidth+columnGap), y, c, inGroup%inRow == 0)
 		inGroup++
-		if last := i == len(cells)-1 || c.Setup.Load != cells[i+1].Setup.Load; last || inGroup%inRow == 0 {
+		if last := i == len(all)-1 || c.group != all[i+1].group; last || inGroup%inRow == 0 {
 			y += panelHeight + rowGap
 		}
 	}
 	var p picture
-	p.line(`<?xml version="1.0" encoding="UTF-8"?>`)
-	p.line(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`, width, y-rowGap/2)
-	p.line("<title>Goodput around a dip, on real sockets and simulated</title>")
-	p.line("<desc>%s</desc>", html.EscapeString(describe(cells)))
-	p.WriteString(style)
-	p.line(`<rect class="paper" width="%d" height="%d"/>`, width, y-rowGap/2)
-	p.write(8, 20, "title", "Goodput around a dip, % of the calls offered")
-	p.line(`<polyline class="real" points="8,36 40,36"/><rect class="band" x="210" y="32" width="32" height="8"/><polyline class="model" points="210,36 242,36"/>`)
-	p.write(46, 40, "", "measured on real sockets")
-	p.write(248, 40, "", fmt.Sprintf("simulated: mean and 5 to 95 %% of %d runs. In seconds.", simulations))
+	p.legend(legend, len(all) > 0 && all[0].simulation != nil)
 	p.WriteString(panels.String())
-	p.line("</svg>")
-	return p.String()
+	return p.Document(width, y-rowGap/2, title, describe(all), style)
+}
+
+// legend says what the lines are.
+func (p *picture) legend(text string, simulated bool) {
+	p.Line(`<polyline class="real" points="8,36 40,36"/>`)
+	if !simulated {
+		p.Text(46, 40, "", text)
+		return
+	}
+	p.Line(`<rect class="band" x="210" y="32" width="32" height="8"/><polyline class="model" points="210,36 242,36"/>`)
+	p.Text(46, 40, "", "measured on real sockets")
+	p.Text(248, 40, "", text)
 }
 
 // describe says what the picture shows, for those who cannot see it.
-func describe(cells []cell) string {
+func describe(panels []panel) string {
 	var all []string
-	for _, c := range cells {
-		all = append(all, fmt.Sprintf("%s at %d %%: recovery %s.", clientNamed(c.Client).caption, c.Setup.Load, recoveries(c)))
+	for _, c := range panels {
+		all = append(all, fmt.Sprintf("%s, load %d %%: %s.", clientNamed(c.Client).caption, c.Setup.Load, c.about))
 	}
 	return strings.Join(all, " ")
 }
@@ -104,19 +119,19 @@ func recoveries(c cell) string {
 	return f.recovers(c.Setup) + "; simulated " + m.recovers(c.Setup)
 }
 
-// panel draws a cell. Its upper left corner is given, and whether its y axis has
+// panel draws a panel. Its upper left corner is given, and whether its y axis has
 // numbers.
-func (p *picture) panel(x, y int, c cell, numbers bool) {
+func (p *picture) panel(x, y int, c panel, numbers bool) {
 	s := c.Setup
 	second := float64(panelWidth) / s.Horizon.Seconds()
-	p.write(x, y-16, "name", clientNamed(c.Client).caption)
-	p.write(x, y-4, "small", "recovery "+recoveries(c))
-	p.line(`<rect class="dip" x="%.1f" y="%d" width="%.1f" height="%d"/>`, float64(x)+second*s.From.Seconds(), y, second*s.For.Seconds(), panelHeight)
+	p.Text(x, y-16, "name", clientNamed(c.Client).caption)
+	p.Text(x, y-4, "small", c.about)
+	p.Line(`<rect class="dip" x="%.1f" y="%d" width="%.1f" height="%d"/>`, float64(x)+second*s.From.Seconds(), y, second*s.For.Seconds(), panelHeight)
 	for _, percent := range []int{0, 50, 100} {
 		at := float64(y) + depth(float64(percent))
-		p.line(`<path class="rule" d="M%d %.1fh%d"/>`, x, at, panelWidth)
+		p.Line(`<path class="rule" d="M%d %.1fh%d"/>`, x, at, panelWidth)
 		if numbers {
-			p.line(`<text x="%d" y="%.1f" text-anchor="end">%d</text>`, x-5, at+4, percent)
+			p.Line(`<text x="%d" y="%.1f" text-anchor="end">%d</text>`, x-5, at+4, percent)
 		}
 	}
 	for _, tick := range []struct {
@@ -124,26 +139,32 @@ func (p *picture) panel(x, y int, c cell, numbers bool) {
 		anchor string
 		dx     int
 	}{{0, "start", 0}, {s.From, "end", 4}, {s.From + s.For, "start", -4}, {s.Horizon, "end", 0}} {
-		p.line(`<text x="%.1f" dx="%d" y="%d" text-anchor="%s">%d</text>`, float64(x)+second*tick.at.Seconds(), tick.dx, y+panelHeight+12, tick.anchor, seconds(tick.at))
+		p.Line(`<text x="%.1f" dx="%d" y="%d" text-anchor="%s">%d</text>`, float64(x)+second*tick.at.Seconds(), tick.dx, y+panelHeight+12, tick.anchor, seconds(tick.at))
 	}
-	var real, mean, low, high []float64
-	for i, point := range c.simulation.Series {
-		real = append(real, float64(c.Fleet.Good[i].Load()))
-		mean, low, high = append(mean, point.Good.Mean), append(low, point.Good.P5), append(high, point.Good.P95)
-	}
-	curve := func(counts []float64, backwards bool) string {
-		var all []string
-		for i := range counts {
-			if backwards {
-				i = len(counts) - 1 - i
-			}
-			all = append(all, fmt.Sprintf("%.1f,%.1f", float64(x)+second*(float64(i)+0.5), float64(y)+depth(100*counts[i]/s.rate())))
+	p.curves(c, func(i int, n float64) string {
+		return fmt.Sprintf("%.1f,%.1f", float64(x)+second*(float64(i)+0.5), float64(y)+depth(100*n/s.rate()))
+	})
+}
+
+// curves draws the successes of each second. at says where a number is in the panel.
+func (p *picture) curves(c panel, at func(second int, n float64) string) {
+	var real, mean, low, high []string
+	for i := range c.Fleet.Good {
+		real = append(real, at(i, float64(c.Fleet.Good[i].Load())))
+		if c.simulation != nil {
+			good := c.simulation.Series[i].Good
+			mean, high = append(mean, at(i, good.Mean)), append(high, at(i, good.P95))
+			low = append(low, at(i, good.P5))
 		}
-		return strings.Join(all, " ")
 	}
-	p.line(`<polygon class="band" points="%s %s"/>`, curve(high, false), curve(low, true))
-	p.line(`<polyline class="real" points="%s"/>`, curve(real, false))
-	p.line(`<polyline class="model" points="%s"/>`, curve(mean, false))
+	if c.simulation != nil {
+		slices.Reverse(low)
+		p.Line(`<polygon class="band" points="%s %s"/>`, strings.Join(high, " "), strings.Join(low, " "))
+	}
+	p.Line(`<polyline class="real" points="%s"/>`, strings.Join(real, " "))
+	if c.simulation != nil {
+		p.Line(`<polyline class="model" points="%s"/>`, strings.Join(mean, " "))
+	}
 }
 
 // depth returns how far below the upper edge of a panel a goodput is drawn.

@@ -54,7 +54,6 @@ retry:
     exponential: {initial: 100ms, max: 10s, multiplier: 3}
   byClass:
     throttled: {schedule: {sequence: [1s, 1m30s]}}
-  waitOpen: true
   budget:
     all:
       - retry: {ratio: 0.1}
@@ -78,8 +77,7 @@ func TestEveryYAMLLibraryReadsTheSamePolicy(t *testing.T) {
 			ByClass: map[backoff.Class]backoff.ClassLimits{
 				backoff.ClassThrottled: {Schedule: backoff.Sequence(time.Second, 90*time.Second)},
 			},
-			WaitOpen: true,
-			Budget:   policy.Budget,
+			Budget: policy.Budget,
 		}, policy, name)
 		require.NotNil(t, policy.Budget)
 	}
@@ -89,7 +87,7 @@ func TestEveryYAMLLibraryReadsTheSamePolicy(t *testing.T) {
 // in.
 func TestAMistakeInYAMLHasTheErrorOfParse(t *testing.T) {
 	const members = "name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, " +
-		"maxRetryAfter, idempotency, budget, waitOpen, shortenLastWait, resetAfter, breaker, version, $schema"
+		"maxRetryAfter, idempotency, budget, shortenLastWait, resetAfter, breaker, version, $schema"
 	for text, want := range map[string]string{
 		"retry: {schedule: {exponential: {multiplier: 0.5}}}": "schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1",
 		"retry: {maxElapsed: 30}":                             `maxElapsed is 30, want a duration such as "1.5s", or -1 for no limit`,

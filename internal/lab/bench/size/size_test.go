@@ -12,7 +12,7 @@ import (
 // The most that Policy.Do may add to a program, in KiB: to one that has
 // net/http already, and to one that has next to nothing.
 const (
-	limitHTTP = 104
+	limitHTTP = 112
 	limitBare = 320
 )
 

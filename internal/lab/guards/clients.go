@@ -1,0 +1,192 @@
+package guards
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	cenkalti "github.com/cenkalti/backoff/v7"
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/budget"
+	"github.com/failsafe-go/failsafe-go/failsafehttp"
+	"github.com/failsafe-go/failsafe-go/timeout"
+	"github.com/hashicorp/go-retryablehttp"
+	"resty.dev/v3"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffhttp"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// A client is one way to call a service.
+type client struct {
+	name    string // for flags and data
+	caption string // for the page
+	about   string // its settings
+	module  string // of a peer
+	aside   bool   // not on the page
+	// start makes one process of the client. timeout limits an attempt, and 0 means no limit.
+	start func(base http.RoundTripper, timeout time.Duration) send
+}
+
+// send makes one call.
+type send func(*http.Request) (*http.Response, error)
+
+// The names of the clients that bars are about.
+const (
+	ours      = "ours"
+	patient   = "patient"
+	unguarded = "unguarded"
+	none      = "none"
+	hashicorp = "retryablehttp"
+	sharing   = "sharing"
+)
+
+var clients = []client{
+	{
+		name: ours, caption: "backoffhttp.Client", about: "this library, as it comes",
+		start: library(func(*backoffhttp.Transport) {}),
+	},
+	{
+		name: patient, caption: "ours, patient", about: "this library, with Transport.Patient",
+		start: library(bePatient),
+	},
+	{
+		name: hashicorp, caption: "go-retryablehttp", about: "its defaults: 5 attempts, waits of 1 s, doubling",
+		module: "github.com/hashicorp/go-retryablehttp",
+		start: func(base http.RoundTripper, timeout time.Duration) send {
+			c := retryablehttp.NewClient()
+			c.HTTPClient = &http.Client{Transport: base, Timeout: timeout}
+			c.Logger, c.ErrorHandler = nil, retryablehttp.PassthroughErrorHandler
+			return c.StandardClient().Do
+		},
+	},
+	{
+		name: "failsafe", caption: "failsafe-go", about: "4 attempts, waits of 100 ms, doubling, ±50 %, and its budget: a fifth of all that is under way, and three at least",
+		module: "github.com/failsafe-go/failsafe-go",
+		start:  startFailsafe,
+	},
+	{
+		name: "cenkalti", caption: "cenkalti/backoff", about: "its defaults: attempts for 15 minutes, waits of 500 ms, times 1.5, ±50 %; a status that a retry cannot mend is marked permanent",
+		module: "github.com/cenkalti/backoff/v7",
+		start:  startCenkalti,
+	},
+	{
+		name: "resty", caption: "resty", about: "4 attempts, its waits of 100 ms to 2 s, and its conditions for 429, for 5xx and for no answer",
+		module: "resty.dev/v3",
+		start:  startResty,
+	},
+	{
+		name: unguarded, caption: "ours, unguarded", about: "this library, with Transport.Unguarded: retries alone",
+		start: library(func(t *backoffhttp.Transport) { t.Unguarded = true }),
+	},
+	{
+		name: sharing, caption: "ours, ShareRetryAfter", about: "this library, with Transport.ShareRetryAfter", aside: true,
+		start: library(func(t *backoffhttp.Transport) { t.ShareRetryAfter = true }),
+	},
+	{
+		name: "awsquota", caption: "ours, AWS quota", about: "this library, with presets.AWSQuota in place of the guards",
+		start: library(func(t *backoffhttp.Transport) { t.Unguarded, t.Policy.Budget = true, presets.NewAWSQuota() }),
+	},
+	{
+		name: none, caption: "no retries", about: "net/http alone",
+		start: func(base http.RoundTripper, timeout time.Duration) send {
+			return (&http.Client{Transport: base, Timeout: timeout}).Do
+		},
+	},
+}
+
+// clientNamed returns a client, or nil.
+func clientNamed(name string) *client {
+	if i := slices.IndexFunc(clients, func(c client) bool { return c.name == name }); i >= 0 {
+		return &clients[i]
+	}
+	return nil
+}
+
+// library returns how to start the client that backoffhttp.Client makes, after a
+// change to its Transport.
+func library(change func(*backoffhttp.Transport)) func(http.RoundTripper, time.Duration) send {
+	return func(base http.RoundTripper, timeout time.Duration) send {
+		t := &backoffhttp.Transport{Base: base, Policy: backoff.Policy{AttemptTimeout: timeout}}
+		change(t)
+		return sending(t)
+	}
+}
+
+// bePatient makes the calls of a Transport wait for their service.
+func bePatient(t *backoffhttp.Transport) { t.Patient = true }
+
+func sending(t http.RoundTripper) send { return (&http.Client{Transport: t}).Do }
+
+func startFailsafe(base http.RoundTripper, limit time.Duration) send {
+	policies := []failsafe.Policy[*http.Response]{
+		failsafehttp.NewRetryPolicyBuilder().WithMaxRetries(3).WithBackoff(100*time.Millisecond, 10*time.Second).
+			WithJitterFactor(0.5).WithBudget(budget.New()).ReturnLastFailure().Build(),
+	}
+	if limit > 0 {
+		policies = append(policies, timeout.New[*http.Response](limit))
+	}
+	return sending(failsafehttp.NewRoundTripper(base, policies...))
+}
+
+func startResty(base http.RoundTripper, timeout time.Duration) send {
+	c := resty.NewWithClient(&http.Client{Transport: base, Timeout: timeout}).SetRetryCount(3).
+		AddRetryConditions(resty.RetryConditionStatus5XX, resty.RetryConditionStatusTooManyRequests, resty.RetryConditionStatusZero)
+	return func(req *http.Request) (*http.Response, error) {
+		r := c.R().SetContext(req.Context())
+		r.Header = req.Header
+		resp, err := r.Execute(req.Method, req.URL.String())
+		if resp == nil {
+			return nil, err
+		}
+		return resp.RawResponse, err
+	}
+}
+
+func startCenkalti(base http.RoundTripper, timeout time.Duration) send {
+	c := &http.Client{Transport: base, Timeout: timeout}
+	return func(req *http.Request) (*http.Response, error) {
+		return cenkalti.Retry(req.Context(), func() (*http.Response, error) {
+			resp, err := c.Do(req)
+			if err != nil || resp.StatusCode < http.StatusBadRequest {
+				return resp, err
+			}
+			resp.Body.Close()
+			return nil, failed(resp)
+		})
+	}
+}
+
+// failed tells cenkalti/backoff what to do about a status.
+func failed(resp *http.Response) error {
+	err := errors.New(resp.Status)
+	if wait, ok := backoffhttp.RetryAfter(resp); ok {
+		return cenkalti.RetryAfter(wait, err)
+	}
+	if resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
+		return cenkalti.Permanent(err)
+	}
+	return err
+}
+
+// get makes a GET, and reports whether it succeeded.
+func get(ctx context.Context, do send, url string, header http.Header) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		panic(err) // of a world
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	resp, err := do(req)
+	if resp == nil || resp.Body == nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return err == nil && resp.StatusCode < http.StatusBadRequest
+}

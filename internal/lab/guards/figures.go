@@ -1,0 +1,103 @@
+package guards
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// figures are what a client made of a world, by the names below.
+type figures map[string]float64
+
+// The figures of all worlds.
+const (
+	success = "success"   // calls that succeed, in percent
+	could   = "could"     // calls that could have succeeded, in percent
+	perCall = "attempts"  // for a call
+	median  = "median"    // seconds until an answer that is a success
+	slow    = "99 of 100" // the same, for all but one in a hundred
+)
+
+// The figures of some worlds.
+const (
+	refusals   = "refused"             // requests that the limit refused, in percent
+	took       = "took"                // seconds until a job was done
+	ideal      = "ideal"               // seconds in which it could have been done
+	whileDown  = "attempts while down" // in all
+	worstQueue = "queue"               // seconds of work before the server, at most
+	lost       = "lost"                // the time whose calls failed, in multiples of the down time
+	recovery   = "recovery"            // seconds until nine in ten calls succeed for 5 s
+	meanwhile  = "meanwhile"           // attempts for a call that begins in the outage
+	leaf       = "leaf"                // attempts at the last service for a call
+	least      = "least share"         // of what was served, the smallest part of a program, in percent
+)
+
+// A format is how a figure is printed.
+type format struct{ name, format string }
+
+// order is the order in which figures are printed.
+var order = []format{
+	{success, "%.1f %%"}, {could, "%.1f %%"}, {perCall, "%.2f"}, {median, "%.3g s"}, {slow, "%.3g s"},
+	{refusals, "%.1f %%"}, {took, "%.1f s"}, {ideal, "%.1f s"}, {lost, "%.2f x"}, {whileDown, "%.0f"},
+	{worstQueue, "%.2f s"}, {recovery, "%.0f s"}, {meanwhile, "%.3f"}, {leaf, "%.3f"}, {least, "%.1f %%"},
+}
+
+// String prints the figures in a line.
+func (f figures) String() (line string) {
+	for _, o := range order {
+		if _, ok := f[o.name]; ok {
+			line += "  " + o.name + " " + f.print(o.name)
+		}
+	}
+	return line
+}
+
+// print prints a figure. What never happens has a negative figure.
+func (f figures) print(name string) string {
+	v, ok := f[name]
+	i := slices.IndexFunc(order, func(o format) bool { return o.name == name })
+	switch {
+	case !ok:
+		return ""
+	case v < 0:
+		return "never"
+	}
+	return strings.Replace(fmt.Sprintf(order[i].format, v), ".0 ", " ", 1)
+}
+
+// counted returns the figures of all worlds.
+func counted(all calls, attempts int, possible float64) figures {
+	waits := all.waits()
+	return figures{
+		success: all.share(), could: possible, perCall: float64(attempts) / float64(max(1, len(all))),
+		median: quantile(waits, 0.5), slow: quantile(waits, 0.99),
+	}
+}
+
+// with adds a figure.
+func (f figures) with(name string, value float64) figures {
+	f[name] = value
+	return f
+}
+
+// recovered returns how many seconds after a time nine in ten calls of each of
+// five seconds in a row succeed, and -1 if they never do.
+func (c calls) recovered(from time.Duration) float64 {
+	seconds := make([]calls, int(c.end()/time.Second)+1)
+	for _, one := range c {
+		if at := int((one.began - from) / time.Second); one.began >= from {
+			seconds[at] = append(seconds[at], one)
+		}
+	}
+	row := 0
+	for i, second := range seconds {
+		if row++; len(second) == 0 || second.share() < 90 {
+			row = 0
+		}
+		if row == 5 {
+			return float64(i - 4)
+		}
+	}
+	return -1
+}

@@ -1,0 +1,109 @@
+package guards
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// limits are programs that could make more calls than a limit allows, all the
+// time.
+func limits() []world {
+	worlds := []world{{
+		group: "limits", name: "falls to a tenth", quick: true, bars: []bar{atMost(ours, refusals, 15), atMost(ours, recovery, 5)},
+		run: fallingLimit,
+	}, {group: "limits", name: "punishes an excess", aside: sharing, run: punishing}}
+	for i, most := range []float64{15, 15, 20} { // 15 were wanted
+		programs := 1 << i
+		worlds = append(worlds, world{
+			group: "limits", name: fmt.Sprintf("%d programs at 100 a second", programs), seeds: 2 * programs, quick: programs == 2, bars: []bar{atMost(ours, refusals, most)},
+			run: func(c client, seed uint64) figures { return sharedLimit(c, seed, programs) },
+		})
+	}
+	return worlds
+}
+
+// punishing is a world whose server allows ten requests a second, and answers
+// nobody for 5 s when there are more. 600 calls come in half a minute.
+func punishing(c client, seed uint64) figures {
+	l := newLimiter(10, 10)
+	var until time.Time
+	s := newService(seed, func(*service, *http.Request) answer {
+		now := time.Now()
+		if now.After(until) {
+			if l.take() {
+				return ok(usual)
+			}
+			until = now.Add(5 * time.Second)
+		} else {
+			l.refused++
+		}
+		a := tooMany()
+		a.header = http.Header{"Retry-After": {fmt.Sprint(math.Ceil(until.Sub(now).Seconds()))}}
+		return a
+	})
+	all := load{rate: 20, length: soon, deadline: 10 * time.Minute, seed: seed}.run(fleet(c, s, 1, 0))
+	f := counted(all, s.arrived, 100).with(took, all.end().Seconds()).with(ideal, 60)
+	return f.with(refusals, 100*float64(l.refused)/float64(s.arrived))
+}
+
+// sharedLimit is a world in which programs of 50 workers share a limit.
+func sharedLimit(c client, seed uint64, programs int) figures {
+	l := newLimiter(100, 100)
+	s := newService(seed, l.answer)
+	served := make([]calls, programs)
+	var group sync.WaitGroup
+	for i := range served {
+		do := fleet(c, s, 1, 0)
+		group.Go(func() { served[i] = job{workers: 50, length: time.Minute, deadline: soon}.run(do) })
+	}
+	group.Wait()
+	all := slices.Concat(served...)
+	smallest := slices.MinFunc(served, func(a, b calls) int { return a.good() - b.good() })
+	f := counted(all, s.arrived, 100).with(refusals, 100*float64(l.refused)/float64(s.arrived))
+	return f.with(least, 100*float64(smallest.good())/float64(max(1, all.good())))
+}
+
+// answer answers as a service with a limit does.
+func (l *limiter) answer(*service, *http.Request) answer {
+	if !l.take() {
+		return tooMany()
+	}
+	return ok(usual)
+}
+
+// fallingLimit is a world whose limit falls to a tenth after half a minute, and
+// comes back after another half.
+func fallingLimit(c client, seed uint64) figures {
+	const third = 30 * time.Second
+	l := newLimiter(100, 100)
+	full := make([]float64, 90)
+	s := newService(seed, func(s *service, _ *http.Request) answer {
+		l.rate, l.burst = 100, 100
+		if now := s.since(); now >= third && now < 2*third {
+			l.rate, l.burst = 10, 10
+		}
+		if !l.take() {
+			return tooMany()
+		}
+		full[min(len(full)-1, int(s.since()/time.Second))]++
+		return ok(usual)
+	})
+	all := job{workers: 50, length: 3 * third, deadline: soon}.run(fleet(c, s, 1, 0))
+	f := counted(all, s.arrived, 100).with(refusals, 100*float64(l.refused)/float64(s.arrived))
+	return f.with(recovery, reaches(full[60:89], 90))
+}
+
+// reaches returns the first second of three that serve so many calls each, and
+// how many seconds there are if there is none.
+func reaches(seconds []float64, calls float64) float64 {
+	for i := range len(seconds) - 2 {
+		if min(seconds[i], seconds[i+1], seconds[i+2]) >= calls {
+			return float64(i)
+		}
+	}
+	return float64(len(seconds))
+}
