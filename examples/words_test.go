@@ -125,7 +125,6 @@ func eachValue(v *doc.Value, see func(name, text string)) {
 // library stumbled over. A word that also has a legitimate use is not listed.
 var houseWords = []struct{ pattern, instead string }{
 	{`hint(s|ed)?`, "Retry-After, or the wait that the server asked for"},
-	{`patien(ce|t)`, "priority"},
 	{`streaks?`, "consecutive failures"},
 	{`unsent`, "not sent"},
 	{`departs?|departures?`, "begins"},

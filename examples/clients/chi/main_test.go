@@ -14,7 +14,7 @@ attempt 2 of 4 succeeded
 the client got: 201 Created
 GET /price
     server: no price: backoff: price: gave up after 4 attempts: status 503 Service Unavailable
-attempt 1 of 4 failed: status 503 Service Unavailable (overloaded), server asks for 1m0s; gave up: overloaded
+attempt 1 of 4 failed: status 503 Service Unavailable (overloaded); gave up: overloaded
 the client got: 503 Service Unavailable
 in all: 3 attempts in TIME, with waits of TIME
 `
