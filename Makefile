@@ -103,6 +103,7 @@ nightly: lint ## Check, test and race what takes too long for every change; take
 	$(call each,. cmd/backoffsim,GOOS=plan9 GOARCH=386 $(GO) build ./... && GOOS=freebsd $(GO) build ./...)
 	$(call each,.,GOARCH=arm $(GO) test -vet=off -timeout=6h -exec=qemu-arm . ./backoffhttp ./limit ./internal/...)
 	@$(MAKE) integration
+	@$(MAKE) fuzz
 
 # It reads the packages.
 RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT) -run='$(RUN)' -timeout=1h
@@ -257,6 +258,19 @@ field: ## Measure the dip on real sockets, in half an hour, and write docs/field
 
 field-page: ## Simulate again, and write docs/field.md from the measurements that are kept
 	$(GO) run -C internal/lab ./field -page
+
+# A bar that is missed fails; the page is written all the same. Some worlds, or all worlds of a
+# client: make guards WORLDS=TestWorlds/restarts GUARDS_CLIENTS=ours,patient.
+WORLDS         ?= TestWorlds
+GUARDS_CLIENTS ?= all
+
+.PHONY: guards guards-page
+guards: ## Let all clients live in the worlds of internal/lab/guards, in half an hour, and write docs/guards.md
+	@$(GO) test -C internal/lab -count=1 -timeout=3h -run='$(WORLDS)' ./guards -clients '$(GUARDS_CLIENTS)' -update; \
+	status=$$?; $(MAKE) guards-page && exit $$status
+
+guards-page: ## Write docs/guards.md and docs/guards.svg from the figures that are kept
+	$(GO) test -C internal/lab -count=1 -run=TestThePage ./guards -update
 
 .PHONY: examples
 examples: ## Build every example, and run the quickstart
