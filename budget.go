@@ -1,7 +1,6 @@
 package backoff
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/clock"
@@ -98,8 +97,9 @@ type Ticket struct {
 // joinedTickets is what joined budgets keep of an attempt, if it does not fit
 // into a Ticket.
 type joinedTickets struct {
-	each  []Ticket
-	asked Attempt // to ask again
+	each    []Ticket
+	asked   Attempt // to ask again
+	refused int     // the member, from 1, that refused when it was asked again, and has no ticket; 0 if none did
 }
 
 // inlineTickets is how many budgets JoinBudgets joins without an allocation for
@@ -237,9 +237,9 @@ func grantsFirst(b Budget) bool {
 
 // joinKeys makes a budget one of those of a Budgets, which share what the first
 // call gets. late says that its key came when there was no place for it.
-func joinKeys(b Budget, leads []atomic.Int64, late bool) {
-	if k, ok := b.(interface{ joinKeys([]atomic.Int64, bool) }); ok {
-		k.joinKeys(leads, late)
+func joinKeys(b Budget, l *lead, late bool) {
+	if k, ok := b.(interface{ joinKeys(*lead, bool) }); ok {
+		k.joinKeys(l, late)
 	}
 }
 

@@ -2,7 +2,6 @@ package backoff
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -103,6 +102,7 @@ func (s joined) askAgain(t *Ticket, a Attempt, first int) (longest time.Duration
 		b.Done(t.member(i), Result{Outcome: OutcomeNotSent})
 		own, wait, ok := b.Reserve(a)
 		if !ok {
+			t.enlarge(len(s.members)).refused = i + 1
 			return 0, false
 		}
 		t.setMember(i, len(s.members), own)
@@ -118,7 +118,9 @@ func (s joined) giveBack(t Ticket, n int) {
 
 func (s joined) Done(t Ticket, r Result) {
 	for i := len(s.members) - 1; i >= 0; i-- {
-		s.members[i].Done(t.member(i), r)
+		if t.more == nil || t.more.refused != i+1 {
+			s.members[i].Done(t.member(i), r)
+		}
 	}
 }
 
@@ -143,10 +145,10 @@ func (s joined) Pace(t Ticket) (Ticket, time.Duration, bool) {
 func (s joined) pace(t *Ticket, from, to int) (longest time.Duration, ok bool) {
 	for i := from; i < to; i++ {
 		own, wait, ok := pace(s.members[i], t.member(i))
+		t.setMember(i, len(s.members), own)
 		if !ok {
 			return 0, false
 		}
-		t.setMember(i, len(s.members), own)
 		longest = max(longest, wait)
 	}
 	return longest, true
@@ -170,11 +172,12 @@ func (s joined) GrantsFirst() bool {
 	return true
 }
 
-// joinKeys gives each of the members a count of its own, or one would take from
+// joinKeys gives each of the members a lead of its own, or one would take from
 // another what all have to grant.
-func (s joined) joinKeys(leads []atomic.Int64, late bool) {
-	for i, b := range s.members {
-		joinKeys(b, leads[min(i, len(leads)-1):], late)
+func (s joined) joinKeys(l *lead, late bool) {
+	for _, b := range s.members {
+		joinKeys(b, l, late)
+		l = l.following()
 	}
 }
 

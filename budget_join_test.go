@@ -94,7 +94,7 @@ func TestAJoinedBudgetIsToldHowLongTheOthersMakeAnAttemptWait(t *testing.T) {
 		}, 4 * s, true},
 		{[][]time.Duration{{0}, {s, -1}, {3 * s}, {0}}, true, []string{ // a refusal gives all back
 			"d: reserve after 0s: 0s true", "a: reserve after 0s: 0s true", "b: reserve after 0s: 1s true", "c: reserve after 1s: 3s true",
-			"b: done 1: true", "b: reserve after 3s: 0s false", "c: done 1: true", "b: done 1: true", "a: done 1: true", "d: done 1: true",
+			"b: done 1: true", "b: reserve after 3s: 0s false", "c: done 1: true", "a: done 1: true", "d: done 1: true",
 		}, 0, false},
 	} {
 		var log []string
@@ -315,4 +315,97 @@ func TestAHedgeThatIsPutOffGivesItsTokenBack(t *testing.T) {
 			"b: reserve after 0s: 0s true", "b: done 3: false",
 		}, log)
 	})
+}
+
+// late grants each attempt after a wait, and refuses it when that is over.
+type late struct{ wait time.Duration }
+
+func (b late) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+	return backoff.Ticket{}, b.wait, true
+}
+func (late) Done(backoff.Ticket, backoff.Result) {}
+func (late) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+	return t, 0, false
+}
+
+// heldUp grants each attempt after a wait.
+type heldUp struct{ late }
+
+func (heldUp) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) { return t, 0, true }
+
+// retriesOnly does not ask a budget for first attempts.
+type retriesOnly struct{ backoff.FullBudget }
+
+func (retriesOnly) GrantsFirst() bool { return true }
+
+func TestATokenGoesBackIfAnotherBudgetRefusesAfterTheWait(t *testing.T) {
+	failing := func(context.Context) error { return errDown }
+	for name, call := range map[string]func(ctx context.Context, b backoff.FullBudget){
+		"policy": func(ctx context.Context, b backoff.FullBudget) {
+			_ = backoff.Policy{Budget: retriesOnly{b}}.Do(ctx, failing)
+		},
+		"nested": func(ctx context.Context, b backoff.FullBudget) {
+			_ = backoff.Policy{Budget: retriesOnly{backoff.JoinBudgets(retriesOnly{b})}}.Do(ctx, failing)
+		},
+		"hedge": func(ctx context.Context, b backoff.FullBudget) {
+			h := &backoff.Hedge{Budget: retriesOnly{b}, Delay: time.Millisecond}
+			_, _ = backoff.HedgeValue(ctx, h, func(context.Context) (int, error) { time.Sleep(time.Second); return 0, nil }, nil)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tokens := rate.NewLimiter(rate.Every(time.Hour), 10)
+			call(t.Context(), backoff.JoinBudgets(&limit.Rate{Limiter: tokens, RetriesOnly: true}, late{2 * time.Second}))
+			time.Sleep(time.Minute)
+			require.Greater(t, tokens.Tokens(), 9.99, name)
+		})
+	}
+}
+
+// A budget that another one makes ask again must not take the second question
+// for another call's.
+func TestABudgetIsAskedAgainForItsSpareRetry(t *testing.T) {
+	for _, others := range [][]backoff.Budget{nil, {heldUp{late{time.Second}}}, {new(pace.HoldOff)}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := backoff.Policy{Budget: backoff.JoinBudgets(append(others, new(pace.Pacer))...)}
+			if len(others) > 0 {
+				if h, ok := others[0].(*pace.HoldOff); ok {
+					p.Schedule, p.Jitter = backoff.Constant(time.Second), backoff.NoJitter
+					time.AfterFunc(time.Minute+500*time.Millisecond, func() { h.Hold(2 * time.Second) })
+				}
+			}
+			for range 3 {
+				require.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
+			}
+			time.Sleep(time.Minute)
+			failed := false
+			require.NoError(t, p.Do(t.Context(), func(context.Context) error {
+				if !failed {
+					failed = true
+					return errDown
+				}
+				return nil
+			}))
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+func TestTheKeysOfBudgetsGiveTheFirstCallAllItsAttemptsHoweverManyAreJoined(t *testing.T) {
+	for _, joined := range []int{1, 4, 5, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			budgets := &backoff.Budgets{New: func(string) backoff.Budget {
+				all := make([]backoff.Budget, joined)
+				for i := range all {
+					all[i] = new(backoff.RetryBudget)
+				}
+				return backoff.JoinBudgets(all...)
+			}}
+			attempts := func(key string) (n int) {
+				_ = backoff.Policy{Budget: budgets.For(key)}.Do(t.Context(), func(context.Context) error { n++; return errDown })
+				return n
+			}
+			require.Equal(t, 4, attempts("one"), joined)
+			require.Equal(t, 2, attempts("another"), joined)
+		})
+	}
 }

@@ -114,8 +114,23 @@ type RetryBudget struct {
 	spared      bool            // it was granted
 	late        bool            // there are no spare retries before the third success
 
-	lead *atomic.Int64 // the retries of the call that has got furthest, for all keys; nil for own
-	own  atomic.Int64  // lead of a budget that is not one of several
+	lead *lead // of all keys; nil for own
+	own  lead  // of a budget that is not one of several
+}
+
+// A lead is how many retries the call has made that has got furthest. The keys
+// of a Budgets share one. Those whose budgets are joined share one for each
+// member, by its place.
+type lead struct {
+	retries atomic.Int64
+	once    sync.Once
+	next    *lead
+}
+
+// following returns the lead of the next place.
+func (l *lead) following() *lead {
+	l.once.Do(func() { l.next = new(lead) })
+	return l.next
 }
 
 // GrantsFirst is an optional method of a [Budget]. It reports whether the budget
@@ -218,30 +233,30 @@ func (b *RetryBudget) advanceLead(number, most int) bool {
 		most = defaultMaxAttempts
 	}
 	for lead := b.leader(); number <= most; {
-		made := lead.Load()
+		made := lead.retries.Load()
 		if int64(number-1) <= made {
 			return false
 		}
-		if lead.CompareAndSwap(made, int64(number-1)) {
+		if lead.retries.CompareAndSwap(made, int64(number-1)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (b *RetryBudget) leader() *atomic.Int64 {
+func (b *RetryBudget) leader() *lead {
 	if b.lead == nil {
 		return &b.own
 	}
 	return b.lead
 }
 
-// joinKeys makes the first of leads count for the budget, and takes the spare
-// retry of a client that has just started away from one that came late.
-func (b *RetryBudget) joinKeys(leads []atomic.Int64, late bool) {
+// joinKeys makes l count for the budget, and takes the spare retry of a client
+// that has just started away from one that came late.
+func (b *RetryBudget) joinKeys(l *lead, late bool) {
 	if b != nil {
 		b.mu.Lock()
-		b.lead, b.late = &leads[0], b.late || late
+		b.lead, b.late = l, b.late || late
 		b.mu.Unlock()
 	}
 }
@@ -301,9 +316,9 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	b.grants.GiveBack(g)
 	switch {
 	case g&window.Led != 0:
-		b.leader().Add(-1)
+		b.leader().retries.Add(-1)
 	case g&window.Own != 0:
-		b.spared = false
+		b.spared, b.lookedUntil = false, 0 // as if nobody had asked
 	}
 }
 

@@ -1074,7 +1074,7 @@ func (m *budgetModel) retry(now time.Duration, number int, late bool) (back func
 	if poor && (calm || young) && !m.spent {
 		m.spent = true
 		back := m.count(&m.own, 1)
-		return func() { back(); m.spent = false }, true
+		return func() { back(); m.spent, m.asked = false, -1 }, true
 	}
 	if young && number <= 4 && number-1 > m.lead {
 		m.lead = number - 1

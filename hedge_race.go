@@ -458,14 +458,17 @@ func (r *race) scheduleNext(now time.Time) {
 
 // grant asks for the next hedge, or stops the hedging.
 func (r *race) grant(now time.Time) bool {
-	h := r.hedge
+	h, class := r.hedge, r.class
+	if r.running > 0 { // and may have been sent
+		class = ClassUnknown
+	}
 	switch ended := r.ctx.Err(); {
 	case ended != nil:
 		r.stop(endOf(ended))
 	case !r.fits(now, 0):
 		r.early = r.delay > 0
 		r.stop(ReasonDeadline)
-	case h.Idempotency != nil && !h.Idempotency.Repeatable(r.ctx, r.class):
+	case h.Idempotency != nil && !h.Idempotency.Repeatable(r.ctx, class):
 		r.stop(ReasonNotIdempotent)
 	case !h.account.Take(h.MaxExtraLoad) || !r.reserve(now):
 		r.refuse()
@@ -498,11 +501,11 @@ func (r *race) pace(now time.Time) bool {
 		return true
 	}
 	own, wait, ok := pace(r.hedge.Budget, r.ticket)
+	r.ticket = own
 	if !ok {
 		r.refuse()
 		return false
 	}
-	r.ticket = own
 	r.notBefore(now.Add(wait))
 	return true
 }
@@ -539,6 +542,10 @@ func (r *race) giveUp(why Reason) {
 	e := r.newError(r.hedge.Name, r.number-r.unsent, r.hedge.maxAttempts(), why)
 	e.Elapsed, e.hedged = clock.Now().Sub(r.began), true
 	e.early = why == ReasonDeadline && r.ctx.Err() == nil && r.early
+	e.class = r.class
+	if i := r.hedge.Idempotency; i != nil {
+		e.repeat = &repeat{idempotency: i, key: IdempotencyKey(r.ctx)}
+	}
 	e.tell(r.ctx)
 	r.end(e)
 }

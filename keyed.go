@@ -3,7 +3,6 @@ package backoff
 import (
 	"iter"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff/internal/circuit"
@@ -37,9 +36,9 @@ type Budgets struct {
 	// means 10 minutes, a negative number forever, as far as MaxKeys allows.
 	Idle time.Duration
 
-	once  sync.Once
-	leads [inlineTickets]atomic.Int64 // of the RetryBudgets, by their place where several are joined
-	keys  registry.Registry[Budget]
+	once sync.Once
+	lead lead // of the RetryBudgets
+	keys registry.Registry[Budget]
 }
 
 // For returns the budget of key.
@@ -72,7 +71,7 @@ func (b *Budgets) newBudget(key string, late bool) (made Budget) {
 	} else {
 		made = b.New(key)
 	}
-	joinKeys(made, b.leads[:], late)
+	joinKeys(made, &b.lead, late)
 	return made
 }
 

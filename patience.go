@@ -39,7 +39,8 @@ import (
 // because it has the most time left. If it hangs, the next one goes after 5 s.
 // What the service asks for, by Retry-After, keeps all calls back, for 5 minutes
 // at most. A response that throttles (ClassThrottled) does not: it may be about
-// one caller. That call waits alone.
+// one caller. That call waits alone: for a second at least, and for twice as long
+// each time in a row, up to 8 s.
 //
 // After the first success the others follow, the oldest first, by the number of
 // attempts in flight: one at first, one more for each success, up to twice the
@@ -110,12 +111,12 @@ func (p *Patience) do(ctx context.Context, inner []Doer, op func(context.Context
 	}
 	var failure error // the last one of an attempt
 	for {
-		err := p.once(ctx, &c, inner, op)
+		r, waits := p.once(ctx, &c, inner, op)
+		err := r.Err
 		if err == nil {
 			c.Succeed()
 			return nil
 		}
-		r, waits := readEnd(ctx, err)
 		c.Settle(r)
 		earlier := failure
 		if failure == nil || r.Attempts > 0 && ctx.Err() == nil {
@@ -132,14 +133,16 @@ func (p *Patience) do(ctx context.Context, inner []Doer, op func(context.Context
 }
 
 // once makes the call once, through all the layers inside. Each time that they
-// call op is an attempt.
-func (p *Patience) once(ctx context.Context, c *patience.Call, inner []Doer, op func(context.Context) error) (err error) {
-	returned := false
+// call op is an attempt. It returns how the call ended, and whether it waits for
+// another turn.
+func (p *Patience) once(ctx context.Context, c *patience.Call, inner []Doer, op func(context.Context) error) (r patience.Result, waits bool) {
+	ended := false
 	defer func() {
-		if !returned {
+		if !ended {
 			c.Settle(patience.Result{Verdict: patience.Failed, Err: errCrashed})
 		}
 	}()
+	var err error
 	if len(inner) == 0 {
 		c.Enter()
 		err = op(&seat{Context: ctx, line: &p.line})
@@ -151,8 +154,11 @@ func (p *Patience) once(ctx context.Context, c *patience.Call, inner []Doer, op 
 			return err
 		})
 	}
-	returned = true
-	return err
+	if err != nil {
+		r, waits = readEnd(ctx, err)
+	}
+	ended = true
+	return r, waits
 }
 
 // seat is the context of a call that holds a place in flight. A loop in the
@@ -259,6 +265,9 @@ func (p *Patience) gaveUp(ctx context.Context, c *patience.Call, why Reason, ear
 		e.Elapsed = clock.Since(c.Since)
 		e.waited = waited(e.Elapsed, c.Probes)
 	}
+	if gave, ok := errtree.As[*Error](end.last); ok {
+		e.class, e.repeat = gave.class, gave.repeat
+	}
 	e.tell(ctx)
 	return e
 }
@@ -295,7 +304,7 @@ func readEnd(ctx context.Context, err error) (r patience.Result, waits bool) {
 	case v.gaveUp || v.class != ClassPermanent:
 		r.Verdict, r.NotSent, r.After = patience.Failed, v.class == ClassNotSent, v.hint.after
 		if v.class == ClassThrottled {
-			r.Verdict = patience.Full
+			r.Verdict = patience.Throttled
 		}
 		waits = v.class.Retryable()
 	}
@@ -306,7 +315,7 @@ func readEnd(ctx context.Context, err error) (r patience.Result, waits bool) {
 // on.
 type repeat struct {
 	idempotency Idempotency // still to be asked about the last attempt
-	key         string      // that the policy made for the call
+	key         string      // of the call
 }
 
 // end says what the end of a call means for a Patience, and reports whether the
@@ -314,7 +323,7 @@ type repeat struct {
 func (e *Error) end(ctx context.Context, r *patience.Result) (again bool) {
 	r.Verdict, r.NotSent, r.After, r.Attempts = patience.Failed, e.class == ClassNotSent, e.RetryAfter(), e.Attempts
 	if e.class == ClassThrottled { // which may be about this caller alone
-		r.Verdict = patience.Full
+		r.Verdict = patience.Throttled
 	}
 	switch e.Reason {
 	case ReasonAttempts, ReasonElapsed:
@@ -340,10 +349,10 @@ func (e *Error) repeatable(ctx context.Context) bool {
 }
 
 // withKeyOf returns the context for a call that is made again after err: with the
-// idempotency key that a policy made for it.
+// idempotency key that it had.
 func withKeyOf(ctx context.Context, err error) context.Context {
 	gave, ok := errtree.As[*Error](err)
-	if !ok || gave.repeat == nil || gave.repeat.key == "" {
+	if !ok || gave.repeat == nil || gave.repeat.key == IdempotencyKey(ctx) {
 		return ctx
 	}
 	return WithIdempotencyKey(ctx, gave.repeat.key)

@@ -294,17 +294,17 @@ func TestAPatientCallThatEndsSaysWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := backoff.Stack(&backoff.Patience{Name: "search"}, &backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)})
 		refuse := func(context.Context) error { return fmt.Errorf("dial: %w", syscall.ECONNREFUSED) }
-		err := within(t, 700*time.Millisecond, func(ctx context.Context) error { return service.Do(ctx, refuse) })
+		err := within(t, 600*time.Millisecond, func(ctx context.Context) error { return service.Do(ctx, refuse) })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, backoff.ErrExhausted)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		gave, ok := errors.AsType[*backoff.Error](err)
 		require.True(t, ok)
 		require.Equal(t, backoff.ReasonDeadline, gave.Reason)
-		require.Equal(t, 700*time.Millisecond, gave.Elapsed)
+		require.Equal(t, 600*time.Millisecond, gave.Elapsed)
 		require.Positive(t, gave.Attempts)
 		require.Zero(t, gave.Attempts%2)
-		require.EqualError(t, err, "backoff: search: waited 700ms for its turn: context deadline exceeded: gave up after 2 attempts: dial: connection refused")
+		require.EqualError(t, err, "backoff: search: waited 600ms for its turn: context deadline exceeded: gave up after 2 attempts: dial: connection refused")
 		require.False(t, (&backoff.Policy{}).Retryable(err), "policies around do not retry it")
 
 		service = backoff.Stack(&backoff.Patience{Name: "search"}, &backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(0)})

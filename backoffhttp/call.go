@@ -54,10 +54,14 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 
 // do calls op if the breaker of the host, if any, lets it pass.
 func (c *call) do(ctx context.Context, op func(context.Context) error) error {
-	if c.guards.breaker == nil {
+	b := c.guards.breaker
+	switch {
+	case b == nil:
 		return op(ctx)
+	case c.guards.isOnePaced() && b.State() != backoff.StateClosed:
+		return &backoff.OpenError{Name: b.Name, State: backoff.StateHalfOpen}
 	}
-	err := c.guards.breaker.Do(ctx, op)
+	err := b.Do(ctx, op)
 	if err == errOneOfSeveral {
 		return c.throttled
 	}

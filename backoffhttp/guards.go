@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"hash/maphash"
+	"math"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -51,6 +52,7 @@ type shared struct {
 	breaker *backoff.Breaker
 	gate    *gate    // nil without ShareRetryAfter
 	account *account // as in keys
+	clients *clients // as in keys
 }
 
 // granter is a Budget with the optional method GrantsFirst.
@@ -72,6 +74,21 @@ func (g *guards) ended(err error) error {
 		return err
 	}
 	return g.final(err)
+}
+
+// isOnePaced reports whether calls of this credential wait for a turn, while
+// others of the host may not have to. Such a call must not probe the host: it
+// would hold the probe while it waits, and tell nothing about the others.
+func (g *guards) isOnePaced() bool {
+	if !g.keys.clients.several.Load() {
+		return false
+	}
+	p, ok := g.budget.(*pace.Pacer)
+	if !ok {
+		return false
+	}
+	perSecond, _ := p.Limit()
+	return !math.IsInf(perSecond, 1)
 }
 
 // watched reports whether the breaker of the host has an observer.
@@ -229,6 +246,7 @@ func (h *hosts) few(u *url.URL, who tenant) *fewGuards {
 // lookUp returns what the keys of g stand for now.
 func (t *Transport) lookUp(g *guards) (s shared) {
 	k := &g.keys
+	s.clients = t.hosts.tenants.clients.Get(k.host)
 	if !t.Unguarded {
 		s.budget, s.breaker = t.budgets().For(k.budget), t.breakers().For(k.breaker)
 	}
@@ -245,13 +263,13 @@ func (t *Transport) lookUp(g *guards) (s shared) {
 // pointers may not be comparable.
 func (s shared) same(as *shared) bool {
 	pointer := s.budget == nil || reflect.TypeOf(s.budget).Kind() == reflect.Pointer
-	return s.breaker == as.breaker && s.gate == as.gate && s.account == as.account && pointer && s.budget == as.budget
+	return s.breaker == as.breaker && s.gate == as.gate && s.account == as.account && s.clients == as.clients && pointer && s.budget == as.budget
 }
 
 // prepare completes guards whose keys have their names.
 func (g *guards) prepare(t *Transport) {
 	g.shared = t.lookUp(g)
-	g.patience = t.patience(g.keys.breaker)
+	g.patience = t.patience(g.keys.budget)
 	g.timeouts = timeouts.Of(g.source)
 	g.policy = *g.carrier(*g.source, t.classify)
 	g.nonIdempotent = g.policy

@@ -7,7 +7,8 @@ import (
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
-// patience returns what calls to the host of a key wait by; nil if they do not.
+// patience returns what the calls of a tenant wait by; nil if they do not. A
+// tenant that is throttled does not keep the others waiting.
 func (t *Transport) patience(key string) *backoff.Patience {
 	if !t.Patient {
 		return nil
@@ -37,6 +38,9 @@ func (c *call) mayWait(err error) bool {
 	}
 	p := *c.policy
 	p.MaxAttempts, p.ByClass = -1, nil
+	if gave.Reason == backoff.ReasonAttempts { // however long the host wants to be left alone
+		p.MaxRetryAfter = -1
+	}
 	_, again := p.Decide(1, gave.Last)
 	return again
 }

@@ -22,6 +22,7 @@ import (
 type outage struct {
 	back     time.Time
 	status   int // 0: connections are refused
+	header   http.Header
 	attempts atomic.Int64
 	open     atomic.Int64 // bodies that nobody has closed
 	bodies   []string
@@ -37,14 +38,17 @@ func (o *outage) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		o.bodies = append(o.bodies, string(body))
 	}
-	status := 200
+	status, header := 200, http.Header{}
 	if time.Now().Before(o.back) {
 		if status = o.status; status == 0 {
 			return nil, syscall.ECONNREFUSED
 		}
+		if o.header != nil {
+			header = o.header
+		}
 	}
 	o.open.Add(1)
-	return &http.Response{StatusCode: status, Request: req, Header: http.Header{}, Body: &openBody{Reader: strings.NewReader("answer"), open: &o.open}}, nil
+	return &http.Response{StatusCode: status, Request: req, Header: header, Body: &openBody{Reader: strings.NewReader("answer"), open: &o.open}}, nil
 }
 
 type openBody struct {
@@ -108,6 +112,20 @@ func TestAPatientCallThatWaitsHoldsNoConnection(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, 503, status.Code)
 		require.Zero(t, server.open.Load())
+	})
+}
+
+// An answer that asks for a longer wait than MaxRetryAfter ends the policy's call,
+// and so does the last attempt.
+func TestAPatientTransportClosesTheBodiesOfAllAnswersButTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &outage{back: time.Now().Add(20 * time.Minute), status: 503, header: http.Header{"Retry-After": {"600"}}}
+		transport := &backoffhttp.Transport{Base: server, Patient: true, Policy: backoff.Policy{MaxAttempts: 1}}
+		resp, err := ask(t, transport, time.Hour, "GET", nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		require.Greater(t, server.attempts.Load(), int64(1))
+		require.Equal(t, int64(1), server.open.Load())
 	})
 }
 

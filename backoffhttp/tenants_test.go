@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,6 +100,78 @@ func TestATenantThatIsThrottledDoesNotStopAnother(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A call that waits for its turn must not hold the probe of a circuit meanwhile.
+func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down, answers := false, 0
+		var mu sync.Mutex
+		tr := &backoffhttp.Transport{Base: newWire(func(req *http.Request) (*http.Response, error) {
+			time.Sleep(5 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			if down {
+				return nil, syscall.ECONNREFUSED
+			}
+			if req.Header.Get("Authorization") == "Bearer alice" {
+				if answers++; answers%4 != 0 {
+					return answer(429)(req)
+				}
+			}
+			return answer(200)(req)
+		})}
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { // 50 calls a second, each with a minute
+			for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(ctx, time.Minute)
+					defer cancel()
+					if resp, err := tr.RoundTrip(as(t, "Bearer alice", "http://a.test/").WithContext(ctx)); err == nil {
+						resp.Body.Close()
+					}
+				})
+			}
+		})
+		bob := func() *http.Request { return as(t, "Bearer bob", "http://a.test/") }
+		traffic(t, tr, 10, 30*time.Second, bob)
+		set := func(is bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			down = is
+		}
+		set(true)
+		traffic(t, tr, 10, 20*time.Second, bob)
+		set(false)
+		traffic(t, tr, 10, 20*time.Second, bob)
+		requireSpared(t, tr, 10, bob)
+		stop()
+		all.Wait()
+	})
+}
+
+// What is known of the credentials of a host is kept as long as the host is called.
+func TestCredentialsAreToldApartAfterAnHourWithManyHosts(t *testing.T) {
+	for range 30 { // places are drawn
+		synctest.Test(t, func(t *testing.T) {
+			tr := &backoffhttp.Transport{Base: newWire(refusingAlice())}
+			bob := func() *http.Request { return as(t, "Bearer bob", "http://a.test/") }
+			for i := range 2000 {
+				require.Equal(t, 200, roundTrip(t, tr, bob()).StatusCode)
+				if i%6 == 0 {
+					roundTrip(t, tr, newRequest(t, "GET", fmt.Sprintf("http://host%d.test/", i), nil))
+				}
+				time.Sleep(time.Second)
+			}
+			var all sync.WaitGroup
+			all.Go(func() {
+				traffic(t, tr, 20, 20*time.Second, func() *http.Request { return as(t, "Bearer alice", "http://a.test/") })
+			})
+			requireSpared(t, tr, 20, bob)
+			all.Wait()
+		})
 	}
 }
 

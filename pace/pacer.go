@@ -268,8 +268,11 @@ func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 // hear takes in how an attempt ended.
 func (p *Pacer) hear(t uint64, r backoff.Result, throttled, answered bool) {
 	slow, fresh := p.advance(clock.Now()), p.fresh(t)
-	if throttled && (fresh || !slow) {
-		p.speed.rest(p.now, r.RetryAfter)
+	if throttled {
+		p.speed.heard = p.now
+		if fresh || !slow {
+			p.speed.rest(p.now, r.RetryAfter)
+		}
 	}
 	switch {
 	case throttled && !slow:
@@ -277,7 +280,7 @@ func (p *Pacer) hear(t uint64, r backoff.Result, throttled, answered bool) {
 	case !slow:
 	case throttled && fresh:
 		p.speed.refused(p.now, p.calls.rate())
-	case r.Outcome == backoff.OutcomeTimeout && fresh: // it takes more than it can do
+	case r.Outcome == backoff.OutcomeTimeout && fresh && p.now-p.speed.heard < paceQuiet: // it takes more than it can do
 		p.speed.slowDown(p.now, p.calls.rate())
 	case throttled: // the first answers come before the others
 		p.speed.refusedLate(p.now, t != 0 && t != withoutTurn, p.calls.rate())

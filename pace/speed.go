@@ -19,6 +19,7 @@ type speed struct {
 	opened    uint64        // the epoch in which a first refusal began the pace, or 0
 	began     time.Duration // when that was
 	fell      time.Duration // when the rate fell last
+	heard     time.Duration // when an attempt was last refused
 	asked     time.Duration // how long the service asked to be left alone, when it refused last
 	rested    time.Duration // when the longest such time is over
 	served    served
@@ -85,8 +86,8 @@ func (s *speed) fall(now time.Duration) {
 }
 
 // since returns since when it says something that nothing was refused: since the
-// rate fell last, or since the service wanted to be left alone.
-func (s *speed) since() time.Duration { return max(s.fell, s.rested) }
+// last refusal, or since the service wanted to be left alone.
+func (s *speed) since() time.Duration { return max(s.heard, s.rested) }
 
 // rest takes in for how long the service asked to be left alone when it refused
 // an attempt.

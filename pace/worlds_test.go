@@ -3,6 +3,7 @@ package pace_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -213,6 +214,46 @@ func TestALimitThatFallsToATenthForHalfAMinuteIsObeyed(t *testing.T) {
 			for ; p.asked[full]-p.refused[full] < 90; full++ {
 			}
 			require.LessOrEqual(t, full, 65)
+		})
+	}
+}
+
+// A replica that hangs says nothing of a limit that throttled no call for ten
+// seconds.
+func TestTimeoutsAloneKeepNoPace(t *testing.T) {
+	for _, every := range []int64{3, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(pace.Pacer)
+			p := backoff.Policy{Budget: b, MaxAttempts: 1, AttemptTimeout: 100 * time.Millisecond}
+			var throttles atomic.Bool
+			var calls atomic.Int64
+			op := func(ctx context.Context) error {
+				switch {
+				case throttles.Load():
+					return errTooMuch
+				case calls.Add(1)%every == 0:
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}
+			run := func(d time.Duration) { // 50 calls a second
+				var all sync.WaitGroup
+				for range d / (20 * time.Millisecond) {
+					all.Go(func() { _ = p.Do(t.Context(), op) })
+					time.Sleep(20 * time.Millisecond)
+				}
+				all.Wait()
+			}
+			run(30 * time.Second)
+			throttles.Store(true)
+			run(time.Second)
+			perSecond, _ := b.Limit()
+			require.False(t, math.IsInf(perSecond, 1))
+			throttles.Store(false)
+			run(30 * time.Second)
+			perSecond, _ = b.Limit()
+			require.True(t, math.IsInf(perSecond, 1), perSecond)
 		})
 	}
 }

@@ -176,6 +176,9 @@ func (r *AWSRetryer) GetAttemptToken(ctx context.Context) (release func(error) e
 		r.mu.Lock()
 		t.ticket = ticket
 		r.mu.Unlock()
+		if err != nil { // the SDK releases no token then
+			r.report(t, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		}
 		return releaseNothing, err
 	}
 	b := r.policy.Budget

@@ -137,3 +137,36 @@ func TestAWSAttemptsThatWaitHoldNoSlot(t *testing.T) {
 		require.Zero(t, slots.Load())
 	})
 }
+
+func TestAWSGivesBackTheTokenOfARetryThatWasCanceledBeforeItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := &limit.Rate{Limiter: rate.NewLimiter(0.1, 1)} // one in 10 s
+		r := plug.AWS(&backoff.Policy{MaxAttempts: 2, Budget: budget, Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, cancel) // its retry would go at 10 s
+		require.Error(t, sdk(ctx, r, false, func(int) error { return status(503) }))
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		require.NoError(t, sdk(t.Context(), r, false, func(int) error { return nil }))
+		require.Zero(t, time.Since(began), "nobody used the token of 10 s")
+	})
+}
+
+func TestAWSGivesBackTheSlotOfARetryThatHasNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, shared := &limit.Concurrency{Max: 1}, &limit.Concurrency{Max: 1}
+		r := plug.AWS(&backoff.Policy{MaxAttempts: 2, Budget: backoff.JoinBudgets(mine, shared), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
+		ctx, cancel := context.WithCancel(t.Context())
+		var other backoff.Ticket
+		require.Error(t, sdk(ctx, r, false, func(int) error {
+			time.AfterFunc(time.Millisecond, func() { other, _, _ = shared.Reserve(backoff.Attempt{Number: 1}) })
+			return status(503)
+		}))
+		cancel()
+		shared.Done(other, backoff.Result{})
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		require.Zero(t, mine.Load())
+		require.NoError(t, sdk(t.Context(), r, false, func(int) error { return nil }))
+	})
+}

@@ -27,7 +27,7 @@ const (
 	callers  = 30
 	pause    = 100 * time.Millisecond // between the calls of one caller
 	learning = 5 * time.Second
-	duration = 12 * time.Second
+	duration = 16 * time.Second // the rate swings by a third within five seconds
 )
 
 func main() {

@@ -126,13 +126,14 @@ func (l *Live) Admit(generator func() float64) (path uint32, age time.Duration) 
 // admitFirst counts a call that begins before anything has succeeded, and returns
 // its path. Calls are not counted after the first success.
 func (l *Live) admitFirst() (path uint32) {
-	if l.begun.Add(1); l.Good.Total() > 0 {
-		l.consulted()
-	}
+	path = PathCount
 	if l.Paths.Time {
-		return PathTime
+		path = PathTime
 	}
-	return PathCount
+	if l.begun.Add(1); l.Good.Total() > 0 {
+		l.Path.CompareAndSwap(PathFirst, path) // unless Wake was faster
+	}
+	return path
 }
 
 // Settle takes in the end of a call if that takes no lock, and reports whether

@@ -1,6 +1,7 @@
 package circuit
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,4 +171,21 @@ func TestAFailureOfAClosedPhaseAllocatesOnce(t *testing.T) {
 	c.FailureRate, c.ConsecutiveFailures = -1, -1
 	fail()
 	require.Zero(t, testing.AllocsPerRun(100, fail))
+}
+
+// The first call that looks at the successes must not undo the Wake of another
+// goroutine.
+func TestAWakeIsNotLostBesideAFirstCall(t *testing.T) {
+	for range 30_000 {
+		l := begun(Phase{}, Paths{Consult: true})
+		l.Consults()
+		l.Good.Add()
+		var both sync.WaitGroup
+		begin := make(chan struct{})
+		both.Go(func() { <-begin; l.Admit(nil) })
+		both.Go(func() { <-begin; l.Wake() })
+		close(begin)
+		both.Wait()
+		require.Equal(t, uint32(PathAsk), l.Path.Load())
+	}
 }

@@ -20,11 +20,12 @@ type Call struct {
 	place      bool    // it is one of those in flight
 	turn       *waiter // by which it waited last; nil if it has not waited
 	generation uint64
-	before     int  // of the line's probes, those before the call waited
-	probed     bool // it was a probe
-	full       bool // it was refused for want of room
-	made       bool // it has ended before
-	again      bool // to the front of the line
+	before     int           // of the line's probes, those before the call waited
+	probed     bool          // it was a probe
+	full       bool          // it was refused for want of room
+	made       bool          // it has ended before
+	again      bool          // to the front of the line
+	alone      time.Duration // how long it waits before it stands in line, because it was throttled
 }
 
 // NewCall returns a call through l, and whether it must Wait before it begins.
@@ -45,7 +46,7 @@ func (c *Call) Enter() {
 func (c *Call) Leave(ok bool) {
 	if c.place {
 		c.place = false
-		c.line.Leave(ok)
+		c.line.leave(ok, c.generation)
 	}
 }
 
@@ -61,8 +62,13 @@ func (c *Call) Succeed() {
 func (c *Call) Settle(r Result) {
 	c.Leave(false)
 	wasDown, answers := c.line.settle(c, r)
-	c.again = c.turn != nil && !c.probed && (wasDown || r.Verdict != Failed)
+	c.again = c.turn != nil && !c.probed && r.Verdict != Throttled && (wasDown || r.Verdict != Failed)
 	c.made, c.full = true, r.Verdict == Full
+	if c.alone *= 2; r.Verdict == Throttled {
+		c.alone = min(max(c.alone, leastAlone), mostAlone)
+	} else {
+		c.alone = 0
+	}
 	c.Attempts += r.Attempts
 	if !wasDown && answers && r.Verdict == Failed {
 		c.Own += r.Attempts
@@ -87,7 +93,7 @@ const (
 // must wait at all. No more than most calls wait, if it is not negative. after
 // is how long the call must wait at least.
 func (c *Call) Wait(ctx context.Context, rank, most int, after time.Duration) End {
-	l := c.line
+	l, after := c.line, max(after, c.alone)
 	l.mu.Lock()
 	now := clock.Now()
 	end := Went

@@ -13,7 +13,7 @@ func (c *counter) begin() { c.both.Add(begun + 1) }
 // one of the few that are measured.
 func (c *counter) end() (n int64, sampled bool) {
 	both := c.both.Add(-1)
-	return int64(int32(both)) + 1, both/begun%16 == 1
+	return int64(int32(both)) + 1, uint64(both)/begun%16 == 1
 }
 
 func (c *counter) now() int64 { return int64(int32(c.both.Load())) }

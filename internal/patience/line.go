@@ -23,6 +23,9 @@ const (
 	lease    = 5 * time.Second // after which a probe that hangs no longer keeps the next one back
 	maxHold  = 5 * time.Minute // for which one answer keeps all calls back
 
+	leastAlone = time.Second // for which a call waits that was throttled, twice as long each time
+	mostAlone  = 8 * time.Second
+
 	downRow  = 3           // calls that fail with no success between them mean that the service is down,
 	downSpan = time.Second // if it takes them as long as this, or if the last was not sent
 )
@@ -52,11 +55,13 @@ type Line struct {
 	lease  time.Time // of the probe
 	probes int       // so far
 
-	limit  int64 // of attempts in flight, while calls come back
+	limit  int64 // of attempts in flight, while calls come back, besides those that hang
+	hung   int64 // attempts that began before the first success, and have not ended
 	credit int64 // successes under it
 	length int   // of the line before those
 
 	takes   time.Duration // from the turn of a call to its success, a mean
+	forgot  time.Time     // when a call was last too late for that
 	queue   queue
 	resting int // calls that a server asked to wait before they stand in line
 }
@@ -102,6 +107,8 @@ const (
 	Refused
 	// Full is any other refusal: there is no room for the call.
 	Full
+	// Throttled is an answer that says too much to one caller.
+	Throttled
 )
 
 // busy reports whether the end of a call has any consequence.
@@ -110,14 +117,20 @@ func (l *Line) busy() bool { return l.state.Load()&isBusy != 0 }
 // Enter begins an attempt.
 func (l *Line) Enter() { l.running.begin() }
 
-// Leave ends an attempt.
-func (l *Line) Leave(ok bool) {
+// Leave ends an attempt of the present generation.
+func (l *Line) Leave(ok bool) { l.leave(ok, l.state.Load()>>generation) }
+
+// leave ends an attempt of a generation.
+func (l *Line) leave(ok bool, of uint64) {
 	n, sampled := l.running.end()
 	state := l.state.Load()
 	switch {
 	case state&isRecovering != 0:
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if of != l.number {
+			l.hung = max(0, l.hung-1)
+		}
 		l.dispatch(clock.Now())
 	case ok && sampled && state&isDown == 0:
 		l.usual.add(n)
@@ -142,6 +155,8 @@ func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 			l.measure(now.Sub(c.turn.went))
 		}
 		l.answered(now)
+	case probed && l.phase == down && r.Verdict == Throttled:
+		l.answered(now) // if not for this caller
 	case c.generation == l.number:
 		l.heed(now, r)
 	}
@@ -160,7 +175,7 @@ func (l *Line) answered(now time.Time) {
 	switch l.phase {
 	case down:
 		l.enter(recovering)
-		l.limit, l.credit, l.length = 1, 0, l.queue.length
+		l.limit, l.hung, l.credit, l.length = 1, l.running.now(), 0, l.queue.length
 	case recovering:
 		l.grow()
 	case well:
@@ -174,6 +189,15 @@ func (l *Line) measure(took time.Duration) {
 		l.takes = took
 	}
 	l.takes += (took - l.takes) / 8
+}
+
+// forget makes what calls take less, now and then, because a call was too late
+// for it. Otherwise a few slow calls would keep all others from trying.
+func (l *Line) forget(now time.Time) {
+	if now.Sub(l.forgot) >= firstGap {
+		l.takes -= l.takes / 8
+		l.forgot = now
+	}
 }
 
 // heed takes in that a call failed.
@@ -271,18 +295,23 @@ func (l *Line) admits(now time.Time) bool {
 	case down:
 		return due && (l.probe == nil || !now.Before(l.lease))
 	case recovering:
-		return due || !l.hold && l.running.now() < l.limit
+		return due || !l.hold && l.running.now()-l.hung < l.limit
 	}
 	return due || l.turn && (l.running.now() < l.most() || l.queue.first().full)
 }
 
-// release lets the first call of the line go. A probe is the last call, which
-// has the most time: while a service is down for long, the first call is always
-// one whose time is almost over. A call that has less time than twice what calls
-// take goes without an attempt.
+// release lets the first call of the line go. A probe is the newest call with
+// time for an answer: while a service is down for long, the first call is always
+// one whose time is almost over. A call that is no probe, and has less time than
+// twice what calls take, goes without an attempt.
 func (l *Line) release(now time.Time) {
-	w := l.queue.pop(l.phase == down)
-	if w.late = w.hasLess(2*l.takes, now); w.late {
+	w := l.queue.first()
+	if l.phase == down {
+		w = l.queue.newest(lease, now)
+	}
+	l.queue.remove(w)
+	if w.late = l.phase != down && w.hasLess(2*l.takes, now); w.late {
+		l.forget(now)
 		w.ready <- struct{}{}
 		return
 	}

@@ -60,7 +60,7 @@ func TestNoTurnIsLost(t *testing.T) {
 					return patience.Result{Verdict: patience.Answered}
 				}
 				return patience.Result{
-					Verdict: []patience.Verdict{patience.Silent, patience.Failed, patience.Failed, patience.Refused, patience.Full}[random(5)],
+					Verdict: []patience.Verdict{patience.Silent, patience.Failed, patience.Failed, patience.Refused, patience.Full, patience.Throttled}[random(6)],
 					NotSent: random(2) == 0,
 					After:   max(0, time.Duration(random(4000)-2000)*time.Millisecond),
 					Err:     errDown,
@@ -186,4 +186,10 @@ func TestAProbeThatLeavesWhenItsTurnComesIsNone(t *testing.T) {
 		require.Equal(t, patience.Went, end)
 		require.Less(t, time.Since(left), 2*time.Second, "it does not wait for the lease of the other one")
 	})
+}
+
+func TestOneInSixteenAttemptsIsMeasuredHoweverManyThereWere(t *testing.T) {
+	for _, others := range []int64{0, 1<<31 - 80, 1<<32 - 80} {
+		require.Equal(t, 10, patience.SampledAfter(others, 160), "%d", others)
+	}
 }

@@ -39,14 +39,17 @@ func (q *queue) push(w *waiter, front bool) {
 	q.length++
 }
 
-// pop removes the first waiter, or the last one, of those that matter most.
-func (q *queue) pop(last bool) *waiter {
-	w := q.first()
-	if last {
-		w = q.ranks[w.rank].last
+// newest returns, of those that matter most, the last waiter that has time. If
+// none has, it is the last waiter of all.
+func (q *queue) newest(time time.Duration, now time.Time) *waiter {
+	for rank := Ranks - 1; rank >= 0; rank-- {
+		for w := q.ranks[rank].last; w != nil; w = w.before {
+			if !w.hasLess(time, now) {
+				return w
+			}
+		}
 	}
-	q.remove(w)
-	return w
+	return q.ranks[q.first().rank].last
 }
 
 // first returns the first waiter. There must be one.

@@ -81,7 +81,7 @@ func (g *Gauge) Add(now, took time.Duration, timedOut bool) (strained bool) {
 
 // sample returns the logarithm of a latency.
 func (g *Gauge) sample(took time.Duration, timedOut bool) float64 {
-	x := math.Log(float64(took+slack) / float64(time.Second))
+	x := math.Log((float64(took) + float64(slack)) / float64(time.Second))
 	switch {
 	case g.samples == 0:
 		return x

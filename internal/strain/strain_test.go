@@ -195,3 +195,19 @@ func TestEverySampleIsFinite(t *testing.T) {
 		}
 	}
 }
+
+// A caller may say anything.
+func TestNoSampleEndsTheMeasurement(t *testing.T) {
+	g, now := new(Gauge), time.Duration(0)
+	add := func(n int, took time.Duration) {
+		for range n {
+			now += 100 * time.Millisecond
+			g.Add(now, took, false)
+		}
+	}
+	add(1, math.MaxInt64)
+	add(600, 5*time.Millisecond)
+	add(100, time.Second)
+	room, _ := g.Room(now)
+	require.Less(t, room, 1.)
+}
