@@ -112,6 +112,7 @@ type RetryBudget struct {
 	lookedUntil int64           // the number of the bucket after the one in which a retry last looked; 0 before the first
 	spareAt     uint64          // the number of successes when a spare retry was last asked for
 	spared      bool            // it was granted
+	spareGrant  window.Grant    // the last one
 	late        bool            // there are no spare retries before the third success
 
 	lead *lead // of all keys; nil for own
@@ -188,7 +189,8 @@ func (b *RetryBudget) look(a *Attempt, price uint64) (window.Grant, bool) {
 		b.left -= price
 		return b.grants.Give(price), true
 	case limit < price && room >= spareRoom && (!a.TimedOut || oneInFour(a.Now)) && b.spare(calm, earned):
-		return b.grants.Spare(price), true
+		b.spareGrant = b.grants.Spare(price)
+		return b.spareGrant, true
 	case earned < newcomer && b.advanceLead(a.Number, a.MaxAttempts):
 		return b.grants.Spare(price) | window.Led, true
 	}
@@ -318,7 +320,9 @@ func (b *RetryBudget) giveBack(g window.Grant) {
 	case g&window.Led != 0:
 		b.leader().retries.Add(-1)
 	case g&window.Own != 0:
-		b.spared, b.lookedUntil = false, 0 // as if nobody had asked
+		if g&^window.Fruitless == b.spareGrant { // as if nobody had asked for it
+			b.spared, b.lookedUntil = false, 0
+		}
 	}
 }
 

@@ -1649,3 +1649,34 @@ func (b *tookBudget) Reserve(backoff.Attempt) (backoff.Ticket, time.Duration, bo
 }
 
 func (b *tookBudget) Done(_ backoff.Ticket, r backoff.Result) { b.took = append(b.took, r.Took) }
+
+// Calls that wait for long hold their spare retries. If they end, only the newest
+// goes to another call.
+func TestSpareRetriesThatAreGivenBackDoNotAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(backoff.RetryBudget)
+		retry := backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Class: backoff.ClassRetryable, MaxAttempts: 4}
+		for range 10 {
+			b.Done(backoff.Ticket{}, backoff.Result{})
+		}
+		time.Sleep(time.Minute)
+		var held []backoff.Ticket
+		for range 13 {
+			b.Done(backoff.Ticket{}, backoff.Result{})
+			time.Sleep(21 * time.Second)
+			ticket, _, ok := b.Reserve(retry)
+			require.True(t, ok)
+			held = append(held, ticket)
+		}
+		time.Sleep(21 * time.Second)
+		sent := 0
+		for _, ticket := range held {
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+			if ticket, _, ok := b.Reserve(retry); ok {
+				b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
+				sent++
+			}
+		}
+		require.Equal(t, 1, sent)
+	})
+}

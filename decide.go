@@ -284,7 +284,7 @@ func (r *Run) giveUp(why Reason, c Class, wait time.Duration) {
 	e.Elapsed, e.early, e.timedOut = r.age(), wait > 0, r.timedOut
 	e.class = c
 	if r.policy.Idempotency != nil {
-		e.repeat = &repeat{key: cmp.Or(r.key, IdempotencyKey(r.ctx))}
+		e.repeat = &repeat{key: cmp.Or(r.key, madeKey(r.policy.Idempotency))}
 		if r.phase == running { // otherwise it was asked when the attempt failed
 			e.repeat.idempotency = r.policy.Idempotency
 		}

@@ -53,6 +53,7 @@ type race struct {
 	sent   time.Time     // when the first attempt was sent
 	delay  time.Duration // before each hedge
 	keep   bool          // the winner's context must outlive the call
+	key    string        // the idempotency key made for the call
 
 	mu       sync.Mutex
 	first    hedgeAttempt
@@ -126,8 +127,8 @@ func (r *race) start(ctx context.Context, h *Hedge) bool {
 		return false
 	}
 	r.sent = r.began
-	if key := keyFor(ctx, h.Idempotency); key != "" {
-		r.ctx = WithIdempotencyKey(ctx, key)
+	if r.key = keyFor(ctx, h.Idempotency); r.key != "" {
+		r.ctx = WithIdempotencyKey(ctx, r.key)
 	}
 	if why := r.askFirst(); why != ReasonSuccess {
 		r.giveUp(why)
@@ -469,7 +470,9 @@ func (r *race) grant(now time.Time) bool {
 		r.early = r.delay > 0
 		r.stop(ReasonDeadline)
 	case h.Idempotency != nil && !h.Idempotency.Repeatable(r.ctx, class):
-		r.stop(ReasonNotIdempotent)
+		if r.running == 0 { // otherwise it may be sent when the others have failed
+			r.stop(ReasonNotIdempotent)
+		}
 	case !h.account.Take(h.MaxExtraLoad) || !r.reserve(now):
 		r.refuse()
 	default:
@@ -544,7 +547,7 @@ func (r *race) giveUp(why Reason) {
 	e.early = why == ReasonDeadline && r.ctx.Err() == nil && r.early
 	e.class = r.class
 	if i := r.hedge.Idempotency; i != nil {
-		e.repeat = &repeat{idempotency: i, key: IdempotencyKey(r.ctx)}
+		e.repeat = &repeat{idempotency: i, key: r.key}
 	}
 	e.tell(r.ctx)
 	r.end(e)

@@ -102,6 +102,15 @@ func keyFor(ctx context.Context, i Idempotency) string {
 	return newKey()
 }
 
+// madeKey returns the key that was made for a call by who made its Idempotency,
+// such as package backoffhttp, or "".
+func madeKey(i Idempotency) string {
+	if k, ok := i.(interface{ MadeKey() string }); ok {
+		return k.MadeKey()
+	}
+	return ""
+}
+
 // IdempotencyKey returns the key that ctx carries, the same for all attempts of
 // a call, or "" if there is none.
 func IdempotencyKey(ctx context.Context) string {

@@ -35,12 +35,12 @@ import (
 // success between them, and the last one was not sent (ClassNotSent) or they took
 // a second. Then no call goes, new ones included, but one at a time as a probe:
 // 250 ms after the failure, and a fifth longer after each further one, up to 5 s,
-// but not before the circuit may be tried again. The newest call is the probe,
-// because it has the most time left. If it hangs, the next one goes after 5 s.
+// but not before the circuit may be tried again. The probe is the newest call with
+// 5 s left, or the one with the most time. If it hangs, the next one goes after 5 s.
 // What the service asks for, by Retry-After, keeps all calls back, for 5 minutes
 // at most. A response that throttles (ClassThrottled) does not: it may be about
 // one caller. That call waits alone: for a second at least, and for twice as long
-// each time in a row, up to 8 s.
+// each time in a row, up to 8 s. Then it stands behind all others in the line.
 //
 // After the first success the others follow, the oldest first, by the number of
 // attempts in flight: one at first, one more for each success, up to twice the
@@ -145,7 +145,10 @@ func (p *Patience) once(ctx context.Context, c *patience.Call, inner []Doer, op 
 	var err error
 	if len(inner) == 0 {
 		c.Enter()
-		err = op(&seat{Context: ctx, line: &p.line})
+		s := &seat{Context: ctx, line: &p.line}
+		s.entered.Store(c.Entered)
+		defer func() { c.Entered = s.entered.Load() }()
+		err = op(s)
 	} else {
 		err = through(ctx, inner[0], inner[1:], func(ctx context.Context) error {
 			c.Enter()
@@ -167,6 +170,8 @@ type seat struct {
 	context.Context
 	line   *patience.Line
 	asleep atomic.Int32 // loops
+
+	entered atomic.Uint64 // the generation in which the place was taken
 }
 
 // seatKey is the key by which a context finds its seat.
@@ -183,9 +188,9 @@ func (s *seat) Value(key any) any {
 func (s *seat) rest(before bool) {
 	switch {
 	case before && s.asleep.Add(1) == 1:
-		s.line.Leave(false)
+		s.line.Leave(false, s.entered.Load())
 	case !before && s.asleep.Add(-1) == 0:
-		s.line.Enter()
+		s.entered.Store(s.line.Enter())
 	}
 }
 
@@ -315,7 +320,7 @@ func readEnd(ctx context.Context, err error) (r patience.Result, waits bool) {
 // on.
 type repeat struct {
 	idempotency Idempotency // still to be asked about the last attempt
-	key         string      // of the call
+	key         string      // that was made for the call
 }
 
 // end says what the end of a call means for a Patience, and reports whether the
@@ -349,10 +354,10 @@ func (e *Error) repeatable(ctx context.Context) bool {
 }
 
 // withKeyOf returns the context for a call that is made again after err: with the
-// idempotency key that it had.
+// idempotency key that a policy or a hedge made for it.
 func withKeyOf(ctx context.Context, err error) context.Context {
 	gave, ok := errtree.As[*Error](err)
-	if !ok || gave.repeat == nil || gave.repeat.key == IdempotencyKey(ctx) {
+	if !ok || gave.repeat == nil || gave.repeat.key == "" || IdempotencyKey(ctx) != "" {
 		return ctx
 	}
 	return WithIdempotencyKey(ctx, gave.repeat.key)

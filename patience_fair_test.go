@@ -15,6 +15,8 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
+var errTooMany = backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled)
+
 // doWithin is p.Do under a context that ends after limit.
 func doWithin(t *testing.T, p backoff.Doer, limit time.Duration, op func(context.Context) error) error {
 	return within(t, limit, func(ctx context.Context) error { return p.Do(ctx, op) })
@@ -67,6 +69,14 @@ func TestOneSlowCallDoesNotEndCallsThatWaitForRoom(t *testing.T) {
 
 // The probe must have time for an answer. The newest call may have none.
 func TestAProbeIsACallThatHasTime(t *testing.T) {
+	for _, limit := range []time.Duration{time.Hour, 4 * time.Second} {
+		testProbesHaveTime(t, limit)
+	}
+}
+
+// testProbesHaveTime makes calls that have limit beside others that have too
+// little time.
+func testProbesHaveTime(t *testing.T, limit time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		p := new(backoff.Patience)
 		var up atomic.Bool
@@ -81,61 +91,120 @@ func TestAProbeIsACallThatHasTime(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		var jobs, calls sync.WaitGroup
+		var calls sync.WaitGroup
 		var served atomic.Int64
-		for range 20 {
-			jobs.Go(func() {
-				if doWithin(t, p, time.Hour, op) == nil {
-					served.Add(1)
-				}
-			})
-		}
-		time.Sleep(time.Second)
-		up.Store(true)
-		for range 3000 { // for a minute
+		for i := range 3000 { // in a minute
 			calls.Go(func() { _ = doWithin(t, p, 200*time.Millisecond, op) })
+			if i%100 == 0 {
+				calls.Go(func() {
+					if doWithin(t, p, limit, op) == nil {
+						served.Add(1)
+					}
+				})
+			}
+			if i == 50 {
+				up.Store(true)
+			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		require.Equal(t, int64(20), served.Load())
-		jobs.Wait()
 		calls.Wait()
+		require.GreaterOrEqual(t, served.Load(), int64(25), "of 30")
 	})
+}
+
+// comingBack is a service that is down until it is up, and counts the calls that it
+// serves now.
+type comingBack struct {
+	up    atomic.Bool
+	takes time.Duration
+	now   atomic.Int64
+}
+
+func (s *comingBack) call(context.Context) error {
+	if !s.up.Load() {
+		return syscall.ECONNREFUSED
+	}
+	s.now.Add(1)
+	time.Sleep(s.takes)
+	s.now.Add(-1)
+	return nil
 }
 
 // A connection that is cut off does not answer for minutes.
 func TestCallsThatHangFromAnOutageDoNotSlowTheOthersAfterIt(t *testing.T) {
+	for _, asleep := range []int{0, 60} { // calls whose policies sleep between two attempts
+		synctest.Test(t, func(t *testing.T) {
+			p := new(backoff.Patience)
+			service := &comingBack{takes: 5 * time.Millisecond}
+			slow := backoff.Stack(p, &backoff.Policy{MaxAttempts: 6, Schedule: backoff.Constant(2 * time.Second)})
+			quick := backoff.Stack(p, &backoff.Policy{MaxAttempts: 1})
+			var calls, old sync.WaitGroup
+			service.up.Store(true)
+			for range 2000 {
+				calls.Go(func() { _ = quick.Do(t.Context(), service.call) })
+				time.Sleep(time.Millisecond)
+			}
+			calls.Wait()
+			service.up.Store(false)
+			cut := make(chan struct{})
+			for range 40 {
+				old.Go(func() { _ = slow.Do(t.Context(), func(context.Context) error { <-cut; return nil }) })
+			}
+			for range asleep {
+				old.Go(func() { _ = slow.Do(t.Context(), service.call) })
+			}
+			synctest.Wait()
+			for range 500 {
+				calls.Go(func() { _ = quick.Do(t.Context(), service.call) })
+			}
+			time.Sleep(time.Second)
+			service.up.Store(true)
+			began := time.Now()
+			calls.Wait()
+			require.Less(t, time.Since(began), 5*time.Second)
+			close(cut)
+			old.Wait()
+		})
+	}
+}
+
+// A loop that goes to sleep gives back the place that it took, and no other.
+func TestLoopsThatGoToSleepLetNoStampedeGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := new(backoff.Patience)
-		var calls, hanging sync.WaitGroup
-		serve := func(context.Context) error { time.Sleep(5 * time.Millisecond); return nil }
-		for range 2000 {
-			calls.Go(func() { _ = p.Do(t.Context(), serve) })
-			time.Sleep(time.Millisecond)
-		}
-		calls.Wait()
+		service := &comingBack{takes: time.Second}
+		loop := &backoff.Policy{MaxAttempts: 2, Schedule: backoff.Constant(10 * time.Second)}
 		cut := make(chan struct{})
-		for range 40 {
-			hanging.Go(func() { _ = p.Do(t.Context(), func(context.Context) error { <-cut; return nil }) })
-		}
-		synctest.Wait()
-		var up atomic.Bool
-		for range 500 {
-			calls.Go(func() {
+		var all sync.WaitGroup
+		for range 200 {
+			all.Go(func() {
+				attempts := 0
 				_ = p.Do(t.Context(), func(ctx context.Context) error {
-					if !up.Load() {
-						return syscall.ECONNREFUSED
-					}
-					return serve(ctx)
+					return loop.Do(ctx, func(context.Context) error {
+						if attempts++; attempts > 1 {
+							return nil
+						}
+						<-cut
+						return errDown
+					})
 				})
 			})
 		}
-		time.Sleep(time.Second)
-		up.Store(true)
-		began := time.Now()
-		calls.Wait()
-		require.Less(t, time.Since(began), 5*time.Second)
+		synctest.Wait()
+		for range 100 {
+			all.Go(func() { _ = p.Do(t.Context(), service.call) })
+		}
+		time.Sleep(2 * time.Second)
+		service.up.Store(true)
+		for service.now.Load() == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(1100 * time.Millisecond) // the first ones were served
+		before := service.now.Load()
 		close(cut)
-		hanging.Wait()
+		time.Sleep(10 * time.Millisecond)
+		require.Less(t, service.now.Load(), before+10)
+		all.Wait()
 	})
 }
 
@@ -173,7 +242,7 @@ func TestAThrottledCallerDoesNotKeepTheOthersWaitingAfterAnOutage(t *testing.T) 
 			})
 		}
 		client(nil, 100*time.Millisecond, 2*time.Minute)
-		client(backoff.WithClass(errors.New("too many requests"), backoff.ClassThrottled), 20*time.Millisecond, time.Minute)
+		client(errTooMany, 20*time.Millisecond, time.Minute)
 		time.Sleep(30 * time.Second)
 		down.Store(true)
 		time.Sleep(20 * time.Second)
@@ -187,6 +256,134 @@ func TestAThrottledCallerDoesNotKeepTheOthersWaitingAfterAnOutage(t *testing.T) 
 		stop()
 		all.Wait()
 	})
+}
+
+// A gateway may throttle one caller while the service behind it is down.
+func TestAThrottledCallerDoesNotEndTheJobsOfOthersInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := backoff.Stack(new(backoff.Patience), &backoff.Policy{MaxAttempts: 1})
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var failed atomic.Int64
+		for range 20 {
+			all.Go(func() {
+				_ = service.Do(ctx, func(context.Context) error {
+					time.Sleep(5 * time.Millisecond)
+					failed.Add(1)
+					return backoff.WithClass(errDown, backoff.ClassRetryable)
+				})
+				require.Error(t, ctx.Err(), "it was given up")
+			})
+		}
+		time.Sleep(10 * time.Second)
+		failed.Store(0)
+		for range 6000 { // in ten minutes
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+				_ = service.Do(ctx, func(context.Context) error {
+					time.Sleep(5 * time.Millisecond)
+					return errTooMany
+				})
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Less(t, failed.Load(), int64(600))
+		stop()
+		all.Wait()
+	})
+}
+
+// A service that is back may be full: it throttles, and nobody is served yet.
+func TestAServiceThatThrottlesEverybodyAfterAnOutageIsNotFlooded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := backoff.Stack(new(backoff.Patience), &backoff.Policy{MaxAttempts: 1})
+		var answer atomic.Pointer[error]
+		set := func(err error) { answer.Store(&err) }
+		set(syscall.ECONNREFUSED)
+		var all sync.WaitGroup
+		var sent, served atomic.Int64
+		for range 2000 {
+			all.Go(func() {
+				if service.Do(t.Context(), func(context.Context) error {
+					time.Sleep(5 * time.Millisecond)
+					sent.Add(1)
+					return *answer.Load()
+				}) == nil {
+					served.Add(1)
+				}
+			})
+		}
+		time.Sleep(20 * time.Second)
+		set(errTooMany)
+		time.Sleep(30 * time.Second)
+		sent.Store(0)
+		time.Sleep(time.Minute)
+		require.Less(t, sent.Load(), int64(60))
+		set(nil)
+		time.Sleep(30 * time.Second)
+		require.Equal(t, int64(2000), served.Load())
+		all.Wait()
+	})
+}
+
+func TestACallThatWasThrottledOnceIsNotKeptByCallsThatAreSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(backoff.Patience)
+		ctx, stop := context.WithCancel(t.Context())
+		var all, calls sync.WaitGroup
+		all.Go(func() {
+			for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+				_ = p.Do(ctx, func(context.Context) error { time.Sleep(5 * time.Millisecond); return nil })
+			}
+		})
+		time.Sleep(5 * time.Minute)
+		for range 20 {
+			all.Go(func() { _ = p.Do(ctx, func(context.Context) error { time.Sleep(2 * time.Minute); return nil }) })
+		}
+		time.Sleep(time.Second)
+		for range 10 {
+			calls.Go(func() {
+				throttled := false
+				require.NoError(t, doWithin(t, p, 30*time.Second, func(context.Context) error {
+					if !throttled {
+						throttled = true
+						return errTooMany
+					}
+					return nil
+				}))
+			})
+		}
+		calls.Wait()
+		stop()
+		all.Wait()
+	})
+}
+
+// The key of a step is not that of the call.
+func TestAPatientCallKeepsItsOwnKey(t *testing.T) {
+	for _, ofStep := range []func(context.Context) context.Context{
+		func(ctx context.Context) context.Context { return backoff.WithIdempotencyKey(ctx, "step") },
+		func(context.Context) context.Context { return context.Background() },
+	} {
+		for _, idempotency := range []backoff.Idempotency{backoff.Keyed, backoff.Idempotent} {
+			synctest.Test(t, func(t *testing.T) {
+				p, step := new(backoff.Patience), &backoff.Policy{MaxAttempts: 1, Idempotency: idempotency}
+				var keys []string
+				ctx := backoff.WithIdempotencyKey(t.Context(), "call")
+				require.NoError(t, p.Do(ctx, func(ctx context.Context) error {
+					keys = append(keys, backoff.IdempotencyKey(ctx))
+					return step.Do(ofStep(ctx), func(context.Context) error {
+						if len(keys) < 3 {
+							return syscall.ECONNREFUSED
+						}
+						return nil
+					})
+				}))
+				require.Equal(t, []string{"call", "call", "call"}, keys)
+			})
+		}
+	}
 }
 
 // A hedge makes its own key.
@@ -228,6 +425,24 @@ func TestNoHedgeRunsBesideAnAttemptThatMayHaveBeenSent(t *testing.T) {
 		}, nil)
 		require.NoError(t, err)
 		require.Equal(t, 2, attempts)
+	})
+}
+
+func TestAHedgeFollowsWhenAllAttemptsWereNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &backoff.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
+		attempts := 0
+		_, err := backoff.HedgeValue(t.Context(), h, func(context.Context) (int, error) {
+			if attempts++; attempts == 2 {
+				time.Sleep(1500 * time.Millisecond) // another one was due meanwhile
+			}
+			if attempts < 3 {
+				return 0, syscall.ECONNREFUSED
+			}
+			return 0, nil
+		}, nil)
+		require.NoError(t, err)
+		require.Equal(t, 3, attempts)
 	})
 }
 

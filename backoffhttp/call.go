@@ -58,7 +58,7 @@ func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 	switch {
 	case b == nil:
 		return op(ctx)
-	case c.guards.isOnePaced() && b.State() != backoff.StateClosed:
+	case b.State() != backoff.StateClosed && c.guards.isOneWaiting():
 		return &backoff.OpenError{Name: b.Name, State: backoff.StateHalfOpen}
 	}
 	err := b.Do(ctx, op)

@@ -2,7 +2,6 @@ package backoffhttp
 
 import (
 	"hash/maphash"
-	"math"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -76,19 +75,16 @@ func (g *guards) ended(err error) error {
 	return g.final(err)
 }
 
-// isOnePaced reports whether calls of this credential wait for a turn, while
+// isOneWaiting reports whether calls of this credential wait for their turn, while
 // others of the host may not have to. Such a call must not probe the host: it
-// would hold the probe while it waits, and tell nothing about the others.
-func (g *guards) isOnePaced() bool {
-	if !g.keys.clients.several.Load() {
-		return false
-	}
+// would hold the probe while it waits.
+func (g *guards) isOneWaiting() bool {
 	p, ok := g.budget.(*pace.Pacer)
-	if !ok {
+	if !ok || !g.keys.clients.several.Load() {
 		return false
 	}
-	perSecond, _ := p.Limit()
-	return !math.IsInf(perSecond, 1)
+	_, waiting := p.Limit()
+	return waiting > 0
 }
 
 // watched reports whether the breaker of the host has an observer.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
@@ -34,6 +35,9 @@ func (c *call) doPatiently(ctx context.Context) error {
 func (c *call) mayWait(err error) bool {
 	gave, ok := errtree.As[*backoff.Error](err)
 	if !ok {
+		return false
+	}
+	if deadline, bounded := c.req.Context().Deadline(); bounded && deadline.Before(clock.Now().Add(gave.RetryAfter())) {
 		return false
 	}
 	p := *c.policy

@@ -176,3 +176,31 @@ func TestAPatientCallHasTheTimeOfItsPolicyEachTime(t *testing.T) {
 		require.Equal(t, 200, resp.StatusCode)
 	})
 }
+
+// A key that the Transport made is that of the call, however often it is made.
+func TestAPatienceAroundATransportKeepsTheKeyThatWasMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := map[string]int{}
+		attempts := 0
+		client := &http.Client{Transport: &backoffhttp.Transport{
+			Policy: backoff.Policy{Idempotency: backoff.Keyed},
+			Base: newWire(func(req *http.Request) (*http.Response, error) {
+				keys[req.Header.Get("Idempotency-Key")]++
+				if attempts++; attempts < 7 {
+					return answer(503)(req)
+				}
+				return answer(200)(req)
+			}),
+		}}
+		require.NoError(t, new(backoff.Patience).Do(t.Context(), func(ctx context.Context) error {
+			resp, err := client.Do(newRequest(t, "POST", "http://a.test/", strings.NewReader("order")).WithContext(ctx))
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			return backoffhttp.Check(resp)
+		}))
+		require.Len(t, keys, 1)
+		require.NotContains(t, keys, "")
+	})
+}

@@ -38,6 +38,8 @@ type request struct {
 	// that is still at work: the request has a key that the policy or a
 	// table asked for.
 	retryConflict bool
+	// made is the key that the Transport made for the request, if it did.
+	made underKey
 	// copied says that req and its header are copies, which may be changed.
 	copied bool
 	// sentOnce says that the body cannot be sent again, and why not more than
@@ -222,6 +224,7 @@ func (r *request) addKey(key, keyHeader string, form KeyForm) {
 	if value == "" {
 		if key == "" {
 			key = rand.Text()
+			r.made = underKey(key)
 		}
 		value = form.write(key)
 	}
@@ -255,6 +258,9 @@ func (r *request) copy() {
 // makes one attempt unless the request can be sent again. Most requests are of
 // one of two kinds, whose policies are made once for a host.
 func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards) {
+	if r.made != "" && said == backoff.Idempotent {
+		said = r.made
+	}
 	switch {
 	case again && said == backoff.Idempotent:
 	case again && said == backoff.NonIdempotent && r.policy == &g.policy:
@@ -270,6 +276,16 @@ func (r *request) setIdempotency(said backoff.Idempotency, again bool, g *guards
 		r.policy = &own
 	}
 }
+
+// underKey is the Idempotency of a request for which a Transport made this key. A
+// Patience around the call keeps the key.
+type underKey string
+
+// Repeatable implements [backoff.Idempotency].
+func (underKey) Repeatable(context.Context, backoff.Class) bool { return true }
+
+// MadeKey returns the key.
+func (k underKey) MadeKey() string { return string(k) }
 
 // never is the Idempotency of a request whose body cannot be sent again.
 type never struct{}

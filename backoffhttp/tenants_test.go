@@ -152,6 +152,45 @@ func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
 	})
 }
 
+// A limit on the whole host paces all of its tenants. They may all probe it.
+func TestTenantsThatWereAllThrottledProbeTheirHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		respond := answer(200)
+		set := func(s step) {
+			mu.Lock()
+			defer mu.Unlock()
+			respond = s
+		}
+		tr := &backoffhttp.Transport{Base: newWire(func(req *http.Request) (*http.Response, error) {
+			time.Sleep(5 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			return respond(req)
+		})}
+		both := func(during time.Duration) (served int) {
+			var all sync.WaitGroup
+			for _, who := range []string{"Bearer alice", "Bearer bob"} {
+				all.Go(func() {
+					took, _ := traffic(t, tr, 10, during, func() *http.Request { return as(t, who, "http://a.test/") })
+					mu.Lock()
+					defer mu.Unlock()
+					served += len(took)
+				})
+			}
+			all.Wait()
+			return served
+		}
+		both(20 * time.Second)
+		set(answer(429, "Retry-After", "120"))
+		both(2 * time.Second)
+		set(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
+		both(5 * time.Second)
+		set(answer(200))
+		require.Positive(t, both(10*time.Second))
+	})
+}
+
 // What is known of the credentials of a host is kept as long as the host is called.
 func TestCredentialsAreToldApartAfterAnHourWithManyHosts(t *testing.T) {
 	for range 30 { // places are drawn

@@ -210,8 +210,8 @@ type Transport struct {
 	Unguarded bool
 
 	// Patient makes calls wait for a host that is down, for as long as their
-	// contexts allow: there is a [backoff.Patience] for each host, around its
-	// breaker. It is for callers that have time, such as jobs. A waiting call
+	// contexts allow: there is a [backoff.Patience] for each budget, around the
+	// breaker of the host. It is for callers that have time, such as jobs. A waiting call
 	// holds no connection. So a response that would be retried is not returned
 	// if the call ends all the same: RoundTrip returns an error with its
 	// *StatusError in the tree. A request that may not be sent twice is not sent

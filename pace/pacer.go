@@ -280,7 +280,7 @@ func (p *Pacer) hear(t uint64, r backoff.Result, throttled, answered bool) {
 	case !slow:
 	case throttled && fresh:
 		p.speed.refused(p.now, p.calls.rate())
-	case r.Outcome == backoff.OutcomeTimeout && fresh && p.now-p.speed.heard < paceQuiet: // it takes more than it can do
+	case r.Outcome == backoff.OutcomeTimeout && fresh && p.now-p.speed.since() < paceQuiet: // it takes more than it can do
 		p.speed.slowDown(p.now, p.calls.rate())
 	case throttled: // the first answers come before the others
 		p.speed.refusedLate(p.now, t != 0 && t != withoutTurn, p.calls.rate())

@@ -16,6 +16,8 @@ type Call struct {
 
 	Why error // with which the last call failed; for a call that was not made
 
+	Entered uint64 // the generation in which the attempt under way began
+
 	line       *Line
 	place      bool    // it is one of those in flight
 	turn       *waiter // by which it waited last; nil if it has not waited
@@ -38,7 +40,7 @@ func (l *Line) NewCall() (c Call, wait bool) {
 func (c *Call) Enter() {
 	if !c.place {
 		c.place = true
-		c.line.Enter()
+		c.Entered = c.line.Enter()
 	}
 }
 
@@ -46,7 +48,7 @@ func (c *Call) Enter() {
 func (c *Call) Leave(ok bool) {
 	if c.place {
 		c.place = false
-		c.line.leave(ok, c.generation)
+		c.line.Leave(ok, c.Entered)
 	}
 }
 
@@ -63,7 +65,7 @@ func (c *Call) Settle(r Result) {
 	c.Leave(false)
 	wasDown, answers := c.line.settle(c, r)
 	c.again = c.turn != nil && !c.probed && r.Verdict != Throttled && (wasDown || r.Verdict != Failed)
-	c.made, c.full = true, r.Verdict == Full
+	c.made, c.full = true, r.Verdict == Full || r.Verdict == Throttled
 	if c.alone *= 2; r.Verdict == Throttled {
 		c.alone = min(max(c.alone, leastAlone), mostAlone)
 	} else {
@@ -117,11 +119,14 @@ func (c *Call) Wait(ctx context.Context, rank, most int, after time.Duration) En
 		c.Since, c.before = now, l.probes
 	}
 	if c.turn == nil {
-		c.turn = &waiter{ready: make(chan struct{}, 1), rank: uint8(rank)}
+		c.turn = &waiter{ready: make(chan struct{}, 1)}
 		c.turn.deadline, _ = ctx.Deadline()
 	}
-	c.turn.full = c.full
-	if after > 0 && l.phase != down && !c.rest(ctx, now, after) {
+	c.turn.full, c.turn.rank = c.full, 1+uint8(rank)
+	if c.alone > 0 {
+		c.turn.rank = 0
+	}
+	if after > 0 && (l.phase != down || c.alone > 0) && !c.rest(ctx, now, after) {
 		end = Ended
 	} else {
 		end = c.stand(ctx)
@@ -159,7 +164,7 @@ func (c *Call) stand(ctx context.Context) End {
 		if w.late {
 			return TooLong
 		}
-		c.place, c.generation = true, w.generation
+		c.place, c.generation, c.Entered = true, w.generation, w.generation
 		return Went
 	case <-ctx.Done():
 	}

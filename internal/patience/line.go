@@ -26,6 +26,8 @@ const (
 	leastAlone = time.Second // for which a call waits that was throttled, twice as long each time
 	mostAlone  = 8 * time.Second
 
+	throttledRow = 10 // calls that are throttled with no success between them find no room
+
 	downRow  = 3           // calls that fail with no success between them mean that the service is down,
 	downSpan = time.Second // if it takes them as long as this, or if the last was not sent
 )
@@ -36,14 +38,15 @@ type Line struct {
 	usual   mean          // of that number, when an attempt succeeds while the service is well
 	state   atomic.Uint64 // the generation, and the bits below
 
-	mu     sync.Mutex
-	phase  phase
-	number uint64 // the generation: how often the service was down or came back
-	row    int    // calls that failed since the last success
-	rowAge time.Time
-	why    error // with which the last call failed
-	hold   bool  // a call was refused for want of room: the next success, or next, lets the next one go
-	turn   bool  // a success lets a call go
+	mu        sync.Mutex
+	phase     phase
+	number    uint64 // the generation: how often the service was down or came back
+	row       int    // calls that failed since the last success
+	rowAge    time.Time
+	why       error // with which the last call failed
+	hold      bool  // a call was refused for want of room: the next success, or next, lets the next one go
+	throttled int   // calls that were, since the last success
+	turn      bool  // a success lets a call go
 
 	gap   time.Duration // before the next call goes, whatever happens
 	next  time.Time     // when it goes
@@ -54,6 +57,7 @@ type Line struct {
 	probe  *waiter   // under way; nil if there is none
 	lease  time.Time // of the probe
 	probes int       // so far
+	oldest bool      // the next one is the oldest call, not the newest
 
 	limit  int64 // of attempts in flight, while calls come back, besides those that hang
 	hung   int64 // attempts that began before the first success, and have not ended
@@ -114,14 +118,15 @@ const (
 // busy reports whether the end of a call has any consequence.
 func (l *Line) busy() bool { return l.state.Load()&isBusy != 0 }
 
-// Enter begins an attempt.
-func (l *Line) Enter() { l.running.begin() }
+// Enter begins an attempt, and returns the present generation.
+func (l *Line) Enter() (of uint64) {
+	of = l.state.Load() >> generation
+	l.running.begin()
+	return of
+}
 
-// Leave ends an attempt of the present generation.
-func (l *Line) Leave(ok bool) { l.leave(ok, l.state.Load()>>generation) }
-
-// leave ends an attempt of a generation.
-func (l *Line) leave(ok bool, of uint64) {
+// Leave ends an attempt that began in a generation.
+func (l *Line) Leave(ok bool, of uint64) {
 	n, sampled := l.running.end()
 	state := l.state.Load()
 	switch {
@@ -155,8 +160,6 @@ func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 			l.measure(now.Sub(c.turn.went))
 		}
 		l.answered(now)
-	case probed && l.phase == down && r.Verdict == Throttled:
-		l.answered(now) // if not for this caller
 	case c.generation == l.number:
 		l.heed(now, r)
 	}
@@ -170,7 +173,7 @@ func (l *Line) settle(c *Call, r Result) (isDown, answers bool) {
 
 // answered takes in that the service has answered.
 func (l *Line) answered(now time.Time) {
-	l.row, l.hold, l.gap, l.until = 0, false, firstGap, time.Time{}
+	l.row, l.throttled, l.hold, l.gap, l.until = 0, 0, false, firstGap, time.Time{}
 	l.next = now.Add(firstGap)
 	switch l.phase {
 	case down:
@@ -206,6 +209,11 @@ func (l *Line) heed(now time.Time, r Result) {
 	case Full:
 		l.hold = true
 		return
+	case Throttled:
+		if l.throttled++; l.throttled >= throttledRow {
+			l.hold = true
+		}
+		return
 	case Refused:
 		l.why = r.Err
 		l.fall(now)
@@ -237,6 +245,7 @@ func (l *Line) fall(now time.Time) {
 
 // probed sets the time of the next probe after one that did not succeed.
 func (l *Line) probed(now time.Time, v Verdict) {
+	l.oldest = v == Throttled
 	if v != Silent {
 		l.gap = longer(l.gap)
 	}
@@ -302,12 +311,13 @@ func (l *Line) admits(now time.Time) bool {
 
 // release lets the first call of the line go. A probe is the newest call with
 // time for an answer: while a service is down for long, the first call is always
-// one whose time is almost over. A call that is no probe, and has less time than
+// one whose time is almost over. After a probe that was throttled it is the oldest,
+// which may be another caller's. A call that is no probe, and has less time than
 // twice what calls take, goes without an attempt.
 func (l *Line) release(now time.Time) {
 	w := l.queue.first()
 	if l.phase == down {
-		w = l.queue.newest(lease, now)
+		w = l.queue.patient(lease, now, l.oldest)
 	}
 	l.queue.remove(w)
 	if w.late = l.phase != down && w.hasLess(2*l.takes, now); w.late {

@@ -4,7 +4,7 @@ import "time"
 
 // queue is the calls that wait, first those that matter most.
 type queue struct {
-	ranks  [Ranks]list
+	ranks  [1 + Ranks]list // behind all others, first, the calls that were throttled
 	length int
 }
 
@@ -39,22 +39,42 @@ func (q *queue) push(w *waiter, front bool) {
 	q.length++
 }
 
-// newest returns, of those that matter most, the last waiter that has time. If
-// none has, it is the last waiter of all.
-func (q *queue) newest(time time.Duration, now time.Time) *waiter {
-	for rank := Ranks - 1; rank >= 0; rank-- {
-		for w := q.ranks[rank].last; w != nil; w = w.before {
+// patient returns, of those that matter most, the last waiter that has time, or the
+// first one. If none has, it is the one with the most time.
+func (q *queue) patient(time time.Duration, now time.Time, first bool) *waiter {
+	var most *waiter
+	for rank := Ranks; rank >= 0; rank-- {
+		for w := q.ranks[rank].end(first); w != nil; w = w.next(first) {
 			if !w.hasLess(time, now) {
 				return w
 			}
+			if most == nil || w.deadline.After(most.deadline) {
+				most = w
+			}
 		}
 	}
-	return q.ranks[q.first().rank].last
+	return most
+}
+
+// end returns the first waiter or the last one.
+func (l *list) end(first bool) *waiter {
+	if first {
+		return l.first
+	}
+	return l.last
+}
+
+// next returns the next waiter towards the other end.
+func (w *waiter) next(fromFirst bool) *waiter {
+	if fromFirst {
+		return w.after
+	}
+	return w.before
 }
 
 // first returns the first waiter. There must be one.
 func (q *queue) first() *waiter {
-	rank := Ranks - 1
+	rank := Ranks
 	for q.ranks[rank].first == nil {
 		rank--
 	}
