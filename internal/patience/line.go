@@ -59,10 +59,11 @@ type Line struct {
 	probes int       // so far
 	oldest bool      // the next one is the oldest call, not the newest
 
-	limit  int64 // of attempts in flight, while calls come back, besides those that hang
-	hung   int64 // attempts that began before the first success, and have not ended
-	credit int64 // successes under it
-	length int   // of the line before those
+	limit  int64     // of attempts in flight, while calls come back, besides those that hang
+	old    int64     // attempts that began before the first success, and have not ended
+	came   time.Time // when that was
+	credit int64     // successes under it
+	length int       // of the line before those
 
 	takes   time.Duration // from the turn of a call to its success, a mean
 	forgot  time.Time     // when a call was last too late for that
@@ -134,7 +135,7 @@ func (l *Line) Leave(ok bool, of uint64) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if of != l.number {
-			l.hung = max(0, l.hung-1)
+			l.old = max(0, l.old-1)
 		}
 		l.dispatch(clock.Now())
 	case ok && sampled && state&isDown == 0:
@@ -178,7 +179,8 @@ func (l *Line) answered(now time.Time) {
 	switch l.phase {
 	case down:
 		l.enter(recovering)
-		l.limit, l.hung, l.credit, l.length = 1, l.running.now(), 0, l.queue.length
+		l.limit, l.credit, l.length = 1, 0, l.queue.length
+		l.old, l.came = l.running.now(), now
 	case recovering:
 		l.grow()
 	case well:
@@ -304,9 +306,18 @@ func (l *Line) admits(now time.Time) bool {
 	case down:
 		return due && (l.probe == nil || !now.Before(l.lease))
 	case recovering:
-		return due || !l.hold && l.running.now()-l.hung < l.limit
+		return due || !l.hold && l.inFlight(now) < l.limit
 	}
 	return due || l.turn && (l.running.now() < l.most() || l.queue.first().full)
+}
+
+// inFlight is how many attempts count while calls come back. Those that began
+// before, and have not ended after the lease of a probe, hang and do not count.
+func (l *Line) inFlight(now time.Time) int64 {
+	if now.Sub(l.came) < lease {
+		return l.running.now()
+	}
+	return l.running.now() - l.old
 }
 
 // release lets the first call of the line go. A probe is the newest call with
