@@ -157,13 +157,16 @@ func TestAWSGivesBackTheSlotOfARetryThatHasNoRoom(t *testing.T) {
 		mine, shared := &limit.Concurrency{Max: 1}, &limit.Concurrency{Max: 1}
 		r := plug.AWS(&backoff.Policy{MaxAttempts: 2, Budget: backoff.JoinBudgets(mine, shared), Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter})
 		ctx, cancel := context.WithCancel(t.Context())
-		var other backoff.Ticket
+		other := make(chan backoff.Ticket, 1)
 		require.Error(t, sdk(ctx, r, false, func(int) error {
-			time.AfterFunc(time.Millisecond, func() { other, _, _ = shared.Reserve(backoff.Attempt{Number: 1}) })
+			time.AfterFunc(time.Millisecond, func() {
+				ticket, _, _ := shared.Reserve(backoff.Attempt{Number: 1})
+				other <- ticket
+			})
 			return status(503)
 		}))
 		cancel()
-		shared.Done(other, backoff.Result{})
+		shared.Done(<-other, backoff.Result{})
 		synctest.Wait()
 		time.Sleep(time.Hour)
 		require.Zero(t, mine.Load())
