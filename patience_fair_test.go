@@ -412,6 +412,28 @@ func (ifNotSent) Repeatable(_ context.Context, c backoff.Class) bool {
 	return c == backoff.ClassNotSent
 }
 
+// madeElsewhere is the Idempotency of a call whose key somebody else has made.
+type madeElsewhere struct{ backoff.Idempotency }
+
+func (madeElsewhere) MadeKey() string { return "made" }
+
+func TestAPatientCallKeepsTheKeyThatWasMadeElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := &backoff.Policy{MaxAttempts: 2, Idempotency: madeElsewhere{backoff.Idempotent}}
+		var keys []string
+		require.NoError(t, new(backoff.Patience).Do(t.Context(), func(ctx context.Context) error {
+			keys = append(keys, backoff.IdempotencyKey(ctx))
+			return policy.Do(ctx, func(context.Context) error {
+				if len(keys) < 3 {
+					return syscall.ECONNREFUSED
+				}
+				return nil
+			})
+		}))
+		require.Equal(t, []string{"", "made", "made"}, keys)
+	})
+}
+
 func TestNoHedgeRunsBesideAnAttemptThatMayHaveBeenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &backoff.Hedge{Idempotency: ifNotSent{}, Delay: time.Second, MaxAttempts: 3, MaxExtraLoad: -1}
