@@ -81,8 +81,8 @@ type Hedge struct {
 	// Idempotency must allow the operation to run twice at the same time. nil
 	// means Idempotent: to use a Hedge is to say so. NonIdempotent is
 	// invalid. Keyed gives all attempts of a call the same key.
-	// Any other Idempotency is asked when a hedge is due; if it says no, the
-	// call goes on without the hedge.
+	// Any other Idempotency is asked when a hedge is due, with ClassUnknown while
+	// another attempt runs. If it says no, the call goes on without the hedge.
 	Idempotency Idempotency
 	// Budget is asked for every attempt, the first included. It should be the
 	// budget that the policies for the same service share. nil means none.

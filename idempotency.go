@@ -13,6 +13,9 @@ import (
 // The ready-made ones are [Idempotent], which nil means as well,
 // [NonIdempotent], [Keyed], [AlwaysRetry] and [Conditional]. To retry nothing,
 // set MaxAttempts to 1 instead.
+//
+// Who makes a key for a call, and an Idempotency for it, gives that the method
+// MadeKey() string. Then a [Patience] makes the call again with the same key.
 type Idempotency interface {
 	Repeatable(ctx context.Context, c Class) bool
 }
@@ -102,8 +105,7 @@ func keyFor(ctx context.Context, i Idempotency) string {
 	return newKey()
 }
 
-// madeKey returns the key that was made for a call by who made its Idempotency,
-// such as package backoffhttp, or "".
+// madeKey returns the key that an Idempotency was made for, or "".
 func madeKey(i Idempotency) string {
 	if k, ok := i.(interface{ MadeKey() string }); ok {
 		return k.MadeKey()

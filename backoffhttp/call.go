@@ -2,6 +2,7 @@ package backoffhttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -58,8 +59,8 @@ func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 	switch {
 	case b == nil:
 		return op(ctx)
-	case b.State() != backoff.StateClosed && c.guards.isOneWaiting():
-		return &backoff.OpenError{Name: b.Name, State: backoff.StateHalfOpen}
+	case b.State() == backoff.StateHalfOpen && c.guards.isOneWaiting():
+		return &backoff.OpenError{Name: b.Name, State: backoff.StateHalfOpen, Last: errWaiting}
 	}
 	err := b.Do(ctx, op)
 	if err == errOneOfSeveral {
@@ -67,6 +68,9 @@ func (c *call) do(ctx context.Context, op func(context.Context) error) error {
 	}
 	return err
 }
+
+// errWaiting is why a call of a throttled credential does not probe its host.
+var errWaiting = errors.New("calls of this credential wait for their turn, and leave the probe to others")
 
 // errOneOfSeveral says nothing about a service to its breaker.
 var errOneOfSeveral = fmt.Errorf("backoffhttp: one of several credentials is throttled: %w", backoff.ErrBudget)

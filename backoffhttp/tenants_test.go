@@ -124,14 +124,20 @@ func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
 		})}
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
+		told := map[string]bool{}
 		all.Go(func() { // 50 calls a second, each with a minute
 			for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 				all.Go(func() {
 					ctx, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
-					if resp, err := tr.RoundTrip(as(t, "Bearer alice", "http://a.test/").WithContext(ctx)); err == nil {
+					resp, err := tr.RoundTrip(as(t, "Bearer alice", "http://a.test/").WithContext(ctx))
+					if err == nil {
 						resp.Body.Close()
+						return
 					}
+					mu.Lock()
+					defer mu.Unlock()
+					told[err.Error()] = true
 				})
 			}
 		})
@@ -149,6 +155,7 @@ func TestAThrottledTenantDoesNotKeepTheCircuitFromClosing(t *testing.T) {
 		requireSpared(t, tr, 10, bob)
 		stop()
 		all.Wait()
+		require.Contains(t, told, "backoff: http://a.test: circuit half-open: calls of this credential wait for their turn, and leave the probe to others")
 	})
 }
 

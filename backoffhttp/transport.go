@@ -211,11 +211,11 @@ type Transport struct {
 
 	// Patient makes calls wait for a host that is down, for as long as their
 	// contexts allow: there is a [backoff.Patience] for each budget, around the
-	// breaker of the host. It is for callers that have time, such as jobs. A waiting call
-	// holds no connection. So a response that would be retried is not returned
-	// if the call ends all the same: RoundTrip returns an error with its
-	// *StatusError in the tree. A request that may not be sent twice is not sent
-	// again, and its response is returned as always. The rest of a body that
+	// breaker of the host. It is for callers that have time, such as jobs. A
+	// waiting call holds no connection. So a response that would be retried is
+	// not returned if the call ends all the same: RoundTrip returns an error with
+	// its *StatusError in the tree. A request that may not be sent twice is not
+	// sent again, and its response is returned as always. The rest of a body that
 	// broke off (see Resume) is asked for without Patience. false means that a
 	// call to a host that is down fails at once.
 	Patient bool

@@ -23,10 +23,10 @@ const (
 	lease    = 5 * time.Second // after which a probe that hangs no longer keeps the next one back
 	maxHold  = 5 * time.Minute // for which one answer keeps all calls back
 
-	leastAlone = time.Second // for which a call waits that was throttled, twice as long each time
+	leastAlone = time.Second // for which a throttled call waits, twice as long each time
 	mostAlone  = 8 * time.Second
 
-	throttledRow = 10 // calls that are throttled with no success between them find no room
+	throttledRow = 10 // throttled calls with no success between them mean that there is no room
 
 	downRow  = 3           // calls that fail with no success between them mean that the service is down,
 	downSpan = time.Second // if it takes them as long as this, or if the last was not sent
@@ -44,8 +44,8 @@ type Line struct {
 	row       int    // calls that failed since the last success
 	rowAge    time.Time
 	why       error // with which the last call failed
-	hold      bool  // a call was refused for want of room: the next success, or next, lets the next one go
-	throttled int   // calls that were, since the last success
+	hold      bool  // there is no room: the next success, or next, lets the next call go
+	throttled int   // calls that were throttled since the last success
 	turn      bool  // a success lets a call go
 
 	gap   time.Duration // before the next call goes, whatever happens
@@ -59,14 +59,14 @@ type Line struct {
 	probes int       // so far
 	oldest bool      // the next one is the oldest call, not the newest
 
-	limit  int64     // of attempts in flight, while calls come back, besides those that hang
-	old    int64     // attempts that began before the first success, and have not ended
-	came   time.Time // when that was
+	limit  int64     // of attempts in flight, while calls come back
+	old    int64     // attempts in flight that began before the first success
+	backAt time.Time // when that success came
 	credit int64     // successes under it
 	length int       // of the line before those
 
 	takes   time.Duration // from the turn of a call to its success, a mean
-	forgot  time.Time     // when a call was last too late for that
+	forgot  time.Time     // when takes was last made less; see forget
 	queue   queue
 	resting int // calls that a server asked to wait before they stand in line
 }
@@ -180,7 +180,7 @@ func (l *Line) answered(now time.Time) {
 	case down:
 		l.enter(recovering)
 		l.limit, l.credit, l.length = 1, 0, l.queue.length
-		l.old, l.came = l.running.now(), now
+		l.old, l.backAt = l.running.now(), now
 	case recovering:
 		l.grow()
 	case well:
@@ -196,8 +196,8 @@ func (l *Line) measure(took time.Duration) {
 	l.takes += (took - l.takes) / 8
 }
 
-// forget makes what calls take less, now and then, because a call was too late
-// for it. Otherwise a few slow calls would keep all others from trying.
+// forget makes takes less because a call was too late for it, four times a second
+// at most. Otherwise a few slow calls would keep all others from trying.
 func (l *Line) forget(now time.Time) {
 	if now.Sub(l.forgot) >= firstGap {
 		l.takes -= l.takes / 8
@@ -314,7 +314,7 @@ func (l *Line) admits(now time.Time) bool {
 // inFlight is how many attempts count while calls come back. Those that began
 // before, and have not ended after the lease of a probe, hang and do not count.
 func (l *Line) inFlight(now time.Time) int64 {
-	if now.Sub(l.came) < lease {
+	if now.Sub(l.backAt) < lease {
 		return l.running.now()
 	}
 	return l.running.now() - l.old
@@ -328,7 +328,7 @@ func (l *Line) inFlight(now time.Time) int64 {
 func (l *Line) release(now time.Time) {
 	w := l.queue.first()
 	if l.phase == down {
-		w = l.queue.patient(lease, now, l.oldest)
+		w = l.queue.withTime(lease, now, l.oldest)
 	}
 	l.queue.remove(w)
 	if w.late = l.phase != down && w.hasLess(2*l.takes, now); w.late {

@@ -4,11 +4,11 @@ import "time"
 
 // queue is the calls that wait, first those that matter most.
 type queue struct {
-	ranks  [1 + Ranks]list // behind all others, first, the calls that were throttled
+	ranks  [1 + Ranks]list // the lowest is for calls that were throttled
 	length int
 }
 
-// Ranks is how many ranks of calls there are. 0 matters least.
+// Ranks is how many ranks a caller may choose from. 0 matters least.
 const Ranks = 4
 
 // list is the calls of a rank, in order.
@@ -39,13 +39,13 @@ func (q *queue) push(w *waiter, front bool) {
 	q.length++
 }
 
-// patient returns, of those that matter most, the last waiter that has time, or the
-// first one. If none has, it is the one with the most time.
-func (q *queue) patient(time time.Duration, now time.Time, first bool) *waiter {
+// withTime returns the newest waiter that has so much time left, or the oldest, by
+// rank. If none has, it returns the one with the most time.
+func (q *queue) withTime(least time.Duration, now time.Time, oldest bool) *waiter {
 	var most *waiter
 	for rank := Ranks; rank >= 0; rank-- {
-		for w := q.ranks[rank].end(first); w != nil; w = w.next(first) {
-			if !w.hasLess(time, now) {
+		for w := q.ranks[rank].end(oldest); w != nil; w = w.next(oldest) {
+			if !w.hasLess(least, now) {
 				return w
 			}
 			if most == nil || w.deadline.After(most.deadline) {
@@ -56,17 +56,17 @@ func (q *queue) patient(time time.Duration, now time.Time, first bool) *waiter {
 	return most
 }
 
-// end returns the first waiter or the last one.
-func (l *list) end(first bool) *waiter {
-	if first {
+// end returns the oldest waiter or the newest.
+func (l *list) end(oldest bool) *waiter {
+	if oldest {
 		return l.first
 	}
 	return l.last
 }
 
-// next returns the next waiter towards the other end.
-func (w *waiter) next(fromFirst bool) *waiter {
-	if fromFirst {
+// next returns the next waiter from that end.
+func (w *waiter) next(fromOldest bool) *waiter {
+	if fromOldest {
 		return w.after
 	}
 	return w.before
