@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
@@ -14,7 +14,7 @@ type breaker struct {
 	last        atomic.Pointer[backoff.Transition] // nil: none so far
 	refused     atomic.Uint64                      // calls, by the events of the breaker
 	ended       atomic.Uint64                      // calls, by the events of clients that have the breaker
-	transitions [states][states][triggers]atomic.Uint64
+	transitions [snapshot.States][snapshot.States][snapshot.Triggers]atomic.Uint64
 }
 
 // count counts an event.
@@ -24,7 +24,7 @@ func (b *breaker) count(e *backoff.Event) {
 		return
 	}
 	t := e.Transition
-	if t == nil || int(t.From) >= states || int(t.To) >= states || int(t.Trigger) >= triggers {
+	if t == nil || int(t.From) >= snapshot.States || int(t.To) >= snapshot.States || int(t.Trigger) >= snapshot.Triggers {
 		return // unknown to this version
 	}
 	b.transitions[t.From][t.To][t.Trigger].Add(1)
@@ -47,61 +47,44 @@ func (m *Metrics) countEnded(k key, e *backoff.Event) {
 // its client count them, they are the same calls.
 func (b *breaker) refusals() uint64 { return max(b.refused.Load(), b.ended.Load()) }
 
-// state returns the state that the breaker is in.
-func (b *breaker) state() backoff.State {
-	if last := b.last.Load(); last != nil {
-		return last.To
+// read reads the counters of a breaker.
+func (b *breaker) read(name string) *snapshot.Breaker {
+	to := &snapshot.Breaker{Name: name, Last: b.last.Load(), Refused: b.refusals()}
+	if to.Last != nil {
+		to.State = to.Last.To
 	}
-	return backoff.StateClosed
-}
-
-// breakerTotals is what a breaker has done up to a moment.
-type breakerTotals struct{ opened, refused uint64 }
-
-// totals reads what the breaker has done.
-func (b *breaker) totals() breakerTotals {
-	t := breakerTotals{refused: b.refusals()}
 	for from := range b.transitions {
-		t.opened += sum(b.transitions[from][backoff.StateOpen][:])
+		for state := range b.transitions[from] {
+			load(to.Transitions[from][state][:], b.transitions[from][state][:])
+		}
 	}
-	return t
+	return to
 }
 
-// minus returns what was done since old.
-func (t breakerTotals) minus(old breakerTotals) breakerTotals {
-	return breakerTotals{t.opened - old.opened, t.refused - old.refused}
-}
-
-// A shownBreaker is a breaker as it is shown: the counts of its events, and its
-// state if it is watched.
-type shownBreaker struct {
-	name string
-	*breaker
-	state backoff.State
-	mode  backoff.Mode // ModeEnforce if it is not watched
-}
-
-// shownBreakers returns all breakers, sorted by name. Of watched breakers that
+// readBreakers returns all breakers, sorted by name. Of watched breakers that
 // share a name the worst state counts.
-func (m *Metrics) shownBreakers() []shownBreaker {
-	shown := make(map[string]shownBreaker)
-	for _, b := range m.breakers.inOrder() {
-		shown[b.name] = shownBreaker{name: b.name, breaker: &b.value, state: b.value.state()}
+func (m *Metrics) readBreakers() []snapshot.Breaker {
+	all := make(map[string]*snapshot.Breaker)
+	for _, b := range m.breakers.sorted() {
+		all[b.Name] = b.value.read(b.Name)
 	}
-	watched := make(map[string]shownBreaker)
+	seen := make(map[string]bool)
 	m.eachBreaker(func(name string, b *backoff.Breaker) {
-		state := b.State()
-		if before, ok := watched[name]; !ok || urgencyOf(state) > urgencyOf(before.state) {
-			watched[name] = shownBreaker{name: name, state: state, mode: b.Stats().Mode}
+		to := all[name]
+		if to == nil {
+			to = &snapshot.Breaker{Name: name}
+			all[name] = to
 		}
+		if state := b.State(); !seen[name] || urgencyOf(state) > urgencyOf(to.State) {
+			to.State, to.Mode = state, b.Stats().Mode
+		}
+		seen[name] = true
 	})
-	for name, b := range watched {
-		if b.breaker = shown[name].breaker; b.breaker == nil {
-			b.breaker = new(breaker)
-		}
-		shown[name] = b
+	list := make([]snapshot.Breaker, 0, len(all))
+	for _, b := range sortedByName(all) {
+		list = append(list, *b)
 	}
-	return sortedByName(shown)
+	return list
 }
 
 // urgencyOf orders the states of breakers.
@@ -132,101 +115,4 @@ func (m *Metrics) eachBreaker(f func(name string, b *backoff.Breaker)) {
 	for _, all := range m.watched.breakers.rest(m.endpoints.breakers()) {
 		add(all)
 	}
-}
-
-// breakerRow is what the page shows of a breaker. Its counts are those of the
-// page's window.
-type breakerRow struct {
-	Name    string `json:"name"`
-	State   string `json:"state"` // also "forced open", "forced closed", "open (observed only)"
-	Level   level  `json:"level"`
-	Text    string `json:"text"`
-	Refused uint64 `json:"refused"`
-	Opened  uint64 `json:"opened"`
-
-	age string // how long it has been in its state, if that is known
-}
-
-// breakerRows returns what the page shows of breakers.
-func (m *Metrics) breakerRows(t timeline) []breakerRow {
-	numbers := make(map[*breaker]int)
-	for i, b := range m.breakers.inOrder() {
-		numbers[&b.value] = i
-	}
-	rows := []breakerRow{}
-	for _, b := range m.shownBreakers() {
-		number, ok := numbers[b.breaker]
-		if !ok {
-			number = -1 // it has done nothing
-		}
-		done := t.now().ofBreaker(number).minus(t.lately().ofBreaker(number))
-		rows = append(rows, b.row(done))
-	}
-	return rows
-}
-
-// row returns what the page shows of a breaker.
-func (b shownBreaker) row(done breakerTotals) breakerRow {
-	r := breakerRow{Name: b.name, State: b.state.String(), Refused: done.refused, Opened: done.opened,
-		Level: [...]level{good, bad, watch}[b.state]}
-	switch {
-	case b.mode == backoff.ModeForcedOpen, b.mode == backoff.ModeForcedClosed:
-		r.State = b.mode.String()
-		r.Text = "by hand or by the program, until that ends"
-		r.Level = map[bool]level{true: bad, false: watch}[b.mode == backoff.ModeForcedOpen]
-	default:
-		r.Text, r.age = b.why()
-	}
-	if done.opened > 0 {
-		r.Text += "; opened " + times(done.opened)
-	}
-	if done.refused > 0 {
-		r.Text += "; refused " + callsText(done.refused)
-	}
-	if b.mode == backoff.ModeObserve {
-		r.Text += "; it only observes, and refuses nothing"
-		if b.state != backoff.StateClosed {
-			r.State, r.Level = r.State+" (observed only)", watch
-		}
-	}
-	return r
-}
-
-// why says for how long a breaker is in its state, and why.
-func (b shownBreaker) why() (text, age string) {
-	last := b.last.Load()
-	switch {
-	case last == nil && b.state == backoff.StateClosed:
-		return "since the start", ""
-	case last != nil && last.To == backoff.StateOpen && b.state == backoff.StateHalfOpen:
-		return "the open time has expired, and the next call probes the service", ""
-	case last == nil || last.To != b.state:
-		return "the reason is not known: its Observer is not connected", ""
-	}
-	age = durationText(max(0, clock.Since(last.At)))
-	return "for " + age + ", because " + because(b.state, last.Trigger), age
-}
-
-// because says what made a breaker change to a state.
-func because(to backoff.State, t backoff.Trigger) string {
-	switch t {
-	case backoff.TriggerRate:
-		return "too many calls failed"
-	case backoff.TriggerConsecutive:
-		return "calls failed one after the other"
-	case backoff.TriggerSlow:
-		return "too many calls were slow"
-	case backoff.TriggerRule:
-		return "the rule TripIf wanted it"
-	case backoff.TriggerTime:
-		return "the open time has expired and a call probes the service"
-	case backoff.TriggerProbe:
-		if to == backoff.StateClosed {
-			return "probes succeeded"
-		}
-		return "a probe failed"
-	case backoff.TriggerShared:
-		return "another process of the fleet did so"
-	}
-	return "it was set by hand or by the program"
 }

@@ -3,122 +3,62 @@ package backoffmetrics
 import (
 	"sync/atomic"
 
-	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 )
 
-// totals is an operation's counters at one moment, as far as the page compares
-// moments.
-type totals struct {
-	first, retried, failed uint64 // calls
-	attempts, retries      uint64
-	hedges, refused        uint64
-	unrescued              uint64 // failed calls whose error might have passed
-	ill, throttled         uint64 // attempts that failed, and those because the service throttles
-	reconnects             uint64
-	refusals               refusals
-	errors                 [errorSlots]uint32 // attempts that failed, by the kind of their error
-	waits                  [maxBuckets]uint32
+// ForPage is for package page, and of no use without it. The first call makes
+// the part of the page that follows m, from a function that reads all counters.
+// Later calls return the same part.
+func (m *Metrics) ForPage(create func(read func() snapshot.Snapshot) snapshot.Page) snapshot.Page {
+	m.page.mu.Lock()
+	defer m.page.mu.Unlock()
+	p := m.page.Load()
+	if p == nil {
+		created := create(m.read)
+		p = &created
+		m.page.Store(p)
+	}
+	return *p
 }
 
-// calls returns the number of calls that ended.
-func (t totals) calls() uint64 { return t.first + t.retried + t.failed + t.refusals.missed }
-
-// failures returns the number of calls that failed.
-func (t totals) failures() uint64 { return t.failed + t.refusals.missed }
-
-// open returns the number of calls that failed because a circuit was open.
-func (t totals) open() uint64 { return t.refusals.ended + t.refusals.missed }
-
-// transient returns the number of calls that failed for a reason that might
-// have passed.
-func (t totals) transient() uint64 { return t.unrescued + t.open() }
-
-// minus returns what was counted since old.
-func (t totals) minus(old totals) totals {
-	d := totals{
-		first: t.first - old.first, retried: t.retried - old.retried, failed: t.failed - old.failed,
-		attempts: t.attempts - old.attempts, retries: t.retries - old.retries,
-		hedges: t.hedges - old.hedges, refused: t.refused - old.refused,
-		unrescued: t.unrescued - old.unrescued, ill: t.ill - old.ill, throttled: t.throttled - old.throttled, reconnects: t.reconnects - old.reconnects,
-		refusals: t.refusals.minus(old.refusals),
+// read reads all counters.
+func (m *Metrics) read() snapshot.Snapshot {
+	return snapshot.Snapshot{
+		Operations: m.readOperations(), Breakers: m.readBreakers(), Budgets: m.readBudgets(),
+		Keys: m.readKeys(), Endpoints: m.readEndpoints(),
 	}
-	for i := range d.errors {
-		d.errors[i] = t.errors[i] - old.errors[i]
-	}
-	for i := range d.waits {
-		d.waits[i] = t.waits[i] - old.waits[i]
-	}
-	return d
 }
 
-// counts is all counters of an operation at one moment.
-type counts struct {
-	labels
-	totals
-	won, lost          uint64
-	refusedOf          [refusalKinds]uint64
-	retriesBy          [classes]uint64
-	failedBy           [classes]uint64
-	failuresFor        [reasons]uint64
-	perCall            distribution
-	delay, wait, slept distribution
+// readOperations reads the counters of all operations.
+func (m *Metrics) readOperations() []snapshot.Operation {
+	all := m.operations.sorted()
+	reported := m.reportedOf(all)
+	list := make([]snapshot.Operation, len(all))
+	for i, o := range all {
+		o.value.read(&list[i])
+		list[i].Labels = o.Labels
+		o.value.addMissed(&list[i], reported[i])
+	}
+	return list
 }
 
-// with returns the labels of a series: the operation, the endpoint if it is
-// known, and more.
-func (l labels) with(more ...string) []string {
-	all := []string{"operation", l.name}
-	if l.endpoint != "" {
-		all = append(all, "endpoint", l.endpoint)
+// read reads the counters of an operation. A counter never falls from one call to
+// the next.
+func (o *operation) read(to *snapshot.Operation) {
+	to.First, to.Retried = o.first.Total(), o.retried.Load()
+	to.Attempts = to.First + o.attempts.Load()
+	to.Reconnects, to.Won, to.Lost = o.reconnects.Load(), o.won.Load(), o.lost.Load()
+	load(to.Refused[:], o.refused[:])
+	load(to.Retries[:], o.retries[:])
+	load(to.FailedAttempts[:], o.failed[:])
+	load(to.Failures[:], o.failures[:])
+	for _, n := range to.Failures {
+		to.Failed += n
 	}
-	return append(all, more...)
-}
-
-const (
-	states   = int(backoff.StateHalfOpen) + 1
-	triggers = int(backoff.TriggerShared) + 1
-	reasons  = int(backoff.ReasonInvalid) + 1
-	classes  = int(backoff.ClassPermanent) + 1
-)
-
-// snapshot reads the counters. Of two snapshots, one after the other, the later
-// one never has less.
-func (o *operation) snapshot(l labels) counts {
-	c := counts{labels: l, won: o.won.Load(), lost: o.lost.Load()}
-	load(c.refusedOf[:], o.refused[:])
-	load(c.retriesBy[:], o.retries[:])
-	load(c.failedBy[:], o.failed[:])
-	load(c.failuresFor[:], o.failures[:])
-	c.perCall = o.perCall.distribution(attemptBounds)
-	c.delay, c.wait, c.slept = o.delay.distribution(delayBounds), o.wait.distribution(delayBounds), o.slept.distribution(delayBounds)
-	c.totals = o.totals()
-	c.perCall.buckets[1] += c.first
-	c.perCall.sum += float64(c.first)
-	return c
-}
-
-// totals reads the counters that rates and the diagnosis need.
-func (o *operation) totals() totals {
-	t := totals{retried: o.retried.Load(), hedges: o.won.Load() + o.lost.Load(), reconnects: o.reconnects.Load()}
-	for reason := range o.failures {
-		n := o.failures[reason].Load()
-		t.failed += n
-		if mightPass[reason] {
-			t.unrescued += n
-		}
-	}
-	t.retries, t.refused = sum(o.retries[:]), sum(o.refused[:])
-	t.ill, t.throttled = sum(o.failed[:]), o.failed[backoff.ClassThrottled].Load()
-	t.first = o.first.Total()
-	t.attempts = t.first + o.attempts.Load()
-	t.refusals = refusals{ended: o.failures[backoff.ReasonOpen].Load(), own: o.own.Load(), later: o.later.Load(), waited: o.waited.Load()}
-	for i := range t.errors {
-		t.errors[i] = uint32(o.errors.slots[i].count.Load())
-	}
-	for i := range t.waits {
-		t.waits[i] = uint32(o.wait.buckets[i].Load())
-	}
-	return t
+	to.PerCall = o.perCall.read(attemptBounds)
+	to.PerCall.Counts[1] += to.First
+	to.PerCall.Sum += float64(to.First)
+	to.Delay, to.Wait, to.Slept = o.delay.read(delayBounds), o.wait.read(delayBounds), o.slept.read(delayBounds)
 }
 
 // load reads all counters of an array.
@@ -126,31 +66,4 @@ func load(to []uint64, from []atomic.Uint64) {
 	for i := range from {
 		to[i] = from[i].Load()
 	}
-}
-
-// sum returns the sum of counters.
-func sum(counters []atomic.Uint64) (total uint64) {
-	for i := range counters {
-		total += counters[i].Load()
-	}
-	return total
-}
-
-// snapshots reads the counters of all operations, sorted by their labels.
-func (m *Metrics) snapshots() []counts {
-	all := m.operations.sorted()
-	reported := m.reportedOf(all)
-	list := make([]counts, len(all))
-	for i, o := range all {
-		list[i] = o.value.snapshot(o.labels)
-		o.value.addMissed(&list[i], reported[i])
-	}
-	return list
-}
-
-// mightPass says for which reasons a call is given up although the failure
-// might have passed.
-var mightPass = [reasons]bool{
-	backoff.ReasonAttempts: true, backoff.ReasonElapsed: true, backoff.ReasonRetryAfter: true,
-	backoff.ReasonDeadline: true, backoff.ReasonOverloaded: true, backoff.ReasonBudget: true,
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/limits"
 )
@@ -38,7 +39,7 @@ func (e *endpoints) add(to *endpoint.Endpoint, maxNames int) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	most, name := perName*limits.Or(maxNames, defaultMaxNames), labelOf(to.Name)
+	most, name := perName*limits.Or(maxNames, defaultMaxNames), snapshot.Label(to.Name)
 	if most > 0 && (len(e.all) >= most || len(e.all) >= most/2 && e.byName[name] >= perName) {
 		return
 	}
@@ -83,54 +84,32 @@ func each[T any](e *endpoints, of func(*endpoint.Endpoint) *T) (all []*T) {
 	return all
 }
 
-// A shownEndpoint is what the attempts at all Endpoints of a name did.
-type shownEndpoint struct {
-	name              string
-	inFlight          int
-	succeeded, failed distribution
-}
-
-// shownEndpoints returns the measured endpoints, sorted by name.
-func (m *Metrics) shownEndpoints() []shownEndpoint {
-	shown := make(map[string]shownEndpoint)
+// readEndpoints returns the endpoints, sorted by name.
+func (m *Metrics) readEndpoints() []snapshot.Endpoint {
+	all := make(map[string]snapshot.Endpoint)
 	bounded := m.newBound()
 	for to := range m.endpoints.each() {
 		name, a := bounded.label(to.Name), to.Attempts()
-		sum := shown[name]
-		sum.name = name
-		sum.inFlight += a.InFlight
-		sum.succeeded = sum.succeeded.plus(a.Succeeded)
-		sum.failed = sum.failed.plus(a.Failed)
-		shown[name] = sum
+		sum := all[name]
+		sum.Name = name
+		sum.InFlight = max(0, sum.InFlight+a.InFlight)
+		addDurations(&sum.Succeeded, a.Succeeded)
+		addDurations(&sum.Failed, a.Failed)
+		if to.Breakers != nil {
+			sum.Breakers = append(sum.Breakers, snapshot.Label(to.Service))
+		}
+		all[name] = sum
 	}
-	return sortedByName(shown)
+	return sortedByName(all)
 }
 
-// plus returns the distribution with durations added.
-func (d distribution) plus(more endpoint.Durations) distribution {
-	if d.buckets == nil {
-		d.bounds, d.buckets = endpoint.Bounds(), make([]uint64, len(more.Counts))
+// addDurations adds durations to a histogram.
+func addDurations(to *snapshot.Histogram, more endpoint.Durations) {
+	if to.Counts == nil {
+		to.Bounds, to.Counts = endpoint.Bounds(), make([]uint64, len(more.Counts))
 	}
 	for i, n := range more.Counts {
-		d.buckets[i] += n
+		to.Counts[i] += n
 	}
-	d.sum += more.Sum
-	return d
-}
-
-// attemptCounts are the durations of attempts at an endpoint, in the buckets of
-// package endpoint.
-type attemptCounts [maxBuckets]uint32
-
-// attemptCounts returns the durations of all attempts, by the endpoint's name.
-func (m *Metrics) attemptCounts() map[string]attemptCounts {
-	all := make(map[string]attemptCounts)
-	for _, e := range m.shownEndpoints() {
-		var counts attemptCounts
-		for i := range e.succeeded.buckets {
-			counts[i] = uint32(e.succeeded.buckets[i] + e.failed.buckets[i])
-		}
-		all[e.name] = counts
-	}
-	return all
+	to.Sum += more.Sum
 }

@@ -60,7 +60,7 @@ func TestEndpointsOfOneNameAreCountedTogether(t *testing.T) {
 	require.LessOrEqual(t, scrape(t, &m)[`backoff_attempt_duration_seconds_count{endpoint="GET a",outcome="success"}`], 400.0, "their number is bounded")
 }
 
-func TestEndpointsThatStrangersNameAreCountedTogether(t *testing.T) {
+func TestEndpointsBeyondTheLimitAreCountedTogether(t *testing.T) {
 	m := backoffmetrics.Metrics{MaxNames: 3}
 	p := backoff.Policy{Name: "x", Observer: m.Observe}
 	for i := range 100 {

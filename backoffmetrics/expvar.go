@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
@@ -19,9 +20,18 @@ type report struct {
 
 // operationReport is what is reported of an operation.
 type operationReport struct {
-	Name     string `json:"name"`
-	Endpoint string `json:"endpoint,omitempty"`
-	figures
+	Name            string            `json:"name"`
+	Endpoint        string            `json:"endpoint,omitempty"`
+	Calls           uint64            `json:"calls"`
+	First           uint64            `json:"first"`
+	Retried         uint64            `json:"retried"`
+	Failed          uint64            `json:"failed"`
+	Attempts        uint64            `json:"attempts"`
+	Retries         uint64            `json:"retries"`
+	Refused         uint64            `json:"refused"`
+	Hedges          uint64            `json:"hedges"`
+	Reconnects      uint64            `json:"reconnects"`
+	Amplification   float64           `json:"amplification"` // 0 without calls
 	Won             uint64            `json:"hedges_won"`
 	Lost            uint64            `json:"hedges_lost"`
 	Failures        map[string]uint64 `json:"failures"`
@@ -32,30 +42,6 @@ type operationReport struct {
 	Delay           []uint64          `json:"delay"`
 	Wait            []uint64          `json:"wait"`
 	Slept           []uint64          `json:"slept"`
-}
-
-// figures are what was counted.
-type figures struct {
-	Calls         uint64  `json:"calls"`
-	First         uint64  `json:"first"`
-	Retried       uint64  `json:"retried"`
-	Failed        uint64  `json:"failed"`
-	Attempts      uint64  `json:"attempts"`
-	Retries       uint64  `json:"retries"`
-	Refused       uint64  `json:"refused"`
-	Hedges        uint64  `json:"hedges"`
-	Reconnects    uint64  `json:"reconnects"`
-	Amplification float64 `json:"amplification"` // 0 without calls
-}
-
-// figuresOf returns what was counted.
-func figuresOf(t totals) figures {
-	f := figures{Calls: t.calls(), First: t.first, Retried: t.retried, Failed: t.failed,
-		Attempts: t.attempts, Retries: t.retries, Refused: t.refused, Hedges: t.hedges, Reconnects: t.reconnects}
-	if f.Calls > 0 {
-		f.Amplification = round(float64(f.Attempts) / float64(f.Calls))
-	}
-	return f
 }
 
 // breakerReport is what is reported of a breaker.
@@ -86,7 +72,6 @@ type keysReport struct {
 // histogram is a list of counts. Those of delays belong to the bounds in the
 // report; the last count is that of all values beyond the last bound.
 func (m *Metrics) String() string {
-	m.history.record(m)
 	text, _ := json.Marshal(m.report()) // none of its types can fail
 	return string(text)
 }
@@ -94,32 +79,46 @@ func (m *Metrics) String() string {
 // report returns the report.
 func (m *Metrics) report() *report {
 	r := &report{Bounds: delayBounds, Operations: []operationReport{}, Breakers: []breakerReport{}, Budgets: []budgetReport{}, Keys: []keysReport{}}
-	for _, c := range m.snapshots() {
-		r.Operations = append(r.Operations, operationReportOf(c))
+	all := m.read()
+	for i := range all.Operations {
+		r.Operations = append(r.Operations, operationReportOf(&all.Operations[i]))
 	}
-	for _, b := range m.shownBreakers() {
-		r.Breakers = append(r.Breakers, b.report())
+	for i := range all.Breakers {
+		r.Breakers = append(r.Breakers, breakerReportOf(&all.Breakers[i]))
 	}
-	for _, b := range m.shownBudgets() {
-		r.Budgets = append(r.Budgets, budgetReport{b.name, b.Successes, b.Retries, b.Allowed})
+	for _, b := range all.Budgets {
+		r.Budgets = append(r.Budgets, budgetReport{b.Name, b.Successes, b.Retries, b.Allowed})
 	}
-	for _, k := range m.shownKeys() {
-		r.Keys = append(r.Keys, keysReport{k.name, k.evictions})
+	for _, k := range all.Keys {
+		r.Keys = append(r.Keys, keysReport{k.Name, k.Evictions})
 	}
 	return r
 }
 
 // operationReportOf returns the report of an operation.
-func operationReportOf(c counts) operationReport {
-	return operationReport{
-		Name: c.name, Endpoint: c.endpoint, figures: figuresOf(c.totals), Won: c.won, Lost: c.lost,
-		Failures:       byName[backoff.Reason](c.failuresFor[:]),
-		RetriesByClass: byName[backoff.Class](c.retriesBy[:]),
-		FailedByClass:  byName[backoff.Class](c.failedBy[:]),
-		Refusals:       byName[refusal](c.refusedOf[:]),
+func operationReportOf(o *snapshot.Operation) operationReport {
+	r := operationReport{
+		Name: o.Name, Endpoint: o.Endpoint, Calls: o.Calls(), First: o.First, Retried: o.Retried, Failed: o.Failed, Attempts: o.Attempts,
+		Retries: sum(o.Retries[:]), Refused: sum(o.Refused[:]), Hedges: o.Won + o.Lost, Reconnects: o.Reconnects, Won: o.Won, Lost: o.Lost,
+		Failures:       byName[backoff.Reason](o.Failures[:]),
+		RetriesByClass: byName[backoff.Class](o.Retries[:]),
+		FailedByClass:  byName[backoff.Class](o.FailedAttempts[:]),
+		Refusals:       byName[snapshot.Refusal](o.Refused[:]),
 
-		AttemptsPerCall: c.perCall.buckets, Delay: c.delay.buckets, Wait: c.wait.buckets, Slept: c.slept.buckets,
+		AttemptsPerCall: o.PerCall.Counts, Delay: o.Delay.Counts, Wait: o.Wait.Counts, Slept: o.Slept.Counts,
 	}
+	if r.Calls > 0 {
+		r.Amplification = round(float64(r.Attempts) / float64(r.Calls))
+	}
+	return r
+}
+
+// sum returns the sum of numbers.
+func sum(numbers []uint64) (total uint64) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
 }
 
 // byName returns the numbers that are not 0 under their names.
@@ -136,16 +135,16 @@ func byName[K interface {
 	return named
 }
 
-// report returns the report of a breaker.
-func (b shownBreaker) report() breakerReport {
-	r := breakerReport{Name: b.name, State: b.state.String(), Refused: b.refusals()}
-	for from := range b.transitions {
-		for to := range b.transitions[from] {
-			r.Changes += sum(b.transitions[from][to][:])
+// breakerReportOf returns the report of a breaker.
+func breakerReportOf(b *snapshot.Breaker) breakerReport {
+	r := breakerReport{Name: b.Name, State: b.State.String(), Refused: b.Refused}
+	for from := range b.Transitions {
+		for to := range b.Transitions[from] {
+			r.Changes += sum(b.Transitions[from][to][:])
 		}
 	}
-	if last := b.last.Load(); last != nil {
-		r.Trigger, r.Since = last.Trigger.String(), round(clock.Since(last.At).Seconds())
+	if b.Last != nil {
+		r.Trigger, r.Since = b.Last.Trigger.String(), round(clock.Since(b.Last.At).Seconds())
 	}
 	return r
 }

@@ -7,18 +7,14 @@ import (
 	"strings"
 )
 
-// Handler serves three things, at any path that it is mounted at. The path
-// itself, which must end in a slash, is a page for people. "metrics" below it
-// is the text for Prometheus, in the format 0.0.4, or OpenMetrics 1.0.0 if the
-// request asks for that. "data" below it is the JSON that the page is made of;
-// its form may change.
+// Handler serves the text for Prometheus at the path that it is mounted at, in
+// the format 0.0.4, or OpenMetrics 1.0.0 if the request asks for that. Package
+// page serves it beside its page.
 //
-//	http.Handle("/debug/backoff/", metrics.Handler())
+//	http.Handle("/debug/backoff/metrics", metrics.Handler())
 //
-// The page loads nothing from elsewhere. The handler does not authenticate:
-// everyone who may reach it sees the names of operations, the types of their
-// errors, and which program runs on which host: its version, the process and
-// when it started.
+// The handler does not authenticate: everyone who may reach it sees the names of
+// operations.
 //
 // # Series
 //
@@ -72,8 +68,9 @@ import (
 //		retries that these successes allow, and the spare ones granted
 //	backoff_key_evictions_total{keys}
 //		keys of breakers or budgets that were forgotten for others
-//	backoff_overrides{what,name}
-//		overrides in force; those of a key also have the label key
+//
+// Package page adds backoff_overrides{what,name} for the overrides in force of
+// its panels; those of a key also have the label key.
 //
 // Series by class, reason, trigger and result begin when they are first
 // counted. The others begin with the operation. A breaker appears when it is
@@ -92,34 +89,14 @@ func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	switch r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:] {
-	case "":
-		if !addSlash(w, r) {
-			servePage(w)
-		}
-	case "data":
-		m.serveData(w)
-	case "metrics":
-		m.serveText(w, r)
-	default:
-		http.Error(w, "not found: the page is at a path that ends in a slash, and metrics is below it", http.StatusNotFound)
-	}
-}
-
-// serveText serves the text for Prometheus.
-func (m *Metrics) serveText(w http.ResponseWriter, r *http.Request) {
 	open := wantsOpenMetrics(r.Header.Values("Accept"))
 	contentType := textType
 	if open {
 		contentType = openType
 	}
-	w.Header().Set("Vary", "Accept")
-	reply(w, contentType, m.expose(open))
-}
-
-// reply writes a response.
-func reply(w http.ResponseWriter, contentType string, body []byte) {
+	body := m.expose(open)
 	h := w.Header()
+	h.Set("Vary", "Accept")
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")

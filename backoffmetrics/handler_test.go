@@ -1,10 +1,7 @@
 package backoffmetrics_test
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/http/httptest"
@@ -94,108 +91,27 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-func TestThePageWorksWhereverItIsMounted(t *testing.T) {
+func TestOnlyReadingIsServed(t *testing.T) {
 	var m backoffmetrics.Metrics
-	h := m.Handler()
-	for base, mux := range map[string]*http.ServeMux{
-		"/":               mount("/", h),
-		"/debug/backoff/": mount("/debug/backoff/", h),
-		"/stripped/":      mount("/stripped/", http.StripPrefix("/stripped", h)),
-		"/bare/":          mount("/bare/", http.StripPrefix("/bare/", h)),
-		"/method/":        mount("GET /method/", h),
-	} {
-		server := httptest.NewServer(mux)
-		for path, kind := range map[string]string{"": "text/html", "metrics": "text/plain", "data": "application/json"} {
-			resp, err := http.Get(server.URL + base + path)
-			require.NoError(t, err)
-			require.Equal(t, 200, resp.StatusCode, base+path)
-			require.True(t, strings.HasPrefix(resp.Header.Get("Content-Type"), kind), base+path)
-			require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
-			require.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
-			resp.Body.Close()
-		}
-		server.Close()
+	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequest(method, "/metrics", nil))
+		require.Equal(t, want, w.Code, method)
 	}
-}
-
-func mount(pattern string, h http.Handler) *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.Handle(pattern, h)
-	return mux
-}
-
-// Without the slash the page would look for its data in the wrong place.
-func TestAMissingSlashIsAdded(t *testing.T) {
-	var m backoffmetrics.Metrics
-	server := httptest.NewServer(mount("/debug/backoff", http.StripPrefix("/debug/backoff", m.Handler())))
-	defer server.Close()
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Get(server.URL + "/debug/backoff?x=//elsewhere")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	require.Equal(t, http.StatusTemporaryRedirect, resp.StatusCode)
-	require.Equal(t, "./backoff/", resp.Header.Get("Location"))
-}
-
-func TestWhatIsNotThereIsRefused(t *testing.T) {
-	var m backoffmetrics.Metrics
-	for method, paths := range map[string]map[string]int{
-		"GET":    {"/other": 404, "/metrics/x": 404, "/page.js": 404},
-		"HEAD":   {"/": 200, "/metrics": 200, "/data": 200},
-		"POST":   {"/": 405, "/metrics": 405},
-		"DELETE": {"/data": 405},
-	} {
-		for path, want := range paths {
-			w := httptest.NewRecorder()
-			m.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
-			require.Equal(t, want, w.Code, method+" "+path)
-			if want == 405 {
-				require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
-			}
-		}
-	}
-}
-
-// The policy allows what the page contains, and nothing else. The page contains
-// nothing that would need more.
-func TestThePageRunsOnlyWhatItBrought(t *testing.T) {
-	var m backoffmetrics.Metrics
-	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	policy, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
-	for _, directive := range []string{"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} {
-		require.Contains(t, policy, directive)
-	}
-	require.NotContains(t, policy, "unsafe")
-	for _, tag := range []string{"style", "script"} {
-		found := regexp.MustCompile("(?s)<"+tag+">(.*?)</"+tag+">").FindAllStringSubmatch(page, -1)
-		require.Len(t, found, 1)
-		sum := sha256.Sum256([]byte(found[0][1]))
-		require.Contains(t, policy, tag+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
-	}
-	require.NotRegexp(t, `(?i)\s(on\w+|style)=`, regexp.MustCompile("(?s)<(style|script)>.*?</(style|script)>").ReplaceAllString(page, ""))
-	require.NotRegexp(t, `(src|href)="(https?:)?//`, page)
-	require.NotContains(t, page, "innerHTML")
 }
 
 func ExampleMetrics_Handler() {
 	var metrics backoffmetrics.Metrics
 	mux := http.NewServeMux()
-	// This is a page. Prometheus reads /debug/backoff/metrics.
-	mux.Handle("/debug/backoff/", metrics.Handler())
+	mux.Handle("/metrics", metrics.Handler())
 
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	for _, path := range []string{"/debug/backoff/", "/debug/backoff/metrics"} {
-		resp, err := http.Get(server.URL + path)
-		if err != nil {
-			panic(err)
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		fmt.Println(resp.Status, resp.Header.Get("Content-Type"))
+	resp, err := http.Get(server.URL + "/metrics")
+	if err != nil {
+		panic(err)
 	}
-	// Output:
-	// 200 OK text/html; charset=utf-8
-	// 200 OK text/plain; version=0.0.4; charset=utf-8
+	resp.Body.Close()
+	fmt.Println(resp.Status, resp.Header.Get("Content-Type"))
+	// Output: 200 OK text/plain; version=0.0.4; charset=utf-8
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 )
 
 // The upper bounds of buckets. Those of delays contain the delays of the usual
@@ -14,12 +16,9 @@ var (
 	attemptBounds = []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 20}
 )
 
-// maxBuckets is one more than the longest list of bounds.
-const maxBuckets = 18
-
 // histogram counts values in buckets. The last bucket has no bound.
 type histogram struct {
-	buckets [maxBuckets]atomic.Uint64
+	buckets [snapshot.MaxBuckets]atomic.Uint64
 	sum     atomic.Uint64 // the bits of a float, which does not overflow
 }
 
@@ -35,40 +34,10 @@ func (h *histogram) add(bounds []float64, v float64) {
 	}
 }
 
-// distribution is a histogram at one moment.
-type distribution struct {
-	bounds  []float64
-	buckets []uint64
-	sum     float64
-}
-
-// distribution reads the histogram.
-func (h *histogram) distribution(bounds []float64) distribution {
-	t := distribution{bounds: bounds, buckets: make([]uint64, len(bounds)+1)}
-	for i := range t.buckets {
-		t.buckets[i] = h.buckets[i].Load()
-	}
-	t.sum = math.Float64frombits(h.sum.Load())
+// read reads the histogram.
+func (h *histogram) read(bounds []float64) snapshot.Histogram {
+	t := snapshot.Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+	load(t.Counts, h.buckets[:len(t.Counts)])
+	t.Sum = math.Float64frombits(h.sum.Load())
 	return t
-}
-
-// quantile estimates the value that a share q of all values does not exceed, as
-// the Quantile of package endpoint does: it interpolates within a bucket. It
-// returns NaN without values, and the last bound if the quantile is beyond that.
-func quantile(bounds []float64, counts []uint32, q float64) float64 {
-	var all float64
-	for _, n := range counts {
-		all += float64(n)
-	}
-	if all == 0 {
-		return math.NaN()
-	}
-	rank, below, lower := q*all, 0.0, 0.0
-	for i, upper := range bounds {
-		if n := float64(counts[i]); n > 0 && below+n >= rank {
-			return lower + (upper-lower)*math.Max(0, rank-below)/n
-		}
-		below, lower = below+float64(counts[i]), upper
-	}
-	return lower
 }

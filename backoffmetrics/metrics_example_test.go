@@ -10,7 +10,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/control"
 )
 
 func ExampleMetrics() {
@@ -76,12 +75,16 @@ func ExampleSample() {
 	// [operation search outcome failed] 0
 }
 
-func ExampleMetrics_WatchPanel() {
-	var panel control.Panel
+func ExampleMetrics_WatchFamily() {
 	var metrics backoffmetrics.Metrics
-	metrics.WatchPanel("operations", &panel)
-
-	searching := panel.Policy(backoff.Policy{Name: "search", Observer: metrics.Observe})
-	fmt.Println(searching.Do(context.Background(), func(context.Context) error { return nil }))
-	// Output: <nil>
+	metrics.WatchFamily("build", func() backoffmetrics.Family {
+		return backoffmetrics.Family{Name: "build_info", Type: "gauge", Help: "The version.", Labels: []string{"version"},
+			Samples: []backoffmetrics.Sample{{Labels: []string{"version", "v1.2.3"}, Value: 1}}}
+	})
+	for _, family := range metrics.Families() {
+		if family.Name == "build_info" {
+			fmt.Println(family.Samples[0].Labels)
+		}
+	}
+	// Output: [version v1.2.3]
 }

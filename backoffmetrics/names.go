@@ -6,19 +6,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
 const (
 	defaultMaxNames = 100
-	maxName         = 200 // bytes
 	slots           = 128
-
-	unnamed = "unnamed"
-	other   = "other"
 )
 
 // key is what events are counted by: the name of a policy, hedge or breaker, and
@@ -28,20 +24,17 @@ type key struct {
 	to   *endpoint.Endpoint
 }
 
-// labels is a key as it is shown. The endpoint is "" if it is not known.
-type labels struct{ name, endpoint string }
-
 // labelsOf returns the labels of a key.
-func labelsOf(k key) labels {
-	l := labels{name: labelOf(k.name)}
+func labelsOf(k key) snapshot.Labels {
+	l := snapshot.Labels{Name: snapshot.Label(k.name)}
 	if k.to != nil {
-		l.endpoint = labelOf(k.to.Name)
+		l.Endpoint = snapshot.Label(k.to.Name)
 	}
 	return l
 }
 
 // others are the labels that keys share if there are too many.
-var others = labels{name: other}
+var others = snapshot.Labels{Name: snapshot.Other}
 
 // names keeps one T for each key, as long as there are not too many. A lookup
 // takes no lock. For a key that came early it needs no hash either.
@@ -51,13 +44,13 @@ type names[T any] struct {
 	full     atomic.Bool
 
 	mu    sync.Mutex
-	all   []*named[T] // in the order of their first use
+	all   []*named[T]
 	count int
 }
 
 // named is a T and its labels.
 type named[T any] struct {
-	labels
+	snapshot.Labels
 	value T
 }
 
@@ -107,7 +100,7 @@ func (n *names[T]) get(k key, limit int) *named[T] {
 		return known.named
 	}
 	l := labelsOf(k)
-	if l.name == other || l.endpoint == other {
+	if l.Name == snapshot.Other || l.Endpoint == snapshot.Other {
 		l = others
 	}
 	found, ok := n.byLabels.Load(l)
@@ -135,13 +128,13 @@ func (n *names[T]) remember(k key, t *named[T]) {
 			at, before = n.second(k), next
 		}
 	}
-	if t.labels != others && (before == nil || before.named == t) {
+	if t.Labels != others && (before == nil || before.named == t) {
 		at.CompareAndSwap(before, &known[T]{key{strings.Clone(k.name), k.to}, t})
 	}
 }
 
 // add returns the T of new labels.
-func (n *names[T]) add(l labels, limit int) any {
+func (n *names[T]) add(l snapshot.Labels, limit int) any {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	limit = limits.Or(limit, defaultMaxNames)
@@ -152,41 +145,22 @@ func (n *names[T]) add(l labels, limit int) any {
 	if found, ok := n.byLabels.Load(l); ok {
 		return found
 	}
-	added := &named[T]{labels: labels{strings.Clone(l.name), strings.Clone(l.endpoint)}}
+	added := &named[T]{Labels: snapshot.Labels{Name: strings.Clone(l.Name), Endpoint: strings.Clone(l.Endpoint)}}
 	if l != others {
 		n.count++
 	}
-	n.byLabels.Store(added.labels, added)
+	n.byLabels.Store(added.Labels, added)
 	n.all = append(n.all, added)
 	return added
 }
 
-// labelOf returns the name that is shown. Prometheus takes an empty label for a
-// missing one, and refuses a whole scrape for a byte that is not UTF-8.
-func labelOf(name string) string {
-	switch {
-	case name == "":
-		return unnamed
-	case len(name) > maxName:
-		return other
-	case !utf8.ValidString(name):
-		return strings.ToValidUTF8(name, "\uFFFD")
-	}
-	return name
-}
-
-// inOrder returns all that there are, in the order of their first use.
-func (n *names[T]) inOrder() []*named[T] {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.all)
-}
-
 // sorted returns all that there are, sorted by their labels.
 func (n *names[T]) sorted() []*named[T] {
-	all := n.inOrder()
+	n.mu.Lock()
+	all := slices.Clone(n.all)
+	n.mu.Unlock()
 	slices.SortFunc(all, func(a, b *named[T]) int {
-		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.endpoint, b.endpoint))
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Endpoint, b.Endpoint))
 	})
 	return all
 }
@@ -203,9 +177,9 @@ func (m *Metrics) newBound() *bound {
 
 // label returns the name under which a key is shown.
 func (b *bound) label(key string) string {
-	l := labelOf(key)
+	l := snapshot.Label(key)
 	if !b.keys[l] && b.limit > 0 && len(b.keys) >= b.limit {
-		return other
+		return snapshot.Other
 	}
 	b.keys[l] = true
 	return strings.Clone(l)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/endpoint"
 )
 
@@ -22,12 +21,6 @@ func TestTheSeriesArePromised(t *testing.T) {
 	var m backoffmetrics.Metrics
 	m.WatchBudget("b", new(backoff.RetryBudget))
 	m.WatchBreakers("k", new(backoff.Breakers))
-	var panel control.Panel
-	panel.Policy(backoff.Policy{Name: "p"})
-	require.NoError(t, panel.Set(t.Context(), control.Override{
-		Target: control.Target{What: control.Retries, Name: "p"}, To: control.Off, Who: "ada", Why: "shard 7",
-	}))
-	m.WatchPanel("panel", &panel)
 	for kind := backoff.EventRetry; kind.String() != "unknown"; kind++ {
 		m.Observe(t.Context(), backoff.Event{Kind: kind, Name: "f", Reason: backoff.ReasonAttempts, Attempt: 2, Transition: new(backoff.Transition)})
 	}
@@ -75,7 +68,6 @@ backoff_failures_total{operation="f",reason="attempts"}
 backoff_hedges_total{operation="f",result="lost"}
 backoff_hedges_total{operation="f",result="won"}
 backoff_key_evictions_total{keys="k"}
-backoff_overrides{what="retries",name="p"}
 backoff_reconnects_total{operation="f"}
 backoff_refusals_total{operation="f",of="call"}
 backoff_refusals_total{operation="f",of="hedge"}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/window"
 )
 
@@ -16,40 +17,21 @@ type operation struct {
 	attempts   atomic.Uint64 // of all calls but first
 	reconnects atomic.Uint64
 	won, lost  atomic.Uint64 // hedges
-	refused    [refusalKinds]atomic.Uint64
-	retries    [classes]atomic.Uint64
-	failed     [classes]atomic.Uint64 // attempts
-	failures   [reasons]atomic.Uint64 // calls
-	errors     errorKinds             // of attempts
+	refused    [snapshot.RefusalKinds]atomic.Uint64
+	retries    [snapshot.Classes]atomic.Uint64
+	failed     [snapshot.Classes]atomic.Uint64 // attempts
+	failures   [snapshot.Reasons]atomic.Uint64 // calls
 
-	own, later, waited atomic.Uint64 // see refusals
-	missed             atomic.Uint64 // the most refusals.missed there were, since a counter never falls
+	countedByPolicy, laterAttempts, waited atomic.Uint64 // see refusals
+
+	missed atomic.Uint64 // the most that addMissed found, since a counter never falls
 
 	perCall            histogram // of all calls but first
 	delay, wait, slept histogram
 }
 
-// refusal is what a budget refused.
-type refusal int
-
-const (
-	ofCall refusal = iota
-	ofRetry
-	ofHedge
-	ofRun
-	refusalKinds = int(ofRun) + 1
-)
-
-// String returns what was refused.
-func (r refusal) String() string {
-	return [refusalKinds]string{"call", "retry", "hedge", "run"}[r]
-}
-
 // count counts an event.
 func (o *operation) count(e *backoff.Event) {
-	if attemptFailed(e) {
-		o.errors.add(e)
-	}
 	switch e.Kind {
 	case backoff.EventRetry:
 		o.attempts.Add(1)
@@ -72,20 +54,6 @@ func (o *operation) count(e *backoff.Event) {
 	case backoff.EventGiveUp:
 		o.countGiveUp(e)
 	}
-}
-
-// attemptFailed reports whether an event is that of an attempt that failed, or of
-// a run under Policy.Supervise that did.
-func attemptFailed(e *backoff.Event) bool {
-	switch e.Kind {
-	case backoff.EventRetry:
-		return true
-	case backoff.EventReconnect:
-		return e.Err != nil
-	case backoff.EventGiveUp:
-		return e.Attempt > 0 && !e.Waiting
-	}
-	return false
 }
 
 // add counts one. A later version may have more reasons and classes; those are
@@ -114,10 +82,10 @@ func (o *operation) countSleep(e *backoff.Event) {
 // is a wait, a run under Policy.Supervise.
 func (o *operation) countRefusal(e *backoff.Event) {
 	if e.Wait > 0 {
-		o.refused[ofRun].Add(1)
+		o.refused[snapshot.RefusedRun].Add(1)
 		return
 	}
-	o.refused[ofHedge].Add(1)
+	o.refused[snapshot.RefusedHedge].Add(1)
 }
 
 // countSuccess counts a call that succeeded, but not at once. If its first
@@ -138,7 +106,7 @@ func (o *operation) countSuccess(e *backoff.Event) {
 // countGiveUp counts a call that failed.
 func (o *operation) countGiveUp(e *backoff.Event) {
 	add(o.failures[:], int(e.Reason))
-	if attemptFailed(e) {
+	if snapshot.AttemptFailed(e) {
 		o.attempts.Add(1)
 		add(o.failed[:], int(e.Class))
 	}
@@ -146,9 +114,9 @@ func (o *operation) countGiveUp(e *backoff.Event) {
 	switch {
 	case e.Reason != backoff.ReasonBudget:
 	case e.Attempt == 0:
-		o.refused[ofCall].Add(1)
+		o.refused[snapshot.RefusedCall].Add(1)
 	default:
-		o.refused[ofRetry].Add(1)
+		o.refused[snapshot.RefusedRetry].Add(1)
 	}
 	o.countEnd(e)
 }

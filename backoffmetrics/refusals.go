@@ -2,6 +2,7 @@ package backoffmetrics
 
 import (
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/errtree"
 )
 
@@ -12,47 +13,35 @@ import (
 // its call. So a refusal of a breaker is a call of the operation of its name,
 // unless that operation has counted the same refusal itself.
 type refusals struct {
-	reported uint64 // by the breaker of the operation's name
-	ended    uint64 // calls that the policy ended with ReasonOpen
-	own      uint64 // of reported, those that the policy counted as well
+	reported        uint64 // by the breaker of the operation's name
+	countedByPolicy uint64 // of reported, those that the policy counted as well
 
-	// later is how many calls ended with ReasonOpen at a later attempt. Their
-	// events have the service's last error, and so do not say which breaker
-	// it was: that of the operation's name, if that is inside the policy.
-	later uint64
-	// waited is how many refusals a policy waited for, or would
-	// have if there were time. Then the breaker is inside the policy.
+	// laterAttempts is how many calls ended with ReasonOpen at a later attempt.
+	// Their events have the service's last error, and so do not say which
+	// breaker it was: that of the operation's name, if that is inside the policy.
+	laterAttempts uint64
+	// waited is how many refusals a policy waited for, or would have if there
+	// were time. Then the breaker is inside the policy.
 	waited uint64
-
-	missed uint64 // calls that only the breaker counted
 }
 
-// minus returns the calls that ended since old.
-func (r refusals) minus(old refusals) refusals {
-	return refusals{ended: r.ended - old.ended, missed: r.missedSince(old, r)}
-}
-
-// missedSince returns how many calls only the breaker counted since old, as far
-// as it is known whether the breaker is around the policy or inside it.
-func (r refusals) missedSince(old, now refusals) uint64 {
-	if now.waited > 0 {
+// missed returns how many calls only the breaker counted, as far as it is known
+// whether the breaker is around the policy or inside it.
+func (r refusals) missed() uint64 {
+	if r.waited > 0 {
 		return 0
 	}
-	counted := r.own - old.own
-	if now.own > 0 {
-		counted += r.later - old.later
+	counted := r.countedByPolicy
+	if counted > 0 {
+		counted += r.laterAttempts
 	}
-	if reported := r.reported - old.reported; r.reported > old.reported && reported > counted {
-		return reported - counted
-	}
-	return 0
+	return r.reported - min(r.reported, counted)
 }
 
-// addMissed adds the calls since the start that only the breaker counted: they
-// failed without an attempt, because the circuit was open.
-func (o *operation) addMissed(c *counts, reported uint64) {
-	c.refusals.reported = reported
-	missed := c.refusals.minus(refusals{}).missed
+// addMissed adds the calls that only the breaker counted: they failed without an
+// attempt, because the circuit was open.
+func (o *operation) addMissed(to *snapshot.Operation, reported uint64) {
+	missed := refusals{reported, o.countedByPolicy.Load(), o.laterAttempts.Load(), o.waited.Load()}.missed()
 	for before := o.missed.Load(); ; before = o.missed.Load() {
 		if missed <= before {
 			missed = before
@@ -62,9 +51,9 @@ func (o *operation) addMissed(c *counts, reported uint64) {
 			break
 		}
 	}
-	c.failed += missed
-	c.failuresFor[backoff.ReasonOpen] += missed
-	c.perCall.buckets[0] += missed
+	to.Failed += missed
+	to.Failures[backoff.ReasonOpen] += missed
+	to.PerCall.Counts[0] += missed
 }
 
 // countOpen counts the end of a call, or a wait, for an open circuit. A call
@@ -72,7 +61,7 @@ func (o *operation) addMissed(c *counts, reported uint64) {
 func (o *operation) countOpen(e *backoff.Event) {
 	if !errtree.Is(e.Err, backoff.ErrOpen) { // As allocates
 		if e.Kind == backoff.EventGiveUp && e.Reason == backoff.ReasonOpen {
-			o.later.Add(1)
+			o.laterAttempts.Add(1)
 		}
 		return
 	}
@@ -82,31 +71,31 @@ func (o *operation) countOpen(e *backoff.Event) {
 	case e.Kind == backoff.EventRefused || e.Reason != backoff.ReasonOpen:
 		o.waited.Add(1)
 	default:
-		o.own.Add(1)
+		o.countedByPolicy.Add(1)
 	}
 }
 
-// reportedOf returns what breakers refused, by the number of the operation. all are
-// all operations, in the order of their numbers. A refusal without an operation
+// reportedOf returns what breakers refused, by the operation's index in all. A
+// refusal without an operation
 // of the breaker's name is shown with the breaker alone, and so is one that may
 // belong to several.
 func (m *Metrics) reportedOf(all []*named[operation]) map[int]uint64 {
-	refused := m.reported.inOrder()
+	refused := m.reported.sorted()
 	if len(refused) == 0 {
 		return nil
 	}
-	numbers, byName := make(map[labels]int), make(map[string][]int)
+	numbers, byName := make(map[snapshot.Labels]int), make(map[string][]int)
 	for i, o := range all {
-		numbers[o.labels] = i
-		byName[o.name] = append(byName[o.name], i)
+		numbers[o.Labels] = i
+		byName[o.Name] = append(byName[o.Name], i)
 	}
 	reported := make(map[int]uint64)
 	for _, r := range refused {
-		i, ok := numbers[r.labels]
-		if same := byName[r.name]; !ok && len(same) == 1 {
+		i, ok := numbers[r.Labels]
+		if same := byName[r.Name]; !ok && len(same) == 1 {
 			i, ok = same[0], true
 		}
-		if ok && r.labels != others {
+		if ok && r.Labels != others {
 			reported[i] += r.value.Load()
 		}
 	}

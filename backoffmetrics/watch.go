@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 )
 
 // WatchBreaker shows the state of b under a name, from now on, and not only
@@ -40,6 +41,13 @@ func (m *Metrics) WatchBudgets(name string, b *backoff.Budgets) {
 	m.watched.budgets.set(name, b, b == nil)
 }
 
+// WatchFamily adds a family of the program's own to the series, under its Name.
+// read is called when the series are requested. A family of the same name is
+// replaced. A nil read removes the name.
+func (m *Metrics) WatchFamily(name string, read func() Family) {
+	m.watched.families.set(name, &read, read == nil)
+}
+
 // watched has things by the name under which they are shown.
 type watched[T comparable] struct {
 	mu     sync.Mutex
@@ -50,7 +58,7 @@ type watched[T comparable] struct {
 func (w *watched[T]) set(name string, thing T, remove bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	label := labelOf(name)
+	label := snapshot.Label(name)
 	if remove {
 		delete(w.byName, label)
 		return
@@ -102,4 +110,32 @@ func sortedByName[T any](all map[string]T) []T {
 		list = append(list, all[name])
 	}
 	return list
+}
+
+// The names under which the keys of all endpoints are shown, unless they are
+// watched under a name.
+const (
+	breakersOfEndpoints = "breakers of endpoints"
+	budgetsOfEndpoints  = "budgets of endpoints"
+)
+
+// readKeys returns the evictions of all that is keyed, sorted by name.
+func (m *Metrics) readKeys() []snapshot.Keys {
+	shown := make(map[string]snapshot.Keys)
+	add := func(name string, evictions uint64) {
+		shown[name] = snapshot.Keys{Name: name, Evictions: shown[name].Evictions + evictions}
+	}
+	for name, b := range m.watched.breakers.sorted() {
+		add(name, b.Evictions())
+	}
+	for name, b := range m.watched.budgets.sorted() {
+		add(name, b.Evictions())
+	}
+	for _, b := range m.watched.breakers.rest(m.endpoints.breakers()) {
+		add(breakersOfEndpoints, b.Evictions())
+	}
+	for _, b := range m.watched.budgets.rest(m.endpoints.budgets()) {
+		add(budgetsOfEndpoints, b.Evictions())
+	}
+	return sortedByName(shown)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/backoffslog"
 	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/examples/internal/traffic"
@@ -87,7 +88,7 @@ func (c *client) serve(address string) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &http.Server{Addr: listener.Addr().String(), Handler: c.metrics.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Addr: listener.Addr().String(), Handler: page.Handler(&c.metrics), ReadHeaderTimeout: 10 * time.Second}
 	go s.Serve(listener)
 	return s, nil
 }

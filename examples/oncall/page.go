@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// A page is the part of the live page's JSON that the reader needs.
-type page struct {
+// A pageJSON is the part of the live page's JSON that the reader needs.
+type pageJSON struct {
 	Period   struct{ Text string } // such as "the last 5 min"
 	Headline struct {
 		Sentences []struct{ Text, ID string }

@@ -85,7 +85,7 @@ type evidence struct {
 // A snapshot is what the page and the metrics of a process say at a moment.
 type snapshot struct {
 	at      time.Time
-	page    page
+	page    pageJSON
 	metrics []series
 }
 

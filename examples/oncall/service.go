@@ -16,6 +16,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/backoffslog"
 	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/control/controlhttp"
@@ -36,7 +37,6 @@ func newService(t task, out io.Writer) http.Handler {
 	panel.Observer = func(ctx context.Context, c control.Change) {
 		log.WarnContext(ctx, "override", "control", c)
 	}
-	metrics.WatchPanel("service", &panel)
 
 	mux := http.NewServeMux()
 	for host := range t.Upstreams {
@@ -50,7 +50,7 @@ func newService(t task, out io.Writer) http.Handler {
 		client := &http.Client{Transport: &backoffhttp.Transport{Control: policy, Base: connectTo(t.Upstreams)}}
 		mux.Handle("GET /"+name, forward(client, "http://"+host+"/"))
 	}
-	mux.Handle("/debug/backoff/", metrics.Handler()) // not for users: keep it on a port of its own
+	mux.Handle("/debug/backoff/", page.Handler(&metrics, &panel)) // not for users: keep it on a port of its own
 	mux.Handle("/debug/control", controlhttp.Handler(&panel, authorize(t.Tokens)))
 	return mux
 }

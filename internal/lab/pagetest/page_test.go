@@ -28,6 +28,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/endpoint"
 )
 
@@ -53,7 +54,7 @@ func newSite(t *testing.T, prefix string) *site {
 	s.metrics.WatchBudget("search", budget)
 	s.metrics.WatchBreaker("payments", s.breaker)
 	mux := http.NewServeMux()
-	mux.Handle(prefix, s.metrics.Handler())
+	mux.Handle(prefix, page.Handler(&s.metrics))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
@@ -376,7 +377,7 @@ func TestThePageCanBePausedFromTheKeyboard(t *testing.T) {
 
 func TestThePageSaysWhenItsServerIsGone(t *testing.T) {
 	var metrics backoffmetrics.Metrics
-	server := httptest.NewServer(metrics.Handler())
+	server := httptest.NewServer(page.Handler(&metrics))
 	defer server.Close()
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(server.URL+"/")))

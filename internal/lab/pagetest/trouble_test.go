@@ -18,6 +18,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/page"
 )
 
 // A door is a server whose handler changes while a page is open.
@@ -33,26 +34,28 @@ func newDoor(t *testing.T, first http.Handler) (*door, string) {
 
 func (d *door) lead(to http.Handler) { d.handler.Store(&to) }
 
-// counted returns a Metrics with some calls of each name.
-func counted(t *testing.T, names ...string) *backoffmetrics.Metrics {
+// counted returns a page with some calls of each name, and its Metrics.
+func counted(t *testing.T, names ...string) (http.Handler, *backoffmetrics.Metrics) {
 	m := &backoffmetrics.Metrics{MaxNames: -1}
+	h := page.Handler(m)
 	for _, name := range names {
 		for range 20 {
 			m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: name, Attempt: 1})
 		}
 	}
-	return m
+	return h, m
 }
 
 // as returns a page whose process has another number.
-func as(pid int, m *backoffmetrics.Metrics) http.Handler {
+func as(t *testing.T, pid int, names ...string) http.Handler {
+	h, _ := counted(t, names...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/data" {
-			m.Handler().ServeHTTP(w, r)
+			h.ServeHTTP(w, r)
 			return
 		}
 		recorded := httptest.NewRecorder()
-		m.Handler().ServeHTTP(recorded, r)
+		h.ServeHTTP(recorded, r)
 		var data map[string]any
 		_ = json.Unmarshal(recorded.Body.Bytes(), &data)
 		data["process"].(map[string]any)["pid"] = pid
@@ -61,15 +64,15 @@ func as(pid int, m *backoffmetrics.Metrics) http.Handler {
 }
 
 func TestANewProcessIsNotTakenForTheFormerOne(t *testing.T) {
-	d, url := newDoor(t, as(1, counted(t, "old", "both")))
+	d, url := newDoor(t, as(t, 1, "old", "both"))
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
 	b.see(t, `document.querySelectorAll("article").length === 2`)
 	require.True(t, ask[bool](t, b, `document.getElementById("change").hidden`))
-	d.lead(as(2, counted(t, "both")))
+	d.lead(as(t, 2, "both"))
 	b.see(t, `document.querySelectorAll("article").length === 1 && document.querySelector(".name").textContent === "both"`)
 	b.see(t, `/another process responds.*process 2 on .*Before it was process 1 on/.test(document.getElementById("change").textContent)`)
-	d.lead(as(1, counted(t)))
+	d.lead(as(t, 1))
 	b.see(t, `document.getElementById("change").textContent.startsWith("Several processes respond in turn")`)
 	b.see(t, `document.getElementById("empty").offsetParent !== null && document.querySelector("article") === null`)
 	b.requireQuiet(t, url)
@@ -78,7 +81,7 @@ func TestANewProcessIsNotTakenForTheFormerOne(t *testing.T) {
 // The page says what is wrong, and that what it shows is old: in the headline
 // too, which is all that some look at.
 func TestThePageSaysWhyItHasNoNumbers(t *testing.T) {
-	well := counted(t, "a").Handler()
+	well, _ := counted(t, "a")
 	d, url := newDoor(t, well)
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
@@ -108,7 +111,8 @@ func TestThePageSaysWhyItHasNoNumbers(t *testing.T) {
 // have anything.
 func TestNoNameMeetsAnElementOfThePage(t *testing.T) {
 	names := []string{"process", "operation", "empty", "status", "a", "a-name", "op-a", "name-of-op-a", "change", "a b"}
-	_, url := newDoor(t, counted(t, names...).Handler())
+	h, _ := counted(t, names...)
+	_, url := newDoor(t, h)
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url+"#%")))
 	b.see(t, fmt.Sprintf(`document.querySelectorAll("article").length === %d`, len(names)))
@@ -121,8 +125,8 @@ func TestNoNameMeetsAnElementOfThePage(t *testing.T) {
 
 // Such characters turn the text after them around, or hide.
 func TestNamesDoNotTurnTheTextAround(t *testing.T) {
-	m := counted(t, "pay\u202e\u2066gro.live", "in\u200bvisible", "two\nlines\x00", "\xff", strings.Repeat("long", 1<<18))
-	_, url := newDoor(t, m.Handler())
+	h, _ := counted(t, "pay\u202e\u2066gro.live", "in\u200bvisible", "two\nlines\x00", "\xff", strings.Repeat("long", 1<<18))
+	_, url := newDoor(t, h)
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
 	b.see(t, `document.querySelectorAll("article").length === 5`)
@@ -139,10 +143,10 @@ func TestAPageOfManyOperationsIsQuick(t *testing.T) {
 	for i := range 1000 {
 		names = append(names, fmt.Sprintf("operation-%04d", i))
 	}
-	m := counted(t, names...)
+	h, m := counted(t, names...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, url := newDoor(t, m.Handler())
+	_, url := newDoor(t, h)
 	b := open(t)
 	require.NoError(t, chromedp.Do(b, chromedp.Navigate(url)))
 	b.see(t, `document.querySelectorAll("article").length === 1000`)

@@ -1,14 +1,13 @@
-package backoffmetrics_test
+package page_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gobackoff/backoff/backoffmetrics"
 )
 
 // pageData is what the page is made of.
@@ -75,10 +74,10 @@ type breakerData struct {
 }
 
 // look returns what the page shows.
-func look(t *testing.T, m *backoffmetrics.Metrics) *pageData {
+func look(t *testing.T, h http.Handler) *pageData {
 	t.Helper()
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/data", nil))
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/data", nil))
 	d := new(pageData)
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), d))
 	return d

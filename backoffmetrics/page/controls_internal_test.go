@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/control"
 )
 
 func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
-	var m Metrics
+	m := serve()
 	for _, name := range []string{"a", "b"} {
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: name, Attempt: 1})
 	}
@@ -25,7 +27,7 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	var panel control.Panel
 	panel.Policy(backoff.Policy{Name: "b"})
 	panel.Breaker(&backoff.Breaker{Name: "a"})
-	m.WatchPanel("panel", &panel)
+	m.panels = []*control.Panel{&panel}
 	d := m.pageData()
 	require.Empty(t, d.Controls.Overrides)
 	require.False(t, d.Operations[0].Switchable, "only a breaker of that name can be changed")
@@ -38,21 +40,19 @@ func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {
 	require.Equal(t, "retries of b: off", o.Text)
 	require.Equal(t, "ada", o.Who)
 	require.Equal(t, "shard 7", o.Why)
-	require.Equal(t, "Nothing to do. Overridden by hand: retries of b.", headlineText(t, &m))
+	require.Equal(t, "Nothing to do. Overridden by hand: retries of b.", headlineText(t, m))
 	require.EqualValues(t, time.Hour.Milliseconds(), o.Until-o.Since)
-	m.WatchPanel("panel", nil)
-	require.Nil(t, m.pageData().Controls)
 }
 
 // A page that says "retries cannot help" would keep them off.
 func TestThePageSaysOfAFailingServiceThatItsRetriesAreOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		var panel control.Panel
 		panel.Policy(backoff.Policy{Name: "fetch"})
 		panel.Policy(backoff.Policy{Name: "b"})
-		m.WatchPanel("panel", &panel)
-		failures(t, &m, 20)
+		m.panels = []*control.Panel{&panel}
+		failures(t, m, 20)
 		time.Sleep(time.Second)
 		to := func(what, name, to string) string {
 			if to == "" {
@@ -81,10 +81,10 @@ func TestThePageSaysOfAFailingServiceThatItsRetriesAreOff(t *testing.T) {
 
 func TestThePageBlamesNoServiceWhoseCircuitIsForcedOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		b := &backoff.Breaker{Name: "fetch", Observer: m.Observe}
 		m.WatchBreaker("fetch", b)
-		calls(t, &m, 1)
+		calls(t, m, 1)
 		b.Force(backoff.ModeForcedOpen)
 		for range 20 {
 			require.Error(t, b.Do(t.Context(), func(context.Context) error { return nil }))
@@ -105,7 +105,7 @@ func TestThePageSaysWhichProcessItIsOf(t *testing.T) {
 }
 
 // headlineText returns the whole headline.
-func headlineText(t *testing.T, m *Metrics) string {
+func headlineText(t *testing.T, m *served) string {
 	t.Helper()
 	var all []string
 	for _, s := range m.pageData().Headline.Sentences {
@@ -114,16 +114,56 @@ func headlineText(t *testing.T, m *Metrics) string {
 	return strings.Join(all, " ")
 }
 
+// Several panels may change things of one name, and names that are too long to
+// be shown are one.
+func TestOverridesOfOneNameAreOneSeries(t *testing.T) {
+	var panels [2]control.Panel
+	m := serve(&panels[0], &panels[1])
+	requireOverrides(t, m)
+	for i := range panels {
+		panel := &panels[i]
+		for _, policy := range []string{"search", strings.Repeat("x", snapshot.MaxName+1), strings.Repeat("y", snapshot.MaxName+1)} {
+			panel.Policy(backoff.Policy{Name: policy})
+			require.NoError(t, panel.Set(t.Context(), control.Override{
+				Target: control.Target{What: control.Retries, Name: policy}, To: control.Off, Who: "ada", Why: "shard 7",
+			}))
+		}
+		hosts := new(backoff.Breakers)
+		panel.Breakers("hosts", hosts)
+		hosts.For("k")
+		require.NoError(t, panel.Set(t.Context(), control.Override{
+			Target: control.Target{What: control.Breakers, Name: "hosts", Key: "k"}, To: "observe", Who: "ada", Why: "shard 7",
+		}))
+	}
+	requireOverrides(t, m,
+		backoffmetrics.Sample{Labels: []string{"what", "breakers", "name", "hosts", "key", "k"}, Value: 2},
+		backoffmetrics.Sample{Labels: []string{"what", "retries", "name", "other"}, Value: 4},
+		backoffmetrics.Sample{Labels: []string{"what", "retries", "name", "search"}, Value: 2},
+	)
+}
+
+// requireOverrides requires the series of overrides.
+func requireOverrides(t *testing.T, m *served, want ...backoffmetrics.Sample) {
+	t.Helper()
+	for _, f := range m.Families() {
+		if f.Name == "backoff_overrides" {
+			require.Equal(t, want, f.Samples)
+			return
+		}
+	}
+	t.Error("there is no such family")
+}
+
 // A spec may have 64 kB.
 func TestALongOverrideIsCut(t *testing.T) {
-	var m Metrics
+	m := serve()
 	var panel control.Panel
-	m.WatchPanel("panel", &panel)
+	m.panels = []*control.Panel{&panel}
 	panel.Policy(backoff.Policy{Name: "b"})
 	long := `{"maxAttempts": 2` + strings.Repeat(" ", 60_000) + `}`
 	require.NoError(t, panel.Set(t.Context(), control.Override{Target: control.Target{What: control.Spec, Name: "b"}, To: long, Who: "ada", Why: "shard 7"}))
 	text := m.pageData().Controls.Overrides[0].Text
-	require.Less(t, len(text), 2*maxName)
+	require.Less(t, len(text), 2*snapshot.MaxName)
 	require.True(t, strings.HasSuffix(text, "…"))
-	require.True(t, utf8.ValidString(cut("x"+strings.Repeat("ä", maxName))))
+	require.True(t, utf8.ValidString(cut("x"+strings.Repeat("ä", snapshot.MaxName))))
 }

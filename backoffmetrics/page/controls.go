@@ -1,9 +1,13 @@
-package backoffmetrics
+package page
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/control"
 )
 
@@ -25,17 +29,9 @@ type override struct {
 	Until int64  `json:"until,omitempty"` // 0 means that it has no end
 }
 
-// WatchPanel shows on the page what can be changed by p while the program runs,
-// and the overrides in force, with who made them and why. p is read when the
-// page is requested. A panel of the same name is replaced. A nil p removes the
-// name. Package controlhttp serves the panel itself.
-func (m *Metrics) WatchPanel(name string, p *control.Panel) {
-	m.watched.panels.set(name, p, p == nil)
-}
-
 // readControls returns what all panels say, or nil if there are none.
-func (m *Metrics) readControls() (all *controls) {
-	for _, p := range m.watched.panels.sorted() {
+func readControls(panels []*control.Panel) (all *controls) {
+	for _, p := range panels {
 		if all == nil {
 			all = &controls{Overrides: []override{}, operations: make(map[string]bool), retriesOff: make(map[string]bool)}
 		}
@@ -59,20 +55,20 @@ func (c *controls) add(p *control.Panel) {
 	}
 	for _, t := range p.Targets() {
 		if t.What == control.Retries && cmp.Or(retries[t.Name], retries[control.All]) == control.Off {
-			c.retriesOff[labelOf(t.Name)] = true
+			c.retriesOff[snapshot.Label(t.Name)] = true
 		}
 		if t.What != control.Breakers {
-			c.operations[labelOf(t.Name)] = true
+			c.operations[snapshot.Label(t.Name)] = true
 		}
 	}
 }
 
 // cut returns the beginning of a spec, which may be long.
 func cut(text string) string {
-	if len(text) <= maxName {
+	if len(text) <= snapshot.MaxName {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxName], "") + "…"
+	return strings.ToValidUTF8(text[:snapshot.MaxName], "") + "…"
 }
 
 // hasRetriesOff reports whether the retries of an operation are switched off.
@@ -80,3 +76,35 @@ func (c *controls) hasRetriesOff(name string) bool { return c != nil && c.retrie
 
 // has reports whether an operation can be changed.
 func (c *controls) has(name string) bool { return c != nil && c.operations[name] }
+
+// overrideFamily counts the overrides in force. It shows in which processes one
+// holds, and whether it was forgotten.
+func overrideFamily(panels []*control.Panel) backoffmetrics.Family {
+	f := backoffmetrics.Family{
+		Name: "backoff_overrides", Type: "gauge", Labels: []string{"what", "name", "key"},
+		Help: "Overrides in force.",
+	}
+	inForce := make(map[control.Target]int)
+	for _, p := range panels {
+		for _, o := range p.Overrides() {
+			key := o.Key
+			if key != "" {
+				key = snapshot.Label(key)
+			}
+			inForce[control.Target{What: o.What, Name: snapshot.Label(o.Name), Key: key}]++
+		}
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(inForce), compareTargets) {
+		labels := []string{"what", t.What, "name", t.Name}
+		if t.Key != "" {
+			labels = append(labels, "key", t.Key)
+		}
+		f.Samples = append(f.Samples, backoffmetrics.Sample{Labels: labels, Value: float64(inForce[t])})
+	}
+	return f
+}
+
+// compareTargets is the order in which overrides are listed.
+func compareTargets(a, b control.Target) int {
+	return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+}

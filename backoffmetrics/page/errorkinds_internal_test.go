@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"context"
@@ -22,17 +22,17 @@ type coded string
 func (coded) Error() string      { return "coded" }
 func (c coded) SQLState() string { return string(c) }
 
-func fail(t *testing.T, m *Metrics, err error) {
+func fail(t *testing.T, m *served, err error) {
 	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, Class: backoff.ClassRetryable, Err: err})
 }
 
 // A program may have any number of kinds of errors. None is lost.
 func TestTheKindsOfErrorsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		for i := range 30 {
 			for range 100 - i {
-				fail(t, &m, coded(fmt.Sprintf("%05d", i)))
+				fail(t, m, coded(fmt.Sprintf("%05d", i)))
 			}
 		}
 		rows := m.pageData().Operations[0].Errors
@@ -47,9 +47,9 @@ func TestTheKindsOfErrorsAreBounded(t *testing.T) {
 
 		for range 60 { // these have not occurred for long
 			time.Sleep(3 * step)
-			m.timeline()
+			m.points()
 		}
-		fail(t, &m, coded("99999"))
+		fail(t, m, coded("99999"))
 		rows = m.pageData().Operations[0].Errors
 		require.Len(t, rows, 1)
 		require.Equal(t, "99999", rows[0].Type)
@@ -59,10 +59,10 @@ func TestTheKindsOfErrorsAreBounded(t *testing.T) {
 
 func TestAnErrorIsDatedFromItsFirstOccurrenceAfterABreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		began := time.Now().UnixMilli()
 		for range 10 {
-			fail(t, &m, errors.New("down"))
+			fail(t, m, errors.New("down"))
 			time.Sleep(time.Minute)
 		}
 		row := m.pageData().Operations[0].Errors[0]
@@ -71,7 +71,7 @@ func TestAnErrorIsDatedFromItsFirstOccurrenceAfterABreak(t *testing.T) {
 		require.Equal(t, "*errors.errorString", row.Type)
 		require.Equal(t, "retryable", row.Class)
 		time.Sleep(span + time.Second)
-		fail(t, &m, errors.New("down"))
+		fail(t, m, errors.New("down"))
 		require.Equal(t, time.Now().UnixMilli(), m.pageData().Operations[0].Errors[0].Since)
 	})
 }
@@ -83,8 +83,8 @@ func TestAFailureOfTheNetworkIsShownByItsPlainName(t *testing.T) {
 		"timeout":            context.DeadlineExceeded,
 		"no such host":       &net.DNSError{IsNotFound: true},
 	} {
-		var m Metrics
-		fail(t, &m, err)
+		m := serve()
+		fail(t, m, err)
 		require.Equal(t, want, m.pageData().Operations[0].Errors[0].Type)
 	}
 }

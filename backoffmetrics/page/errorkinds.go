@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"net/http"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errortype"
 )
@@ -33,18 +34,8 @@ type errorKinds struct {
 type errorKind struct {
 	class backoff.Class
 	typ   string
-	began atomic.Int64 // since when it occurs, without a break as long as the page shows; see sinceStart
+	began atomic.Int64 // since when it occurs, without a break as long as the page shows, by history.elapsed
 	last  atomic.Int64
-}
-
-// sinceStart returns the time since the program started, in ns. Unlike the time
-// of day it does not jump when the clock is set.
-func sinceStart() int64 { return int64(clock.Since(started)) }
-
-// unixMilli returns the moment of a time since the start, in ms of the Unix
-// time.
-func unixMilli(sinceThen int64) int64 {
-	return clock.Now().Add(time.Duration(sinceThen - sinceStart())).UnixMilli()
 }
 
 const (
@@ -52,17 +43,33 @@ const (
 	otherErrors = "other errors" // in the last slot
 )
 
-// add counts the error of an event.
-func (k *errorKinds) add(e *backoff.Event) {
+// errorsOf returns the kinds of errors of an operation.
+func (h *history) errorsOf(l snapshot.Labels) *errorKinds {
+	kinds, ok := h.kinds.Load(l)
+	if !ok {
+		kinds, _ = h.kinds.LoadOrStore(l, new(errorKinds))
+	}
+	return kinds.(*errorKinds)
+}
+
+// Fail implements [snapshot.Page]. It counts the error of an event.
+func (h *history) Fail(l snapshot.Labels, e backoff.Event) {
 	typ := noError
 	if e.Err != nil {
-		typ = labelOf(errortype.Of(e.Err))
+		typ = snapshot.Label(errortype.Of(e.Err))
 	}
-	now := sinceStart()
-	i := k.slot(e.Class, typ, now)
-	slot := &k.slots[i]
+	k, now := h.errorsOf(l), int64(h.elapsed())
+	slot := &k.slots[k.slot(e.Class, typ, now)]
 	slot.kind.Load().seen(now)
 	slot.count.Add(1)
+}
+
+// counts returns how many errors there were, by their slot.
+func (k *errorKinds) counts() (counts [errorSlots]uint32) {
+	for i := range counts {
+		counts[i] = uint32(k.slots[i].count.Load())
+	}
+	return counts
 }
 
 // newErrorKind returns a kind that occurs for the first time.
@@ -125,9 +132,11 @@ type errorRow struct {
 	Last  int64  `json:"last,omitempty"`
 }
 
-// rows returns the kinds of errors that occurred, the most frequent first.
-func (k *errorKinds) rows(counts [errorSlots]uint32) []errorRow {
+// errorRows returns the kinds of errors of an operation that occurred, the most frequent first.
+func (h *history) errorRows(l snapshot.Labels, counts [errorSlots]uint32) []errorRow {
 	const most = 5
+	k, now, elapsed := h.errorsOf(l), clock.Now(), h.elapsed()
+	unixMilli := func(at int64) int64 { return now.Add(time.Duration(at) - elapsed).UnixMilli() }
 	rest := errorRow{Type: otherErrors}
 	rows := []errorRow{}
 	for i, n := range counts {

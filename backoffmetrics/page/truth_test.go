@@ -1,4 +1,4 @@
-package backoffmetrics_test
+package page_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffmetrics/page"
 	"github.com/gobackoff/backoff/control"
 	"github.com/gobackoff/backoff/endpoint"
 )
@@ -42,6 +44,35 @@ type simulated struct {
 	attempts []attempt
 	refused  map[string][]time.Time // by breaker
 	inFlight int
+}
+
+var errDown = backoff.WithClass(errors.New("down"), backoff.ClassRetryable)
+
+// waitingFor is a breaker for whose circuit the policy around it waits.
+func waitingFor(breaker backoff.Doer) backoff.Doer {
+	return doerFunc(func(ctx context.Context, op func(context.Context) error) error {
+		err := breaker.Do(ctx, op)
+		if errors.Is(err, backoff.ErrOpen) {
+			return backoff.WithClass(err, backoff.ClassRetryable)
+		}
+		return err
+	})
+}
+
+// scrape returns what Prometheus would get, by series.
+func scrape(t *testing.T, h http.Handler) map[string]float64 {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	series := make(map[string]float64)
+	for line := range strings.Lines(w.Body.String()) {
+		if end := strings.LastIndexByte(line, ' '); !strings.HasPrefix(line, "#") {
+			value, err := strconv.ParseFloat(strings.TrimSpace(line[end:]), 64)
+			require.NoError(t, err, line)
+			series[line[:end]] = value
+		}
+	}
+	return series
 }
 
 type attempt struct {
@@ -256,7 +287,7 @@ func TestThePageTellsTheTruth(t *testing.T) {
 			defer cancel()
 			var services []*simulated
 			panel := new(control.Panel)
-			m.WatchPanel("panel", panel)
+			h := page.Handler(&m, panel)
 			for i := range 4 {
 				s := simulate(fmt.Sprint("service", i), &m, panel, budget, draw)
 				services = append(services, s)
@@ -276,9 +307,9 @@ func TestThePageTellsTheTruth(t *testing.T) {
 				}
 				time.Sleep(time.Duration(draw.ExpFloat64() * 2e10))
 				synctest.Wait()
-				requireTruth(t, look(t, &m), services)
-				requireBudget(t, look(t, &m), budget)
-				requireTrueSeries(t, scrape(t, &m), services)
+				requireTruth(t, look(t, h), services)
+				requireBudget(t, look(t, h), budget)
+				requireTrueSeries(t, scrape(t, h), services)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
@@ -17,67 +18,51 @@ const (
 )
 
 // history is what the counters were during the last minutes. A point is added
-// when the page or the series are read and when a call fails or is retried, never
-// by a goroutine.
-// Between two points only the average is known.
+// when the page is read and when a call fails or is retried, never by a
+// goroutine. Between two points only the average is known.
 type history struct {
-	start sync.Once
+	read  func() snapshot.Snapshot
 	began time.Time
-	due   atomic.Int64 // when the next point is due, in ns since began; 0 at first
+	due   atomic.Int64 // when the next point is due, in ns since began
+	kinds sync.Map     // of *errorKinds, by the Labels of their operation
 
 	mu     sync.Mutex
 	points []point // the oldest first
 }
 
-// point has the totals of all operations and breakers, in the order of their
-// first use, and those of the endpoints. What is missing had none.
+// newHistory returns a history that begins with what was counted before.
+func newHistory(read func() snapshot.Snapshot) snapshot.Page {
+	h := &history{read: read, began: clock.Now()}
+	s := read()
+	p := h.point(&s)
+	p.first = len(p.totals) == 0
+	h.points = append(h.points, p)
+	h.due.Store(int64(step))
+	return h
+}
+
+// point has the totals of all operations, breakers and endpoints. What is
+// missing had none.
 type point struct {
 	at        time.Duration // since the history began, so that a clock may be set
 	first     bool          // nothing was counted before
-	totals    []totals
-	breakers  []breakerTotals
+	totals    map[snapshot.Labels]totals
+	breakers  map[string]breakerTotals
 	endpoints map[string]attemptCounts
 }
 
-// of returns the totals of an operation.
-func (p point) of(operation int) totals {
-	if operation < len(p.totals) {
-		return p.totals[operation]
-	}
-	return totals{}
-}
-
-// ofBreaker returns the totals of a breaker.
-func (p point) ofBreaker(breaker int) breakerTotals {
-	if breaker >= 0 && breaker < len(p.breakers) {
-		return p.breakers[breaker]
-	}
-	return breakerTotals{}
-}
-
 // elapsed returns the time since the history began.
-func (h *history) elapsed() time.Duration {
-	h.start.Do(func() { h.began = clock.Now() })
-	return clock.Since(h.began)
-}
+func (h *history) elapsed() time.Duration { return clock.Since(h.began) }
 
-// recordFirst adds the first point, before anything was counted.
-func (h *history) recordFirst(m *Metrics) {
-	if h.due.Load() == 0 {
-		h.record(m)
-	}
-}
-
-// record adds a point, unless one was added less than a step ago or another
-// goroutine is adding one.
-func (h *history) record(m *Metrics) {
-	now := h.elapsed()
+// Record implements [snapshot.Page]. It adds a point, unless one was added less
+// than a step ago or another goroutine is adding one.
+func (h *history) Record() {
 	due := h.due.Load()
-	if int64(now) < due || !h.due.CompareAndSwap(due, int64(now+step)) {
+	if now := int64(h.elapsed()); now < due || !h.due.CompareAndSwap(due, now+int64(step)) {
 		return
 	}
-	p := m.point(now)
-	p.first = due == 0
+	s := h.read()
+	p := h.point(&s)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.points) == maxPoints {
@@ -86,33 +71,46 @@ func (h *history) record(m *Metrics) {
 	h.points = append(h.points, p)
 }
 
-// point reads the totals of everything.
-func (m *Metrics) point(now time.Duration) point {
-	p := point{at: now}
-	all := m.operations.inOrder()
-	reported := m.reportedOf(all)
-	for i, o := range all {
-		t := o.value.totals()
-		t.refusals.reported = reported[i]
-		p.totals = append(p.totals, t)
+// point returns the totals of everything.
+func (h *history) point(s *snapshot.Snapshot) point {
+	p := point{
+		at: h.elapsed(), totals: make(map[snapshot.Labels]totals, len(s.Operations)),
+		breakers: make(map[string]breakerTotals, len(s.Breakers)), endpoints: make(map[string]attemptCounts, len(s.Endpoints)),
 	}
-	for _, b := range m.breakers.inOrder() {
-		p.breakers = append(p.breakers, b.value.totals())
+	for i := range s.Operations {
+		o := &s.Operations[i]
+		t := totalsOf(o)
+		t.errors = h.errorsOf(o.Labels).counts()
+		p.totals[o.Labels] = t
 	}
-	p.endpoints = m.attemptCounts()
+	for i := range s.Breakers {
+		p.breakers[s.Breakers[i].Name] = breakerTotalsOf(&s.Breakers[i])
+	}
+	for _, e := range s.Endpoints {
+		var counts attemptCounts
+		for i := range e.Succeeded.Counts {
+			counts[i] = uint32(e.Succeeded.Counts[i] + e.Failed.Counts[i])
+		}
+		p.endpoints[e.Name] = counts
+	}
 	return p
 }
+
+// attemptCounts are the durations of attempts at an endpoint, in the buckets of
+// package endpoint.
+type attemptCounts [snapshot.MaxBuckets]uint32
 
 // timeline is the points of the history, and now as the last one.
 type timeline []point
 
-// timeline returns the points up to now.
-func (m *Metrics) timeline() timeline {
-	m.history.record(m)
-	m.history.mu.Lock()
-	defer m.history.mu.Unlock()
-	all := append(timeline(nil), m.history.points...)
-	return append(all, m.point(m.history.elapsed()))
+// timeline returns the points up to now, and everything as it is now.
+func (h *history) timeline() (timeline, *snapshot.Snapshot) {
+	h.Record()
+	s := h.read()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := append(timeline(nil), h.points...)
+	return append(all, h.point(&s)), &s
 }
 
 // now returns the last point.
@@ -155,7 +153,7 @@ func (t timeline) minute() point {
 
 // rates returns what an operation counted per second, in columns that end with
 // the last full one. Where nothing is known, the rate is NaN.
-func (t timeline) rates(operation int, of func(totals) uint64) []float64 {
+func (t timeline) rates(operation snapshot.Labels, of func(totals) uint64) []float64 {
 	end := t.now().at.Truncate(step)
 	rates := make([]float64, columns)
 	before := t.valueAt(operation, of, end-span)
@@ -169,12 +167,12 @@ func (t timeline) rates(operation int, of func(totals) uint64) []float64 {
 
 // valueAt returns the value of a counter at a moment. Between two points it
 // interpolates.
-func (t timeline) valueAt(operation int, of func(totals) uint64, at time.Duration) float64 {
+func (t timeline) valueAt(operation snapshot.Labels, of func(totals) uint64, at time.Duration) float64 {
 	for i := 1; i < len(t); i++ {
 		if t[i].at < at || t[i-1].at > at {
 			continue
 		}
-		from, to := float64(of(t[i-1].of(operation))), float64(of(t[i].of(operation)))
+		from, to := float64(of(t[i-1].totals[operation])), float64(of(t[i].totals[operation]))
 		whole := t[i].at - t[i-1].at
 		if whole <= 0 {
 			return to

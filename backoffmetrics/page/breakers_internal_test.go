@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 
 func TestABreakerSaysForHowLongAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		for trigger := range backoff.TriggerShared + 1 {
 			for to := range backoff.StateHalfOpen + 1 {
 				m.Observe(t.Context(), backoff.Event{Kind: backoff.EventTransition, Name: "db", Transition: &backoff.Transition{
@@ -29,7 +29,7 @@ func TestABreakerSaysForHowLongAndWhy(t *testing.T) {
 
 func TestAWatchedBreakerSaysWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		b := &backoff.Breaker{OpenFor: backoff.Constant(time.Second), Jitter: backoff.NoJitter, Observer: m.Observe, Name: "db"}
 		m.WatchBreaker("db", b)
 		row := func() string {

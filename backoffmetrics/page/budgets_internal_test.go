@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/pace"
 )
 
@@ -25,7 +26,7 @@ func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 			Text: "the service is much slower than usual, so there are fewer retries; 202 successes in the last 10 s paid for 20 retries"}},
 		"spare": {backoff.RetryBudgetStats{Retries: 1}, budgetRow{Extra: 1, Text: "no success in the last 10 s, and so none to pay for retries; 1 more was granted, on earlier successes or as spare retries"}},
 	} {
-		require.Equal(t, c.want, shownBudget{RetryBudgetStats: c.stats, window: 10 * time.Second}.row(), name)
+		require.Equal(t, c.want, budgetRowOf(&snapshot.Budget{RetryBudgetStats: c.stats, Of: []backoff.Budget{new(backoff.RetryBudget)}}), name)
 	}
 }
 
@@ -33,7 +34,7 @@ func TestWhatABudgetHasUsedAndWhatIsLeftAddUp(t *testing.T) {
 // attempt.
 func TestABudgetSaysThatCallsWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		budgets := &backoff.Budgets{New: func(string) backoff.Budget { return new(pace.Pacer) }}
 		m.WatchBudgets("hosts", budgets)
 		p := backoff.Policy{Budget: budgets.For("a.test"), MaxAttempts: 1}

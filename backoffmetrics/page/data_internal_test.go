@@ -1,9 +1,10 @@
-package backoffmetrics
+package page
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
@@ -24,16 +26,16 @@ func TestErrorsAreDatedAlthoughTheClockIsSet(t *testing.T) {
 	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
 		now, set := time.Now(), time.Duration(0)
 		clock.Source = func() time.Time { return clocktest.Set(now, set) }
-		var m Metrics
-		fail(t, &m, errors.New("down"))
+		m := serve()
+		fail(t, m, errors.New("down"))
 		now, set = now.Add(time.Minute), jump
 		for i := range 20 { // 20 kinds, each 3 minutes after the one before
 			row := m.pageData().Operations[0].Errors[0]
 			require.Equal(t, clock.Now().Add(-time.Minute).UnixMilli(), row.Last, "%v %d", jump, i)
 			require.Equal(t, row.Since, row.Last)
 			now = now.Add(10 * time.Minute)
-			m.timeline()
-			fail(t, &m, coded(fmt.Sprintf("%05d", i)))
+			m.points()
+			fail(t, m, coded(fmt.Sprintf("%05d", i)))
 			now = now.Add(time.Minute)
 		}
 		clock.Source = nil
@@ -42,11 +44,11 @@ func TestErrorsAreDatedAlthoughTheClockIsSet(t *testing.T) {
 
 func TestTroubleBeginsWithTheFirstCallThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
-		calls(t, &m, 10)
+		m := serve()
+		calls(t, m, 10)
 		time.Sleep(time.Hour) // nobody opens the page
 		for range 12 {
-			failures(t, &m, 1)
+			failures(t, m, 1)
 			time.Sleep(time.Second)
 		}
 		d := m.pageData()
@@ -55,7 +57,7 @@ func TestTroubleBeginsWithTheFirstCallThatFailed(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		require.Contains(t, m.pageData().Operations[0].Text, " This began 3 min ago.")
 		for range 100 { // longer than the page remembers
-			failures(t, &m, 1)
+			failures(t, m, 1)
 			time.Sleep(step)
 		}
 		require.Contains(t, m.pageData().Operations[0].Text, " This began 5 min ago or earlier.")
@@ -65,10 +67,10 @@ func TestTroubleBeginsWithTheFirstCallThatFailed(t *testing.T) {
 // A rate of the first millisecond would be absurd.
 func TestTheFirstWindowIsASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		d := m.pageData()
 		require.Equal(t, period{Start: d.Now - 1000, Seconds: 1, Text: "the last 1 s, and nothing was counted before"}, d.Period)
-		calls(t, &m, 1)
+		calls(t, m, 1)
 		time.Sleep(time.Millisecond)
 		require.Equal(t, 1.0, m.pageData().Operations[0].CallsPerSecond)
 		time.Sleep(2 * time.Second)
@@ -78,10 +80,10 @@ func TestTheFirstWindowIsASecond(t *testing.T) {
 
 func TestACircuitThatIsOpenMakesItsOperationUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		b := &backoff.Breaker{Name: "fetch", Observer: m.Observe}
-		calls(t, &m, 100)
-		failures(t, &m, 3)
+		calls(t, m, 100)
+		failures(t, m, 3)
 		b.Trip()
 		time.Sleep(time.Second)
 		d := m.pageData()
@@ -91,13 +93,14 @@ func TestACircuitThatIsOpenMakesItsOperationUrgent(t *testing.T) {
 }
 
 func TestOperationsThatAreCountedTogetherAreNamedAsSuch(t *testing.T) {
-	m := Metrics{MaxNames: 1}
+	m := serve()
+	m.MaxNames = 1
 	for _, name := range []string{"a", "b", "c"} {
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: name, Attempt: 1})
 	}
 	d := m.pageData()
 	require.NotContains(t, d.Operations[0].Text, "MaxNames")
-	require.Equal(t, other, d.Operations[1].Name)
+	require.Equal(t, snapshot.Other, d.Operations[1].Name)
 	require.Contains(t, d.Operations[1].Text, " These are all operations beyond MaxNames, counted together.")
 }
 
@@ -105,7 +108,7 @@ func TestOperationsThatAreCountedTogetherAreNamedAsSuch(t *testing.T) {
 // none of none.
 func TestQuantilesSayOfHowManyTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		to := &endpoint.Endpoint{Name: "GET a"}
 		ctx := endpoint.With(t.Context(), to)
 		for n := range uint64(3) {
@@ -127,39 +130,21 @@ func TestQuantilesSayOfHowManyTheyAre(t *testing.T) {
 	})
 }
 
-// A breaker has an event for each refusal, and the policy for some of them too.
-func TestOnlyWhatThePolicyDidNotTellOfIsMissed(t *testing.T) {
-	old := refusals{reported: 100, own: 10, later: 5}
-	for want, now := range map[uint64]refusals{
-		0:  {reported: 100, own: 10, later: 5},
-		20: {reported: 120, own: 10, later: 5},
-		16: {reported: 120, own: 12, later: 7},
-		1:  {reported: 101, own: 10, later: 5},
-	} {
-		require.Equal(t, want, now.missedSince(old, now))
-		now.waited = 1
-		require.Zero(t, now.missedSince(old, now), "the breaker is inside")
-	}
-	require.EqualValues(t, 20, refusals{reported: 20, later: 7}.missedSince(refusals{}, refusals{}), "another breaker is inside")
-	require.Zero(t, refusals{reported: 50, own: 10}.missedSince(old, refusals{}), "they may belong to a second operation by now")
-	require.Zero(t, refusals{reported: 101, own: 20}.missedSince(old, refusals{}))
-}
-
 // Of several breakers that may have refused the calls the worst counts.
 func TestTheCircuitOfAnOperationIsTheWorst(t *testing.T) {
 	rows := []breakerRow{{Name: "a", Level: good}, {Name: "b", Level: bad}, {Name: "c", Level: watch}}
 	for i := range rows {
 		c := circuits{map[string]*breakerRow{"a": &rows[0], "b": &rows[1], "c": &rows[2]}, map[string][]string{"GET x": {"a", "b", "c"}}}
-		require.Equal(t, "b", c.of(labels{rows[i].Name, "GET x"}).Name)
-		require.Equal(t, rows[i].Name, c.of(labels{rows[i].Name, "GET y"}).Name)
+		require.Equal(t, "b", c.of(at(rows[i].Name, "GET x")).Name)
+		require.Equal(t, rows[i].Name, c.of(at(rows[i].Name, "GET y")).Name)
 	}
-	require.Nil(t, circuits{}.of(labels{"a", "GET x"}))
+	require.Nil(t, circuits{}.of(at("a", "GET x")))
 }
 
 func TestTheTableSinceTheStartHasWhatThereWas(t *testing.T) {
-	var m Metrics
-	calls(t, &m, 3)
-	failures(t, &m, 2)
+	m := serve()
+	calls(t, m, 3)
+	failures(t, m, 2)
 	require.Equal(t, []table{
 		{"Calls", []row{{"calls", 5}, {"at once", 3}, {"after retries", 0}, {"failed", 2}, {"attempts", 5}}},
 		{"Failed calls, by reason", []row{{"attempts", 2}}}, {"Failed attempts, by class", []row{{"unknown", 2}}},
@@ -187,12 +172,25 @@ func TestAListOfManyNamesIsShort(t *testing.T) {
 
 // The page has elements of its own, and the link is read by people.
 func TestTheIDOfACardIsItsOwn(t *testing.T) {
-	seen := make(map[string]labels)
-	for _, l := range []labels{{"a", ""}, {"a-b", ""}, {"a b", ""}, {"a", "b"}, {"ab", ""}, {"ä", ""}, {"ö", ""}, {strings.Repeat("x", 200), ""}} {
+	seen := make(map[string]snapshot.Labels)
+	for _, l := range []snapshot.Labels{at("a", ""), at("a-b", ""), at("a b", ""), at("a", "b"), at("ab", ""), at("ä", ""), at("ö", ""), at(strings.Repeat("x", 200), "")} {
 		id := idOf(l)
 		require.Regexp(t, `^op-[A-Za-z0-9._-]+$`, id)
 		require.NotContains(t, seen, id, "%v", l)
 		seen[id] = l
 	}
-	require.Equal(t, "op-v1.search_all-2", idOf(labels{"v1.search_all-2", ""}))
+	require.Equal(t, "op-v1.search_all-2", idOf(at("v1.search_all-2", "")))
+}
+
+// The diagnosis and the alerts of contrib/dashboards mean the same reasons.
+func TestTransientFailuresAreThoseOfTheAlerts(t *testing.T) {
+	var names []string
+	for _, reason := range transientReasons {
+		names = append(names, reason.String())
+	}
+	alerts, err := os.ReadFile("../../contrib/dashboards/alerts.yaml")
+	require.NoError(t, err)
+	selector := `backoff_failures_total{reason=~"` + strings.Join(names, "|") + `"}`
+	require.Equal(t, strings.Count(string(alerts), "backoff_failures_total{"), strings.Count(string(alerts), selector))
+	require.Positive(t, strings.Count(string(alerts), selector))
 }

@@ -1,8 +1,10 @@
-package backoffmetrics
+package page
 
 import (
 	"strings"
 	"time"
+
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 )
 
 // level says how urgent a diagnosis is.
@@ -62,13 +64,13 @@ func find(t totals) finding {
 	switch {
 	case t.calls() == 0:
 		return idle
-	case calls < fewCalls && calls >= someCalls && t.failures() == t.calls():
+	case calls < fewCalls && calls >= someCalls && t.failed == t.calls():
 		return doubtful
 	case calls < fewCalls:
 		return few
 	case isBroken(t) && isThrottled(t):
 		return throttled
-	case isBroken(t) && (t.open() > 0 || t.transient() > t.retried):
+	case isBroken(t) && (t.open > 0 || t.transient() > t.retried):
 		return broken
 	case isDefinitive(t):
 		return definitive
@@ -88,22 +90,22 @@ func isBroken(t totals) bool {
 // isThrottled reports whether calls failed because the service throttles. Most
 // of them wait for their turn until they end, and make no attempt.
 func isThrottled(t totals) bool {
-	return t.throttled > 0 && 2*t.throttled >= t.ill && 2*t.open() < t.transient()
+	return t.throttled > 0 && 2*t.throttled >= t.failedAttempts && 2*t.open < t.transient()
 }
 
 // isDefinitive reports whether most calls failed for reasons that no retry
 // changes, such as a password that is no longer valid.
-func isDefinitive(t totals) bool { return 2*(t.failures()-t.transient()) >= t.calls() }
+func isDefinitive(t totals) bool { return 2*(t.failed-t.transient()) >= t.calls() }
 
 // hasOnlyFailures reports whether no call succeeded.
-func hasOnlyFailures(t totals) bool { return t.failures() == t.calls() }
+func hasOnlyFailures(t totals) bool { return t.failed == t.calls() }
 
 // diagnose says what happened within the window of the page. The last minute
 // decides how urgent it is if it is worse: an average hides what has just begun.
 // All numbers are those of the window.
-func (t timeline) diagnose(operation int) diagnosis {
-	now := t.now().of(operation)
-	window, minute := now.minus(t.lately().of(operation)), now.minus(t.minute().of(operation))
+func (t timeline) diagnose(operation snapshot.Labels) diagnosis {
+	now := t.now().totals[operation]
+	window, minute := now.minus(t.lately().totals[operation]), now.minus(t.minute().totals[operation])
 	whole, last := find(window), find(minute)
 	d := diagnosis{finding: whole}
 	switch {
@@ -130,11 +132,11 @@ func isTrouble(f finding) bool { return f == broken || f == throttled || f == de
 
 // overText says since when hardly any call failed, or nothing if that is not
 // so: last is the finding of the last minute.
-func (t timeline) overText(operation int, last finding) string {
+func (t timeline) overText(operation snapshot.Labels, last finding) string {
 	now, well := t.now(), time.Duration(0)
 	for i := len(t) - 2; i >= 0; i-- {
-		d := now.of(operation).minus(t[i].of(operation))
-		if float64(d.failures()) >= hardlyAny*float64(d.calls()) && d.calls() > 0 {
+		d := now.totals[operation].minus(t[i].totals[operation])
+		if float64(d.failed) >= hardlyAny*float64(d.calls()) && d.calls() > 0 {
 			break
 		}
 		if d.calls() >= fewCalls {
@@ -151,7 +153,7 @@ func (t timeline) overText(operation int, last finding) string {
 }
 
 // sinceText says when a finding began, or nothing if that is not known.
-func (t timeline) sinceText(operation int, f finding) string {
+func (t timeline) sinceText(operation snapshot.Labels, f finding) string {
 	holds, ok := map[finding]func(totals) bool{broken: isBroken, throttled: isBroken, definitive: isDefinitive, doubtful: hasOnlyFailures}[f]
 	if !ok {
 		return ""
@@ -169,9 +171,9 @@ func (t timeline) sinceText(operation int, f finding) string {
 
 // since returns since when something holds of the calls that ended, without a
 // break.
-func (t timeline) since(operation int, holds func(totals) bool) (began time.Duration, ok bool) {
+func (t timeline) since(operation snapshot.Labels, holds func(totals) bool) (began time.Duration, ok bool) {
 	for i := len(t) - 1; i > 0; i-- {
-		d := t[i].of(operation).minus(t[i-1].of(operation))
+		d := t[i].totals[operation].minus(t[i-1].totals[operation])
 		if d.calls() == 0 {
 			continue
 		}
@@ -204,7 +206,7 @@ func describe(f finding, t totals) string {
 	if needed := t.retried + t.transient(); needed > 0 {
 		text = "Retries rescued " + share(t.retried, needed) + " of the " + callsText(needed) + " that needed them."
 	}
-	if t.failures() > 0 {
+	if t.failed > 0 {
 		text = failed(t) + ". " + text
 	}
 	return text
@@ -213,10 +215,10 @@ func describe(f finding, t totals) string {
 // failed says how many calls failed, and why. The reasons add up.
 func failed(t totals) string {
 	all := t.calls()
-	if t.failures() == 0 && all == 1 {
+	if t.failed == 0 && all == 1 {
 		return "the only one succeeded"
 	}
-	if t.failures() == 0 {
+	if t.failed == 0 {
 		return "none of " + callsText(all) + " failed"
 	}
 	var reasons []string
@@ -224,19 +226,19 @@ func failed(t totals) string {
 		calls uint64
 		why   string
 	}{
-		{t.open(), "because the circuit was open"},
-		{t.unrescued, "because attempts, time or budget ran out"},
-		{t.failures() - t.transient(), "for reasons that no retry changes"},
+		{t.open, "because the circuit was open"},
+		{t.transientFailures, "because attempts, time or budget ran out"},
+		{t.failed - t.transient(), "for reasons that no retry changes"},
 	} {
 		switch r.calls {
 		case 0:
-		case t.failures():
+		case t.failed:
 			reasons = []string{r.why}
 		default:
 			reasons = append(reasons, count(r.calls, r.why, r.why))
 		}
 	}
-	text := count(t.failures(), "of ", "of ") + callsText(all) + " failed (" + failedShare(t) + ")"
+	text := count(t.failed, "of ", "of ") + callsText(all) + " failed (" + failedShare(t) + ")"
 	if len(reasons) == 1 {
 		return text + ", " + reasons[0]
 	}
@@ -246,7 +248,7 @@ func failed(t totals) string {
 // outcomes returns the calls by how they ended: at once, after retries, refused
 // by a breaker, or failed otherwise. They are all calls.
 func (t totals) outcomes() []uint64 {
-	return []uint64{t.first, t.retried, t.open(), t.failures() - t.open()}
+	return []uint64{t.first, t.retried, t.open, t.failed - t.open}
 }
 
 // percentages returns the shares of the outcomes, and that of all failures. They
@@ -260,7 +262,7 @@ func (t totals) percentages() (of []int, failed int) {
 // failedShare returns which share of the calls failed.
 func failedShare(t totals) string {
 	_, failed := t.percentages()
-	return percentText(failed, t.failures(), t.calls())
+	return percentText(failed, t.failed, t.calls())
 }
 
 // loadText says what retries do to a service that is broken.

@@ -1,12 +1,12 @@
-package backoffmetrics
+package page
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
@@ -44,40 +44,38 @@ func periodOf(t timeline, now time.Time) period {
 }
 
 // pageData returns what the page shows.
-func (m *Metrics) pageData() *pageData {
-	t := m.timeline()
+func (p *page) pageData() *pageData {
+	t, all := p.timeline()
 	now := clock.Now()
 	d := &pageData{
-		Now: now.UnixMilli(), Period: periodOf(t, now), Process: thisProcess(), Controls: m.readControls(),
-		Operations: []card{}, Breakers: m.breakerRows(t), Budgets: m.budgetRows(), Keys: m.keysRows(),
+		Now: now.UnixMilli(), Period: periodOf(t, now), Process: thisProcess(), Controls: readControls(p.panels),
+		Operations: []card{}, Breakers: breakerRows(t, all.Breakers), Budgets: budgetRows(all.Budgets), Keys: keysRows(all.Keys),
 	}
-	circuits := m.circuits(d.Breakers)
+	circuits := circuitsOf(d.Breakers, all.Endpoints)
 	callers := make(map[string]int)
-	all := m.operations.inOrder()
-	for _, o := range all {
-		callers[o.endpoint]++
+	for i := range all.Operations {
+		callers[all.Operations[i].Endpoint]++
 	}
 	inFlight := make(map[string]int)
-	for _, e := range m.shownEndpoints() {
-		inFlight[e.name] = max(0, e.inFlight)
+	for _, e := range all.Endpoints {
+		inFlight[e.Name] = e.InFlight
 	}
-	for i, o := range all {
-		c := cardOf(t, i, o)
-		if n, ok := inFlight[o.endpoint]; ok {
-			c.Attempting = attemptingOf(t, o.endpoint, n, callers[o.endpoint])
+	for i := range all.Operations {
+		o := &all.Operations[i]
+		c := p.cardOf(t, o)
+		if n, ok := inFlight[o.Endpoint]; ok {
+			c.Attempting = attemptingOf(t, o.Endpoint, n, callers[o.Endpoint])
 		}
-		if c.Circuit = circuits.of(o.labels); c.Circuit != nil && c.Circuit.Level == bad && c.finding != idle {
+		if c.Circuit = circuits.of(o.Labels); c.Circuit != nil && c.Circuit.Level == bad && c.finding != idle {
 			c.Level = bad
 		}
-		c.Switchable = d.Controls.has(o.name)
-		c.retriesOff = d.Controls.hasRetriesOff(o.name)
+		c.Switchable = d.Controls.has(o.Name)
+		c.retriesOff = d.Controls.hasRetriesOff(o.Name)
 		c.Text = strings.Replace(c.Text, lookAtService, c.advice(), 1)
 		d.Operations = append(d.Operations, c)
 	}
 	d.Headline = headlineOf(d)
-	slices.SortStableFunc(d.Operations, func(a, b card) int {
-		return cmp.Or(b.Level.urgency()-a.Level.urgency(), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Endpoint, b.Endpoint))
-	})
+	slices.SortStableFunc(d.Operations, func(a, b card) int { return b.Level.urgency() - a.Level.urgency() })
 	return d
 }
 
@@ -88,25 +86,22 @@ type circuits struct {
 	endpoints map[string][]string
 }
 
-// circuits finds the breakers of endpoints.
-func (m *Metrics) circuits(rows []breakerRow) circuits {
+// circuitsOf finds the breakers of endpoints.
+func circuitsOf(rows []breakerRow, endpoints []snapshot.Endpoint) circuits {
 	c := circuits{make(map[string]*breakerRow), make(map[string][]string)}
 	for i := range rows {
 		c.rows[rows[i].Name] = &rows[i]
 	}
-	for to := range m.endpoints.each() {
-		if to.Breakers != nil {
-			name := labelOf(to.Name)
-			c.endpoints[name] = append(c.endpoints[name], labelOf(to.Service))
-		}
+	for _, e := range endpoints {
+		c.endpoints[e.Name] = e.Breakers
 	}
 	return c
 }
 
 // of returns the breaker of an operation, or nil: that of its endpoint, or of
-// its name. Of several the one counts whose state is the worst.
-func (c circuits) of(l labels) (worst *breakerRow) {
-	for _, name := range append(c.endpoints[l.endpoint], l.name) {
+// its name. Of several it returns the one whose state is the worst.
+func (c circuits) of(l snapshot.Labels) (worst *breakerRow) {
+	for _, name := range append(slices.Clone(c.endpoints[l.Endpoint]), l.Name) {
 		if b := c.rows[name]; b != nil && (worst == nil || b.Level.urgency() > worst.Level.urgency()) {
 			worst = b
 		}

@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
 )
 
@@ -90,18 +91,18 @@ type row struct {
 }
 
 // cardOf returns the card of an operation.
-func cardOf(t timeline, number int, o *named[operation]) card {
-	now := t.now()
-	w := now.of(number).minus(t.lately().of(number))
-	d := t.diagnose(number)
-	if o.labels == others {
+func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
+	now := t.now().totals[o.Labels]
+	w := now.minus(t.lately().totals[o.Labels])
+	d := t.diagnose(o.Labels)
+	if o.Labels == (snapshot.Labels{Name: snapshot.Other}) {
 		d.text += " These are all operations beyond MaxNames, counted together."
 	}
 	c := card{
-		ID: idOf(o.labels), Name: o.name, Endpoint: o.endpoint, finding: d.finding, since: d.since, failures: w.failures(), Level: d.finding.level(), Text: d.text,
+		ID: idOf(o.Labels), Name: o.Name, Endpoint: o.Endpoint, finding: d.finding, since: d.since, failures: w.failed, Level: d.finding.level(), Text: d.text,
 		Calls: w.calls(), Attempts: w.attempts, Retries: w.retries, Hedges: w.hedges, Reconnects: w.reconnects, BudgetRefused: w.refused,
-		FailedShare: failedShare(w), Outcomes: outcomesOf(w), Errors: o.value.errors.rows(w.errors),
-		Waits: quantilesOf(delayBounds, w.waits), Chart: t.chart(number), Total: tablesOf(now.of(number).minus(totals{}), o),
+		FailedShare: failedShare(w), Outcomes: outcomesOf(w), Errors: h.errorRows(o.Labels, w.errors),
+		Waits: quantilesOf(o.Wait.Bounds, w.waits), Chart: t.chart(o.Labels), Total: tablesOf(o),
 	}
 	if w.calls() > 0 {
 		c.AttemptsPerCall = round(float64(w.attempts) / float64(w.calls()))
@@ -113,8 +114,8 @@ func cardOf(t timeline, number int, o *named[operation]) card {
 // idOf returns the id of an operation's card: its labels without the characters
 // that a link may not have, and a hash if there were any. No other element has an
 // id that begins like that.
-func idOf(l labels) string {
-	whole := strings.TrimSpace(l.name + " " + l.endpoint)
+func idOf(l snapshot.Labels) string {
+	whole := strings.TrimSpace(l.Name + " " + l.Endpoint)
 	id := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
 			return r
@@ -125,7 +126,7 @@ func idOf(l labels) string {
 		return "op-" + id
 	}
 	hash := fnv.New32a()
-	hash.Write([]byte(l.name + "\x00" + l.endpoint))
+	hash.Write([]byte(l.Name + "\x00" + l.Endpoint))
 	return fmt.Sprintf("op-%.40s-%x", id, hash.Sum32())
 }
 
@@ -135,7 +136,7 @@ func outcomesOf(t totals) []outcome {
 	percent, _ := t.percentages()
 	list := []outcome{{Name: "first", Label: "at once"}, {Name: "retried", Label: "after retries"},
 		{Name: "refused", Label: "refused by the breaker"}, {Name: "failed", Label: "failed"}}
-	if t.open() > 0 {
+	if t.open > 0 {
 		list[3].Label = "failed otherwise"
 	}
 	for i, n := range counts {
@@ -145,7 +146,7 @@ func outcomesOf(t totals) []outcome {
 }
 
 // quantilesOf returns the quantiles of values in buckets, or nil without any.
-func quantilesOf(bounds []float64, counts [maxBuckets]uint32) *quantiles {
+func quantilesOf(bounds []float64, counts [snapshot.MaxBuckets]uint32) *quantiles {
 	var all uint64
 	for _, n := range counts {
 		all += uint64(n)
@@ -155,6 +156,27 @@ func quantilesOf(bounds []float64, counts [maxBuckets]uint32) *quantiles {
 	}
 	of := func(q float64) float64 { return seconds(quantile(bounds, counts[:], q)) }
 	return &quantiles{of(0.5), of(0.95), of(0.99), all}
+}
+
+// quantile estimates the value that a share q of all values does not exceed, as
+// the Quantile of package endpoint does: it interpolates within a bucket. It
+// returns NaN without values, and the last bound if the quantile is beyond that.
+func quantile(bounds []float64, counts []uint32, q float64) float64 {
+	var all float64
+	for _, n := range counts {
+		all += float64(n)
+	}
+	if all == 0 {
+		return math.NaN()
+	}
+	rank, below, lower := q*all, 0.0, 0.0
+	for i, upper := range bounds {
+		if n := float64(counts[i]); n > 0 && below+n >= rank {
+			return lower + (upper-lower)*math.Max(0, rank-below)/n
+		}
+		below, lower = below+float64(counts[i]), upper
+	}
+	return lower
 }
 
 // attemptingOf describes the attempts at an endpoint.
@@ -174,33 +196,29 @@ func attemptingOf(t timeline, name string, inFlight, callers int) *attempting {
 }
 
 // chart returns the rates of an operation.
-func (t timeline) chart(number int) *chart {
-	now := t.now().of(number).refusals
-	failed := func(t totals) uint64 { return t.failed + t.refusals.missedSince(refusals{}, now) }
+func (t timeline) chart(operation snapshot.Labels) *chart {
 	return &chart{
 		Step:      step.Seconds(),
-		Succeeded: jsonRates(t.rates(number, func(t totals) uint64 { return t.first + t.retried })),
-		Failed:    jsonRates(t.rates(number, failed)),
-		Extra:     jsonRates(t.rates(number, func(t totals) uint64 { return t.retries + t.hedges })),
+		Succeeded: jsonRates(t.rates(operation, func(t totals) uint64 { return t.first + t.retried })),
+		Failed:    jsonRates(t.rates(operation, func(t totals) uint64 { return t.failed })),
+		Extra:     jsonRates(t.rates(operation, func(t totals) uint64 { return t.retries + t.hedges })),
 	}
 }
 
 // tablesOf returns what was counted since the start.
-func tablesOf(t totals, o *named[operation]) []table {
-	c := o.value.snapshot(o.labels)
-	rows := []row{{"calls", t.calls()}, {"at once", t.first}, {"after retries", t.retried}, {"failed", t.failures()}, {"attempts", t.attempts}}
-	for _, r := range []row{{"hedges won", c.won}, {"hedges lost", c.lost}, {"reconnects", t.reconnects}} {
+func tablesOf(o *snapshot.Operation) []table {
+	rows := []row{{"calls", o.Calls()}, {"at once", o.First}, {"after retries", o.Retried}, {"failed", o.Failed}, {"attempts", o.Attempts}}
+	for _, r := range []row{{"hedges won", o.Won}, {"hedges lost", o.Lost}, {"reconnects", o.Reconnects}} {
 		if r.Count > 0 {
 			rows = append(rows, r)
 		}
 	}
-	c.failuresFor[backoff.ReasonOpen] += t.refusals.missed
 	tables := []table{{"Calls", rows}}
 	for _, list := range []table{
-		{"Failed calls, by reason", namedRows[backoff.Reason](c.failuresFor[:])},
-		{"Failed attempts, by class", namedRows[backoff.Class](c.failedBy[:])},
-		{"Retries, by class", namedRows[backoff.Class](c.retriesBy[:])},
-		{"Refused by the budget", namedRows[refusal](c.refusedOf[:])},
+		{"Failed calls, by reason", namedRows[backoff.Reason](o.Failures[:])},
+		{"Failed attempts, by class", namedRows[backoff.Class](o.FailedAttempts[:])},
+		{"Retries, by class", namedRows[backoff.Class](o.Retries[:])},
+		{"Refused by the budget", namedRows[snapshot.Refusal](o.Refused[:])},
 	} {
 		if len(list.Rows) > 0 {
 			tables = append(tables, list)
@@ -233,3 +251,6 @@ func jsonRates(rates []float64) []float64 {
 	}
 	return rates
 }
+
+// round rounds to two decimals.
+func round(f float64) float64 { return math.Round(f*100) / 100 }

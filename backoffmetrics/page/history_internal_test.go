@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"math"
@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/clock/clocktest"
 )
 
-func calls(t *testing.T, m *Metrics, n int) {
+func calls(t *testing.T, m *served, n int) {
 	for range n {
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: "fetch", Attempt: 1})
 	}
@@ -21,13 +22,13 @@ func calls(t *testing.T, m *Metrics, n int) {
 
 func TestRatesAreThoseOfTheColumnsTheyStandIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		for i := range 40 { // 5, 10, 15 ... calls, every 5 s
-			calls(t, &m, 5*(i+1))
+			calls(t, m, 5*(i+1))
 			time.Sleep(step)
-			m.timeline()
+			m.points()
 		}
-		rates := m.timeline().rates(0, totals.calls)
+		rates := m.points().rates(fetch, totals.calls)
 		require.Len(t, rates, columns)
 		require.True(t, math.IsNaN(rates[columns-41]), "before the beginning")
 		for i := range 40 {
@@ -39,11 +40,11 @@ func TestRatesAreThoseOfTheColumnsTheyStandIn(t *testing.T) {
 // What was counted while nobody read the page is spread over the time between.
 func TestAGapIsAnAverage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
-		calls(t, &m, 1)
+		m := serve()
+		calls(t, m, 1)
 		time.Sleep(time.Minute)
-		calls(t, &m, 119)
-		rates := m.timeline().rates(0, totals.calls)
+		calls(t, m, 119)
+		rates := m.points().rates(fetch, totals.calls)
 		for _, r := range rates[columns-12:] {
 			require.InDelta(t, 2, r, 1e-9)
 		}
@@ -52,7 +53,7 @@ func TestAGapIsAnAverage(t *testing.T) {
 
 func TestACallInTroubleWritesHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		for range 10 {
 			m.Observe(t.Context(), backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1})
 			m.Observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 2})
@@ -64,18 +65,18 @@ func TestACallInTroubleWritesHistory(t *testing.T) {
 
 func TestHistoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		for range 10 * maxPoints {
-			calls(t, &m, 10)
-			m.history.record(&m)
-			m.history.record(&m)
+			calls(t, m, 10)
+			m.Record()
+			m.Record()
 			time.Sleep(step)
 		}
 		require.Len(t, m.history.points, maxPoints)
-		p := m.timeline()
+		p := m.points()
 		require.InDelta(t, span, p.now().at-p.lately().at, float64(step))
 		// The last calls came before the last column.
-		for _, r := range p.rates(0, totals.calls)[:columns-1] {
+		for _, r := range p.rates(fetch, totals.calls)[:columns-1] {
 			require.InDelta(t, 2, r, 1e-9)
 		}
 	})
@@ -84,21 +85,21 @@ func TestHistoryDoesNotGrow(t *testing.T) {
 // All numbers are of one window, of some minutes as soon as so much is known.
 func TestTheWindowIsThatWhichIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
-		calls(t, &m, 10)
+		m := serve()
+		calls(t, m, 10)
 		time.Sleep(20 * time.Second)
 		d := m.pageData()
 		require.Equal(t, "the last 20 s, and nothing was counted before", d.Period.Text)
 		require.Equal(t, d.Now-20_000, d.Period.Start)
 		time.Sleep(time.Hour)
-		calls(t, &m, 10)
+		calls(t, m, 10)
 		d = m.pageData()
 		require.Equal(t, 3600.0, d.Period.Seconds, "nobody looked before")
 		require.EqualValues(t, 10, d.Operations[0].Calls)
 
 		for range 40 {
 			time.Sleep(2 * time.Second)
-			calls(t, &m, 3)
+			calls(t, m, 3)
 			d = m.pageData()
 		}
 		require.Equal(t, "the last 80 s", d.Period.Text, "more than a minute is known")
@@ -112,7 +113,7 @@ func TestTheWindowIsThatWhichIsKnown(t *testing.T) {
 	})
 }
 
-func failures(t *testing.T, m *Metrics, n int) {
+func failures(t *testing.T, m *served, n int) {
 	for range n {
 		m.Observe(t.Context(), backoff.Event{Kind: backoff.EventGiveUp, Name: "fetch", Attempt: 1, Reason: backoff.ReasonAttempts})
 	}
@@ -127,7 +128,7 @@ func TestTheHeadlineSaysSoonThatAnOutageIsOver(t *testing.T) {
 	} {
 		attempt.Name = "fetch"
 		synctest.Test(t, func(t *testing.T) {
-			var m Metrics
+			m := serve()
 			outage := func() {
 				for range 6 {
 					for range 20 {
@@ -138,9 +139,9 @@ func TestTheHeadlineSaysSoonThatAnOutageIsOver(t *testing.T) {
 			}
 			pass := func(seconds, each int) string {
 				for range seconds {
-					calls(t, &m, each)
+					calls(t, m, each)
 					time.Sleep(time.Second)
-					m.timeline() // somebody looks
+					m.points() // somebody looks
 				}
 				return m.pageData().Headline.Sentences[0].Text
 			}
@@ -159,15 +160,15 @@ func TestTheHeadlineSaysSoonThatAnOutageIsOver(t *testing.T) {
 // Five good minutes do not hide a bad one, and the other way round.
 func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
+		m := serve()
 		minutes := func(n, good, bad int) diagnosis {
 			for range 12 * n {
-				calls(t, &m, good)
-				failures(t, &m, bad)
-				m.timeline()
+				calls(t, m, good)
+				failures(t, m, bad)
+				m.points()
 				time.Sleep(step)
 			}
-			return m.timeline().diagnose(0)
+			return m.points().diagnose(fetch)
 		}
 		require.Equal(t, well, minutes(5, 50, 0).finding)
 		d := minutes(1, 40, 10)
@@ -184,30 +185,30 @@ func TestWhatHasJustBegunOrEndedIsNotDrowned(t *testing.T) {
 		require.Equal(t, broken, d.finding, "enough calls to judge")
 		require.Equal(t, well, minutes(6, 50, 0).finding)
 		time.Sleep(time.Minute)
-		failures(t, &m, 3)
-		d = m.timeline().diagnose(0)
+		failures(t, m, 3)
+		d = m.points().diagnose(fetch)
 		require.Equal(t, doubtful, d.finding)
 		require.Regexp(t, `^3 of \d+ calls failed \(less than 1 %\), .* None of its few calls of the last minute succeeded\. This began less than 1 ms ago\.$`, d.text)
 		require.Equal(t, "This began less than 1 ms ago.", d.since)
 
-		m = Metrics{}
-		failures(t, &m, 3)
+		m = serve()
+		failures(t, m, 3)
 		require.Equal(t, "Too few calls to judge: 3 of 3 calls failed (100 %), because attempts, time or budget ran out. This began less than 1 ms ago.",
-			m.timeline().diagnose(0).text)
+			m.points().diagnose(fetch).text)
 	})
 }
 
 func TestAnOperationThatCameLaterHasItsOwnHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m Metrics
-		calls(t, &m, 10)
+		m := serve()
+		calls(t, m, 10)
 		time.Sleep(time.Minute)
-		m.timeline()
+		m.points()
 		for range 10 {
 			m.Observe(t.Context(), backoff.Event{Kind: backoff.EventSuccess, Name: "b", Attempt: 1})
 		}
 		time.Sleep(step)
-		rates := m.timeline().rates(1, totals.calls)
+		rates := m.points().rates(snapshot.Labels{Name: "b"}, totals.calls)
 		require.Zero(t, rates[columns-2])
 		require.InDelta(t, 2, rates[columns-1], 1e-9)
 	})
@@ -217,16 +218,16 @@ func TestAClockThatIsSetDoesNotStopTheHistory(t *testing.T) {
 	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
 		now, set := time.Now(), time.Duration(0)
 		clock.Source = func() time.Time { return clocktest.Set(now, set) }
-		var m Metrics
+		m := serve()
 		for i := range 20 {
 			if i == 10 {
 				set = jump
 			}
-			calls(t, &m, 5)
-			m.timeline()
+			calls(t, m, 5)
+			m.points()
 			now = now.Add(step)
 		}
-		rates := m.timeline().rates(0, totals.calls)
+		rates := m.points().rates(fetch, totals.calls)
 		clock.Source = nil
 		require.Len(t, m.history.points, 21, jump)
 		for _, r := range rates[columns-19 : columns-1] {

@@ -1,4 +1,4 @@
-package backoffmetrics
+package page
 
 import (
 	"strings"

@@ -1,0 +1,109 @@
+package page
+
+import (
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/clock"
+)
+
+// breakerRow is what the page shows of a breaker. Its counts are those of the
+// page's window.
+type breakerRow struct {
+	Name    string `json:"name"`
+	State   string `json:"state"` // also "forced open", "forced closed", "open (observed only)"
+	Level   level  `json:"level"`
+	Text    string `json:"text"`
+	Refused uint64 `json:"refused"`
+	Opened  uint64 `json:"opened"`
+
+	age string // how long it has been in its state, if that is known
+}
+
+// breakerTotals is what a breaker has done up to a moment.
+type breakerTotals struct{ opened, refused uint64 }
+
+// breakerTotalsOf returns what a breaker has done.
+func breakerTotalsOf(b *snapshot.Breaker) breakerTotals {
+	t := breakerTotals{refused: b.Refused}
+	for from := range b.Transitions {
+		t.opened += sum(b.Transitions[from][backoff.StateOpen][:])
+	}
+	return t
+}
+
+// breakerRows returns what the page shows of breakers.
+func breakerRows(t timeline, all []snapshot.Breaker) []breakerRow {
+	rows := []breakerRow{}
+	for i := range all {
+		name := all[i].Name
+		now, before := t.now().breakers[name], t.lately().breakers[name]
+		rows = append(rows, breakerRowOf(&all[i], breakerTotals{now.opened - before.opened, now.refused - before.refused}))
+	}
+	return rows
+}
+
+// breakerRowOf returns what the page shows of a breaker.
+func breakerRowOf(b *snapshot.Breaker, done breakerTotals) breakerRow {
+	r := breakerRow{Name: b.Name, State: b.State.String(), Refused: done.refused, Opened: done.opened,
+		Level: [...]level{good, bad, watch}[b.State]}
+	switch {
+	case b.Mode == backoff.ModeForcedOpen, b.Mode == backoff.ModeForcedClosed:
+		r.State = b.Mode.String()
+		r.Text = "by hand or by the program, until that ends"
+		r.Level = map[bool]level{true: bad, false: watch}[b.Mode == backoff.ModeForcedOpen]
+	default:
+		r.Text, r.age = whyOf(b)
+	}
+	if done.opened > 0 {
+		r.Text += "; opened " + times(done.opened)
+	}
+	if done.refused > 0 {
+		r.Text += "; refused " + callsText(done.refused)
+	}
+	if b.Mode == backoff.ModeObserve {
+		r.Text += "; it only observes, and refuses nothing"
+		if b.State != backoff.StateClosed {
+			r.State, r.Level = r.State+" (observed only)", watch
+		}
+	}
+	return r
+}
+
+// whyOf says for how long a breaker is in its state, and why.
+func whyOf(b *snapshot.Breaker) (text, age string) {
+	last := b.Last
+	switch {
+	case last == nil && b.State == backoff.StateClosed:
+		return "since the start", ""
+	case last != nil && last.To == backoff.StateOpen && b.State == backoff.StateHalfOpen:
+		return "the open time has expired, and the next call probes the service", ""
+	case last == nil || last.To != b.State:
+		return "the reason is not known: its Observer is not connected", ""
+	}
+	age = durationText(max(0, clock.Since(last.At)))
+	return "for " + age + ", because " + because(b.State, last.Trigger), age
+}
+
+// because says what made a breaker change to a state.
+func because(to backoff.State, t backoff.Trigger) string {
+	switch t {
+	case backoff.TriggerRate:
+		return "too many calls failed"
+	case backoff.TriggerConsecutive:
+		return "calls failed one after the other"
+	case backoff.TriggerSlow:
+		return "too many calls were slow"
+	case backoff.TriggerRule:
+		return "the rule TripIf wanted it"
+	case backoff.TriggerTime:
+		return "the open time has expired and a call probes the service"
+	case backoff.TriggerProbe:
+		if to == backoff.StateClosed {
+			return "probes succeeded"
+		}
+		return "a probe failed"
+	case backoff.TriggerShared:
+		return "another process of the fleet did so"
+	}
+	return "it was set by hand or by the program"
+}
