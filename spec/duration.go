@@ -8,9 +8,6 @@ import (
 // duration is a string such as "1.5s", or -1 for no limit.
 type duration time.Duration
 
-// wantDuration says how a duration is written.
-const wantDuration = `a duration such as "1.5s", or -1 for no limit`
-
 // value returns the duration as the library wants it.
 func (d duration) value() time.Duration { return time.Duration(d) }
 
@@ -29,7 +26,7 @@ func (d *duration) fromToken(token json.Token) bool {
 }
 
 // wanted implements literal.
-func (d *duration) wanted() string { return wantDuration }
+func (d *duration) wanted() string { return `a duration such as "1.5s", or -1 for no limit` }
 
 // MarshalJSON implements json.Marshaler.
 func (d duration) MarshalJSON() ([]byte, error) {
@@ -38,21 +35,3 @@ func (d duration) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(d.value().String())
 }
-
-// timeout is the duration of attemptTimeout. The member used to take a
-// schedule, which has a member of its own now.
-type timeout duration
-
-// value returns the timeout as the library wants it.
-func (t timeout) value() time.Duration { return time.Duration(t) }
-
-// fromToken implements literal.
-func (t *timeout) fromToken(token json.Token) bool { return (*duration)(t).fromToken(token) }
-
-// wanted implements literal.
-func (t *timeout) wanted() string {
-	return wantDuration + "; a schedule belongs in attemptTimeoutSchedule"
-}
-
-// MarshalJSON implements json.Marshaler.
-func (t timeout) MarshalJSON() ([]byte, error) { return duration(t).MarshalJSON() }

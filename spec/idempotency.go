@@ -33,9 +33,6 @@ func (i *idempotency) fromToken(token json.Token) bool {
 
 // wanted implements literal.
 func (i *idempotency) wanted() string {
-	if *i == "neverRetry" { // as the limit of one attempt was called once
-		return "maxAttempts: 1 instead"
-	}
 	var all []string
 	for _, known := range idempotencies {
 		all = append(all, string(known.name))

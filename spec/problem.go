@@ -25,8 +25,8 @@ func relocate(path, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	bad, ok := errors.AsType[*badfield.Error](err)
-	if !ok {
+	var bad *badfield.Error
+	if !errors.As(err, &bad) {
 		return problem(path, "is refused: "+err.Error())
 	}
 	below := strings.TrimPrefix(bad.Field, name)

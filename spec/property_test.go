@@ -96,7 +96,7 @@ func (r maker) form() form {
 		Breaker:         maybe(r, r.breaker()),
 	}
 	if r.IntN(2) == 0 {
-		f.AttemptTimeout = timeout(r.unlimited())
+		f.AttemptTimeout = r.unlimited()
 	} else {
 		f.AttemptTimeoutSchedule = maybe(r, r.schedule(0))
 	}

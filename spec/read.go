@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,8 +48,8 @@ func newReader(text []byte) *reader {
 
 // syntaxError says at which line and column a text stops being JSON.
 func syntaxError(text []byte, err error) error {
-	syntax, ok := errors.AsType[*json.SyntaxError](err)
-	if !ok {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
 		return problem("", "is refused: "+err.Error())
 	}
 	before := text[:min(max(0, int(syntax.Offset)-1), len(text))]
@@ -124,33 +123,10 @@ func (r *reader) object(path string, into reflect.Value) error {
 	return nil
 }
 
-// renamed holds the names that members had in earlier versions.
-var renamed = map[string]string{
-	"maxHint":    "maxRetryAfter",
-	"healthy":    "resetAfter",
-	"streak":     "consecutiveFailures",
-	"streakSpan": "consecutiveSpan",
-	"probes":     "maxProbes",
-	"successes":  "probeSuccesses",
-	"lease":      "probeTimeout",
-	"ramp":       "rampUp",
-	"minAttempt": "minAttemptTime",
-	"rateLimit":  "rate",
-	"inFlight":   "concurrency",
-	"pending":    "sleeping",
-}
-
-// unknown returns the error of a member that a struct does not have. If the
-// struct has the member under a newer name, or in another form, the error says
-// which.
+// unknown returns the error of a member that a struct does not have.
 func unknown(path, name string, of reflect.Value) error {
 	if name == "constant" && of.Type() == reflect.TypeFor[schedule]() {
 		return problem(path, `is not known: write a constant schedule as a duration such as "1.5s"`)
-	}
-	if newer, ok := renamed[name]; ok {
-		if _, known := field(of, newer); known {
-			return problem(path, "is now "+newer)
-		}
 	}
 	return problem(path, "is not known, want one of "+names(of.Interface()))
 }
@@ -242,12 +218,13 @@ func show(token json.Token) string {
 	return "an object"
 }
 
-// plainName matches the names that are printed without quotes.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// printable returns a name as it is printed in a path.
+// printable returns a name as it is printed in a path: in quotes, unless it is
+// short and plain.
 func printable(name string) string {
-	if plainName.MatchString(name) {
+	plain := name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && r != '-' && !('0' <= r && r <= '9') && !('A' <= r && r <= 'Z') && !('a' <= r && r <= 'z')
+	})
+	if plain {
 		return name
 	}
 	return strconv.Quote(shorten(name))

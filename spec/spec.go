@@ -53,7 +53,7 @@ type form struct {
 	Name                   string      `json:"name,omitzero"`
 	MaxAttempts            int         `json:"maxAttempts,omitzero"`
 	MaxElapsed             duration    `json:"maxElapsed,omitzero"`
-	AttemptTimeout         timeout     `json:"attemptTimeout,omitzero"`
+	AttemptTimeout         duration    `json:"attemptTimeout,omitzero"`
 	AttemptTimeoutSchedule *schedule   `json:"attemptTimeoutSchedule,omitzero"`
 	Schedule               *schedule   `json:"schedule,omitzero"`
 	ByClass                *byClass    `json:"byClass,omitzero"`
@@ -114,9 +114,6 @@ type form struct {
 // one line with the path of the member and its value, such as
 //
 //	backoff: spec: schedule.exponential.multiplier is 0.5, want 0 (for 2) or at least 1
-//
-// If a member had another name in an earlier version, the error names the new
-// one.
 //
 // # Versions and editors
 //

@@ -95,7 +95,6 @@ func TestAMistakeInYAMLHasTheErrorOfParse(t *testing.T) {
 		"retry: {maxAttempts: 18446744073709551615}":          "maxAttempts is 18446744073709551615, want a whole number of 0 or more, or -1 for no limit",
 		"retry: {maxAttempts: '3'}":                           `maxAttempts is "3", want a whole number of 0 or more, or -1 for no limit`,
 		"retry: {attempts: 3}":                                "attempts is not known, want one of " + members,
-		"retry: {maxHint: 3s}":                                "maxHint is now maxRetryAfter",
 		"retry: {schedule: ~}":                                `schedule is null, want a duration such as "1.5s", or an object with one of linear, exponential, sequence, truncated`,
 		"retry: {budget: {retry: }}":                          "budget.retry is null, want an object",
 		"retry: [maxAttempts]":                                "the policy is a list, want an object",
