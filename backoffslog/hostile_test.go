@@ -21,7 +21,7 @@ import (
 func TestAHostileServerWritesNoMoreThanItsRecords(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for i := range 500 {
-			w.Header().Add("X-Request-Id", fmt.Sprint(i, "\tlevel=INFO\xff password=hunter2 ", strings.Repeat("x", 1000)))
+			w.Header().Add("X-Request-Id", fmt.Sprint(i, "\tlevel=INFO\xff https://ann:hunter2@evil.test/ ", strings.Repeat("x", 1000)))
 			w.Header().Add(fmt.Sprint("X-Other-", i), "hunter2")
 		}
 		w.Header().Set("Retry-After", strings.Repeat("9", 10_000))

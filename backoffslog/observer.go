@@ -17,7 +17,7 @@
 //	class         of the error, such as "throttled"; of a refusal by a breaker
 //	              that of the failure which opened the circuit; of a call that
 //	              ended before its first attempt "not sent"
-//	error         the error's text, without secrets (see Redact)
+//	error         the error's text, without the secrets of URLs (see Redact)
 //	error_type    the kind of the error (see ErrorType)
 //	delay         before the next attempt, as the schedule says
 //	wait          before the next attempt, as it will be slept: with jitter,
@@ -37,8 +37,9 @@
 //
 // # Secrets
 //
-// An error's text may hold secrets. That of a [*net/url.Error], for example,
-// holds the whole URL. All texts go through [Redact]. Of the headers only those
+// The text of an error often holds a URL, as that of a [*net/url.Error] does. All
+// texts go through [Redact], which hides the secret parts of URLs, and nothing
+// else: an error of your own should not say a secret. Of the headers only those
 // named in Options are logged. The request, its body and its idempotency key
 // are never logged. The error that the caller gets is not changed.
 package backoffslog

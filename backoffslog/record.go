@@ -48,11 +48,13 @@ func (w *writer) describe(ctx context.Context, r *slog.Record, e *backoff.Event)
 	}
 }
 
-// addNames adds who calls, and what is called if that is known.
+// addNames adds who calls, and what is called if that is known: a URL without
+// its scheme.
 func addNames(r *slog.Record, name, to string) {
-	r.AddAttrs(slog.String("operation", Redact(cmp.Or(name, to))))
+	to = clip(redactURL(to), maxText)
+	r.AddAttrs(slog.String("operation", cmp.Or(Redact(name), to)))
 	if to != "" {
-		r.AddAttrs(slog.String("endpoint", Redact(to)))
+		r.AddAttrs(slog.String("endpoint", to))
 	}
 }
 
