@@ -106,7 +106,7 @@ func TestTheAttemptsAtAnEndpointAreShown(t *testing.T) {
 
 func TestAWatchedBreakerHasAStateFromTheStart(t *testing.T) {
 	var m backoffmetrics.Metrics
-	require.NotContains(t, m.String(), `"state"`, "nothing is wired up")
+	require.NotContains(t, m.String(), "state", "nothing is wired up")
 	b := &backoff.Breaker{Name: "search"}
 	m.WatchBreaker("search", b)
 	hosts := new(backoff.Breakers)

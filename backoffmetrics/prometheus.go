@@ -79,15 +79,21 @@ func (x *exposition) float(f float64) string {
 	return text
 }
 
-// series writes a line up to its value. Labels are pairs of a name and a value.
+// series writes a line up to its value.
 func (x *exposition) series(name string, labels ...string) {
-	x.text = append(x.text, name...)
+	x.text = append(append(x.text, seriesName(name, labels)...), ' ')
+}
+
+// seriesName returns a name with its labels, which are pairs of a name and a
+// value.
+func seriesName(name string, labels []string) string {
+	text := []byte(name)
 	for i := 0; i < len(labels); i += 2 {
-		x.text = append(x.text, "{,"[min(i, 1)])
-		x.text = append(append(x.text, labels[i]...), `="`...)
-		x.text = append(append(x.text, escape.Replace(labels[i+1])...), '"')
+		text = append(text, "{,"[min(i, 1)])
+		text = append(append(text, labels[i]...), `="`...)
+		text = append(append(text, escape.Replace(labels[i+1])...), '"')
 	}
-	x.text = append(x.text, "} "...)
+	return string(append(text, '}'))
 }
 
 // escape replaces what must not stand in the value of a label.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
 )
@@ -35,7 +34,6 @@ type card struct {
 	Waits           *quantiles  `json:"waits,omitempty"`
 	Attempting      *attempting `json:"attempting,omitempty"`
 	Chart           *chart      `json:"chart"`
-	Total           []table     `json:"total"`
 	Switchable      bool        `json:"switchable"`
 
 	finding  finding
@@ -78,18 +76,6 @@ type chart struct {
 	Extra     []float64 `json:"extra"`     // retries and hedges
 }
 
-// table is a list of counts since the start.
-type table struct {
-	Title string `json:"title"`
-	Rows  []row  `json:"rows"`
-}
-
-// row is a count and its name.
-type row struct {
-	Name  string `json:"name"`
-	Count uint64 `json:"count"`
-}
-
 // cardOf returns the card of an operation.
 func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
 	now := t.now().totals[o.Labels]
@@ -102,7 +88,7 @@ func (h *history) cardOf(t timeline, o *snapshot.Operation) card {
 		ID: idOf(o.Labels), Name: o.Name, Endpoint: o.Endpoint, finding: d.finding, since: d.since, failures: w.failed, Level: d.finding.level(), Text: d.text,
 		Calls: w.calls(), Attempts: w.attempts, Retries: w.retries, Hedges: w.hedges, Reconnects: w.reconnects, BudgetRefused: w.refused,
 		FailedShare: failedShare(w), Outcomes: outcomesOf(w), Errors: h.errorRows(o.Labels, w.errors),
-		Waits: quantilesOf(o.Wait.Bounds, w.waits), Chart: t.chart(o.Labels), Total: tablesOf(o),
+		Waits: quantilesOf(o.Wait.Bounds, w.waits), Chart: t.chart(o.Labels),
 	}
 	if w.calls() > 0 {
 		c.AttemptsPerCall = round(float64(w.attempts) / float64(w.calls()))
@@ -203,41 +189,6 @@ func (t timeline) chart(operation snapshot.Labels) *chart {
 		Failed:    jsonRates(t.rates(operation, func(t totals) uint64 { return t.failed })),
 		Extra:     jsonRates(t.rates(operation, func(t totals) uint64 { return t.retries + t.hedges })),
 	}
-}
-
-// tablesOf returns what was counted since the start.
-func tablesOf(o *snapshot.Operation) []table {
-	rows := []row{{"calls", o.Calls()}, {"at once", o.First}, {"after retries", o.Retried}, {"failed", o.Failed}, {"attempts", o.Attempts}}
-	for _, r := range []row{{"hedges won", o.Won}, {"hedges lost", o.Lost}, {"reconnects", o.Reconnects}} {
-		if r.Count > 0 {
-			rows = append(rows, r)
-		}
-	}
-	tables := []table{{"Calls", rows}}
-	for _, list := range []table{
-		{"Failed calls, by reason", namedRows[backoff.Reason](o.Failures[:])},
-		{"Failed attempts, by class", namedRows[backoff.Class](o.FailedAttempts[:])},
-		{"Retries, by class", namedRows[backoff.Class](o.Retries[:])},
-		{"Refused by the budget", namedRows[snapshot.Refusal](o.Refused[:])},
-	} {
-		if len(list.Rows) > 0 {
-			tables = append(tables, list)
-		}
-	}
-	return tables
-}
-
-// namedRows returns the counts that are not 0.
-func namedRows[K interface {
-	~int | ~uint8
-	String() string
-}](counted []uint64) (rows []row) {
-	for i, n := range counted {
-		if n > 0 {
-			rows = append(rows, row{K(i).String(), n})
-		}
-	}
-	return rows
 }
 
 // jsonRates rounds the rates. JSON has no NaN, so that becomes -1.

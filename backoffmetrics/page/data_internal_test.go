@@ -141,18 +141,6 @@ func TestTheCircuitOfAnOperationIsTheWorst(t *testing.T) {
 	require.Nil(t, circuits{}.of(at("a", "GET x")))
 }
 
-func TestTheTableSinceTheStartHasWhatThereWas(t *testing.T) {
-	m := serve()
-	calls(t, m, 3)
-	failures(t, m, 2)
-	require.Equal(t, []table{
-		{"Calls", []row{{"calls", 5}, {"at once", 3}, {"after retries", 0}, {"failed", 2}, {"attempts", 5}}},
-		{"Failed calls, by reason", []row{{"attempts", 2}}}, {"Failed attempts, by class", []row{{"unknown", 2}}},
-	}, m.pageData().Operations[0].Total)
-	m.Observe(t.Context(), backoff.Event{Kind: backoff.EventHedgeWon, Name: "fetch", Attempt: 2})
-	require.Contains(t, m.pageData().Operations[0].Total[0].Rows, row{"hedges won", 1})
-}
-
 func TestTheProcessSaysWhatWasBuilt(t *testing.T) {
 	p := process{}
 	p.addBuild(&debug.BuildInfo{Main: debug.Module{Path: "example.com/shop", Version: "v1.2.3"}, Settings: []debug.BuildSetting{

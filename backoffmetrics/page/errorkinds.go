@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gobackoff/backoff"
@@ -23,19 +22,17 @@ const errorSlots = 8
 // kinds, a new one takes the slot of one that did not occur for as long as the
 // page shows.
 type errorKinds struct {
-	mu    sync.Mutex // for a new kind
-	slots [errorSlots]struct {
-		count atomic.Uint64 // also of the kinds that had the slot before
-		kind  atomic.Pointer[errorKind]
-	}
+	mu    sync.Mutex
+	slots [errorSlots]errorKind
 }
 
-// errorKind is a kind of error. Type is that of package errortype.
+// errorKind is a kind of error. Its type is that of package errortype, and "" if
+// nobody has the slot. The times are those of history.elapsed.
 type errorKind struct {
-	class backoff.Class
-	typ   string
-	began atomic.Int64 // since when it occurs, without a break as long as the page shows, by history.elapsed
-	last  atomic.Int64
+	class       backoff.Class
+	typ         string
+	count       uint32        // also of the kinds that had the slot before
+	began, last time.Duration // since when it occurs, without a break as long as the page shows
 }
 
 const (
@@ -58,67 +55,43 @@ func (h *history) Fail(l snapshot.Labels, e backoff.Event) {
 	if e.Err != nil {
 		typ = snapshot.Label(errortype.Of(e.Err))
 	}
-	k, now := h.errorsOf(l), int64(h.elapsed())
-	slot := &k.slots[k.slot(e.Class, typ, now)]
-	slot.kind.Load().seen(now)
-	slot.count.Add(1)
-}
-
-// counts returns how many errors there were, by their slot.
-func (k *errorKinds) counts() (counts [errorSlots]uint32) {
-	for i := range counts {
-		counts[i] = uint32(k.slots[i].count.Load())
+	k, now := h.errorsOf(l), h.elapsed()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	slot := k.slot(e.Class, typ, now)
+	if now-slot.last > span {
+		slot.began = now
 	}
-	return counts
-}
-
-// newErrorKind returns a kind that occurs for the first time.
-func newErrorKind(class backoff.Class, typ string, now int64) *errorKind {
-	kind := &errorKind{class: class, typ: typ}
-	kind.began.Store(now)
-	kind.last.Store(now)
-	return kind
-}
-
-// seen notes when an error occurred.
-func (k *errorKind) seen(now int64) {
-	if before := k.last.Swap(now); now-before > int64(span) {
-		k.began.Store(now)
-	}
+	slot.last = now
+	slot.count++
 }
 
 // slot returns the slot of a kind.
-func (k *errorKinds) slot(class backoff.Class, typ string, now int64) int {
-	if i := k.find(class, typ); i >= 0 {
-		return i
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if i := k.find(class, typ); i >= 0 {
-		return i
-	}
+func (k *errorKinds) slot(class backoff.Class, typ string, now time.Duration) *errorKind {
 	const rest = errorSlots - 1
 	for i := range k.slots[:rest] {
-		kind := k.slots[i].kind.Load()
-		if kind == nil || now-kind.last.Load() > int64(2*span) {
-			k.slots[i].kind.Store(newErrorKind(class, typ, now))
-			return i
+		if s := &k.slots[i]; s.class == class && s.typ == typ {
+			return s
 		}
 	}
-	if k.slots[rest].kind.Load() == nil {
-		k.slots[rest].kind.Store(newErrorKind(0, otherErrors, now))
+	for i := range k.slots[:rest] {
+		if s := &k.slots[i]; s.typ == "" || now-s.last > 2*span {
+			s.class, s.typ, s.began, s.last = class, typ, now, now
+			return s
+		}
 	}
-	return rest
+	s := &k.slots[rest]
+	if s.typ == "" {
+		s.typ, s.began, s.last = otherErrors, now, now
+	}
+	return s
 }
 
-// find returns the slot that a kind has, or -1.
-func (k *errorKinds) find(class backoff.Class, typ string) int {
-	for i := range k.slots {
-		if kind := k.slots[i].kind.Load(); kind != nil && kind.class == class && kind.typ == typ {
-			return i
-		}
-	}
-	return -1
+// read returns a copy of the slots.
+func (k *errorKinds) read() [errorSlots]errorKind {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.slots
 }
 
 // errorRow is how many attempts failed with a kind of error. The moments are
@@ -135,19 +108,17 @@ type errorRow struct {
 // errorRows returns the kinds of errors of an operation that occurred, the most frequent first.
 func (h *history) errorRows(l snapshot.Labels, counts [errorSlots]uint32) []errorRow {
 	const most = 5
-	k, now, elapsed := h.errorsOf(l), clock.Now(), h.elapsed()
-	unixMilli := func(at int64) int64 { return now.Add(time.Duration(at) - elapsed).UnixMilli() }
+	now, elapsed := clock.Now(), h.elapsed()
+	unixMilli := func(at time.Duration) int64 { return now.Add(at - elapsed).UnixMilli() }
 	rest := errorRow{Type: otherErrors}
 	rows := []errorRow{}
-	for i, n := range counts {
-		kind := k.slots[i].kind.Load()
-		switch {
+	for i, kind := range h.errorsOf(l).read() {
+		switch n := uint64(counts[i]); {
 		case n == 0:
 		case kind.typ == otherErrors:
-			rest.Count += uint64(n)
+			rest.Count += n
 		default:
-			rows = append(rows, errorRow{Type: typeText(kind.typ), Class: kind.class.String(), Count: uint64(n),
-				Since: unixMilli(kind.began.Load()), Last: unixMilli(kind.last.Load())})
+			rows = append(rows, errorRow{typeText(kind.typ), kind.class.String(), n, unixMilli(kind.began), unixMilli(kind.last)})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b errorRow) int { return int(b.Count) - int(a.Count) })

@@ -80,7 +80,9 @@ func (h *history) point(s *snapshot.Snapshot) point {
 	for i := range s.Operations {
 		o := &s.Operations[i]
 		t := totalsOf(o)
-		t.errors = h.errorsOf(o.Labels).counts()
+		for slot, kind := range h.errorsOf(o.Labels).read() {
+			t.errors[slot] = kind.count
+		}
 		p.totals[o.Labels] = t
 	}
 	for i := range s.Breakers {

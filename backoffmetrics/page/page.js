@@ -166,12 +166,6 @@ function drawRecent(article, o) {
 	article.querySelector(".recent").replaceChildren(...tables);
 }
 
-function drawTotal(article, o) {
-	if (!article.querySelector("details").open) return;
-	article.querySelector(".total").replaceChildren(...o.total.map((t) =>
-		table(t.title, t.rows.map((r) => [r.name, number(r.count)]))));
-}
-
 function articleOf(o) {
 	const key = JSON.stringify([o.name, o.endpoint]);
 	let article = drawn.get(key);
@@ -184,7 +178,6 @@ function articleOf(o) {
 		if (o.endpoint) name.append(" ", element("span", o.endpoint));
 		name.id = "name-of-" + o.id;
 		article.setAttribute("aria-labelledby", name.id);
-		article.querySelector("details").addEventListener("toggle", () => article.last && drawTotal(article, article.last));
 		drawn.set(key, article);
 		near.observe(article);
 	}
@@ -192,7 +185,7 @@ function articleOf(o) {
 }
 
 function drawNumbers(article) {
-	for (const part of [drawFigures, drawSplit, drawLoad, drawRecent, drawTotal]) part(article, article.last);
+	for (const part of [drawFigures, drawSplit, drawLoad, drawRecent]) part(article, article.last);
 }
 
 // To draw 1,000 cards takes seconds. Of many cards only those that are no
