@@ -3,85 +3,84 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"net"
-	"os"
-	"os/exec"
+	"fmt"
+	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// The test binary is also the program, and that of the drill's processes.
-func TestMain(m *testing.M) {
-	if os.Getenv("ONCALL_PARENT") != "" || os.Getenv(childVariable) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-func TestTheProgramSaysWhereToLookAndWhatItMeans(t *testing.T) {
-	var out bytes.Buffer
-	must(t, run(t.Context(), &out, "", 2*time.Second))
+// The page, the metrics and the log say what happened, and agree with the users.
+func TestTheDrillIsSeenOnThePageInTheMetricsAndInTheLog(t *testing.T) {
+	var out, log bytes.Buffer
+	must(t, run(t.Context(), &out, &log, 40*time.Second))
 	for _, want := range []string{
-		`(?m)^service-5  page http://127\.0\.0\.1:\d+/debug/backoff/  metrics http`,
-		`-d name="search" -d to="off" -d what="retries"`,
-		`(?m)^\d\d:\d\d:\d\d  prices\.internal dies$`,
-		`(?m)^prices\.internal .* \d+ of \d+ \(\d+ %\) +users$`,
+		`search \(GET search\.internal\) is failing: .* Retries are switched off; look at the service\.`,
+		`stock \(GET stock\.internal\) is throttled: `,
+		`prices \(GET prices\.internal\) is down: its circuit is open, and `,
+		`Overridden by hand: retries of search\.`,
+		`prices\.internal: [1-9]\d* of \d+ users got an error`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("it does not say %s:\n%s", want, &out)
 		}
 	}
-}
-
-func TestTheProgramEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(time.Second, cancel)
-	began := time.Now()
-	var out bytes.Buffer
-	must(t, run(ctx, &out, t.TempDir(), time.Hour))
-	if took := time.Since(began); took > 20*time.Second || !strings.Contains(out.String(), "UPSTREAM") {
-		t.Errorf("it took %v:\n%s", took, &out)
-	}
-}
-
-// A parent that is killed cannot end its children.
-func TestNoProcessOutlivesTheProgram(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-for", "1h", "-logs", t.TempDir())
-	cmd.Env = append(os.Environ(), "ONCALL_PARENT=1")
-	cmd.Stderr = t.Output()
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	var addresses []string
-	for lines := bufio.NewScanner(out); len(addresses) < processes && lines.Scan(); {
-		_, after, _ := strings.Cut(lines.Text(), "page http://")
-		address, _, _ := strings.Cut(after, "/")
-		addresses = append(addresses, address)
-	}
-	if len(addresses) != processes || !serves(addresses[0]) {
-		t.Fatalf("the services are at %q, and do not serve", addresses)
-	}
-	must(t, cmd.Process.Kill())
-	_ = cmd.Wait()
-	for _, address := range addresses {
-		for began := time.Now(); serves(address); time.Sleep(50 * time.Millisecond) {
-			if time.Since(began) > 10*time.Second {
-				t.Fatalf("the service at %s has outlived its parent", address)
-			}
+	for _, want := range []string{
+		`"msg":"override","control":{"change":"set","what":"retries","name":"search","to":"off","who":"ada","why":"it is overloaded"`,
+		`"change":"cleared","what":"retries","name":"search","to":"off","who":"ada","why":"they were not the cause"`,
+		`"endpoint":"GET prices.internal","from":"closed","to":"open"`,
+		`"error_type":"429"`, `"error_type":"connection refused"`, `"error_type":"timeout"`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %s", want)
 		}
 	}
 }
 
-func serves(address string) bool {
-	conn, err := net.Dial("tcp", address)
-	if err == nil {
-		conn.Close()
+// What is switched off makes one attempt, and a person without a token switches
+// nothing.
+func TestRetriesAreSwitchedOff(t *testing.T) {
+	d, err := start(io.Discard)
+	must(t, err)
+	defer d.service.Close()
+	for _, token := range []string{"", "guess", d.token[1:]} {
+		if err := d.change(person, token, "to=off&why=x"); err == nil || !strings.Contains(err.Error(), "status 403") {
+			t.Errorf("with the token %q: %v, want 403", token, err)
+		}
 	}
-	return err == nil
+	search := d.upstreams[slowHost]
+	must(t, search.become(slow))
+	for phase, form := range []string{"", "to=off&why=x", "do=clear&why=x"} {
+		if form != "" {
+			must(t, d.change(person, d.token, form))
+		}
+		search.mu.Lock()
+		search.attempts = make(map[string]int)
+		search.mu.Unlock()
+		var calls sync.WaitGroup
+		for i := range 30 {
+			calls.Go(func() { d.users.ask(slowHost, fmt.Sprint(phase, i)) })
+		}
+		calls.Wait()
+		attempts := 0
+		search.mu.Lock()
+		for _, made := range search.attempts {
+			attempts += made
+		}
+		search.mu.Unlock()
+		t.Logf("phase %d: %d attempts of 30 calls", phase, attempts)
+		if off := phase == 1; off == (attempts > 30) {
+			t.Errorf("phase %d: %d attempts of 30 calls", phase, attempts)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

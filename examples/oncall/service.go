@@ -25,11 +25,9 @@ import (
 // attemptTimeout is how long the service waits for an upstream.
 const attemptTimeout = 500 * time.Millisecond
 
-// newService returns one process of the service. It responds to GET /search with
-// the response of the upstream search.internal, and so on.
-func newService(t task, out io.Writer) http.Handler {
-	log := slog.New(slog.NewJSONHandler(out, nil)).With("process", t.Process)
-
+// newService returns the service. It responds to GET /search with the response of
+// the upstream search.internal, and so on.
+func newService(upstreams, tokens map[string]string, log *slog.Logger) http.Handler {
 	var metrics backoffmetrics.Metrics
 	observer := backoff.JoinObservers(backoffslog.New(log, nil), metrics.Observe)
 
@@ -39,19 +37,19 @@ func newService(t task, out io.Writer) http.Handler {
 	}
 
 	mux := http.NewServeMux()
-	for host := range t.Upstreams {
-		name, _, _ := strings.Cut(host, ".")
+	for host := range upstreams {
+		name := nameOf(host)
 		policy := panel.Policy(backoff.Policy{
 			Name:           name,
 			AttemptTimeout: attemptTimeout,
 			MaxElapsed:     2 * time.Second,
 			Observer:       observer,
 		})
-		client := &http.Client{Transport: &backoffhttp.Transport{Control: policy, Base: connectTo(t.Upstreams)}}
+		client := &http.Client{Transport: &backoffhttp.Transport{Control: policy, Base: connectTo(upstreams)}}
 		mux.Handle("GET /"+name, forward(client, "http://"+host+"/"))
 	}
 	mux.Handle("/debug/backoff/", page.Handler(&metrics, &panel)) // not for users: keep it on a port of its own
-	mux.Handle("/debug/control", controlhttp.Handler(&panel, authorize(t.Tokens)))
+	mux.Handle("/debug/control", controlhttp.Handler(&panel, authorize(tokens)))
 	return mux
 }
 

@@ -1,19 +1,20 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// What an upstream can be told to be.
+// What an upstream can be.
 const (
 	healthy   = "healthy"
 	slow      = "slow"
 	throttled = "throttled"
+	dead      = "dead"
 )
 
 // mostPerSecond is what a throttled upstream accepts: half of what it gets.
@@ -22,6 +23,9 @@ const mostPerSecond = perSecond / 3 / 2
 // An upstream is a server that can be told to misbehave. It counts the requests
 // for each request of a user: these are the attempts of a call.
 type upstream struct {
+	address string
+	server  *http.Server
+
 	mu       sync.Mutex
 	mode     string
 	attempts map[string]int // by X-Request-Id
@@ -29,31 +33,36 @@ type upstream struct {
 	accepted int
 }
 
-func newUpstream() *upstream {
-	return &upstream{mode: healthy, attempts: make(map[string]int)}
+// newUpstream starts a healthy upstream.
+func newUpstream() (*upstream, error) {
+	u := &upstream{address: "127.0.0.1:0", attempts: make(map[string]int)}
+	return u, u.become(healthy)
 }
 
-// handler serves the upstream, and at /attempts what it counted.
-func (u *upstream) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", u.respond)
-	mux.HandleFunc("GET /attempts", func(w http.ResponseWriter, _ *http.Request) {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(u.attempts)
-	})
-	return mux
-}
-
-// setMode makes the upstream healthy, slow or throttled.
-func (u *upstream) setMode(mode string) {
+// become changes the mode. One that is dead has no listener, and starts again at
+// its former address.
+func (u *upstream) become(mode string) (err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.mode = mode
+	switch {
+	case mode == dead:
+		err = u.server.Close()
+		u.server = nil
+	case u.server == nil:
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", u.address); err != nil {
+			return err
+		}
+		u.address = listener.Addr().String()
+		u.server = &http.Server{Handler: u, ReadHeaderTimeout: 10 * time.Second}
+		go u.server.Serve(listener)
+	}
+	return err
 }
 
-// respond counts a request of the service, and responds to it.
-func (u *upstream) respond(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP counts a request of the service, and responds to it.
+func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch mode, accepted := u.count(r.Header.Get("X-Request-Id")); {
 	case mode == slow: // three of ten take longer than the service waits
 		select {
