@@ -61,13 +61,9 @@ func (b *breaker) read(name string) *snapshot.Breaker {
 	return to
 }
 
-// readBreakers returns all breakers, sorted by name. Of watched breakers that
-// share a name the worst state counts.
-func (m *Metrics) readBreakers() []snapshot.Breaker {
-	all := make(map[string]*snapshot.Breaker)
-	for _, b := range m.breakers.sorted() {
-		all[b.Name] = b.value.read(b.Name)
-	}
+// addWatchedBreakers adds the states of watched breakers. Of several that share a
+// name the worst state counts.
+func (m *Metrics) addWatchedBreakers(all map[string]*snapshot.Breaker) {
 	seen := make(map[string]bool)
 	m.eachBreaker(func(name string, b *backoff.Breaker) {
 		to := all[name]
@@ -80,11 +76,6 @@ func (m *Metrics) readBreakers() []snapshot.Breaker {
 		}
 		seen[name] = true
 	})
-	list := make([]snapshot.Breaker, 0, len(all))
-	for _, b := range sortedByName(all) {
-		list = append(list, *b)
-	}
-	return list
 }
 
 // urgencyOf orders the states of breakers.

@@ -7,9 +7,9 @@ import (
 )
 
 // ForPage is for package page, and of no use without it. The first call makes
-// the part of the page that follows m, from a function that reads all counters.
+// the part of the page that follows m, from a function that reads the counters.
 // Later calls return the same part.
-func (m *Metrics) ForPage(create func(read func() snapshot.Snapshot) snapshot.Page) snapshot.Page {
+func (m *Metrics) ForPage(create func(snapshot.Reader) snapshot.Page) snapshot.Page {
 	m.page.mu.Lock()
 	defer m.page.mu.Unlock()
 	p := m.page.Load()
@@ -21,12 +21,19 @@ func (m *Metrics) ForPage(create func(read func() snapshot.Snapshot) snapshot.Pa
 	return *p
 }
 
-// read reads all counters.
-func (m *Metrics) read() snapshot.Snapshot {
-	return snapshot.Snapshot{
-		Operations: m.readOperations(), Breakers: m.readBreakers(), Budgets: m.readBudgets(),
-		Keys: m.readKeys(), Endpoints: m.readEndpoints(),
+// read is a [snapshot.Reader].
+func (m *Metrics) read(watched bool) snapshot.Snapshot {
+	s := snapshot.Snapshot{Operations: m.readOperations(), Endpoints: m.readEndpoints()}
+	all := make(map[string]*snapshot.Breaker)
+	for _, b := range m.breakers.sorted() {
+		all[b.Name] = b.value.read(b.Name)
 	}
+	if watched {
+		m.addWatchedBreakers(all)
+		s.Budgets, s.Keys = m.readBudgets(), m.readKeys()
+	}
+	s.Breakers = sortedByName(all)
+	return s
 }
 
 // readOperations reads the counters of all operations.

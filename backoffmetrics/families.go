@@ -40,7 +40,7 @@ var operationLabels = []string{"operation", "endpoint"}
 // Families returns all series. It is safe for concurrent use, and takes a few
 // milliseconds for 100 operations, endpoints and breakers.
 func (m *Metrics) Families() []Family {
-	s := m.read()
+	s := m.read(true)
 	all := slices.Concat(
 		callFamilies(s.Operations),
 		failureFamilies(s.Operations),
@@ -152,7 +152,7 @@ func endpointFamilies(all []snapshot.Endpoint) []Family {
 }
 
 // breakerFamilies has the states, transitions and refusals of breakers.
-func breakerFamilies(all []snapshot.Breaker) []Family {
+func breakerFamilies(all []*snapshot.Breaker) []Family {
 	state := Family{Name: "backoff_breaker_state", Type: "gauge", Labels: []string{"breaker", "state"}, Help: "1 for the state that the breaker is in."}
 	transitions := Family{Name: "backoff_breaker_transitions_total", Type: "counter", Labels: []string{"breaker", "from", "to", "trigger"}, Help: "Changes of the breaker's state."}
 	refused := Family{Name: "backoff_breaker_refusals_total", Type: "counter", Labels: []string{"breaker"}, Help: "Calls that the breaker refused."}

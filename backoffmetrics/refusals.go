@@ -76,9 +76,8 @@ func (o *operation) countOpen(e *backoff.Event) {
 }
 
 // reportedOf returns what breakers refused, by the operation's index in all. A
-// refusal without an operation
-// of the breaker's name is shown with the breaker alone, and so is one that may
-// belong to several.
+// refusal without an operation of the breaker's name is counted by the breaker
+// alone, and so is one that may belong to several.
 func (m *Metrics) reportedOf(all []*named[operation]) map[int]uint64 {
 	refused := m.reported.sorted()
 	if len(refused) == 0 {

@@ -12,22 +12,22 @@ import (
 )
 
 // WatchBreaker shows the state of b under a name, from now on, and not only
-// after its first change. The state is read when the page or the text is
+// after its first change. The state is read when the series are
 // requested. A breaker of the same name is replaced. A nil b removes the name.
 func (m *Metrics) WatchBreaker(name string, b *backoff.Breaker) {
 	m.watched.breaker.set(name, b, b == nil)
 }
 
 // WatchBreakers shows the breakers of b under their keys, and under the name how
-// many keys b has forgotten for others. All of this is read when the page or
-// the text is requested. A b of the same name is replaced. A nil b removes the
+// many keys b has forgotten for others. All of this is read when the series
+// are requested. A b of the same name is replaced. A nil b removes the
 // name.
 func (m *Metrics) WatchBreakers(name string, b *backoff.Breakers) {
 	m.watched.breakers.set(name, b, b == nil)
 }
 
 // WatchBudget shows the state of b under a name. The state is read when the
-// page or the text is requested. A budget of the same name is replaced. A nil
+// series are requested. A budget of the same name is replaced. A nil
 // b removes the name.
 func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
 	m.watched.budget.set(name, b, b == nil)
@@ -35,7 +35,7 @@ func (m *Metrics) WatchBudget(name string, b *backoff.RetryBudget) {
 
 // WatchBudgets shows those budgets of b that are RetryBudgets or Pacers under
 // their keys, and under the name how many keys b has forgotten for others. All
-// of this is read when the page or the text is requested. A b of the same name
+// of this is read when the series are requested. A b of the same name
 // is replaced. A nil b removes the name.
 func (m *Metrics) WatchBudgets(name string, b *backoff.Budgets) {
 	m.watched.budgets.set(name, b, b == nil)

@@ -80,8 +80,6 @@ func failing(errs ...error) func(context.Context) error {
 
 func half() float64 { return 0.5 }
 
-// Contract rows 10, 73 and 76: every field that the documents want of a retry
-// and of the end.
 func TestEveryFieldIsInTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -114,7 +112,6 @@ func TestEveryFieldIsInTheRecord(t *testing.T) {
 	})
 }
 
-// Contract row 128: every reason to stop is in a record.
 func TestEveryReasonIsInTheRecord(t *testing.T) {
 	var j journal
 	observe := backoffslog.New(j.logger(), nil)
@@ -412,8 +409,7 @@ func TestNoLimitMeansEveryRecord(t *testing.T) {
 	require.Len(t, j.records(t), 1000)
 }
 
-// Names may come from strangers. The memory for them does not grow without
-// bound.
+// Untrusted clients may choose names. The memory for them is bounded.
 func TestManyOperationsShareALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal

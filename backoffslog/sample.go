@@ -51,7 +51,7 @@ type second struct {
 	written    int
 	suppressed uint64     // since the last record that was written
 	level      slog.Level // the highest of those suppressed
-	due        bool       // somebody will ask whether the burst is over
+	due        bool       // a check whether the burst is over is scheduled
 }
 
 // allow reports whether a record may be written, and how many records of its

@@ -47,7 +47,7 @@ func TestTheEndOfABurstSaysHowManyRecordsWereLeftOut(t *testing.T) {
 	})
 }
 
-func TestABurstThatALaterRecordTellsOfHasNoRecordOfItsOwn(t *testing.T) {
+func TestALaterRecordReportsTheBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})
@@ -65,7 +65,7 @@ func TestABurstThatALaterRecordTellsOfHasNoRecordOfItsOwn(t *testing.T) {
 }
 
 // The record is written by no call, so a panic would end the program.
-func TestAHandlerThatPanicsAtTheEndOfABurstHarmsNobody(t *testing.T) {
+func TestAPanicOfTheHandlerAtTheEndOfABurstIsContained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := handler{slog.NewTextHandler(io.Discard, nil), func(_ context.Context, r *slog.Record) {
 			if r.Message == "suppressed" {
@@ -81,7 +81,7 @@ func TestAHandlerThatPanicsAtTheEndOfABurstHarmsNobody(t *testing.T) {
 	})
 }
 
-func TestABurstThatOnlyDebuggingShowsEndsAtThatLevel(t *testing.T) {
+func TestTheEndOfABurstHasItsHighestLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		observe := backoffslog.New(j.logger(), &backoffslog.Options{PerSecond: 1})

@@ -73,7 +73,7 @@ func (r *rules) of(key string) *backoff.Mode {
 	return r.all
 }
 
-// add adds a breaker that nobody uses yet. It takes no lock of the panel,
+// add adds a breaker that is not in use yet. It takes no lock of the panel,
 // because a registry holds its own.
 func (g *group) add(key string, b *backoff.Breaker) {
 	if b == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// A stranger may choose the keys.
+// Untrusted clients may choose the keys.
 func TestBreakersOfForgottenKeysAreForgotten(t *testing.T) {
 	var g group
 	most := 0

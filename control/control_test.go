@@ -132,7 +132,7 @@ func TestANameTakesPrecedenceOverAll(t *testing.T) {
 }
 
 // The error of a policy that is limited to one attempt invites the policies
-// around it to retry. Somebody who has switched retries off does not want that.
+// around it to retry. Retries are switched off to prevent that.
 func TestAPolicyAroundOneWhoseRetriesAreOffDoesNotRetryInstead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p control.Panel
@@ -311,7 +311,7 @@ func TestEveryChangeIsAnEventWithWhoAndWhy(t *testing.T) {
 			return a
 		}}))
 		p := control.Panel{Observer: func(ctx context.Context, c control.Change) {
-			require.NoError(t, ctx.Err(), "a change is told though the request that made it is over")
+			require.NoError(t, ctx.Err(), "the Observer gets a change after the request that made it is over")
 			fmt.Fprintln(&heard, c.Kind, c.Override.Target, c.Who, c.Why)
 			logger.InfoContext(ctx, "override", "control", c)
 		}}
@@ -955,7 +955,7 @@ func TestTheErrorOfABreakerThatIsForcedOpenHasNeitherCauseNorEnd(t *testing.T) {
 	})
 }
 
-// Package backoffhttp names breakers after hosts, which strangers may choose.
+// Package backoffhttp names breakers after hosts, which untrusted clients may choose.
 func TestHostileKeysAreQuotedInAnError(t *testing.T) {
 	var p control.Panel
 	hosts := new(backoff.Breakers)

@@ -48,7 +48,7 @@ const (
 )
 
 // All is the Name that means all that is registered. It is not "", so that a
-// name that somebody forgot does not mean all.
+// name left out does not mean all.
 const All = "*"
 
 // modes are the modes of breakers by their names.
@@ -196,7 +196,7 @@ const (
 	ChangeSet = "set"
 	// ChangeReplaced: it takes the place of an earlier one.
 	ChangeReplaced = "replaced"
-	// ChangeCleared: somebody ended it.
+	// ChangeCleared: it was ended before its time.
 	ChangeCleared = "cleared"
 	// ChangeExpired: it has expired.
 	ChangeExpired = "expired"

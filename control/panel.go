@@ -65,10 +65,10 @@ type Panel struct {
 	// negative MaxFor means no limit: then there are overrides without an end.
 	MaxFor time.Duration
 
-	mu        inorder.Mutex // breakers are forced after its Unlock
-	targets   []target
-	overrides map[Target]*active
-	told      inorder.Mutex // the Observer is called after its Unlock
+	mu            inorder.Mutex // breakers are forced after its Unlock
+	targets       []target
+	overrides     map[Target]*active
+	notifications inorder.Mutex // the Observer is called after its Unlock
 }
 
 // A target is a handle, a hedge or breakers.
@@ -93,8 +93,8 @@ type active struct {
 // changes. An Observer that hangs keeps no breaker from being forced.
 func (p *Panel) unlock() {
 	p.mu.Unlock()
-	p.told.Lock()
-	defer p.told.Unlock()
+	p.notifications.Lock()
+	defer p.notifications.Unlock()
 }
 
 // register adds a target, which begins with the overrides in force for all.
@@ -228,9 +228,9 @@ func (p *Panel) changed(ctx context.Context, c Change) {
 	}
 	if p.Observer != nil {
 		ctx = context.WithoutCancel(ctx)
-		p.told.Lock()
-		p.told.Add(func() { p.tell(ctx, c) })
-		p.told.Mutex.Unlock() // runs nothing yet
+		p.notifications.Lock()
+		p.notifications.Add(func() { p.tell(ctx, c) })
+		p.notifications.Mutex.Unlock() // runs nothing yet
 	}
 }
 

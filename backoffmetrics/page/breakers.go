@@ -32,12 +32,11 @@ func breakerTotalsOf(b *snapshot.Breaker) breakerTotals {
 }
 
 // breakerRows returns what the page shows of breakers.
-func breakerRows(t timeline, all []snapshot.Breaker) []breakerRow {
+func breakerRows(t timeline, all []*snapshot.Breaker) []breakerRow {
 	rows := []breakerRow{}
-	for i := range all {
-		name := all[i].Name
-		now, before := t.now().breakers[name], t.lately().breakers[name]
-		rows = append(rows, breakerRowOf(&all[i], breakerTotals{now.opened - before.opened, now.refused - before.refused}))
+	for _, b := range all {
+		now, before := t.now().breakers[b.Name], t.lately().breakers[b.Name]
+		rows = append(rows, breakerRowOf(b, breakerTotals{now.opened - before.opened, now.refused - before.refused}))
 	}
 	return rows
 }

@@ -27,7 +27,7 @@ type errorKinds struct {
 }
 
 // errorKind is a kind of error. Its type is that of package errortype, and "" if
-// nobody has the slot. The times are those of history.elapsed.
+// the slot is free. The times are those of history.elapsed.
 type errorKind struct {
 	class       backoff.Class
 	typ         string

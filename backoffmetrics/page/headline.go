@@ -37,7 +37,7 @@ const (
 // headlineOf sums up everything.
 func headlineOf(d *pageData) headline {
 	h := headline{Level: good}
-	told := make(map[string]bool) // breakers
+	named := make(map[string]bool) // breakers
 	var more uint64
 	for _, f := range []finding{broken, throttled, definitive, doubtful, partly, hidden, recovered} {
 		for i := range d.Operations {
@@ -50,7 +50,7 @@ func headlineOf(d *pageData) headline {
 				continue
 			}
 			if c.Circuit != nil {
-				told[c.Circuit.Name] = true
+				named[c.Circuit.Name] = true
 			}
 			l, s := c.sentence()
 			s.ID = c.ID
@@ -60,7 +60,7 @@ func headlineOf(d *pageData) headline {
 	if more > 0 {
 		h.add(watch, sentence{Text: count(more, "more operation needs", "more operations need") + " a look.", brief: "More operations need a look"})
 	}
-	h.addBreakers(d.Breakers, told)
+	h.addBreakers(d.Breakers, named)
 	if h.Sentences == nil {
 		h.add(good, nothingToDo(d.Operations))
 	}
@@ -89,12 +89,12 @@ func (h *headline) add(l level, s sentence) {
 	h.Sentences = append(h.Sentences, s)
 }
 
-// addBreakers adds the breakers of which no sentence has told.
-func (h *headline) addBreakers(rows []breakerRow, told map[string]bool) {
+// addBreakers adds the breakers that no sentence names yet.
+func (h *headline) addBreakers(rows []breakerRow, named map[string]bool) {
 	var open, forced, probing []string
 	for _, b := range rows {
 		switch {
-		case told[b.Name]:
+		case named[b.Name]:
 		case b.State == backoff.StateOpen.String():
 			open = append(open, b.Name)
 		case b.State == backoff.ModeForcedOpen.String():
@@ -114,7 +114,7 @@ func (h *headline) addBreakers(rows []breakerRow, told map[string]bool) {
 	}
 }
 
-// addOverrides adds what is overridden, so that nobody forgets it.
+// addOverrides adds what is overridden, as a reminder.
 func (h *headline) addOverrides(c *controls) {
 	if c == nil || len(c.Overrides) == 0 {
 		return

@@ -21,7 +21,7 @@ const (
 // when the page is read and when a call fails or is retried, never by a
 // goroutine. Between two points only the average is known.
 type history struct {
-	read  func() snapshot.Snapshot
+	read  snapshot.Reader
 	began time.Time
 	due   atomic.Int64 // when the next point is due, in ns since began
 	kinds sync.Map     // of *errorKinds, by the Labels of their operation
@@ -31,9 +31,9 @@ type history struct {
 }
 
 // newHistory returns a history that begins with what was counted before.
-func newHistory(read func() snapshot.Snapshot) snapshot.Page {
+func newHistory(read snapshot.Reader) snapshot.Page {
 	h := &history{read: read, began: clock.Now()}
-	s := read()
+	s := read(false)
 	p := h.point(&s)
 	p.first = len(p.totals) == 0
 	h.points = append(h.points, p)
@@ -61,7 +61,7 @@ func (h *history) Record() {
 	if now := int64(h.elapsed()); now < due || !h.due.CompareAndSwap(due, now+int64(step)) {
 		return
 	}
-	s := h.read()
+	s := h.read(false)
 	p := h.point(&s)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +85,8 @@ func (h *history) point(s *snapshot.Snapshot) point {
 		}
 		p.totals[o.Labels] = t
 	}
-	for i := range s.Breakers {
-		p.breakers[s.Breakers[i].Name] = breakerTotalsOf(&s.Breakers[i])
+	for _, b := range s.Breakers {
+		p.breakers[b.Name] = breakerTotalsOf(b)
 	}
 	for _, e := range s.Endpoints {
 		var counts attemptCounts
@@ -108,7 +108,7 @@ type timeline []point
 // timeline returns the points up to now, and everything as it is now.
 func (h *history) timeline() (timeline, *snapshot.Snapshot) {
 	h.Record()
-	s := h.read()
+	s := h.read(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := append(timeline(nil), h.points...)

@@ -37,7 +37,7 @@ func TestRatesAreThoseOfTheColumnsTheyStandIn(t *testing.T) {
 	})
 }
 
-// What was counted while nobody read the page is spread over the time between.
+// What was counted between two points is spread over the time between them.
 func TestAGapIsAnAverage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := serve()

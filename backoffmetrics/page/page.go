@@ -8,8 +8,8 @@
 //
 // All counts of the page are of the same window, which it names: the last 5
 // minutes, or the time since the first call of Handler. A budget has a window of
-// its own. The window is longer if for some time nobody opened the page and no
-// call failed or was retried.
+// its own. The window is longer after a time in which the page was not opened and
+// no call failed or was retried.
 //
 // How long attempts take and how many are in flight is known only of those that
 // a client measures: see package endpoint. The kinds of errors are their classes
@@ -40,7 +40,7 @@ import (
 // Call Handler when the program starts: it counts the kinds of errors and
 // remembers the last minutes from its first call on. For that, a failed attempt
 // costs up to 0.5 us and a few small allocations more; every 5 seconds, a call
-// that fails or is retried reads all counters. An operation takes 14 kB.
+// that fails or is retried reads all counters on its goroutine. An operation takes 14 kB.
 //
 // The page also shows what can be changed by the panels while the program runs,
 // and the overrides in force, with who made them and why. The series count the

@@ -18,11 +18,16 @@ type Page interface {
 	Fail(Labels, backoff.Event)
 }
 
+// A Reader reads the counters. What is watched has locks of its own, and is read
+// only if that is wanted: then Breakers have their present state, and there are
+// Budgets and Keys.
+type Reader func(watched bool) Snapshot
+
 // A Snapshot is everything that was counted, at one moment. The lists are sorted
 // by their names.
 type Snapshot struct {
 	Operations []Operation
-	Breakers   []Breaker
+	Breakers   []*Breaker
 	Budgets    []Budget
 	Keys       []Keys
 	Endpoints  []Endpoint
