@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // breaker counts the events of a breaker. It counts as closed until an event

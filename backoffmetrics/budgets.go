@@ -2,7 +2,7 @@ package backoffmetrics
 
 import (
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // readBudgets returns all watched budgets, sorted by name. Those that share a

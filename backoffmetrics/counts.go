@@ -3,7 +3,7 @@ package backoffmetrics
 import (
 	"sync/atomic"
 
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // ForPage is for package page, and of no use without it. The first call makes

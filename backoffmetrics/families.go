@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // A Family is a metric with all its series, in the terms of Prometheus, for

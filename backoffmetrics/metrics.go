@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // Metrics counts events. Its Observe is the Observer of any number of policies,

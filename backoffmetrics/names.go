@@ -7,9 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
 	"github.com/gobackoff/backoff/internal/limits"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/window"
 )
 

@@ -2,8 +2,8 @@ package backoffmetrics
 
 import (
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/errtree"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // refusals counts what breakers refused of an operation.

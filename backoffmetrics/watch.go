@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // WatchBreaker shows the state of b under a name, from now on, and not only

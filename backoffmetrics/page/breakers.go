@@ -2,8 +2,8 @@ package page
 
 import (
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // breakerRow is what the page shows of a breaker. Its counts are those of the

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 	"github.com/gobackoff/backoff/pace"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/endpoint"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // card is what the page shows of an operation. Its numbers are those of the

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // controls is what can be changed while the program runs, and what was.

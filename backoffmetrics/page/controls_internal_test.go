@@ -14,8 +14,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 func TestThePageShowsWhatIsOverriddenAndWhatCannotBe(t *testing.T) {

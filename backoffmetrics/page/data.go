@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // pageData is what the page shows, as JSON. All counts are those of one window,

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // level says how urgent a diagnosis is.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/internal/clock"
 	"github.com/gobackoff/backoff/internal/errortype"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // errorSlots is how many kinds of errors are counted for an operation; the last

@@ -2,8 +2,8 @@ package page
 
 import (
 	"github.com/gobackoff/backoff/backoffmetrics"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // served is a Metrics with its page.

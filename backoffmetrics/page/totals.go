@@ -2,7 +2,7 @@ package page
 
 import (
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backoffmetrics/internal/snapshot"
+	"github.com/gobackoff/backoff/internal/snapshot"
 )
 
 // totals is an operation's counters at one moment, as far as the page compares
