@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -234,4 +235,22 @@ func TestAClockThatIsSetDoesNotStopTheHistory(t *testing.T) {
 			require.InDelta(t, 1, r, 1e-9, jump)
 		}
 	}
+}
+
+func TestThePageShowsWhatCameAfterTheFirstHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(served)
+		calls(t, s, 7)
+		s.page = Handler(&s.Metrics).(*page)
+		fail(t, s, errors.New("down"))
+		time.Sleep(step)
+		calls(t, s, 3)
+		again := Handler(&s.Metrics).(*page)
+		for _, p := range []*page{s.page, again} {
+			d := p.pageData()
+			require.EqualValues(t, 3, d.Operations[0].Calls)
+			require.Len(t, d.Operations[0].Errors, 1)
+			require.Equal(t, "the last 5 s", d.Period.Text)
+		}
+	})
 }
