@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/idempotency"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 	"github.com/stretchr/testify/require"
 )
 

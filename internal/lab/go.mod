@@ -6,6 +6,8 @@ replace github.com/gobackoff/backoff => ../..
 
 replace github.com/gobackoff/backoff/contrib/backoffpgx => ../../contrib/backoffpgx
 
+replace github.com/gobackoff/backoff/contrib/fleet => ../../contrib/fleet
+
 require (
 	cloud.google.com/go/storage v1.70.0
 	connectrpc.com/connect v1.21.1
@@ -37,6 +39,7 @@ require (
 	github.com/go-viper/mapstructure/v2 v2.5.0
 	github.com/gobackoff/backoff v0.0.0
 	github.com/gobackoff/backoff/contrib/backoffpgx v0.0.0-00010101000000-000000000000
+	github.com/gobackoff/backoff/contrib/fleet v0.0.0-00010101000000-000000000000
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gocql/gocql v1.7.0
 	github.com/gojek/heimdall/v7 v7.0.3
