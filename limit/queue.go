@@ -34,11 +34,8 @@ import (
 type queue struct {
 	watch        clock.Stopwatch
 	newest       uint64        // the number of the newest reservation
-	reservations []reservation // by number, and by due unless there is overtaking
+	reservations []reservation // by number, and so by due
 	head         int           // the first reservation that may matter still
-	forgotten    uint64        // the number of the newest reservation that was dropped while it was held
-
-	overtaking bool // a later reservation may be due before an earlier one
 }
 
 // A reservation is the tokens of one attempt.
@@ -74,15 +71,12 @@ func (q *queue) reserve(lim *rate.Limiter, tokens int, now, own time.Duration) (
 	r := lim.ReserveN(q.watch.Time(now), tokens)
 	wait := r.DelayFrom(q.watch.Time(now))
 	if wait == rate.InfDuration {
-		if r.OK() { // the limit is 0, and the tokens were taken all the same
+		if r.OK() { // the limit is 0, and ReserveN still took the tokens
 			lim.ReserveN(q.watch.Time(now), -tokens)
 		}
 		return 0, 0, false
 	}
-	due := limits.Add(now, wait)
-	if !q.overtaking {
-		due = max(due, q.lastDue(now))
-	}
+	due := max(limits.Add(now, wait), q.lastDue(now))
 	if due-now < own {
 		lim.ReserveN(q.watch.Time(now), -tokens)
 		return 0, 0, true
@@ -130,9 +124,6 @@ func (q *queue) trim(now time.Duration) {
 		r := q.reservations[q.head]
 		if r.state != finished && r.due >= now || r.state == held && len(q.reservations)-q.head <= maxDue {
 			return
-		}
-		if r.state == held {
-			q.forgotten = r.number
 		}
 		q.head++
 	}

@@ -34,7 +34,7 @@ func ExampleAWSQuota() {
 }
 
 // It knows no limit until the service throttles.
-func ExampleAWSRate() {
+func ExampleNewAWSRate() {
 	rate := presets.NewAWSRate()
 	outage(rate, 10, 1000)
 	ticket, _, _ := rate.Reserve(backoff.Attempt{Number: 1})

@@ -75,7 +75,7 @@ func TestBudgetsThatAreNilAreInvalid(t *testing.T) {
 	for name, b := range map[string]interface{ Validate() error }{
 		"FinagleBudget": (*presets.FinagleBudget)(nil), "EnvoyBudget": (*presets.EnvoyBudget)(nil),
 		"GRPCThrottling": (*presets.GRPCThrottling)(nil), "AWSQuota": (*presets.AWSQuota)(nil),
-		"AWSRate": (*presets.AWSRate)(nil), "SREBudget": (*presets.SREBudget)(nil),
+		"AdaptiveRate": (*presets.AdaptiveRate)(nil), "SREBudget": (*presets.SREBudget)(nil),
 		"DotNetBudget": (*presets.DotNetBudget)(nil), "KubernetesBudget": (*presets.KubernetesBudget)(nil),
 	} {
 		require.EqualError(t, b.Validate(), "backoff: presets."+name+" is nil")

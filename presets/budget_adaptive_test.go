@@ -80,7 +80,7 @@ func TestAWSRateTakesOtherFailuresForAnswers(t *testing.T) {
 }
 
 // throttleOnce makes a limit of about 0.7 * perSecond.
-func throttleOnce(t *testing.T, b *presets.AWSRate, perSecond int) {
+func throttleOnce(t *testing.T, b *presets.AdaptiveRate, perSecond int) {
 	t.Helper()
 	for range 3 * perSecond {
 		finish(t, b, backoff.OutcomeSuccess)

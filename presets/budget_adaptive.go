@@ -23,26 +23,19 @@ import (
 // of [AWSRate].
 func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(), NewAWSRate()) }
 
-// AWSRate is the client rate limiter of the adaptive mode. It controls the
-// rate of attempts by CUBIC, as TCP does. There is no limit until the first
-// throttling response. A throttling response cuts the rate to 0.7 of the
-// measured rate. Every other response sets the rate by a curve. The curve is
-// steep at first, flat near the rate that was throttled, and then steep again,
-// but never beyond twice the measured rate. It takes cbrt(0.75 * rate) seconds
-// to return to the rate that was throttled: 4.2 s for 100 a second. So the
-// client stays within some percent of a limit that it does not know. It is for
-// programs that must behave like the SDK. What a client of package backoffhttp
-// does after a 429 by itself is pace.Pacer.
+// NewAWSRate returns the client rate limiter of the adaptive mode. It controls
+// the rate by CUBIC, as TCP does. A throttling response cuts the rate to 0.7 of
+// the measured rate. Every other response sets the rate by a curve. The curve is
+// steep at first, flat near the rate that was throttled, and then steep again.
+// It takes cbrt(0.75 * rate) seconds to return to the rate that was throttled:
+// 4.2 s for 100 a second. So the client stays within some percent of a limit
+// that it does not know.
 //
 // Rates, curve and bucket are those of the SDK, to the last digit that the
-// SDK's tests print. If many attempts are under way at once, AWSRate differs:
+// SDK's tests print. If many attempts are under way at once, it differs:
 //
 //   - In the SDK, callers sleep and try again, in no order. Here each attempt
-//     is told its turn at once, after all that wait. If the turn is after the
-//     attempt's deadline, the attempt ends at once. A turn stays reserved,
-//     even when the rate changes. When the rate rises, newcomers may get turns
-//     between those given out before; no attempt waits longer for that. An
-//     attempt that waits longer for another reason gets its turn after that.
+//     is told its turn at once, after all that wait.
 //   - Throttling of an attempt that was granted before the last cut does not
 //     cut again. In the SDK, ten calls that are throttled together cut the rate
 //     to a thirtieth.
@@ -51,28 +44,55 @@ func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(),
 //     little more.
 //   - An attempt that was not sent gives its turn back.
 //
-// The zero value is ready to use. Like the SDK's, it has no parameters. An
-// AWSRate must not be copied after first use. It is safe for concurrent use.
-// If Done is never called for an attempt, its response is not measured; a
-// second Done changes nothing.
-//
 // Source: aws-sdk-go-v2, aws/retry/adaptive_ratelimit.go and
 // adaptive_token_bucket.go, with the sequences of their tests; botocore,
 // retries/adaptive.py, throttling.py.
-type AWSRate struct {
+func NewAWSRate() *AdaptiveRate { return &AdaptiveRate{curve: new(cubic)} }
+
+// NewHalvingRate returns a rate by exponential backoff: c throttling responses
+// in a row leave 1/2^c of the rate. It rises in steps, more slowly than it fell:
+// each second without throttling raises it by 9 %, so that eight make good for
+// one fall.
+//
+// Source: Wikipedia, "Exponential backoff", on backoff as the control of a rate;
+// Chiu and Jain, "Analysis of the increase and decrease algorithms for
+// congestion avoidance", 1989.
+func NewHalvingRate() *AdaptiveRate { return &AdaptiveRate{curve: new(halving)} }
+
+// AdaptiveRate is a [backoff.Budget] that finds the rate a service accepts.
+// There is no limit until the first throttling response. From then on each
+// attempt waits for its turn. The rate is never beyond twice the rate of the
+// responses, nor below one in 2 s. It is for programs that must behave like
+// another system; a client of package backoffhttp has a pace.Pacer.
+//
+// An attempt whose turn is after its deadline ends at once. A turn stays
+// reserved, even when the rate changes. When the rate rises, newcomers may get
+// turns between those given out before; no attempt waits longer for that. An
+// attempt that waits longer for another reason gets its turn after that.
+//
+// The zero value is that of [NewAWSRate]. An AdaptiveRate has no parameters,
+// and must not be copied after first use. It is safe for concurrent use. If
+// Done is never called for an attempt, its response is not measured; a second
+// Done changes nothing.
+type AdaptiveRate struct {
 	mu      sync.Mutex
 	watch   clock.Stopwatch
 	start   time.Duration
 	ledger  ledger // notes when the turn of an attempt is, and how many cuts came before it
 	bucket  awsBucket
-	cubic   cubic
+	curve   curve
 	meter   awsMeter
 	answers float64 // number of answers since the start
 	cuts    uint16  // number of cuts; 0 until there is a limit, never 0 again
 }
 
-// NewAWSRate returns a new AWSRate.
-func NewAWSRate() *AWSRate { return new(AWSRate) }
+// A curve is how the rate falls and rises.
+type curve interface {
+	// throttle handles throttling at the given rate, and returns the new rate.
+	throttle(reached float64, now time.Duration) float64
+	// success returns the rate after an answer that was not throttling.
+	success(now time.Duration) float64
+}
 
 // The constants of the SDK.
 const (
@@ -84,7 +104,7 @@ const (
 )
 
 // Reserve implements [backoff.Budget].
-func (b *AWSRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
+func (b *AdaptiveRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool) {
 	read := a.Time()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +114,7 @@ func (b *AWSRate) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, boo
 
 // reserve gives an attempt its turn, unless the attempt waits for longer anyway
 // and comes back in Pace.
-func (b *AWSRate) reserve(now time.Duration, a backoff.Attempt) (backoff.Ticket, time.Duration) {
+func (b *AdaptiveRate) reserve(now time.Duration, a backoff.Attempt) (backoff.Ticket, time.Duration) {
 	turn := now
 	if b.cuts > 0 {
 		turn = b.bucket.reserve(now)
@@ -112,7 +132,7 @@ const withoutTurn = math.MaxUint64
 
 // Pace is the optional method of a [backoff.Budget]. An attempt that has waited
 // for another reason gets its turn now.
-func (b *AWSRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
+func (b *AdaptiveRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	read := clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,14 +152,14 @@ func (b *AWSRate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 func turnOf(note uint64) time.Duration { return time.Duration(note>>16) * time.Microsecond }
 
 // release gives the turn of a note back.
-func (b *AWSRate) release(now time.Duration, note uint64) {
+func (b *AdaptiveRate) release(now time.Duration, note uint64) {
 	if uint16(note) > 0 && note != withoutTurn { // otherwise there was no limit yet
 		b.bucket.giveBack(now, turnOf(note))
 	}
 }
 
 // Done implements [backoff.Budget].
-func (b *AWSRate) Done(t backoff.Ticket, r backoff.Result) {
+func (b *AdaptiveRate) Done(t backoff.Ticket, r backoff.Result) {
 	read := clock.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +181,7 @@ func (b *AWSRate) Done(t backoff.Ticket, r backoff.Result) {
 	b.answers++
 	switch {
 	case r.Outcome != backoff.OutcomeThrottled:
-		b.setRate(now, b.cubic.success(now))
+		b.setRate(now, b.curve.success(now))
 	case uint16(note) == b.cuts:
 		b.cut(now)
 	}
@@ -169,7 +189,7 @@ func (b *AWSRate) Done(t backoff.Ticket, r backoff.Result) {
 
 // Rate returns how many attempts per second are allowed: +Inf before there is a
 // limit.
-func (b *AWSRate) Rate() float64 {
+func (b *AdaptiveRate) Rate() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cuts == 0 {
@@ -180,11 +200,14 @@ func (b *AWSRate) Rate() float64 {
 
 // advance advances the budget to a reading of the clock, and returns the
 // elapsed time. That starts at a whole second, as the slots of the meter do.
-func (b *AWSRate) advance(read time.Time) time.Duration {
+func (b *AdaptiveRate) advance(read time.Time) time.Duration {
 	if !b.watch.Started() {
 		b.watch.Elapsed(read.Add(-time.Duration(read.Nanosecond())))
 		b.start = b.watch.Elapsed(read)
-		b.cubic.throttled, b.bucket.filled = b.start, b.start
+		b.bucket.filled = b.start
+		if b.curve == nil {
+			b.curve = new(cubic)
+		}
 	}
 	now := b.watch.Elapsed(read)
 	b.bucket.advance(now)
@@ -192,24 +215,24 @@ func (b *AWSRate) advance(read time.Time) time.Duration {
 }
 
 // cut handles throttling.
-func (b *AWSRate) cut(now time.Duration) {
+func (b *AdaptiveRate) cut(now time.Duration) {
 	reached := b.measured(now)
 	if b.cuts > 0 {
 		reached = min(reached, b.bucket.fill)
 	}
 	b.cuts = max(1, b.cuts+1)
-	b.setRate(now, b.cubic.throttle(reached, now))
+	b.setRate(now, b.curve.throttle(reached, now))
 }
 
 // setRate sets the rate, to at most twice the measured rate.
-func (b *AWSRate) setRate(now time.Duration, rate float64) {
+func (b *AdaptiveRate) setRate(now time.Duration, rate float64) {
 	b.bucket.resize(min(rate, 2*b.measured(now)))
 }
 
 // measured returns the rate of answers. In the first second, a slot may be
 // shorter than the meter assumes, or not be over. Then the count of all answers
 // may say more.
-func (b *AWSRate) measured(now time.Duration) float64 {
+func (b *AdaptiveRate) measured(now time.Duration) float64 {
 	if passed := now - b.start; passed < time.Second {
 		return max(b.meter.rate, b.answers/max(0.01, passed.Seconds()))
 	}
@@ -223,17 +246,34 @@ type cubic struct {
 	throttled time.Duration // when it was throttled
 }
 
-// throttle handles throttling at the given rate, and returns the new rate.
 func (c *cubic) throttle(reached float64, now time.Duration) float64 {
 	c.most, c.throttled = reached, now
 	return reached * awsBeta
 }
 
-// success returns the rate after an answer that was not throttling.
 func (c *cubic) success(now time.Duration) float64 {
 	plateau := math.Cbrt(c.most * (1 - awsBeta) / awsScale)
 	x := (now - c.throttled).Seconds() - plateau
 	return awsScale*x*x*x + c.most
+}
+
+// halving is the curve of [NewHalvingRate].
+type halving struct {
+	low  float64       // the rate after the last fall
+	fell time.Duration // when the last fall was
+}
+
+// halvingSteps is how many seconds make good for one fall.
+const halvingSteps = 8
+
+func (h *halving) throttle(reached float64, now time.Duration) float64 {
+	h.low, h.fell = max(reached/2, awsMinRate), now
+	return h.low
+}
+
+func (h *halving) success(now time.Duration) float64 {
+	steps := math.Floor((now - h.fell).Seconds())
+	return h.low * math.Exp2(steps/halvingSteps)
 }
 
 // awsMeter measures the rate of all answers, in slots of half a second.
@@ -318,10 +358,10 @@ func (b *awsBucket) giveBack(now, turn time.Duration) {
 	}
 }
 
-// Validate refuses a nil AWSRate. Nothing else can be wrong.
-func (b *AWSRate) Validate() error {
+// Validate refuses a nil AdaptiveRate. Nothing else can be wrong.
+func (b *AdaptiveRate) Validate() error {
 	if b == nil {
-		return missing("AWSRate")
+		return missing("AdaptiveRate")
 	}
 	return nil
 }
