@@ -20,7 +20,7 @@ import (
 // all others down.
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior"; and the sources
-// of [AWSRate].
+// of [NewAWSRate].
 func NewAWSAdaptive() backoff.Budget { return backoff.JoinBudgets(NewAWSQuota(), NewAWSRate()) }
 
 // NewAWSRate returns the client rate limiter of the adaptive mode. It controls

@@ -221,9 +221,9 @@ func TestAWSRateEndsAtOnceACallThatCannotWait(t *testing.T) {
 	})
 }
 
-// Contract row 48: the rate falls to the service's limit, and stays within 10 %
+// The rate falls to the service's limit, and stays within 10 %
 // of it; 15 %, of a limit so low that a few calls are a tenth.
-func TestRow48AWSRateFindsAHiddenLimit(t *testing.T) {
+func TestAWSRateFindsAHiddenLimit(t *testing.T) {
 	for hidden, within := range map[float64]float64{10: 0.15, 40: 0.1, 100: 0.1, 400: 0.1} {
 		synctest.Test(t, func(t *testing.T) {
 			b := presets.NewAWSRate()
@@ -239,8 +239,8 @@ func TestRow48AWSRateFindsAHiddenLimit(t *testing.T) {
 	}
 }
 
-// Contract rows 48 and 49: other resources are not affected.
-func TestRow48And49AWSAdaptiveIsKeptPerResource(t *testing.T) {
+// Other resources are not affected.
+func TestAWSAdaptiveIsKeptPerResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tables := backoff.Budgets{New: func(string) backoff.Budget { return presets.NewAWSAdaptive() }}
 		hot, cold := rate.NewLimiter(10, 1), rate.NewLimiter(rate.Inf, 0)

@@ -245,28 +245,6 @@ func TestBudgetsUnder64Goroutines(t *testing.T) {
 	}
 }
 
-// As many retries are granted to 64 goroutines as to one.
-func TestBudgetsAreNotOverdrawn(t *testing.T) {
-	for name, b := range presets.Budgets() {
-		alone := maps.Collect(presets.Budgets())[name]
-		for range 500 {
-			begin(t, b) // so that none is answered
-			begin(t, alone)
-		}
-		var granted sync.Map
-		var all sync.WaitGroup
-		for worker := range 64 {
-			all.Go(func() { granted.Store(worker, grants(b, 100)) })
-		}
-		all.Wait()
-		sum := 0
-		for _, n := range granted.Range {
-			sum += n.(int)
-		}
-		require.Equal(t, grants(alone, 6400), sum, name)
-	}
-}
-
 func TestBudgetsAllocateNothing(t *testing.T) {
 	for name, b := range presets.Budgets() {
 		repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })

@@ -222,26 +222,20 @@ func bucketNumber(note uint64, now int64) int64 {
 	return now - int64((uint64(now)-note)&lower)
 }
 
-// WindowStats is what the budget of a window has counted.
-type WindowStats struct {
-	Requests uint64 // first attempts
-	Retries  uint64
-}
-
 // stats returns the counts at this moment.
-func (w *ratioWindow) stats(long time.Duration) WindowStats {
+func (w *ratioWindow) stats(long time.Duration) (requests, retries uint64) {
 	now := clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ring.Advance(now, long, 0)
-	return WindowStats{Requests: w.ring.Least(sliding.Other), Retries: w.ring.Most(sliding.Bad)}
+	return w.ring.Least(sliding.Other), w.ring.Most(sliding.Bad)
 }
 
-// Stats returns the counts at this moment.
-func (b *SREBudget) Stats() WindowStats { return b.stats(b.Window) }
+// Stats returns how many requests and retries have been counted.
+func (b *SREBudget) Stats() (requests, retries uint64) { return b.stats(b.Window) }
 
-// Stats returns the counts at this moment.
-func (b *DotNetBudget) Stats() WindowStats { return b.stats(b.SamplingDuration) }
+// Stats returns how many requests and retries have been counted.
+func (b *DotNetBudget) Stats() (requests, retries uint64) { return b.stats(b.SamplingDuration) }
 
-// Stats returns the counts at this moment.
-func (b *KubernetesBudget) Stats() WindowStats { return b.stats(b.Interval) }
+// Stats returns how many requests and retries have been counted.
+func (b *KubernetesBudget) Stats() (requests, retries uint64) { return b.stats(b.Interval) }

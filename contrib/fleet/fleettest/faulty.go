@@ -1,5 +1,9 @@
 // Package fleettest tests implementations of [fleet.Store], and gives a store the
-// faults of a network. It is experimental, as all of the fleet is.
+// faults of a network. It is experimental.
+//
+//	func TestStore(t *testing.T) {
+//		fleettest.Store(t, func(t testing.TB) fleet.Store { return open(t) })
+//	}
 package fleettest
 
 import (
