@@ -194,7 +194,7 @@ func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
 	}
 	again, err := grantRetries(b, now, 1)
 	if err == nil && again > alone {
-		err = errors.New("a Done without a ticket gives back what nobody took")
+		err = errors.New("a Done without a ticket gives back what was never taken")
 	}
 	return err
 }

@@ -177,7 +177,7 @@ func TestABudgetsFaultsAreFound(t *testing.T) {
 func TestABudgetThatIsNotAskedIsChecked(t *testing.T) {
 	for fault, want := range map[string]string{
 		"asked after all": "does not grant a first attempt at once",
-		"pays twice":      "gives back what nobody took",
+		"pays twice":      "gives back what was never taken",
 	} {
 		requireCaught(t, want, func(t testing.TB) {
 			require.NoError(t, checkGrantsFirst(new(free), time.Now(), 10))

@@ -251,7 +251,7 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
 	throttled := r.Outcome == backoff.OutcomeThrottled && r.Class != backoff.ClassOverloaded && r.RetryAfter <= p.maxWait()
 
-	// The RetryBudget gets its own tickets back, and hears of every success.
+	// The RetryBudget gets its own tickets back, and counts every success.
 	if t.Word()>>62 == 1 {
 		p.RetryBudget.Done(backoff.Ticket{}, r)
 	} else {

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"math"
 	"sync"
 	"time"
@@ -254,7 +255,7 @@ func (b *FinagleBudget) Validate() error {
 	if b == nil {
 		return missing("FinagleBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.TTL >= time.Second && b.TTL <= time.Minute, "FinagleBudget.TTL", b.TTL, "1s to 1m"),
 		check(b.MinRetriesPerSec >= 0 && b.MinRetriesPerSec <= 1e6, "FinagleBudget.MinRetriesPerSec", b.MinRetriesPerSec, "0 to 1000000"),
 		check(b.PercentCanRetry >= 0 && b.PercentCanRetry <= 1000, "FinagleBudget.PercentCanRetry", b.PercentCanRetry, "0 to 1000"),

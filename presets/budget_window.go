@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ func (b *SREBudget) Validate() error {
 	if b == nil {
 		return missing("SREBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.Ratio >= 0 && b.Ratio <= 1000, "SREBudget.Ratio", b.Ratio, "0 to 1000"),
 		check(b.Window > 0, "SREBudget.Window", b.Window, "more than 0"),
 		check(b.MinRetries >= 0, "SREBudget.MinRetries", b.MinRetries, "0 or more"),
@@ -107,7 +108,7 @@ func (b *DotNetBudget) Validate() error {
 	if b == nil {
 		return missing("DotNetBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.RetryRatio >= 0 && b.RetryRatio <= 1, "DotNetBudget.RetryRatio", b.RetryRatio, "0 to 1"),
 		check(b.SamplingDuration >= time.Second && b.SamplingDuration <= 24*time.Hour, "DotNetBudget.SamplingDuration", b.SamplingDuration, "1s to 24h"),
 		check(b.MinimumThroughput >= 1, "DotNetBudget.MinimumThroughput", b.MinimumThroughput, "1 or more"),
@@ -156,7 +157,7 @@ func (b *KubernetesBudget) Validate() error {
 	if b == nil {
 		return missing("KubernetesBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.Percent >= 0 && b.Percent <= 100, "KubernetesBudget.Percent", b.Percent, "0 to 100"),
 		check(b.Interval >= time.Second && b.Interval <= time.Hour, "KubernetesBudget.Interval", b.Interval, "1s to 1h"),
 		check(b.MinRetryCount >= 0, "KubernetesBudget.MinRetryCount", b.MinRetryCount, "0 or more"),

@@ -52,7 +52,6 @@ func from500(codes ...int) []int {
 	return codes
 }
 
-// And the columns of the other tables.
 func TestStatusTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		classify backoff.Classifier

@@ -3,7 +3,7 @@
 // A simulation runs in one goroutine: the race detector sees nothing there, and
 // takes a minute to.
 
-package presets_test
+package sim_test
 
 import (
 	"maps"
