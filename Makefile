@@ -144,7 +144,7 @@ lint: ## Check formatting, go vet and staticcheck, in every module
 
 # The modules that programs import. Of each the API directory keeps what it exported at the last
 # release, in the form of apidiff; changes.txt tells, for reviews, what it does otherwise since.
-IMPORTED := . $(filter contrib/backoff%,$(MODULES))
+IMPORTED := . $(filter contrib/%,$(MODULES))
 API      := internal/lab/release/api
 
 # $(call apidiff,arguments) runs it in each of these modules; $$path is the module's, $$kept

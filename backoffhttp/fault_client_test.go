@@ -19,7 +19,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 // A real server behind a proxy that fails: what is sent, and how often it has

@@ -1,8 +1,6 @@
 // Package backofftest tests implementations of the interfaces of package
 // backoff: for each interface a function checks that an implementation keeps
-// the contract. [Faulty] gives a fleet's store the faults of a network.
-// Package backofftest/faultproxy gives them to TCP connections. This package
-// is for tests only, since it imports testing.
+// the contract. It is for tests only, since it imports testing.
 //
 // Code that uses a policy does not need this package. In a bubble of
 // testing/synctest its waits take no time and are exact, and [backoff.NoJitter]

@@ -14,7 +14,12 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-const maxDuration = time.Duration(math.MaxInt64)
+const (
+	maxDuration = time.Duration(math.MaxInt64)
+	limit       = 20 * time.Second // until a check must have ended
+)
+
+var errService = errors.New("backofftest: the service is down")
 
 // The arguments that schedules and jitters are checked with.
 var (
@@ -189,7 +194,7 @@ func checkGrantsFirst(b backoff.Budget, now time.Time, alone int) error {
 	}
 	again, err := grantRetries(b, now, 1)
 	if err == nil && again > alone {
-		err = errors.New("a Done without a ticket gives back what nobody took")
+		err = errors.New("a Done without a ticket gives back what was never taken")
 	}
 	return err
 }
@@ -266,4 +271,21 @@ func observeAll(o backoff.Observer, header map[string][]string) (err error) {
 		}
 	}
 	return nil
+}
+
+// concurrently calls f n times at once, and returns one of the errors.
+func concurrently(n int, f func(i int) error) (err error) {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		group.Go(func() {
+			if e := f(i); e != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				err = e
+			}
+		})
+	}
+	group.Wait()
+	return err
 }

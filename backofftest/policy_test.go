@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/fleet"
 )
 
 // recorder is a test that must fail.
@@ -100,14 +99,7 @@ func TestAJittersFaultsAreFound(t *testing.T) {
 }
 
 func TestBudgetsPass(t *testing.T) {
-	for name, open := range map[string]func() backoff.Budget{
-		"RetryBudget": func() backoff.Budget { return new(backoff.RetryBudget) },
-		"fleet": func() backoff.Budget {
-			return &fleet.Budget{Client: &fleet.Client{Store: new(fleet.Memory), Every: time.Hour}, Name: "db"}
-		},
-	} {
-		t.Run(name, func(t *testing.T) { Budget(t, open) })
-	}
+	Budget(t, func() backoff.Budget { return new(backoff.RetryBudget) })
 }
 
 // free is a budget of ten tokens that grants first attempts unasked, with a
@@ -185,7 +177,7 @@ func TestABudgetsFaultsAreFound(t *testing.T) {
 func TestABudgetThatIsNotAskedIsChecked(t *testing.T) {
 	for fault, want := range map[string]string{
 		"asked after all": "does not grant a first attempt at once",
-		"pays twice":      "gives back what nobody took",
+		"pays twice":      "gives back what was never taken",
 	} {
 		requireCaught(t, want, func(t testing.TB) {
 			require.NoError(t, checkGrantsFirst(new(free), time.Now(), 10))

@@ -8,7 +8,7 @@ import (
 )
 
 // checkWaiting returns what is wrong with how a budget treats attempts that only
-// wait, if it has a method by which it hears that they go: Pace or Confirm.
+// wait, if it has a method that is called when they go: Pace or Confirm.
 func checkWaiting(open func() backoff.Budget) error {
 	_, paces := open().(pacer)
 	_, confirms := open().(confirmer)

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/idempotency"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 	"github.com/stretchr/testify/require"
 )
 
@@ -78,7 +78,7 @@ func (q request) with(ctx context.Context, h http.Handler) *httptest.ResponseRec
 
 func handle(f http.HandlerFunc) http.Handler { return f }
 
-func TestRow66TheSecondRequestGetsTheFirstResponse(t *testing.T) {
+func TestTheSecondRequestGetsTheFirstResponse(t *testing.T) {
 	for name, key := range map[string]string{"bare": "8e03978e-40d5", "quoted": `"8e03978e-40d5"`, "escaped": `"a\"b\\c d"`} {
 		t.Run(name, func(t *testing.T) {
 			c := new(charging)
@@ -99,7 +99,7 @@ func TestRow66TheSecondRequestGetsTheFirstResponse(t *testing.T) {
 	}
 }
 
-func TestRow67QuotedAndBareAreTheSameKey(t *testing.T) {
+func TestQuotedAndBareAreTheSameKey(t *testing.T) {
 	c := new(charging)
 	h := once(c, idempotency.Options{})
 	request{key: `abc`}.to(h)
@@ -107,7 +107,7 @@ func TestRow67QuotedAndBareAreTheSameKey(t *testing.T) {
 	require.EqualValues(t, 1, c.charges.Load())
 }
 
-func TestRow66WithoutAKeyOrWithABadOneItIs400(t *testing.T) {
+func TestWithoutAKeyOrWithABadOneItIs400(t *testing.T) {
 	for name, header := range map[string]http.Header{
 		"missing":      {},
 		"empty":        {"Idempotency-Key": {""}},
@@ -146,7 +146,7 @@ func TestKeysAreAsLongAsMaxKey(t *testing.T) {
 	}
 }
 
-func TestRow66AKeyOfAnotherRequestIs422(t *testing.T) {
+func TestAKeyOfAnotherRequestIs422(t *testing.T) {
 	for name, other := range map[string]request{
 		"body":   {key: "k", body: "20", path: "a?b=c"},
 		"path":   {key: "k", body: "10", path: "aa?b=c"},
@@ -176,7 +176,7 @@ func TestFingerprintSaysWhatIsTheSame(t *testing.T) {
 	require.EqualValues(t, 1, c.charges.Load())
 }
 
-func TestRow66InFlightIs409WithRetryAfter(t *testing.T) {
+func TestInFlightIs409WithRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(charging)
 		h := once(handle(func(w http.ResponseWriter, r *http.Request) {
@@ -611,7 +611,7 @@ func TestARecordIsTriedAgain(t *testing.T) {
 
 // The gap between effect and record: the client has its answer, the key is in
 // flight until the lease ends, and then the request is carried out again.
-func TestRow70ARecordThatFailsIsReportedAndTheResponseSent(t *testing.T) {
+func TestARecordThatFailsIsReportedAndTheResponseSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(charging)
 		var failed error
@@ -836,9 +836,9 @@ func TestDerivedKeysAreStableAndApart(t *testing.T) {
 	require.NotEqual(t, charge[0], mail[0])
 }
 
-// Row 70: the charge is made, the answer is lost, and the policy sends the
+// The charge is made, the answer is lost, and the policy sends the
 // charge again.
-func TestRow70NoAnswerIsLostAndNoChargeDoubled(t *testing.T) {
+func TestNoAnswerIsLostAndNoChargeDoubled(t *testing.T) {
 	c := new(charging)
 	s := service(t, once(c, idempotency.Options{}))
 	proxy, err := faultproxy.Start(s.Listener.Addr().String(), faultproxy.Randomly(1,

@@ -113,7 +113,6 @@ func TestARetryThatFindsNoSlotOfConcurrencyEndsTheCallWithItsOwnError(t *testing
 	})
 }
 
-// Contract row 69.
 func TestConcurrencyRefusesAtOnceAndQueuesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slots = 10

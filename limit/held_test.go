@@ -18,8 +18,7 @@ import (
 
 // sixPerSecond are the limits that space attempts, at 6 a second.
 var sixPerSecond = map[string]func() backoff.Budget{
-	"Rate":         func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(6, 1)} },
-	"AdaptiveRate": func() backoff.Budget { return &limit.AdaptiveRate{Max: 6} },
+	"Rate": func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(6, 1)} },
 }
 
 // held runs a test with each of sixPerSecond joined with a HoldOff, in both

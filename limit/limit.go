@@ -1,6 +1,5 @@
 // Package limit has the Budgets that bound everything that a program sends,
-// first attempts included: a rate limit, an adaptive one, a bulkhead and
-// others.
+// first attempts included: a rate limit, a bulkhead and others.
 //
 //	search := backoff.Policy{
 //		Name: "search",
@@ -12,10 +11,9 @@
 //	}
 //	err := search.Do(ctx, query)
 //
-// There are five of them:
+// There are four of them:
 //
 //   - [Rate] makes attempts wait for the tokens of a rate limiter.
-//   - [AdaptiveRate] does the same at a rate that it finds by itself.
 //   - [Throttle] refuses more attempts the more the service refuses.
 //   - [Concurrency] refuses attempts while too many are running (a bulkhead).
 //   - [Sleeping] refuses retries while too many calls wait between two

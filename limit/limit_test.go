@@ -19,12 +19,10 @@ import (
 // Every limit passes the tests that backofftest has for Budgets.
 func TestLimitsKeepTheContractOfABudget(t *testing.T) {
 	for name, open := range map[string]func() backoff.Budget{
-		"Rate":         func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(10, 10)} },
-		"AdaptiveRate": func() backoff.Budget { return new(limit.AdaptiveRate) },
-		"limited":      func() backoff.Budget { return &limit.AdaptiveRate{Max: 10} },
-		"Throttle":     func() backoff.Budget { return new(limit.Throttle) },
-		"Concurrency":  func() backoff.Budget { return new(limit.Concurrency) },
-		"Sleeping":     func() backoff.Budget { return new(limit.Sleeping) },
+		"Rate":        func() backoff.Budget { return &limit.Rate{Limiter: rate.NewLimiter(10, 10)} },
+		"Throttle":    func() backoff.Budget { return new(limit.Throttle) },
+		"Concurrency": func() backoff.Budget { return new(limit.Concurrency) },
+		"Sleeping":    func() backoff.Budget { return new(limit.Sleeping) },
 	} {
 		t.Run(name, func(t *testing.T) { backofftest.Budget(t, open) })
 	}
@@ -33,7 +31,7 @@ func TestLimitsKeepTheContractOfABudget(t *testing.T) {
 // An invalid limit stays invalid: no loop around the call tries again.
 func TestAnInvalidLimitIsAPermanentError(t *testing.T) {
 	for _, b := range []backoff.Budget{
-		new(limit.Rate), &limit.AdaptiveRate{Max: -1}, &limit.Throttle{K: -1}, &limit.AdaptiveRate{Recovery: backoff.Constant(-1)},
+		new(limit.Rate), &limit.Throttle{K: -1},
 	} {
 		err := (&backoff.Policy{Budget: b}).Validate()
 		require.Error(t, err)

@@ -17,8 +17,7 @@ import (
 
 // paced are the limits that space attempts, at 10 a second.
 var paced = map[string]func() backoff.Budget{
-	"Rate":         func() backoff.Budget { return tenPerSecond() },
-	"AdaptiveRate": func() backoff.Budget { return &limit.AdaptiveRate{Max: 10} },
+	"Rate": func() backoff.Budget { return tenPerSecond() },
 	"joined": func() backoff.Budget {
 		return backoff.JoinBudgets(&limit.Sleeping{}, tenPerSecond(), &limit.Concurrency{})
 	},
@@ -184,17 +183,6 @@ func TestARetryThatDidNotKeepThePaceIsPaidForAtItsOwnCost(t *testing.T) {
 			got, _ := reserve(t, b, 1)
 			require.Equal(t, want, got[0], "a cost of 5, and of %d in the end", told)
 		}
-	})
-}
-
-func TestARefusalOfARetryThatDidNotKeepThePaceIsHeard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.AdaptiveRate{Max: 10}
-		ticket, _, ok := b.Reserve(backoff.Attempt{Number: 2, Kind: backoff.AttemptRetry, Wait: time.Minute})
-		require.True(t, ok)
-		time.Sleep(time.Minute)
-		b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
-		require.EqualValues(t, 5, b.Limit())
 	})
 }
 

@@ -19,26 +19,20 @@ import (
 //	    head > |   held   | canceled |   held   |   held   | < last
 //	           +----------+----------+----------+----------+
 //
-// An attempt that is not made cancels its reservation. Two things may become of
-// the token of a canceled reservation:
+// An attempt that is not made cancels its reservation. Its token goes back:
 //
-//   - The limiter has room for it until the last held reservation behind it is
-//     due. Then it goes back at once. Here the next call to ask would be told
-//     4s, in which two attempts are made: the second one takes the token that
-//     was saved at 2s.
-//   - The limiter has no room. Then it goes back when no held reservation is
-//     left behind it, as if it had never been taken. If its time comes before
-//     that, it is lost.
+//   - at once, if the limiter has room for it until the last held reservation
+//     behind it is due. In the picture the next call would then wait until 4s,
+//     like the call before it: it takes the token that was saved at 2s.
+//   - otherwise, when no held reservation is left behind it, as if the token had
+//     never been taken. If it is due before that, it is lost.
 //
 // A queue does not lock: its owner does.
 type queue struct {
 	watch        clock.Stopwatch
 	newest       uint64        // the number of the newest reservation
-	reservations []reservation // by number, and by due unless there is overtaking
-	head         int           // the first reservation that may matter still
-	forgotten    uint64        // the number of the newest reservation that was dropped while it was held
-
-	overtaking bool // a later reservation may be due before an earlier one
+	reservations []reservation // by number, and so by due
+	head         int           // the index of the first reservation that still matters
 }
 
 // A reservation is the tokens of one attempt.
@@ -53,36 +47,33 @@ type reservation struct {
 type reservationState uint8
 
 const (
-	held     reservationState = iota // the attempt waits, or is under way
-	canceled                         // the attempt was not made, and the tokens have not gone back
+	held     reservationState = iota // the attempt waits, or is running
+	canceled                         // the attempt was not made, and its tokens have not gone back yet
 	finished                         // nothing is left to do
 )
 
-// maxDue is how many reservations are kept that are due and held. An operation
-// that hangs must not keep all those behind it.
+// maxDue is how many held reservations are kept beyond their time. Otherwise an
+// operation that hangs would keep all those behind it.
 const maxDue = 4096
 
-// planned marks the ticket of an attempt that waits longer, for another reason,
-// than it would for its tokens. It has no reservation before Pace.
+// planned marks the ticket of an attempt that waits longer for another reason than
+// for its tokens. It gets its reservation in Pace.
 const planned = 1 << 63
 
-// reserve takes tokens, unless an attempt that waits for own anyway would not
-// have to wait for them: then the number is 0, and nothing is taken. It returns
-// the number of the reservation, and the wait.
+// reserve takes tokens, and returns the number of the reservation and the wait. If
+// the tokens are due before own, the time that the attempt waits anyway, it takes
+// nothing, and the number is 0.
 func (q *queue) reserve(lim *rate.Limiter, tokens int, now, own time.Duration) (uint64, time.Duration, bool) {
 	q.trim(now)
 	r := lim.ReserveN(q.watch.Time(now), tokens)
 	wait := r.DelayFrom(q.watch.Time(now))
 	if wait == rate.InfDuration {
-		if r.OK() { // the limit is 0, and the tokens were taken all the same
+		if r.OK() { // the limit is 0, and ReserveN still took the tokens
 			lim.ReserveN(q.watch.Time(now), -tokens)
 		}
 		return 0, 0, false
 	}
-	due := limits.Add(now, wait)
-	if !q.overtaking {
-		due = max(due, q.lastDue(now))
-	}
+	due := max(limits.Add(now, wait), q.lastDue(now))
 	if due-now < own {
 		lim.ReserveN(q.watch.Time(now), -tokens)
 		return 0, 0, true
@@ -92,7 +83,7 @@ func (q *queue) reserve(lim *rate.Limiter, tokens int, now, own time.Duration) (
 	return q.newest, due - now, true
 }
 
-// left returns how long it takes until a reservation is due.
+// left returns the time until a reservation is due.
 func (q *queue) left(number uint64, now time.Duration) time.Duration {
 	if i, ok := q.find(number); ok {
 		return max(0, q.reservations[i].due-now)
@@ -114,8 +105,8 @@ func (q *queue) lastDue(now time.Duration) time.Duration {
 	return max(now, q.reservations[len(q.reservations)-1].due)
 }
 
-// push appends a reservation. It moves the others to the front of the slice
-// rather than let the slice grow while half of it is free.
+// push appends a reservation. While half of the slice is free, it moves the others
+// to the front instead of growing the slice.
 func (q *queue) push(r reservation) {
 	if len(q.reservations) == cap(q.reservations) && q.head > len(q.reservations)/2 {
 		q.reservations = q.reservations[:copy(q.reservations, q.reservations[q.head:])]
@@ -124,15 +115,12 @@ func (q *queue) push(r reservation) {
 	q.reservations = append(q.reservations, r)
 }
 
-// trim drops the reservations at the head that do not matter any more.
+// trim drops the reservations at the head that no longer matter.
 func (q *queue) trim(now time.Duration) {
 	for q.head < len(q.reservations) {
 		r := q.reservations[q.head]
 		if r.state != finished && r.due >= now || r.state == held && len(q.reservations)-q.head <= maxDue {
 			return
-		}
-		if r.state == held {
-			q.forgotten = r.number
 		}
 		q.head++
 	}
@@ -142,8 +130,8 @@ func (q *queue) trim(now time.Duration) {
 	}
 }
 
-// finish ends a reservation, and gives its tokens back where they were not
-// used. It returns the reservation, and whether it was held until now.
+// finish ends a reservation, and gives its tokens back if they are unused. It
+// returns the reservation, and whether it was held until now.
 func (q *queue) finish(lim *rate.Limiter, now time.Duration, number uint64, unused bool) (reservation, bool) {
 	i, found := q.find(number)
 	if !found || q.reservations[i].state != held {
@@ -158,10 +146,9 @@ func (q *queue) finish(lim *rate.Limiter, now time.Duration, number uint64, unus
 	return r, true
 }
 
-// giveBack returns the tokens of the reservation i, which was canceled. If no
-// held reservation is behind it, giveBack drops it and the reservations before
-// it, back to the last held one, and returns the tokens of all that were
-// canceled.
+// giveBack returns the tokens of reservation i, which was canceled. If no held
+// reservation is behind it, giveBack drops all reservations behind the last held
+// one, and returns the tokens of those that were canceled.
 func (q *queue) giveBack(lim *rate.Limiter, now time.Duration, i int) {
 	back := 0
 	for last := len(q.reservations) - 1; last >= q.head && q.reservations[last].state != held; last-- {
@@ -177,10 +164,9 @@ func (q *queue) giveBack(lim *rate.Limiter, now time.Duration, i int) {
 	lim.ReserveN(q.watch.Time(now), -back)
 }
 
-// hasRoom reports whether the limiter can hold the tokens of i on top of its
-// own until all held reservations behind i are due. It walks from the last of
-// them to the first; level is what the limiter will hold just before the one at
-// hand is due.
+// hasRoom reports whether the limiter can hold the tokens of i beside its own
+// until all held reservations behind i are due. It walks from the last of them to
+// the first; level is what the limiter will hold just before each is due.
 func (q *queue) hasRoom(lim *rate.Limiter, now time.Duration, i int) bool {
 	limit, at := float64(lim.Limit()), q.lastDue(now)
 	level := lim.TokensAt(q.watch.Time(now)) + limit*(at-now).Seconds()

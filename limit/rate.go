@@ -96,8 +96,7 @@ func (l *Rate) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 	return t, l.queue.left(t.Word(), l.queue.watch.Elapsed(clock.Now())), true
 }
 
-// reserve takes tokens, or plans to take them where own is longer than the wait
-// for them.
+// reserve takes tokens, or plans to if own is longer than the wait for them.
 func (l *Rate) reserve(tokens int, read time.Time, own time.Duration) (backoff.Ticket, time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

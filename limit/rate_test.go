@@ -475,19 +475,6 @@ func TestRateValidate(t *testing.T) {
 	require.NoError(t, (&limit.Rate{Limiter: rate.NewLimiter(1, 3), Tokens: 3}).Validate())
 }
 
-func TestSlowDownAlwaysCountsBeforeTheFirstFall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &limit.AdaptiveRate{Max: 8}
-		reserve(t, b, 1)
-		b.SlowDown(time.Now().Add(-time.Hour))
-		require.InDelta(t, 4, float64(b.Limit()), 1e-6)
-		b.SlowDown(time.Now().Add(-time.Nanosecond))
-		require.InDelta(t, 4, float64(b.Limit()), 1e-6, "sent before the fall")
-		b.SlowDown(time.Now())
-		require.InDelta(t, 2, float64(b.Limit()), 1e-6)
-	})
-}
-
 func ExampleRate() {
 	// At most 3 attempts of all calls at once, and then one a minute.
 	limiter := rate.NewLimiter(rate.Every(time.Minute), 3)

@@ -9,10 +9,10 @@ import (
 )
 
 // Sleeping is a [backoff.Budget] that lets at most Max calls sleep between two
-// attempts, of all the calls that share it. In an outage at 1000 calls a
-// second, each of which backs off for up to 30 s, 30,000 goroutines would be
-// asleep, and wake on a service that is about to recover. A call that would be
-// one too many ends at once with the error it has.
+// attempts, of all the calls that share it. In an outage at 1000 calls a second
+// that back off for up to 30 s each, 30,000 goroutines would be asleep, and wake on
+// a service that is about to recover. A call beyond Max ends at once with the error
+// it has.
 //
 // The zero value is ready to use. A Sleeping must not be copied, nor its field
 // changed, after first use. It is safe for concurrent use. A call holds its

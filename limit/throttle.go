@@ -39,17 +39,15 @@ const (
 // OutcomeDefinitive. Attempts that the caller ended, or that never return,
 // count in neither.
 //
-// Reopening. The formula alone goes on refusing for a minute and more after an
-// outage longer than its window. By then the window is full of the client's
-// own refusals. The few attempts that pass must become a K-th part of it
-// before the probability falls, and they become more only as it falls. So the
-// probability is computed twice: over the whole window, and over the newest
-// tenth of it, or as much more as has 10 requests, there without Pad. The
-// lower one counts. The newest tenth forgets ten times as fast, and because of
-// MaxReject it always has some responses to go by. Nine of ten attempts go
-// through again within 30 s at any rate of calls, and all of them within 10 s
-// at 100 a second. The price is small: a client that offers many times what
-// the service can do sends 2.0 to 2.1 times what is accepted.
+// Reopening. After an outage longer than Window, the window is full of the
+// client's own refusals. The formula alone would go on refusing for a minute and
+// more, until accepts > requests/K. So the probability is computed twice: over
+// the whole window, and over the newest tenth of it, or as much more as has 10
+// requests, there without Pad. The lower one counts. The newest tenth forgets
+// ten times as fast, and because of MaxReject it always has some responses. Nine
+// of ten attempts pass again within 30 s at any rate of calls, and all of them
+// within 10 s at 100 a second. The price is small: a client that offers many
+// times what the service can do sends 2.0 to 2.1 times what is accepted.
 //
 // A Throttle is for overload, where a service serves some calls and refuses
 // others: there it refuses in proportion, where a [backoff.Breaker] would open
@@ -60,9 +58,8 @@ const (
 //
 // The zero value is ready to use. A Throttle must not be copied, nor its fields
 // changed, after first use. It is safe for concurrent use. An attempt takes a
-// lock and reads the clock twice, some 150 ns in all, and allocates nothing. A
-// Done that never comes is an attempt not counted; a second Done counts it
-// twice.
+// lock and reads the clock twice, and allocates nothing. A Done that never comes
+// is an attempt not counted; a second Done counts it twice.
 //
 // Source: Google SRE book, "Handling Overload", "Client-Side Throttling". The
 // window, Pad, and that refusals count are those of grpc-go's
@@ -134,7 +131,7 @@ func (b *Throttle) count(now time.Time, accepted bool) {
 	}
 }
 
-// bin returns the bin that is so many before the current one.
+// bin returns the bin that many before the current one.
 func (b *Throttle) bin(back int64) *tally {
 	return &b.bins[(b.current+throttleBins-back)%throttleBins]
 }
@@ -171,7 +168,7 @@ func (b *Throttle) excess(t tally) float64 {
 	return float64(t.requests) - limits.Or(b.K, defaultK)*float64(t.accepts)
 }
 
-// recent adds up the newest bins, until there are enough requests to go by.
+// recent sums the newest bins: a tenth of them, or until there are enough requests.
 func (b *Throttle) recent() (t tally) {
 	for back := range int64(throttleBins) {
 		if back >= recentBins && t.requests >= recentRequests {

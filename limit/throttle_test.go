@@ -289,9 +289,9 @@ func TestThrottleForgetsWithItsWindow(t *testing.T) {
 	})
 }
 
-// Contract row 40: where many answers say "do not retry", the client as a whole
+// Where many answers say "do not retry", the client as a whole
 // stops.
-func TestRow40ManyDoNotRetryAnswersStopTheClient(t *testing.T) {
+func TestManyDoNotRetryAnswersStopTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &limit.Throttle{Rand: seeded(1)}
 		p := backoff.Policy{Budget: b, Rand: seeded(2)}
@@ -445,7 +445,7 @@ func ExampleThrottleStats() {
 }
 
 // Where a throttle must refuse some calls, it refuses those that can wait.
-func TestRow84AThrottleSparesTheUrgent(t *testing.T) {
+func TestAThrottleSparesTheUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := backoff.Policy{MaxAttempts: 1, Budget: &limit.Throttle{Rand: seeded(84)}}
 		refused := map[backoff.Priority]int{}

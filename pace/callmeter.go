@@ -8,14 +8,13 @@ import (
 	"github.com/gobackoff/backoff/internal/clock"
 )
 
-// A callMeter measures at which rate calls come. It takes no lock, and reads the
-// clock for every eighth call. Of these it remembers the last one whose number is
-// 8, the last one whose number is 16, and so on to half a billion, each times any
-// odd number: so it knows when about 8, 16, 32 ... calls ago was.
+// A callMeter measures the rate of calls. It takes no lock, and reads the clock for
+// every eighth call. marks[k] is the time of the last call whose number is an odd
+// multiple of 8<<k. So it knows when about 8, 16, 32 ... calls ago was.
 type callMeter struct {
 	count atomic.Uint64
 	start atomic.Pointer[time.Time] // of the first call
-	marks [27]atomic.Int64          // when the marked calls came, after start
+	marks [27]atomic.Int64          // as times after start
 }
 
 const markEvery = 8
@@ -32,8 +31,8 @@ func (m *callMeter) add() {
 	}
 }
 
-// rate returns the calls per second of late: in the shortest known time of a
-// second or more with 8 calls in it, or in the last second, if there were more.
+// rate returns the recent calls per second: in the shortest known time of a second
+// or more with 8 calls in it, or in the last second, if there were more.
 // Before the first call it is 1.
 func (m *callMeter) rate() float64 {
 	count, now := m.read()
@@ -54,7 +53,7 @@ func (m *callMeter) rate() float64 {
 	return max(steady, burst)
 }
 
-// read returns how many calls there were, and since when.
+// read returns how many calls there were, and how long ago the first one was.
 func (m *callMeter) read() (count uint64, age time.Duration) {
 	if start := m.start.Load(); start != nil {
 		return m.count.Load(), clock.Since(*start)
@@ -62,8 +61,8 @@ func (m *callMeter) read() (count uint64, age time.Duration) {
 	return 0, 0
 }
 
-// marked calls f with how many of count calls came since a mark, and with its age
-// now, for all marks that are in use.
+// marked calls f for each mark in use, with the number of calls since the mark and
+// its age.
 func (m *callMeter) marked(count uint64, now time.Duration, f func(calls float64, age time.Duration)) {
 	for level := range m.marks {
 		every := uint64(markEvery) << level
@@ -78,8 +77,8 @@ func (m *callMeter) marked(count uint64, now time.Duration, f func(calls float64
 	}
 }
 
-// within returns how many calls came in the last d, as far as it is known: at
-// least half of them, and some 8 less.
+// within returns how many calls came in the last d. It may miss up to half of them,
+// and 8.
 func (m *callMeter) within(d time.Duration) (most float64) {
 	count, now := m.read()
 	if now < d {

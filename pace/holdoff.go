@@ -24,8 +24,8 @@ import (
 // attempts wait, too, and so does a retry whose own wait ends before. Of
 // several such times the latest counts. Afterwards the calls begin at random,
 // within a tenth of the time that the server asked for, or 100 ms if that is
-// more. A call that waits for the server's word itself is not put off a second
-// time, so a Pushback stays exact.
+// more. A call already waiting for its own Retry-After is not delayed again, so a
+// Pushback stays exact.
 //
 // A failure that does not say when to retry delays no other call. HoldOff
 // refuses nothing, except as MaxWait says: join it with another Budget by
@@ -130,7 +130,7 @@ func (h *HoldOff) ticket(now time.Time) backoff.Ticket {
 	return backoff.NewTicket((latest+drawn)&^drawn | rand.Uint64N(drawn+1))
 }
 
-// wait returns how long a call waits, of which left is left.
+// wait returns how long a call waits if the hold ends in left.
 func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
 	u := float64(t.Word()&drawn) / (drawn + 1)
 	return limits.Add(left, time.Duration(u*float64(max(h.asked/10, leastSpread))))
@@ -138,7 +138,7 @@ func (h *hold) wait(left time.Duration, t backoff.Ticket) time.Duration {
 
 // Done implements [backoff.Budget].
 func (h *HoldOff) Done(_ backoff.Ticket, r backoff.Result) {
-	if r.Outcome != backoff.OutcomeNotSent { // what a breaker asks for holds for its own calls
+	if r.Outcome != backoff.OutcomeNotSent { // the wait that a breaker asks for is for its own calls
 		h.Hold(r.RetryAfter)
 	}
 }

@@ -2,39 +2,40 @@ package pace
 
 import "time"
 
-// A line gives attempts numbers in the order in which they came, and says whose
-// turn has come.
+// A line numbers attempts in the order in which they came, and says whose turn has
+// come.
 type line struct {
-	turns float64         // that nobody has taken yet; below 0 after attempts that asked nobody
-	given uint64          // the last number
-	since []time.Duration // since when those wait that have the last numbers, or left
-	gone  int             // of them left
+	turns     float64         // not taken yet; below 0 after attempts that were made without one
+	given     uint64          // the last number
+	arrived   []time.Duration // when the waiting attempts came, newest last; left if one gave up
+	leftCount int             // how many of arrived are left
 }
 
-// left marks the place of an attempt that waits no more.
+// left marks the place of an attempt that gave up.
 const left = -1
 
-// A number in a ticket has so many bits.
+// numberBits is how many bits of a ticket the number has.
 const (
 	numberBits = 44
 	numberMask = 1<<numberBits - 1
 )
 
-// join returns the number of an attempt that comes now. Its turn may have come.
+// join adds an attempt to the line, and returns its number. Its turn may have come
+// already.
 func (l *line) join(now time.Duration, perSecond float64) uint64 {
 	l.given++
-	l.since = append(l.since, now)
+	l.arrived = append(l.arrived, now)
 	l.serve(perSecond)
 	return l.given & numberMask
 }
 
-// serve takes those whose turn it is out of the line. Turns that are left are
-// saved for attempts that come late, because timers do: those of 10 ms.
+// serve releases the attempts whose turn has come. Of the turns that no attempt
+// takes it saves those of 10 ms, because timers are late.
 func (l *line) serve(perSecond float64) {
 	n := 0
-	for ; n < len(l.since); n++ {
-		if l.since[n] == left {
-			l.gone--
+	for ; n < len(l.arrived); n++ {
+		if l.arrived[n] == left {
+			l.leftCount--
 			continue
 		}
 		if l.turns < 1 {
@@ -42,46 +43,47 @@ func (l *line) serve(perSecond float64) {
 		}
 		l.turns--
 	}
-	if n < len(l.since) {
-		l.since = l.since[n:]
+	if n < len(l.arrived) {
+		l.arrived = l.arrived[n:]
 		return
 	}
-	l.since = l.since[:0]
+	l.arrived = l.arrived[:0]
 	l.turns = min(l.turns, saved(perSecond))
 }
 
-// saved returns how many turns are saved that nobody took.
+// saved returns how many unused turns are saved at most.
 func saved(perSecond float64) float64 { return max(1, perSecond/100) }
 
-func (l *line) waiting() int { return len(l.since) - l.gone }
+func (l *line) waiting() int { return len(l.arrived) - l.leftCount }
 
-// place returns how many are before a number in the line. It is negative for one
-// whose turn has come.
-func (l *line) place(number uint64) int {
+// position returns how many attempts are before a number in the line. It is
+// negative if the turn of the number has come.
+func (l *line) position(number uint64) int {
 	behind := (l.given - number) & numberMask
-	if behind >= uint64(len(l.since)) {
+	if behind >= uint64(len(l.arrived)) {
 		return -1
 	}
-	return len(l.since) - 1 - int(behind)
+	return len(l.arrived) - 1 - int(behind)
 }
 
-// passed returns how many turns were given after that of a number.
-func (l *line) passed(number uint64) float64 {
+// turnsAfter returns how many attempts behind a number have had their turn.
+func (l *line) turnsAfter(number uint64) float64 {
 	behind := (l.given - number) & numberMask
-	return float64(behind) - float64(len(l.since))
+	return float64(behind) - float64(len(l.arrived))
 }
 
-// leave takes a number back that was not used. The next one has its turn.
+// leave takes back the number of an attempt that was not made. The next attempt
+// gets its turn.
 func (l *line) leave(number uint64, perSecond float64) {
-	switch before := l.place(number); {
+	switch before := l.position(number); {
 	case before < 0:
 		l.turns++
-	case l.since[before] != left:
-		l.since[before] = left
-		l.gone++
+	case l.arrived[before] != left:
+		l.arrived[before] = left
+		l.leftCount++
 	}
 	l.serve(perSecond)
 }
 
-// clear makes a line in which nobody waits.
-func (l *line) clear() { l.turns, l.since, l.gone = 0, l.since[:0], 0 }
+// clear empties the line.
+func (l *line) clear() { l.turns, l.arrived, l.leftCount = 0, l.arrived[:0], 0 }

@@ -49,7 +49,7 @@ func walkLine(t *testing.T, r *rand.Rand, given uint64) {
 				turned, earned = turned[:n-1], earned+1
 			}
 		}
-		for len(waiting) > 0 && l.place(waiting[0]) < 0 {
+		for len(waiting) > 0 && l.position(waiting[0]) < 0 {
 			turned, waiting = append(turned, waiting[0]), waiting[1:]
 			earned--
 		}
@@ -62,15 +62,15 @@ func walkLine(t *testing.T, r *rand.Rand, given uint64) {
 			earned = min(earned, saved(perSecond))
 		}
 		for i, number := range waiting {
-			require.GreaterOrEqual(t, l.place(number), i, "nobody overtakes")
+			require.GreaterOrEqual(t, l.position(number), i, "nobody overtakes")
 		}
 	}
 }
 
 func TestANumberThatWasNeverGivenHasNoPlace(t *testing.T) {
-	l := line{given: 10, since: make([]time.Duration, 3)}
+	l := line{given: 10, arrived: make([]time.Duration, 3)}
 	for _, number := range []uint64{11, 1 << 31, 1 << 32, 1<<32 + 9, 1<<numberBits - 1} {
-		require.Negative(t, l.place(number), "%d", number)
+		require.Negative(t, l.position(number), "%d", number)
 	}
-	require.Equal(t, 2, l.place(10))
+	require.Equal(t, 2, l.position(10))
 }

@@ -52,7 +52,7 @@ import (
 //     its turn had come. The first retry goes at once if its turn is more than
 //     3 s away. No success has to pay for these retries.
 //   - Other retries are the RetryBudget's, and do not wait in the line.
-//   - Turns that no call takes are not saved, except those of 10 ms.
+//   - Unused turns are lost, except those of 10 ms.
 //   - Ten seconds without a throttled response end the pace, if at most one
 //     call waits. They begin when a wait is over that the service asked for. If
 //     more calls wait, there is a turn every 50 s at least.
@@ -94,32 +94,32 @@ type Pacer struct {
 	slow  atomic.Bool // calls wait for their turn
 	calls callMeter   // first attempts
 
-	mu      sync.Mutex
-	watch   clock.Stopwatch
-	now     time.Duration // of the last look at the clock
-	line    line
-	speed   speed
-	heard   uint64        // how many calls there were at the last refusal
-	refused time.Duration // when that was, while calls are not paced
-	spare   bool          // the retry of the attempt that began the pace has not gone yet
+	mu             sync.Mutex
+	watch          clock.Stopwatch
+	now            time.Duration // of the last look at the clock
+	line           line
+	speed          speed
+	callsAtRefusal uint64        // how many calls there had been at the last refusal
+	lastRefusal    time.Duration // when that was, while calls are not paced
+	firstRetryFree bool          // the next retry need not wait for its turn
 }
 
 const (
 	paceQuiet    = 10 * time.Second // without throttling ends the pace
 	paceSlowest  = 1. / 50          // from then on, if more than one waits
-	paceFar      = 3 * time.Second  // for the first retry to wait
-	paceLine     = 1000             // calls that may wait
-	paceLineTime = 10               // or as many as pass in so many seconds
+	paceFar      = 3 * time.Second  // the longest wait of the first retry
+	paceLine     = 1000             // how many calls may wait
+	paceLineTime = 10               // or as many as go in so many seconds
 	busyCaller   = 12               // calls a second of a program whose first refusals prove nothing
 	fewCalls     = 4                // in a second tell nothing about a program
 
 	defaultMaxWait = 5 * time.Minute
 )
 
-// The ticket of an attempt that the RetryBudget did not pay has the bit paced.
-// It has the bit later if it asks for its number when it has waited for a reason
-// of its own, and the bit ready if it was told that its turn has come. The rest
-// is the epoch and the number, 0 if it has none.
+// The ticket of an attempt that the RetryBudget did not grant has the bit paced. It
+// has the bit later if the attempt joins the line in Pace, after a wait for another
+// reason, and the bit ready if its turn had come when it last asked. The rest is the
+// epoch and the number in the line; 0 is no number.
 const (
 	paced       = 1 << 62 // a Grant of the RetryBudget has the bit above, too
 	later       = 1 << 61
@@ -153,25 +153,25 @@ func (p *Pacer) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duration, bool)
 	}
 	if first {
 		p.calls.add()
-		if !p.proceed() {
+		if !p.reviewStart() {
 			return backoff.NewTicket(withoutTurn), 0, true
 		}
-	} else if p.spare && p.linear(p.line.waiting()) > paceFar {
-		p.spare = false
+	} else if p.firstRetryFree && p.waitAtRate(p.line.waiting()) > paceFar {
+		p.firstRetryFree = false
 		return p.ticket(0), 0, true
 	}
-	wait := p.until(p.line.waiting())
+	wait := p.leastWait(p.line.waiting())
 	switch {
 	case !a.Paced: // it will not ask again
-		wait = p.linear(p.line.waiting())
+		wait = p.waitAtRate(p.line.waiting())
 	case a.Wait > wait: // its turn would come before that
 		return p.ticket(later), wait, true
 	}
-	return p.enter(wait)
+	return p.joinLine(wait)
 }
 
-// enter gives an attempt the next number, and the wait to its turn.
-func (p *Pacer) enter(wait time.Duration) (backoff.Ticket, time.Duration, bool) {
+// joinLine gives an attempt the next number. wait is that to its turn.
+func (p *Pacer) joinLine(wait time.Duration) (backoff.Ticket, time.Duration, bool) {
 	if float64(p.line.waiting()) >= max(paceLine, paceLineTime*p.speed.perSecond) {
 		return backoff.Ticket{}, 0, false
 	}
@@ -197,26 +197,26 @@ func (p *Pacer) fresh(t uint64) bool {
 	return t>>62 == 1 && (t>>numberBits-p.speed.epoch)%(1<<epochBits) == 0
 }
 
-// linear returns how long it takes at the present rate to the turn of an attempt
-// that has so many before it.
-func (p *Pacer) linear(before int) time.Duration {
+// waitAtRate returns the wait at the present rate for the turn of an attempt with
+// so many before it.
+func (p *Pacer) waitAtRate(before int) time.Duration {
 	turns := max(0, float64(before)+1-p.line.turns)
 	return time.Duration(min(turns/p.speed.perSecond*1e9, math.MaxInt64/2))
 }
 
-// until returns the least time to that turn: if the rate grows all the time. An
-// attempt that wakes too early asks again, and one that sleeps too long leaves
-// its turn unused.
-func (p *Pacer) until(before int) time.Duration {
-	linear := p.linear(before)
-	if linear == 0 {
+// leastWait returns the shortest wait for that turn, if the rate grows all the time.
+// An attempt that wakes too early asks again; one that sleeps too long wastes its
+// turn.
+func (p *Pacer) leastWait(before int) time.Duration {
+	steady := p.waitAtRate(before)
+	if steady == 0 {
 		return 0
 	}
-	quiet := p.speed.since() + paceQuiet - p.now // it may end then
+	quiet := p.speed.quietSince() + paceQuiet - p.now // the pace may end then
 	if quiet <= 0 {
 		quiet = paceQuiet
 	}
-	return max(time.Millisecond, min(quiet, p.speed.sooner(linear)))
+	return max(time.Millisecond, min(quiet, p.speed.leastTime(steady)))
 }
 
 // Pace is the optional method of a [backoff.Budget].
@@ -233,64 +233,83 @@ func (p *Pacer) Pace(t backoff.Ticket) (backoff.Ticket, time.Duration, bool) {
 		return backoff.NewTicket(withoutTurn), 0, true
 	}
 	number := t.Word() & numberMask
-	before := p.line.place(number)
-	over := t.Word()&ready != 0 && number != 0 && p.line.passed(number) >= saved(p.speed.perSecond)
+	before := p.line.position(number)
+	// Another budget made the attempt wait although its turn had come, and others
+	// have gone since.
+	missed := t.Word()&ready != 0 && number != 0 && p.line.turnsAfter(number) >= saved(p.speed.perSecond)
 	switch {
-	case over, t.Word()&later != 0: // over: another budget made it wait when its turn had come
-		return p.enter(p.until(p.line.waiting()))
+	case missed, t.Word()&later != 0:
+		return p.joinLine(p.leastWait(p.line.waiting()))
 	case before < 0:
 		return p.ticket(number | ready), 0, true
 	}
-	most := limits.Add(p.line.since[before], p.maxWait()) - p.now
-	return p.ticket(number), min(p.until(before), most), most > 0
+	most := limits.Add(p.line.arrived[before], p.maxWait()) - p.now
+	return p.ticket(number), min(p.leastWait(before), most), most > 0
 }
 
 // Done implements [backoff.Budget].
 func (p *Pacer) Done(t backoff.Ticket, r backoff.Result) {
-	answered := r.Outcome == backoff.OutcomeSuccess || r.Outcome == backoff.OutcomeDefinitive
 	throttled := r.Outcome == backoff.OutcomeThrottled && r.Class != backoff.ClassOverloaded && r.RetryAfter <= p.maxWait()
-	if t.Word()>>62 == 1 { // the RetryBudget did not grant it
+
+	// The RetryBudget gets its own tickets back, and counts every success.
+	if t.Word()>>62 == 1 {
 		p.RetryBudget.Done(backoff.Ticket{}, r)
 	} else {
 		p.RetryBudget.Done(t, r)
 	}
+
+	// First attempts that waited in the line were counted when they joined it.
 	if t.Word()&^withoutTurn == 0 && !throttled {
 		p.calls.add()
 	}
-	if throttled || p.slow.Load() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.hear(t.Word(), r, throttled, answered)
-		p.putBack(t.Word(), r.Outcome)
+
+	if !throttled && !p.slow.Load() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	paced := p.advance(clock.Now())
+	if throttled {
+		p.onThrottled(t.Word(), r, paced)
+	} else if paced {
+		p.onOther(t.Word(), r)
+	}
+	p.putBack(t.Word(), r.Outcome)
+}
+
+// onThrottled begins a pace, or lets the rate follow a throttled response.
+func (p *Pacer) onThrottled(t uint64, r backoff.Result, paced bool) {
+	fresh := p.fresh(t)
+	p.speed.lastThrottled = p.now
+	if fresh || !paced {
+		p.speed.restFor(p.now, r.RetryAfter)
+	}
+
+	switch {
+	case !paced:
+		p.beginPace()
+	case fresh:
+		p.speed.onThrottled(p.now, p.calls.rate())
+	default: // it was sent before the rate fell
+		p.speed.onLateThrottled(p.now, t != 0 && t != withoutTurn, p.calls.rate())
 	}
 }
 
-// hear takes in how an attempt ended.
-func (p *Pacer) hear(t uint64, r backoff.Result, throttled, answered bool) {
-	slow, fresh := p.advance(clock.Now()), p.fresh(t)
-	if throttled {
-		p.speed.heard = p.now
-		if fresh || !slow {
-			p.speed.rest(p.now, r.RetryAfter)
+// onOther lets the rate of a pace follow what is no throttled response.
+func (p *Pacer) onOther(t uint64, r backoff.Result) {
+	fresh := p.fresh(t)
+	switch r.Outcome {
+	case backoff.OutcomeSuccess, backoff.OutcomeDefinitive:
+		p.speed.onAnswer(p.now, fresh)
+	case backoff.OutcomeTimeout: // soon after a throttled response, it is overload too
+		if fresh && p.now-p.speed.quietSince() < paceQuiet {
+			p.speed.slowDown(p.now, p.calls.rate())
 		}
 	}
-	switch {
-	case throttled && !slow:
-		p.begin()
-	case !slow:
-	case throttled && fresh:
-		p.speed.refused(p.now, p.calls.rate())
-	case r.Outcome == backoff.OutcomeTimeout && fresh && p.now-p.speed.since() < paceQuiet: // it takes more than it can do
-		p.speed.slowDown(p.now, p.calls.rate())
-	case throttled: // the first answers come before the others
-		p.speed.refusedLate(p.now, t != 0 && t != withoutTurn, p.calls.rate())
-	case answered:
-		p.speed.answered(p.now, fresh)
-	}
 }
 
-// putBack gives the turn of an attempt back that was not made, and takes one for
-// an attempt that was made without a turn.
+// putBack takes back the turn of an attempt that was not made, and counts one for
+// an attempt that was made without.
 func (p *Pacer) putBack(t uint64, o backoff.Outcome) {
 	number := t & numberMask
 	switch notSent := o == backoff.OutcomeNotSent; {
@@ -302,8 +321,8 @@ func (p *Pacer) putBack(t uint64, o backoff.Outcome) {
 	}
 }
 
-// advance goes on to a reading of the clock. It reports whether calls wait for
-// their turn.
+// advance goes on to a reading of the clock, and releases the calls whose turn has
+// come. It reports whether calls are paced.
 func (p *Pacer) advance(read time.Time) bool {
 	now := p.watch.Elapsed(read)
 	since := now - p.now
@@ -313,73 +332,73 @@ func (p *Pacer) advance(read time.Time) bool {
 	}
 	p.line.turns += p.speed.perSecond * since.Seconds()
 	p.line.serve(p.speed.perSecond)
-	if now-p.speed.since() >= paceQuiet {
+	if now-p.speed.quietSince() >= paceQuiet {
 		if p.line.waiting() <= 1 {
-			p.end()
+			p.endPace()
 			return false
 		}
-		if p.speed.perSecond < paceSlowest { // of a program that had seldom called
+		if p.speed.perSecond < paceSlowest { // the program had seldom called
 			p.speed.perSecond, p.speed.goal = paceSlowest, max(p.speed.goal, 1)
 		}
 	}
 	return true
 }
 
-// begin begins to pace, unless the program makes many calls and this is one of
-// its first refusals, or one that is left to its call.
-func (p *Pacer) begin() {
+// beginPace begins a pace, unless the refusal is tolerated, or is one of the first
+// of a program that makes many calls.
+func (p *Pacer) beginPace() {
 	s := &p.speed
-	if p.now-p.refused > paceQuiet {
-		s.seen = tally{}
+	if p.now-p.lastRefusal > paceQuiet {
+		s.sample = tally{}
 	}
-	answers := float64(p.calls.count.Load() - p.heard)
-	p.heard, p.refused = p.calls.count.Load(), p.now
-	s.seen.answer(answers)
+	answers := float64(p.calls.count.Load() - p.callsAtRefusal)
+	p.callsAtRefusal, p.lastRefusal = p.calls.count.Load(), p.now
+	s.sample.add(answers)
 	s.tolerance.earn(answers)
 	if s.tolerance.forgives(p.now) {
 		return
 	}
-	s.seen.refused++
-	if _, full := s.seen.full(); !full && p.busy() {
+	s.sample.refused++
+	if _, full := s.sample.full(); !full && p.busy() {
 		return
 	}
-	s.begin(p.now, p.calls.rate(), p.calls.recent(), p.starts())
+	s.begin(p.now, p.calls.rate(), p.calls.recent(), p.justStarted())
 	p.line.clear()
-	p.spare = true
+	p.firstRetryFree = true
 	p.slow.Store(true)
 }
 
-// starts reports whether the program has begun just now to make calls.
-func (p *Pacer) starts() bool { return p.calls.within(time.Second) >= fewCalls && p.calls.young() }
+// justStarted reports whether the program has just begun to make calls.
+func (p *Pacer) justStarted() bool { return p.calls.within(time.Second) >= fewCalls && p.calls.young() }
 
 // busy reports whether the program makes so many calls that a few refusals prove
 // nothing.
 func (p *Pacer) busy() bool {
-	return p.calls.within(time.Second) >= busyCaller || p.starts() && p.calls.recent() >= busyCaller
+	return p.calls.within(time.Second) >= busyCaller || p.justStarted() && p.calls.recent() >= busyCaller
 }
 
-// proceed takes in that a program whose first refusal began the pace makes more
-// calls than it made before. If its first calls began the pace, and only one was
-// refused, that proves nothing: calls are not paced until there are more, and
-// proceed returns false. Nothing is known before an answer comes.
-func (p *Pacer) proceed() bool {
+// reviewStart corrects a pace that one refusal began, when the program turns out to
+// make more calls than before: the rate rises. If these are the program's first
+// calls and no other was refused, one refusal proves nothing: the pace ends, and
+// reviewStart returns false. It waits for the first answer.
+func (p *Pacer) reviewStart() bool {
 	s, soon := &p.speed, p.now-p.speed.began < time.Second
 	switch calls := p.calls.rate(); {
-	case s.epoch != s.opened || s.climb > 0 || s.good == 0:
-	case soon && s.bad == 0 && p.starts() && p.busy():
-		s.seen = tally{refused: 1}
-		p.end()
+	case s.epoch != s.opened || s.climb > 0 || s.answers == 0:
+	case soon && s.refusals == 0 && p.justStarted() && p.busy():
+		s.sample = tally{refused: 1}
+		p.endPace()
 		return false
-	case soon && p.starts(), calls >= slowCaller && calls > 2*s.usual:
-		s.join(max(calls, p.calls.recent()))
+	case soon && p.justStarted(), calls >= slowCaller && calls > 2*s.usual:
+		s.raiseTo(max(calls, p.calls.recent()))
 	}
 	return true
 }
 
-// end ends the pace.
-func (p *Pacer) end() {
+// endPace ends the pace.
+func (p *Pacer) endPace() {
 	p.slow.Store(false)
-	p.heard = p.calls.count.Load()
+	p.callsAtRefusal = p.calls.count.Load()
 }
 
 // Limit returns the rate at this moment, in calls per second, and how many calls

@@ -5,61 +5,65 @@ import (
 	"time"
 )
 
-// A tally counts answers from a refusal on.
+// A tally counts responses, from the first refusal on.
 type tally struct{ answered, refused float64 }
 
-// enough refusals tell what share of the answers they are.
+// enough is how many refusals tell their share of the responses.
 const enough = 4
 
-func (t *tally) answer(n float64) {
+func (t *tally) add(n float64) {
 	if t.refused > 0 {
 		t.answered += n
 	}
 }
 
-// full reports whether there are enough refusals, and which share of the answers
-// was refused. The first refusal only begins the count.
+// full returns the share of refusals among the responses after the first refusal,
+// which only begins the count, and whether there were enough to tell.
 func (t *tally) full() (share float64, full bool) {
 	return (t.refused - 1) / max(1, t.refused-1+t.answered), t.refused >= enough
 }
 
-// A trial finds out whether refusals come from the rate. Some share of the calls
-// is refused at one rate. At a clearly lower one, the trial compares how likely
-// the answers are if that share stays, and if it vanishes.
+// A trial finds out whether refusals come from the rate, by a sequential test. At
+// the rate from, some share of the calls was refused. At a clearly lower rate, the
+// trial compares how likely the responses are under two hypotheses: that the share
+// stays, and that it vanishes.
 type trial struct {
 	running bool
-	from    float64       // the rate before
-	share   float64       // and what was refused at it
-	odds    float64       // logarithm of: it stays, over: it vanishes
+	from    float64       // the rate before the trial
+	share   float64       // the share that was refused at it
+	odds    float64       // the logarithm of the odds that the share stays
 	answers tally         // in the trial
-	until   time.Duration // it ends undecided then
-	next    time.Duration // there is none before
-	gap     time.Duration // after one that blamed the rate
+	until   time.Duration // when the trial ends undecided
+	next    time.Duration // when the next trial may begin
+	gap     time.Duration // the pause after the last trial that blamed the rate
 }
 
 // A verdict is what a trial found.
 type verdict int
 
 const (
-	undecided verdict = iota // and goes on
-	tooLong                  // and gave up
-	theRate                  // refusals vanish with the rate
-	theCalls                 // refusals stay
+	undecided  verdict = iota // it goes on
+	timedOut                  // it gave up
+	blameRate                 // refusals vanish at the lower rate
+	blameCalls                // refusals stay
 )
 
 const (
 	trialRate    = 0.7             // of what was served
 	trialDeepest = 1. / 4          // of the rate before, at least
-	trialTime    = 3 * time.Second // at the most
-	trialGap     = time.Second     // to the next trial at first
-	trialGapMost = time.Minute
-	trialStays   = 0.7    // of the share stays, if the rate is not the reason; few refusals tell it badly
-	trialShare   = 0.1    // stays at the most, as more would not be tolerated
-	trialNone    = 0.2    // of that is left, if the rate is the reason
-	trialMost    = 1. / 2 // of the answers is refused; beyond that the rate is far too high
-	trialLeast   = 3.     // turns a second, or the answers come too slowly
+	trialTime    = 3 * time.Second // of a trial, at the most
+	trialGap     = time.Second     // the first pause between trials
+	trialGapMost = time.Minute     // the longest
+	trialMost    = 1. / 2          // the highest share; beyond it the rate is far too high
+	trialLeast   = 3.              // the lowest rate; below it responses come too slowly
 
-	oddsCalls = 2.3 // ten to one
+	// The hypotheses. Four refusals tell a share badly, so that 0.7 of it may stay,
+	// but no more than 0.1, which is as much as would be tolerated.
+	trialStays = 0.7 // of the share is refused still, if the rate is not the reason
+	trialShare = 0.1 // at the most
+	trialNone  = 0.2 // of that is refused still, if the rate is the reason
+
+	oddsCalls = 2.3 // ten to one: the share stays
 	oddsRate  = -3. // one to twenty
 )
 
@@ -72,10 +76,12 @@ func (t *trial) begin(now time.Duration, from, share float64) {
 	t.answers, t.until = tally{}, now+trialTime
 }
 
-// hear takes an answer in, and returns what it means.
-func (t *trial) hear(now time.Duration, refused bool) verdict {
+// observe counts a response, and returns the verdict, if that decides it.
+func (t *trial) observe(now time.Duration, refused bool) verdict {
+	// The probabilities of a refusal under the two hypotheses.
 	stays := min(trialStays*t.share, trialShare)
 	vanishes := stays * trialNone
+
 	if refused {
 		t.answers.refused++
 		t.odds += math.Log(stays / vanishes)
@@ -83,38 +89,40 @@ func (t *trial) hear(now time.Duration, refused bool) verdict {
 		t.answers.answered++
 		t.odds += math.Log((1 - stays) / (1 - vanishes))
 	}
+
 	switch a := t.answers; {
 	case a.refused >= enough && a.refused > a.answered: // the rate is still far too high
-		return t.end(now, theRate)
+		return t.conclude(now, blameRate)
 	case a.refused >= 2 && t.odds >= oddsCalls:
-		return t.end(now, theCalls)
+		return t.conclude(now, blameCalls)
 	case t.odds <= oddsRate:
-		return t.end(now, theRate)
+		return t.conclude(now, blameRate)
 	case now >= t.until:
-		return t.end(now, tooLong)
+		return t.conclude(now, timedOut)
 	}
 	return undecided
 }
 
-func (t *trial) end(now time.Duration, v verdict) verdict {
+// conclude ends the trial, and says when the next one may begin.
+func (t *trial) conclude(now time.Duration, v verdict) verdict {
 	switch t.running = false; v {
-	case theRate:
+	case blameRate:
 		t.gap = min(max(2*t.gap, trialGap), trialGapMost)
 		t.next, t.odds = now+t.gap, 0
-	case theCalls:
+	case blameCalls:
 		t.gap, t.next, t.odds = 0, now+trialGap, 0
 	default:
-		t.next = now + trialTime // what it has heard counts
+		t.next = now + trialTime // which goes on with the odds of this one
 	}
 	return v
 }
 
-// A tolerance is what a trial taught: that some refusals do not come from the
-// rate. It counts for a while, for longer if the next trial says the same.
+// A tolerance forgives refusals that do not come from the rate, as a trial has
+// found. It lasts for a while, and for twice as long if the next trial confirms it.
 type tolerance struct {
 	until  time.Duration
-	last   time.Duration // how long it counted last
-	credit float64       // refusals that it forgives
+	length time.Duration // how long it lasts, or lasted
+	credit float64       // how many refusals it forgives now
 }
 
 const (
@@ -125,25 +133,26 @@ const (
 	toleranceCredit = 10
 )
 
+// learn begins the tolerance, or prolongs it.
 func (t *tolerance) learn(now time.Duration) {
-	if t.last == 0 || now > t.until+t.last {
-		t.last = toleranceTime / 2
+	if t.length == 0 || now > t.until+t.length { // the last one was too long ago
+		t.length = toleranceTime / 2
 	}
-	t.last = min(2*t.last, toleranceMost)
-	t.until, t.credit = now+t.last, toleranceCredit
+	t.length = min(2*t.length, toleranceMost)
+	t.until, t.credit = now+t.length, toleranceCredit
 }
 
-// counts reports whether it is not over.
-func (t *tolerance) counts(now time.Duration) bool { return now < t.until }
+// active reports whether it lasts still.
+func (t *tolerance) active(now time.Duration) bool { return now < t.until }
 
-// earn takes answers in that were no refusals.
+// earn adds the credit of n answers that were no refusals.
 func (t *tolerance) earn(n float64) {
 	t.credit = min(t.credit+n*tolerable, toleranceCredit)
 }
 
-// forgives reports whether a refusal is left to its call.
+// forgives reports whether a refusal slows no other call, and takes its credit.
 func (t *tolerance) forgives(now time.Duration) bool {
-	if !t.counts(now) || t.credit < 1 {
+	if !t.active(now) || t.credit < 1 {
 		return false
 	}
 	t.credit--

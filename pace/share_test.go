@@ -14,7 +14,7 @@ func verdictOf(r *rand.Rand, perSecond, believed, share float64) verdict {
 	var t trial
 	t.begin(0, perSecond/trialRate, believed)
 	for n := 1.; ; n++ {
-		if v := t.hear(time.Duration(n/perSecond*1e9), r.Float64() < share); v != undecided {
+		if v := t.observe(time.Duration(n/perSecond*1e9), r.Float64() < share); v != undecided {
 			return v
 		}
 	}
@@ -22,7 +22,7 @@ func verdictOf(r *rand.Rand, perSecond, believed, share float64) verdict {
 
 func TestATrialBlamesTheRateIfRefusalsStopWithIt(t *testing.T) {
 	for _, believed := range []float64{.05, .1, .3, .5} {
-		require.Equal(t, theRate, verdictOf(rand.New(rand.NewPCG(1, 1)), 200, believed, 0))
+		require.Equal(t, blameRate, verdictOf(rand.New(rand.NewPCG(1, 1)), 200, believed, 0))
 	}
 }
 
@@ -31,7 +31,7 @@ func TestATrialIsSeldomWrongAboutAShareThatStays(t *testing.T) {
 	for _, c := range []struct{ believed, share float64 }{{.05, .05}, {.1, .1}, {.3, .1}, {.5, .1}, {.06, .1}, {.1, .05}} {
 		r, wrong := rand.New(rand.NewPCG(2, 2)), 0
 		for range 2000 {
-			if verdictOf(r, 200, c.believed, c.share) == theRate {
+			if verdictOf(r, 200, c.believed, c.share) == blameRate {
 				wrong++
 			}
 		}
@@ -42,13 +42,13 @@ func TestATrialIsSeldomWrongAboutAShareThatStays(t *testing.T) {
 func TestATrialGivesUpAndRemembersWhatItHeard(t *testing.T) {
 	var tr trial
 	tr.begin(0, 10, .1)
-	require.Equal(t, undecided, tr.hear(time.Second, true))
-	require.Equal(t, tooLong, tr.hear(trialTime, false))
+	require.Equal(t, undecided, tr.observe(time.Second, true))
+	require.Equal(t, timedOut, tr.observe(trialTime, false))
 	require.False(t, tr.running)
 	tr.begin(tr.next, 10, .1)
-	require.Equal(t, undecided, tr.hear(tr.next, false))
-	require.Equal(t, undecided, tr.hear(tr.next, true), "one refusal proves nothing")
-	require.Equal(t, theCalls, tr.hear(tr.next, true))
+	require.Equal(t, undecided, tr.observe(tr.next, false))
+	require.Equal(t, undecided, tr.observe(tr.next, true), "one refusal proves nothing")
+	require.Equal(t, blameCalls, tr.observe(tr.next, true))
 }
 
 func TestTrialsThatBlameTheRateComeMoreAndMoreSeldom(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTrialsThatBlameTheRateComeMoreAndMoreSeldom(t *testing.T) {
 	now := time.Duration(0)
 	for range 8 {
 		tr.begin(now, 1000, .1)
-		for tr.hear(now, false) == undecided {
+		for tr.observe(now, false) == undecided {
 		}
 		gaps, now = append(gaps, (tr.next-now)/time.Second), tr.next
 	}
@@ -72,7 +72,7 @@ func TestAToleranceCountsTwiceAsLongEachTimeItIsConfirmed(t *testing.T) {
 		tol.learn(now)
 		require.Equal(t, now+seconds*time.Second, tol.until)
 		now = tol.until
-		require.False(t, tol.counts(now))
+		require.False(t, tol.active(now))
 	}
 	tol.learn(now + time.Hour)
 	require.Equal(t, now+time.Hour+30*time.Second, tol.until, "it was too long ago")

@@ -7,25 +7,26 @@ import (
 	"github.com/gobackoff/backoff/internal/limits"
 )
 
-// A speed is how many turns there are in a second. It follows the answers.
+// A speed is the rate of turns. It follows the responses.
 type speed struct {
-	perSecond float64
-	usual     float64       // the highest rate of calls since the pace began
-	goal      float64       // the rate up to which it grows fast, of a slow caller
-	peak      float64       // the rate at which it fell last
-	climb     float64       // turns a second that an answer adds until the limit is found; then 0
-	good, bad float64       // answers and refusals since the rate fell last
-	epoch     uint64        // counts falls
-	opened    uint64        // the epoch in which a first refusal began the pace, or 0
-	began     time.Duration // when that was
-	fell      time.Duration // when the rate fell last
-	heard     time.Duration // when an attempt was last refused
-	asked     time.Duration // how long the service asked to be left alone, when it refused last
-	rested    time.Duration // when the longest such time is over
-	served    served
-	seen      tally // since the first of at most 4 refusals
-	trial     trial
-	tolerance tolerance
+	perSecond     float64
+	usual         float64       // the highest rate of calls since the pace began
+	goal          float64       // the rate up to which it grows fast, of a slow caller
+	peak          float64       // the rate at which it fell last
+	climb         float64       // turns a second that an answer adds until the limit is found; then 0
+	answers       float64       // since the rate fell last
+	refusals      float64       // since the rate fell last
+	epoch         uint64        // counts falls
+	opened        uint64        // the epoch in which a first refusal began the pace, or 0
+	began         time.Duration // when that was
+	fell          time.Duration // when the rate fell last
+	lastThrottled time.Duration // when the last throttled response came
+	askedWait     time.Duration // the wait that it asked for
+	restUntil     time.Duration // when the longest such wait is over
+	served        served
+	sample        tally // since the first of at most 4 refusals
+	trial         trial
+	tolerance     tolerance
 }
 
 const (
@@ -55,11 +56,11 @@ const (
 	paceSettle = 50 * time.Millisecond // after a fall answers say nothing new
 )
 
-// begin begins a pace. A program that has only begun to call begins to climb. One
-// that got few refusals among many answers begins with a trial.
+// begin begins a pace. A young program, which has just begun to call, climbs. If
+// there were few refusals among many answers, the pace begins with a trial.
 func (s *speed) begin(now time.Duration, usual, recent float64, young bool) {
-	share, full := s.seen.full()
-	s.seen = tally{}
+	share, full := s.sample.full()
+	s.sample = tally{}
 	s.usual, s.goal, s.peak, s.climb = usual, usual, usual, 0
 	s.perSecond = usual * (1 - paceFall)
 	s.began, s.served, s.trial.running = now, served{at: now}, false
@@ -72,45 +73,44 @@ func (s *speed) begin(now time.Duration, usual, recent float64, young bool) {
 		s.usual, s.peak = recent, recent
 		s.perSecond, s.goal = recent, recent
 		s.served.perSecond = recent * (1 - share)
-		s.try(now, share)
+		s.beginTrial(now, share)
 	case young:
 		s.perSecond, s.climb = max(climbFrom, s.perSecond), climbGrowth
 	}
 }
 
-// fall begins an epoch: answers to what was sent before say nothing about the new
+// fall begins an epoch: responses to what was sent before say nothing about the new
 // rate.
 func (s *speed) fall(now time.Duration) {
-	s.fell, s.good, s.bad = now, 0, 0
+	s.fell, s.answers, s.refusals = now, 0, 0
 	s.epoch++
 }
 
-// since returns since when it says something that nothing was refused: since the
-// last refusal, or since the service wanted to be left alone.
-func (s *speed) since() time.Duration { return max(s.heard, s.rested) }
+// quietSince returns the time from which on quiet counts: of the last throttled
+// response, or of the end of the wait that the service asked for.
+func (s *speed) quietSince() time.Duration { return max(s.lastThrottled, s.restUntil) }
 
-// rest takes in for how long the service asked to be left alone when it refused
-// an attempt.
-func (s *speed) rest(now, asked time.Duration) {
-	s.asked, s.rested = asked, max(s.rested, limits.Add(now, asked))
+// restFor notes the wait that a throttled response asked for.
+func (s *speed) restFor(now, asked time.Duration) {
+	s.askedWait, s.restUntil = asked, max(s.restUntil, limits.Add(now, asked))
 }
 
-// answered takes in that an attempt was answered, and not refused. It is fresh if
-// it was sent at the present rate.
-func (s *speed) answered(now time.Duration, fresh bool) {
-	s.good++
+// onAnswer follows a response that is not throttled. It is fresh if its attempt was
+// sent at the present rate.
+func (s *speed) onAnswer(now time.Duration, fresh bool) {
+	s.answers++
 	s.served.add(now, s.perSecond)
 	if fresh {
-		if now < s.rested { // the service did not mean all attempts
-			s.asked, s.rested = 0, 0
+		if now < s.restUntil { // the wait was not for all attempts
+			s.askedWait, s.restUntil = 0, 0
 		}
-		s.seen.answer(1)
+		s.sample.add(1)
 		s.tolerance.earn(1)
 	}
 	switch {
 	case s.trial.running:
 		if fresh {
-			s.conclude(now, s.trial.hear(now, false))
+			s.endTrial(now, s.trial.observe(now, false))
 		}
 	case s.climb > 0:
 		s.perSecond += s.climb
@@ -123,14 +123,14 @@ func (s *speed) answered(now time.Duration, fresh bool) {
 // grow raises the rate after an answer.
 func (s *speed) grow(now time.Duration) {
 	most := s.growth()
-	if s.tolerance.counts(now) { // it grows less the more of it is used up
+	if s.tolerance.active(now) { // the more of it is used up, the less the rate grows
 		most *= max(tolerantGrowth, s.tolerance.credit/toleranceCredit)
 	}
 	if s.perSecond < s.goal {
 		s.perSecond = min(s.perSecond+min(s.perSecond, most), s.goal)
 		return
 	}
-	s.perSecond += min(s.perSecond*paceProbe, most) / (1 + s.asked.Seconds())
+	s.perSecond += min(s.perSecond*paceProbe, most) / (1 + s.askedWait.Seconds())
 	s.goal = s.perSecond
 }
 
@@ -146,45 +146,46 @@ func (s *speed) growth() float64 {
 	return growthFar
 }
 
-// refused takes in that an attempt was refused that was sent at the present rate.
-func (s *speed) refused(now time.Duration, calls float64) {
+// onThrottled follows a throttled response to an attempt of the present rate.
+func (s *speed) onThrottled(now time.Duration, calls float64) {
 	switch {
 	case s.trial.running:
-		s.conclude(now, s.trial.hear(now, true))
+		s.endTrial(now, s.trial.observe(now, true))
 		return
 	case s.tolerance.forgives(now):
 		return
 	}
-	s.seen.refused++
-	share, full := s.seen.full()
-	full = full || s.climb > 0 && s.seen.refused > 1 && share >= trialMost
+	s.sample.refused++
+	share, full := s.sample.full()
+	full = full || s.climb > 0 && s.sample.refused > 1 && share >= trialMost
 	if full {
-		s.seen = tally{}
+		s.sample = tally{}
 	}
 	switch {
-	case full && s.try(now, share):
+	case full && s.beginTrial(now, share):
 	case full || s.climb == 0:
 		s.slowDown(now, calls)
 	}
 }
 
-// slowDown lowers the rate. The more answers there were for each refusal since
-// the last time, the less it falls, and never below what is served. But the longer
-// the service asks to be left alone, the fewer there are, and each counts more.
+// slowDown lowers the rate, but not below what is served. The more answers there
+// were for each refusal since the last fall, the less it falls. The longer the wait
+// that the service asks for, the fewer refusals there can be, and the more each
+// counts.
 func (s *speed) slowDown(now time.Duration, calls float64) {
 	s.usual = max(s.usual, calls)
-	s.bad++
+	s.refusals++
 	if s.usual < slowCaller {
-		s.bad = 1
+		s.refusals = 1
 	}
-	depth := min(1, paceFull*s.bad*(1+s.asked.Seconds())/max(1, s.good))
+	depth := min(1, paceFull*s.refusals*(1+s.askedWait.Seconds())/max(1, s.answers))
 	most, left := paceUnused*s.usual, 1-paceFall*depth
 	if s.climb > 0 {
 		left = climbEnds
 	}
 	s.peak = s.perSecond
 	s.goal = min(s.goal, most) * (1 - paceGoal*depth)
-	s.perSecond = max(min(s.perSecond, most)*left, s.usual*paceLeast, min(s.perSecond, s.least(now)))
+	s.perSecond = max(min(s.perSecond, most)*left, s.usual*paceLeast, min(s.perSecond, s.floor(now)))
 	if s.climb > 0 {
 		s.goal = s.perSecond
 	}
@@ -192,22 +193,22 @@ func (s *speed) slowDown(now time.Duration, calls float64) {
 	s.fall(now)
 }
 
-// least returns the rate below which it does not fall.
-func (s *speed) least(now time.Duration) float64 {
+// floor returns the rate below which the rate does not fall.
+func (s *speed) floor(now time.Duration) float64 {
 	switch served := s.served.rate(now, s.perSecond); {
 	case s.usual < slowCaller:
 		return 0
-	case s.usual >= quickCaller && s.tolerance.counts(now):
+	case s.usual >= quickCaller && s.tolerance.active(now):
 		return served * (1 + tolerable)
 	default:
 		return served * paceServed
 	}
 }
 
-// try begins a trial, unless the program is too slow or the last one was not long
-// ago.
-func (s *speed) try(now time.Duration, share float64) bool {
-	if now < s.trial.next || s.tolerance.counts(now) || share >= trialMost || s.usual < slowCaller || s.perSecond < trialLeast {
+// beginTrial begins a trial, unless the program is too slow for one, or the last
+// trial was not long ago.
+func (s *speed) beginTrial(now time.Duration, share float64) bool {
+	if now < s.trial.next || s.tolerance.active(now) || share >= trialMost || s.usual < slowCaller || s.perSecond < trialLeast {
 		return false
 	}
 	s.climb = 0
@@ -218,34 +219,36 @@ func (s *speed) try(now time.Duration, share float64) bool {
 	return true
 }
 
-// conclude does what a trial says.
-func (s *speed) conclude(now time.Duration, v verdict) {
+// endTrial acts on the verdict of a trial.
+func (s *speed) endTrial(now time.Duration, v verdict) {
 	switch t := &s.trial; v {
-	case theRate:
+	case blameRate:
 		if t.answers.refused < t.answers.answered { // or it is still too high
 			s.perSecond = t.from * (1 - t.share)
 		}
-	case theCalls:
+	case blameCalls:
 		s.perSecond, s.climb = t.from, min(max(1, s.usual/quickCaller), climbGrowth)
 		s.tolerance.learn(now)
-	case tooLong:
+	case timedOut:
 		s.perSecond = t.from
 	default:
 		return
 	}
-	s.goal, s.seen = s.perSecond, tally{}
+	s.goal, s.sample = s.perSecond, tally{}
 }
 
-// join takes in that a program whose first calls began the pace makes many now.
-func (s *speed) join(calls float64) {
+// raiseTo lets the rate climb: a program whose first calls began the pace makes more
+// calls now.
+func (s *speed) raiseTo(calls float64) {
 	s.usual = max(s.usual, calls)
 	s.perSecond, s.climb = max(climbFrom, s.perSecond), climbGrowth
 }
 
-// refusedLate takes in that an attempt was refused that was sent before the rate
-// fell. One that was sent before the pace began shows how many calls there were.
-func (s *speed) refusedLate(now time.Duration, paced bool, calls float64) {
-	s.bad++
+// onLateThrottled follows a throttled response to an attempt that was sent before
+// the rate fell. If it was sent before the pace began, it shows how many calls there
+// were.
+func (s *speed) onLateThrottled(now time.Duration, paced bool, calls float64) {
+	s.refusals++
 	if !paced && now-s.began < time.Second && calls > s.usual && !s.trial.running {
 		s.usual = calls
 		s.perSecond = max(s.perSecond, calls*(1-paceFall))
@@ -253,21 +256,21 @@ func (s *speed) refusedLate(now time.Duration, paced bool, calls float64) {
 	}
 }
 
-// sooner returns the least time in which so many turns come, if it is linear at
-// the present rate.
-func (s *speed) sooner(linear time.Duration) time.Duration {
+// leastTime returns the time, if the rate grows all the while, in which as many
+// turns come as in steady at the present rate.
+func (s *speed) leastTime(steady time.Duration) time.Duration {
 	growth := max(paceGrowth, s.climb)
 	if s.usual >= slowCaller {
 		growth = max(growthFar, growth)
 	}
-	if s.trial.running { // whose end is a leap
-		linear = time.Duration(float64(linear) * trialRate / 2)
+	if s.trial.running { // when it ends, the rate leaps
+		steady = time.Duration(float64(steady) * trialRate / 2)
 	}
-	return time.Duration(math.Log1p(growth*linear.Seconds()) / growth * 1e9)
+	return time.Duration(math.Log1p(growth*steady.Seconds()) / growth * 1e9)
 }
 
-// served is how many answers come in a second that are not refusals: of late, in
-// 100 ms or in as much time as 16 turns take.
+// served is the recent rate of answers that are no refusals: an average over 100 ms,
+// or over the time of 16 turns.
 type served struct {
 	perSecond float64
 	at        time.Duration

@@ -6,27 +6,27 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// TableConstant waits 1 s before every retry.
+// tableConstant waits 1 s before every retry.
 //
 // Source: the table of strategies in "Exponential Backoff and Retry Strategy".
-// [TableLinear] and [TableExponential] are from the same table and start at the
+// tableLinear and tableExponential are from the same table and start at the
 // same 1 s. The table names no cap, no jitter and no limit.
-func TableConstant() backoff.Policy {
+func tableConstant() backoff.Policy {
 	return backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter}
 }
 
-// TableLinear waits 1 s, 2 s, 3 s, without a cap: base*attempt. Here the table
-// counts the attempt from 1, but from 0 for [TableExponential].
-func TableLinear() backoff.Policy {
+// tableLinear waits 1 s, 2 s, 3 s, without a cap: base*attempt. Here the table
+// counts the attempt from 1, but from 0 for tableExponential.
+func tableLinear() backoff.Policy {
 	return backoff.Policy{
 		Schedule: backoff.Linear{Initial: time.Second, Max: -1},
 		Jitter:   backoff.NoJitter,
 	}
 }
 
-// TableExponential waits 1 s, 2 s, 4 s, without a cap: base*2^attempt, with the
+// tableExponential waits 1 s, 2 s, 4 s, without a cap: base*2^attempt, with the
 // attempt counted from 0.
-func TableExponential() backoff.Policy {
+func tableExponential() backoff.Policy {
 	return backoff.Policy{
 		Schedule: backoff.Exponential{Initial: time.Second, Max: -1},
 		Jitter:   backoff.NoJitter,
@@ -54,7 +54,7 @@ func canonical(factor float64) backoff.Schedule {
 	}
 }
 
-// ArticleHelper is the article's TypeScript helper, retryWithBackoff, without
+// articleHelper is the article's TypeScript helper, retryWithBackoff, without
 // options: 100 ms, doubling, up to 30 s, and full jitter, which at the cap
 // draws from [0, 30 s].
 //
@@ -65,16 +65,16 @@ func canonical(factor float64) backoff.Schedule {
 // not known, so the library's default applies.
 //
 // Source: "Exponential Backoff and Retry Strategy", retry-with-backoff.ts.
-func ArticleHelper() backoff.Policy {
+func articleHelper() backoff.Policy {
 	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.FullJitter}
 }
 
-// ArticleHelperExample is the helper as the article's example calls it: 200 ms,
+// articleExample is the helper as the article's example calls it: 200 ms,
 // doubling, 5 s, 4 retries, and equal jitter, which at the cap draws from [2.5
 // s, 5 s].
 //
 // Source: "Exponential Backoff and Retry Strategy", example-usage.ts.
-func ArticleHelperExample() backoff.Policy {
+func articleExample() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 5,
 		Schedule:    backoff.Exponential{Initial: 200 * time.Millisecond, Max: 5 * time.Second},

@@ -6,21 +6,22 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// AWSFullJitter waits U(0, min(30 s, 100 ms * 2^n)), n from 0. At the cap it
+// awsFullJitter waits U(0, min(30 s, 100 ms * 2^n)), n from 0. At the cap it
 // keeps its whole spread. It is one of the three jitters that the analysis
 // compares, with [AWSEqualJitter] and [AWSDecorrelated]. Some of its waits are
 // close to 0.
 //
 // Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
 // 2015.
-func AWSFullJitter() backoff.Policy {
+func awsFullJitter() backoff.Policy {
 	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.FullJitter}
 }
 
 // AWSEqualJitter waits between half of min(30 s, 100 ms * 2^n) and all of it,
 // so [15 s, 30 s] at the cap.
 //
-// Source: as [AWSFullJitter].
+// Source: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+// 2015.
 func AWSEqualJitter() backoff.Policy {
 	return backoff.Policy{Schedule: canonical(2), Jitter: backoff.EqualJitter}
 }
@@ -30,10 +31,10 @@ func AWSEqualJitter() backoff.Policy {
 // from the draws, and each call has its own.
 //
 // Near the cap the waits bunch: after a wait of 30 s, two thirds of the next
-// waits are exactly 30 s. AWSFullJitter does not bunch, and is the better
-// choice for a fleet.
+// waits are exactly 30 s. Full jitter, the library's default, does not bunch,
+// and is the better choice for a fleet.
 //
-// Source: as [AWSFullJitter].
+// Source: as [AWSEqualJitter].
 func AWSDecorrelated() backoff.Policy {
 	const base, most = 100 * time.Millisecond, 30 * time.Second
 	return backoff.Policy{
@@ -42,14 +43,14 @@ func AWSDecorrelated() backoff.Policy {
 	}
 }
 
-// AWSSimulator waits min(2 s, 5 ms * 2^n) without jitter, n from 1: it
+// awsSimulator waits min(2 s, 5 ms * 2^n) without jitter, n from 1: it
 // increments the count before it uses it, so the first wait is 10 ms. The
 // simulated clients try until they succeed. The simulator's other strategies
 // differ in the Jitter.
 //
 // Source: aws-arch-backoff-simulator, the program behind the figures of
-// [AWSFullJitter].
-func AWSSimulator() backoff.Policy {
+// [AWSEqualJitter]'s source.
+func awsSimulator() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: -1,
 		Schedule:    backoff.Exponential{Initial: 10 * time.Millisecond, Max: 2 * time.Second},
@@ -57,7 +58,7 @@ func AWSSimulator() backoff.Policy {
 	}
 }
 
-// AWSStandardDocs is the standard retry mode of the AWS SDKs as documented
+// awsStandardDocs is the standard retry mode of the AWS SDKs as documented
 // before 2026: 3 attempts, min(20 s, U(0, 1) * 2^n s), n from 0.
 //
 // The cap comes after the draw. From the sixth retry on, a share of 1 - 20/2^n
@@ -67,7 +68,7 @@ func AWSSimulator() backoff.Policy {
 //
 // Source: AWS SDKs and Tools Reference Guide, "Retry behavior". The SDK for Go
 // waits otherwise: [AWSGoV2Legacy], [AWS2026].
-func AWSStandardDocs() backoff.Policy {
+func awsStandardDocs() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 3,
 		Schedule:    backoff.Exponential{Initial: time.Second, Max: -1},
@@ -83,8 +84,8 @@ const awsCap = 20 * time.Second
 // mode: 3 attempts, U(0, 2^n s), n from 1, and from the fifth retry on exactly
 // 20 s, without jitter.
 //
-// The documentation starts at up to 1 s ([AWSStandardDocs]); the SDK counts
-// from 1 and starts at up to 2 s. At the cap the documentation draws and then
+// The documentation ("aws-sdk-standard-doc" of [All]) starts at up to 1 s; the
+// SDK counts from 1 and starts at up to 2 s. At the cap the documentation draws and then
 // cuts; the SDK does not draw.
 //
 // Source: aws-sdk-go-v2, aws/retry; measured with v1.47.6.

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (b *AWSQuota) Validate() error {
 	if b == nil {
 		return missing("AWSQuota")
 	}
-	return first(
+	return cmp.Or(
 		check(b.Capacity >= 0, "AWSQuota.Capacity", b.Capacity, "0 or more"),
 		check(b.Cost >= 0, "AWSQuota.Cost", b.Cost, "0 or more"),
 		check(b.TimeoutCost >= 0, "AWSQuota.TimeoutCost", b.TimeoutCost, "0 or more"),

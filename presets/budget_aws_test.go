@@ -49,8 +49,8 @@ func runAWSCall(t *testing.T, b *presets.AWSQuota, c awsCall) {
 	}
 }
 
-// Contract row 47, and the SDK's own sequences for its edition of 2026.
-func TestRow47AWSQuotaByTheTestsOfTheSDK(t *testing.T) {
+// The SDK's own sequences for its edition of 2026.
+func TestAWSQuotaByTheTestsOfTheSDK(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		capacity int
@@ -83,7 +83,7 @@ func TestRow47AWSQuotaByTheTestsOfTheSDK(t *testing.T) {
 	}
 }
 
-func TestRow47AWSQuotaOfTheStandardMode(t *testing.T) {
+func TestAWSQuotaOfTheStandardMode(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		capacity int

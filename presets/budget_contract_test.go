@@ -30,7 +30,7 @@ func TestBudgetsKeepTheContractOfABudget(t *testing.T) {
 
 // slowAWSRate returns one that has seen four answers a second, and then
 // throttling.
-func slowAWSRate() *presets.AWSRate {
+func slowAWSRate() *presets.AdaptiveRate {
 	b := presets.NewAWSRate()
 	for i := range 41 {
 		ticket, _, _ := b.Reserve(backoff.Attempt{Number: 1})

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func (b *EnvoyBudget) Validate() error {
 	if b == nil {
 		return missing("EnvoyBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.BudgetPercent >= 0 && b.BudgetPercent <= 100, "EnvoyBudget.BudgetPercent", b.BudgetPercent, "0 to 100"),
 		check(b.MinRetryConcurrency >= 0, "EnvoyBudget.MinRetryConcurrency", b.MinRetryConcurrency, "0 or more"),
 	)

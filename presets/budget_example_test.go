@@ -34,7 +34,7 @@ func ExampleAWSQuota() {
 }
 
 // It knows no limit until the service throttles.
-func ExampleAWSRate() {
+func ExampleNewAWSRate() {
 	rate := presets.NewAWSRate()
 	outage(rate, 10, 1000)
 	ticket, _, _ := rate.Reserve(backoff.Attempt{Number: 1})
@@ -47,24 +47,20 @@ func ExampleAWSRate() {
 	// each waits for the one before: true
 }
 
-func ExampleDeposits() {
-	for _, when := range []presets.Deposits{presets.DepositAtStart, presets.DepositOnSuccess} {
+// Calls pay when they begin, also in an outage, or when they succeed.
+func ExampleFinagleBudget() {
+	for _, bySuccess := range []bool{false, true} {
 		budget := presets.NewFinagleBudget()
-		budget.MinRetriesPerSec, budget.Deposits = 0, when
+		budget.PaidBySuccess = bySuccess
 		for range 100 { // that all fail
 			ticket, _, _ := budget.Reserve(backoff.Attempt{Number: 1})
 			budget.Done(ticket, backoff.Result{Outcome: backoff.OutcomeTransient})
 		}
-		outage(budget, 0, 100)
+		outage(budget, 0, 1000) // with a reserve of 10 a second for 10 s
 	}
 	// Output:
-	// 20 of 100
-	// 0 of 100
-}
-
-func ExampleFinagleBudget() {
-	outage(presets.NewFinagleBudget(), 100, 1000) // 20 % of them, and a reserve of 10 a second for 10 s
-	// Output: 120 of 1000
+	// 120 of 1000
+	// 100 of 1000
 }
 
 // It counts what is under way at the same time, so calls that fail at once meet
@@ -90,8 +86,12 @@ func ExampleGRPCThrottling() {
 }
 
 func ExampleSREBudget() {
-	outage(presets.NewSREBudget(), 1000, 1000)
-	// Output: 100 of 1000
+	budget := presets.NewSREBudget()
+	outage(budget, 1000, 1000)
+	fmt.Println(budget.Stats())
+	// Output:
+	// 100 of 1000
+	// 1000 100
 }
 
 func ExampleDotNetBudget() {
@@ -102,14 +102,4 @@ func ExampleDotNetBudget() {
 func ExampleKubernetesBudget() {
 	outage(presets.NewKubernetesBudget(), 1000, 1000) // 20 % of all requests, retries among them
 	// Output: 250 of 1000
-}
-
-func ExampleWindowStats() {
-	budget := presets.NewSREBudget()
-	outage(budget, 1000, 1000)
-	stats := budget.Stats()
-	fmt.Println(stats.Requests, "requests,", stats.Retries, "retries")
-	// Output:
-	// 100 of 1000
-	// 1000 requests, 100 retries
 }

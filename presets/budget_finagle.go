@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"math"
 	"sync"
 	"time"
@@ -41,28 +42,16 @@ type FinagleBudget struct {
 	// PercentCanRetry is how many retries a deposit pays for, 0 to 1000. In
 	// spite of its name it is a ratio: 0.2 is 20 %.
 	PercentCanRetry float64
-	// Deposits says when a deposit is made.
-	Deposits Deposits
+	// PaidBySuccess says that a call makes its deposit when it succeeds, instead
+	// of when it begins.
+	PaidBySuccess bool
 
-	tower  bool // the ring is that of tower
+	tower  bool // the ring is that of tower, and every answer that is not retried pays
 	mu     sync.Mutex
 	watch  clock.Stopwatch
 	ledger ledger
 	ring   leakyRing
 }
-
-// Deposits says when a [FinagleBudget] is paid.
-type Deposits uint8
-
-const (
-	// DepositAtStart pays for every call when it begins, also during an outage.
-	DepositAtStart Deposits = iota
-	// DepositOnSuccess pays for every call that succeeds.
-	DepositOnSuccess
-	// DepositOnAnswer pays for every response that is not to be retried, also
-	// for an error.
-	DepositOnAnswer
-)
 
 // NewFinagleBudget returns the budget of Finagle's RetryFilter: 20 % of the
 // calls begun in the last 10 s, and 10 a second.
@@ -75,7 +64,7 @@ func NewFinagleBudget() *FinagleBudget {
 // succeed.
 func NewFinagleRequeueBudget() *FinagleBudget {
 	b := NewFinagleBudget()
-	b.Deposits = DepositOnSuccess
+	b.PaidBySuccess = true
 	return b
 }
 
@@ -85,8 +74,7 @@ func NewFinagleRequeueBudget() *FinagleBudget {
 // there 0.6 acts as 1.0 (tower #857); this budget does not.
 func NewLinkerdBudget() *FinagleBudget {
 	b := NewFinagleBudget()
-	b.Deposits = DepositOnAnswer
-	b.tower = true
+	b.PaidBySuccess, b.tower = true, true
 	return b
 }
 
@@ -100,7 +88,7 @@ func (b *FinagleBudget) Reserve(a backoff.Attempt) (backoff.Ticket, time.Duratio
 	switch {
 	case a.Kind != backoff.AttemptFirst:
 		change = -b.price()
-	case b.Deposits == DepositAtStart:
+	case !b.PaidBySuccess:
 		change = b.deposit()
 	}
 	if change < 0 && b.balance() < -change {
@@ -127,8 +115,7 @@ func (b *FinagleBudget) close(note uint64, o backoff.Outcome) {
 	switch {
 	case o == backoff.OutcomeNotSent:
 		b.undo(note)
-	case b.Deposits != DepositAtStart && o == backoff.OutcomeSuccess,
-		b.Deposits == DepositOnAnswer && o == backoff.OutcomeDefinitive:
+	case b.PaidBySuccess && (o == backoff.OutcomeSuccess || b.tower && o == backoff.OutcomeDefinitive):
 		b.ring.written += b.deposit()
 	}
 }
@@ -268,10 +255,9 @@ func (b *FinagleBudget) Validate() error {
 	if b == nil {
 		return missing("FinagleBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.TTL >= time.Second && b.TTL <= time.Minute, "FinagleBudget.TTL", b.TTL, "1s to 1m"),
 		check(b.MinRetriesPerSec >= 0 && b.MinRetriesPerSec <= 1e6, "FinagleBudget.MinRetriesPerSec", b.MinRetriesPerSec, "0 to 1000000"),
 		check(b.PercentCanRetry >= 0 && b.PercentCanRetry <= 1000, "FinagleBudget.PercentCanRetry", b.PercentCanRetry, "0 to 1000"),
-		check(b.Deposits <= DepositOnAnswer, "FinagleBudget.Deposits", b.Deposits, "one of the constants"),
 	)
 }

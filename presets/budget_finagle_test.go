@@ -193,7 +193,6 @@ func TestFinagleValidate(t *testing.T) {
 		"FinagleBudget.PercentCanRetry is -0.2, want 0 to 1000":   valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = -0.2 }),
 		"FinagleBudget.PercentCanRetry is NaN, want 0 to 1000":    valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = math.NaN() }),
 		"FinagleBudget.PercentCanRetry is +Inf, want 0 to 1000":   valid(func(b *presets.FinagleBudget) { b.PercentCanRetry = math.Inf(1) }),
-		"FinagleBudget.Deposits is 3, want one of the constants":  valid(func(b *presets.FinagleBudget) { b.Deposits = 3 }),
 	} {
 		requireInvalid(t, want, b)
 	}

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"math"
 	"sync"
 	"time"
@@ -86,7 +87,7 @@ func (b *GRPCThrottling) Validate() error {
 	if b == nil {
 		return missing("GRPCThrottling")
 	}
-	return first(
+	return cmp.Or(
 		check(b.MaxTokens >= 1 && b.MaxTokens <= 1000, "GRPCThrottling.MaxTokens", b.MaxTokens, "1 to 1000"),
 		check(b.TokenRatio >= 0.001 && b.TokenRatio <= math.MaxInt32, "GRPCThrottling.TokenRatio", b.TokenRatio, "0.001 or more"),
 	)

@@ -87,9 +87,9 @@ func TestGRPCThrottlingCountsFailuresThatCouldBeRetried(t *testing.T) {
 	}
 }
 
-// Contract row 60: the last attempt of a call counts, and a pushback that
+// The last attempt of a call counts, and a pushback that
 // forbids a retry.
-func TestRow60GRPCThrottlingCountsEveryFailedAttempt(t *testing.T) {
+func TestGRPCThrottlingCountsEveryFailedAttempt(t *testing.T) {
 	b := presets.NewGRPCThrottling()
 	p := presets.GRPCRetry()
 	p.Budget, p.MaxAttempts, p.Schedule = b, 2, backoff.Constant(0)

@@ -96,16 +96,6 @@ func check(ok bool, field string, value any, want string) error {
 	return backoff.Permanent(badfield.New("presets."+field, fmt.Sprintf("is %v, want %s", value, want)))
 }
 
-// first returns the first error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // missing returns the error of a nil budget.
 func missing(name string) error {
 	return backoff.Permanent(badfield.New("presets."+name, "is nil"))

@@ -75,7 +75,7 @@ func TestBudgetsThatAreNilAreInvalid(t *testing.T) {
 	for name, b := range map[string]interface{ Validate() error }{
 		"FinagleBudget": (*presets.FinagleBudget)(nil), "EnvoyBudget": (*presets.EnvoyBudget)(nil),
 		"GRPCThrottling": (*presets.GRPCThrottling)(nil), "AWSQuota": (*presets.AWSQuota)(nil),
-		"AWSRate": (*presets.AWSRate)(nil), "SREBudget": (*presets.SREBudget)(nil),
+		"AdaptiveRate": (*presets.AdaptiveRate)(nil), "SREBudget": (*presets.SREBudget)(nil),
 		"DotNetBudget": (*presets.DotNetBudget)(nil), "KubernetesBudget": (*presets.KubernetesBudget)(nil),
 	} {
 		require.EqualError(t, b.Validate(), "backoff: presets."+name+" is nil")
@@ -242,28 +242,6 @@ func TestBudgetsUnder64Goroutines(t *testing.T) {
 		case *presets.FinagleBudget:
 			require.GreaterOrEqual(t, b.Balance(), 0, name)
 		}
-	}
-}
-
-// As many retries are granted to 64 goroutines as to one.
-func TestBudgetsAreNotOverdrawn(t *testing.T) {
-	for name, b := range presets.Budgets() {
-		alone := maps.Collect(presets.Budgets())[name]
-		for range 500 {
-			begin(t, b) // so that none is answered
-			begin(t, alone)
-		}
-		var granted sync.Map
-		var all sync.WaitGroup
-		for worker := range 64 {
-			all.Go(func() { granted.Store(worker, grants(b, 100)) })
-		}
-		all.Wait()
-		sum := 0
-		for _, n := range granted.Range {
-			sum += n.(int)
-		}
-		require.Equal(t, grants(alone, 6400), sum, name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ func (b *SREBudget) Validate() error {
 	if b == nil {
 		return missing("SREBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.Ratio >= 0 && b.Ratio <= 1000, "SREBudget.Ratio", b.Ratio, "0 to 1000"),
 		check(b.Window > 0, "SREBudget.Window", b.Window, "more than 0"),
 		check(b.MinRetries >= 0, "SREBudget.MinRetries", b.MinRetries, "0 or more"),
@@ -107,7 +108,7 @@ func (b *DotNetBudget) Validate() error {
 	if b == nil {
 		return missing("DotNetBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.RetryRatio >= 0 && b.RetryRatio <= 1, "DotNetBudget.RetryRatio", b.RetryRatio, "0 to 1"),
 		check(b.SamplingDuration >= time.Second && b.SamplingDuration <= 24*time.Hour, "DotNetBudget.SamplingDuration", b.SamplingDuration, "1s to 24h"),
 		check(b.MinimumThroughput >= 1, "DotNetBudget.MinimumThroughput", b.MinimumThroughput, "1 or more"),
@@ -156,7 +157,7 @@ func (b *KubernetesBudget) Validate() error {
 	if b == nil {
 		return missing("KubernetesBudget")
 	}
-	return first(
+	return cmp.Or(
 		check(b.Percent >= 0 && b.Percent <= 100, "KubernetesBudget.Percent", b.Percent, "0 to 100"),
 		check(b.Interval >= time.Second && b.Interval <= time.Hour, "KubernetesBudget.Interval", b.Interval, "1s to 1h"),
 		check(b.MinRetryCount >= 0, "KubernetesBudget.MinRetryCount", b.MinRetryCount, "0 or more"),
@@ -222,26 +223,20 @@ func bucketNumber(note uint64, now int64) int64 {
 	return now - int64((uint64(now)-note)&lower)
 }
 
-// WindowStats is what the budget of a window has counted.
-type WindowStats struct {
-	Requests uint64 // first attempts
-	Retries  uint64
-}
-
 // stats returns the counts at this moment.
-func (w *ratioWindow) stats(long time.Duration) WindowStats {
+func (w *ratioWindow) stats(long time.Duration) (requests, retries uint64) {
 	now := clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ring.Advance(now, long, 0)
-	return WindowStats{Requests: w.ring.Least(sliding.Other), Retries: w.ring.Most(sliding.Bad)}
+	return w.ring.Least(sliding.Other), w.ring.Most(sliding.Bad)
 }
 
-// Stats returns the counts at this moment.
-func (b *SREBudget) Stats() WindowStats { return b.stats(b.Window) }
+// Stats returns how many requests and retries have been counted.
+func (b *SREBudget) Stats() (requests, retries uint64) { return b.stats(b.Window) }
 
-// Stats returns the counts at this moment.
-func (b *DotNetBudget) Stats() WindowStats { return b.stats(b.SamplingDuration) }
+// Stats returns how many requests and retries have been counted.
+func (b *DotNetBudget) Stats() (requests, retries uint64) { return b.stats(b.SamplingDuration) }
 
-// Stats returns the counts at this moment.
-func (b *KubernetesBudget) Stats() WindowStats { return b.stats(b.Interval) }
+// Stats returns how many requests and retries have been counted.
+func (b *KubernetesBudget) Stats() (requests, retries uint64) { return b.stats(b.Interval) }

@@ -37,15 +37,6 @@ func ExampleCollectorRetry() {
 	// backoff: presets.CollectorRetry.Multiplier is 0.5, want 0 (for no growth) or at least 1
 }
 
-func ExamplePrometheusQueue() {
-	policy, err := presets.PrometheusQueue{
-		MinBackoff: 30 * time.Millisecond,
-		MaxBackoff: 5 * time.Second,
-	}.Policy()
-	fmt.Println(policy.MaxAttempts, policy.Schedule.Delay(1), policy.Schedule.Delay(9), err)
-	// Output: -1 30ms 5s <nil>
-}
-
 // Cap ends the loop. The delays would be 1 s, 2 s and 4 s. The last is above
 // Cap, so no attempt follows the wait of 2 s, and there is no such wait here.
 func ExampleKubernetesBackoff() {
@@ -71,10 +62,4 @@ func ExampleAWSRetry() {
 	// 1 <nil>
 	// -1 <nil>
 	// 0 backoff: presets.AWSRetry.MaxAttempts is "many", want a whole number of at most 32 bits
-}
-
-func ExampleDockerRestart() {
-	policy, err := presets.DockerRestart("on-failure:5").Policy()
-	fmt.Println(policy.MaxAttempts, policy.Schedule.Delay(1), policy.ResetAfter, err)
-	// Output: 6 100ms 10s <nil>
 }

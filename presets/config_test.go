@@ -1,11 +1,9 @@
 package presets_test
 
 import (
-	"context"
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -49,12 +47,6 @@ var configurations = []struct {
 		"[0s,2s] [0s,2s]"},
 	{"no multiplier", presets.CollectorRetry{Enabled: true, InitialInterval: time.Second, MaxInterval: time.Minute}, -1, 0, "[1s,1s] [1s,1s]"},
 
-	{"the default of a queue", presets.PrometheusQueue{30 * time.Millisecond, 5 * time.Second, false}, -1, 0,
-		"[30ms,30ms] [60ms,60ms] [120ms,120ms] [240ms,240ms] [480ms,480ms] [960ms,960ms] [1.92s,1.92s] [3.84s,3.84s] [5s,5s] [5s,5s]"},
-	{"nothing set", presets.PrometheusQueue{}, -1, 0, "[0s,0s] [0s,0s]"},
-	{"no first delay", presets.PrometheusQueue{MaxBackoff: 5 * time.Second}, -1, 0, "[0s,0s] [0s,0s]"},
-	{"a single delay", presets.PrometheusQueue{MinBackoff: time.Second, MaxBackoff: time.Second}, -1, 0, "[1s,1s] [1s,1s]"},
-
 	{"DefaultRetry", presets.KubernetesBackoff{10 * time.Millisecond, 1, 0.1, 5, 0}, 5, 0, "[10ms,11ms] [10ms,11ms] [10ms,11ms] [10ms,11ms]"},
 	{"DefaultBackoff", presets.KubernetesBackoff{10 * time.Millisecond, 5, 0.1, 4, 0}, 4, 0, "[10ms,11ms] [50ms,55ms] [250ms,275ms]"},
 	{"one step", presets.KubernetesBackoff{time.Second, 2, 0.1, 1, 0}, 1, 0, ""},
@@ -77,17 +69,6 @@ var configurations = []struct {
 	{"zero attempts", presets.AWSRetry{MaxAttempts: "0"}, 3, 0, "[0s,2s] [0s,4s]"},
 	{"one attempt", presets.AWSRetry{MaxAttempts: "1"}, 1, 0, ""},
 	{"a negative number", presets.AWSRetry{MaxAttempts: "-1"}, -1, 0, "[0s,2s] [0s,4s]"},
-
-	{"nothing set", presets.DockerRestart(""), 1, 0, ""},
-	{"no", presets.DockerRestart("no"), 1, 0, ""},
-	{"no, numbered", presets.DockerRestart("no:0"), 1, 0, ""},
-	{"on-failure", presets.DockerRestart("on-failure"), -1, 0, "[100ms,100ms] [200ms,200ms]"},
-	{"on-failure without a limit", presets.DockerRestart("on-failure:0"), -1, 0, "[100ms,100ms] [200ms,200ms]"},
-	{"on-failure with one", presets.DockerRestart("on-failure:2"), 3, 0, "[100ms,100ms] [200ms,200ms]"},
-	{"on-failure with the highest", presets.DockerRestart("on-failure:1073741823"), 1 << 30, 0, "[100ms,100ms] [200ms,200ms]"},
-	{"always", presets.DockerRestart("always"), -1, 0,
-		"[100ms,100ms] [200ms,200ms] [400ms,400ms] [800ms,800ms] [1.6s,1.6s] [3.2s,3.2s] [6.4s,6.4s] [12.8s,12.8s] [25.6s,25.6s] [51.2s,51.2s] [1m0s,1m0s]"},
-	{"unless-stopped", presets.DockerRestart("unless-stopped"), -1, 0, "[100ms,100ms] [200ms,200ms]"},
 }
 
 func TestAConfigurationMeansWhatItMeansToItsSystem(t *testing.T) {
@@ -133,10 +114,6 @@ var wrongConfigurations = []struct {
 	{presets.CollectorRetry{MaxInterval: 2 * time.Second, MaxElapsedTime: time.Second},
 		"CollectorRetry.MaxElapsedTime is 1s, want 0 (for no limit) or at least the longest interval, 2s"},
 
-	{presets.PrometheusQueue{MinBackoff: -1}, "PrometheusQueue.MinBackoff is -1ns, want 0 or more"},
-	{presets.PrometheusQueue{MinBackoff: time.Second}, "PrometheusQueue.MaxBackoff is 0s, want at least MinBackoff, 1s"},
-	{presets.PrometheusQueue{MaxBackoff: -1}, "PrometheusQueue.MaxBackoff is -1ns, want at least MinBackoff, 0s"},
-
 	{presets.KubernetesBackoff{}, "KubernetesBackoff.Steps is 0, want at least 1"},
 	{presets.KubernetesBackoff{Steps: -1}, "KubernetesBackoff.Steps is -1, want at least 1"},
 	{presets.KubernetesBackoff{Duration: -1, Steps: 1}, "KubernetesBackoff.Duration is -1ns, want 0 or more"},
@@ -151,15 +128,6 @@ var wrongConfigurations = []struct {
 	{presets.AWSRetry{MaxAttempts: "9999999999"}, `AWSRetry.MaxAttempts is "9999999999", want a whole number of at most 32 bits`},
 	{presets.AWSRetry{Mode: "legacy"}, `AWSRetry.Mode is "legacy", want "standard" or "adaptive"`},
 	{presets.AWSRetry{Mode: "Standard"}, `AWSRetry.Mode is "Standard", want "standard" or "adaptive"`},
-
-	{presets.DockerRestart("sometimes"), `DockerRestart is "sometimes", want no, on-failure, always or unless-stopped`},
-	{presets.DockerRestart("on-failure:-1"), `DockerRestart is "on-failure:-1", want a number from 0 (for no limit) to 1073741823`},
-	{presets.DockerRestart("on-failure:"), `DockerRestart is "on-failure:", want a number from 0 (for no limit) to 1073741823`},
-	{presets.DockerRestart("on-failure:2147483647"), `DockerRestart is "on-failure:2147483647", want a number from 0 (for no limit) to 1073741823`},
-	{presets.DockerRestart(":0"), `DockerRestart is ":0", want no, on-failure, always or unless-stopped`},
-	{presets.DockerRestart("on-failure: 5"), `DockerRestart is "on-failure: 5", want a number from 0 (for no limit) to 1073741823`},
-	{presets.DockerRestart("always:3"), `DockerRestart is "always:3", want a number after on-failure only`},
-	{presets.DockerRestart("no:3"), `DockerRestart is "no:3", want a number after on-failure only`},
 }
 
 func TestAConfigurationThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
@@ -168,20 +136,6 @@ func TestAConfigurationThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
 		require.EqualError(t, err, "backoff: presets."+c.want)
 		require.Zero(t, p.MaxAttempts, "no policy comes with an error")
 		require.Nil(t, p.Schedule)
-	}
-}
-
-func TestAQueueOfPrometheusRetriesTheStatusesThatItsConfigurationNames(t *testing.T) {
-	for _, on429 := range []bool{false, true} {
-		p, err := presets.PrometheusQueue{RetryOnHTTP429: on429}.Policy()
-		require.NoError(t, err)
-		want := from500()
-		if on429 {
-			want = append([]int{429}, want...)
-		}
-		require.Equal(t, want, retried(t, p.Classify))
-		require.Equal(t, backoff.ClassUnknown, p.Classify(errTransient), "what has no status is as usual")
-		require.Negative(t, p.MaxRetryAfter, "it waits as long as it is told")
 	}
 }
 
@@ -199,44 +153,20 @@ func TestAModeOfTheAWSSDKsBringsItsBudget(t *testing.T) {
 	require.IsType(t, presets.NewAWSAdaptive(), adaptive.Budget)
 }
 
-func TestARunOf10sStartsDockersDelaysAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, err := presets.DockerRestart("on-failure:6").Policy()
-		require.NoError(t, err)
-		runs := []time.Duration{0, 0, 9 * time.Second, 10 * time.Second, 0, 0, 0, 0, 0, 0}
-		var waits []time.Duration
-		var ended time.Time
-		err = p.Supervise(t.Context(), func(context.Context) error {
-			if !ended.IsZero() {
-				waits = append(waits, time.Since(ended))
-			}
-			time.Sleep(runs[len(waits)])
-			ended = time.Now()
-			return errTransient
-		})
-		require.ErrorIs(t, err, errTransient)
-		const ms = time.Millisecond
-		// After the long run 6 more, since that run is the first of 7.
-		require.Equal(t, []time.Duration{100 * ms, 200 * ms, 400 * ms, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms}, waits)
-	})
-}
-
 // No configuration panics, makes a policy that Validate refuses, or one that
 // has the default attempts of the library, which no other system has.
 func FuzzConfigurations(f *testing.F) {
-	f.Add(true, int64(5e9), int64(30e9), int64(60e9), 0.5, 1.5, 4, "3", "standard", "on-failure:3")
-	f.Add(false, int64(0), int64(0), int64(0), 0.0, 0.0, 0, "", "", "")
-	f.Add(true, int64(-1), int64(math.MaxInt64), int64(math.MinInt64), math.NaN(), math.Inf(1), math.MaxInt, "-1", "adaptive", "always:1")
-	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(1), math.MaxFloat64, 1+1e-12, math.MaxInt, "2147483647", "legacy", "no")
-	f.Add(true, int64(1), int64(math.MaxInt64), int64(1), 1.0, 1+1e-12, math.MaxInt, "+1", "x", ":1")
-	f.Fuzz(func(t *testing.T, on bool, initial, longest, elapsed int64, spread, factor float64, steps int, attempts, mode, restart string) {
+	f.Add(true, int64(5e9), int64(30e9), int64(60e9), 0.5, 1.5, 4, "3", "standard")
+	f.Add(false, int64(0), int64(0), int64(0), 0.0, 0.0, 0, "", "")
+	f.Add(true, int64(-1), int64(math.MaxInt64), int64(math.MinInt64), math.NaN(), math.Inf(1), math.MaxInt, "-1", "adaptive")
+	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(1), math.MaxFloat64, 1+1e-12, math.MaxInt, "2147483647", "legacy")
+	f.Add(true, int64(1), int64(math.MaxInt64), int64(1), 1.0, 1+1e-12, math.MaxInt, "+1", "x")
+	f.Fuzz(func(t *testing.T, on bool, initial, longest, elapsed int64, spread, factor float64, steps int, attempts, mode string) {
 		for _, c := range []configuration{
 			presets.OTLPRetry{on, time.Duration(initial), time.Duration(longest), time.Duration(elapsed)},
 			presets.CollectorRetry{on, time.Duration(initial), spread, factor, time.Duration(longest), time.Duration(elapsed)},
-			presets.PrometheusQueue{time.Duration(initial), time.Duration(longest), on},
 			presets.KubernetesBackoff{time.Duration(initial), factor, spread, steps, time.Duration(longest)},
 			presets.AWSRetry{attempts, mode},
-			presets.DockerRestart(restart),
 		} {
 			p, err := c.Policy()
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// EnvoyDocs is Envoy's retry as documented: a whole number of milliseconds
+// envoyDocs is Envoy's retry as documented: a whole number of milliseconds
 // below min((2^n - 1) * 25 ms, 250 ms), n from 1, so 0-24, 0-74, 0-174 and then
 // 0-249 ms, and one retry (num_retries). [EnvoySource] is what runs.
 //
@@ -16,7 +16,7 @@ import (
 // Source: Envoy, router filter, x-envoy-max-retries. One revision of the code
 // did the same, but cut after the draw, so that exactly 250 ms was a frequent
 // wait.
-func EnvoyDocs() backoff.Policy {
+func envoyDocs() backoff.Policy {
 	const base = 25 * time.Millisecond
 	return backoff.Policy{
 		MaxAttempts: 2,
@@ -27,8 +27,8 @@ func EnvoyDocs() backoff.Policy {
 
 // EnvoySource is Envoy's retry as its code has it: a whole number of
 // milliseconds below an interval that doubles from 25 ms and stays at 250 ms:
-// 0-24, 0-49, 0-99, 0-199, and then 0-249 ms. It makes one retry, as
-// [EnvoyDocs] does.
+// 0-24, 0-49, 0-99, 0-199, and then 0-249 ms. It makes one retry.
+// The documentation ("envoy-retry-docs" of [All]) says 0-24, 0-74 and 0-174 ms.
 //
 // Source: Envoy, JitteredExponentialBackOffStrategy.
 func EnvoySource() backoff.Policy {

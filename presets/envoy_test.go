@@ -13,31 +13,18 @@ import (
 )
 
 var envoyRows = []row{
-	{
-		name:     "envoy-retry-docs",
-		delays:   "25ms 75ms 175ms 250ms 250ms 250ms 250ms 250ms",
-		bounds:   "[0us,25ms] [0us,75ms] [0us,175ms] [0us,250ms] [0us,250ms] [0us,250ms] [0us,250ms] [0us,250ms]",
-		grain:    time.Millisecond,
-		attempts: 2,
-	},
-	{
-		name:     "envoy-retry-source",
-		delays:   "25ms 50ms 100ms 200ms 250ms 250ms 250ms 250ms",
-		bounds:   "[0us,24ms] [0us,49ms] [0us,99ms] [0us,199ms] [0us,249ms] [0us,249ms] [0us,249ms] [0us,249ms]",
-		attempts: 2,
-	},
-	{
-		name:     "istio-virtualservice-retry",
-		delays:   "25ms 50ms 100ms 200ms 250ms 250ms 250ms 250ms",
-		bounds:   "[0us,24ms] [0us,49ms] [0us,99ms] [0us,199ms] [0us,249ms] [0us,249ms] [0us,249ms] [0us,249ms]",
-		attempts: 4,
-	},
-	{
-		name:     "envoy-outlier-ejection",
-		delays:   "30s 60s 90s 120s 150s 180s 210s 240s",
-		bounds:   "[30s,30s] [60s,60s] [90s,90s] [120s,120s] [150s,150s] [180s,180s] [210s,210s] [240s,240s]",
-		attempts: -1,
-	},
+	{"envoy-retry-docs", 2, 0, time.Millisecond,
+		"25ms 75ms 175ms 250ms 250ms 250ms 250ms 250ms",
+		"[0us,25ms] [0us,75ms] [0us,175ms] [0us,250ms] [0us,250ms] [0us,250ms] [0us,250ms] [0us,250ms]"},
+	{"envoy-retry-source", 2, 0, 0,
+		"25ms 50ms 100ms 200ms 250ms 250ms 250ms 250ms",
+		"[0us,24ms] [0us,49ms] [0us,99ms] [0us,199ms] [0us,249ms] [0us,249ms] [0us,249ms] [0us,249ms]"},
+	{"istio-virtualservice-retry", 4, 0, 0,
+		"25ms 50ms 100ms 200ms 250ms 250ms 250ms 250ms",
+		"[0us,24ms] [0us,49ms] [0us,99ms] [0us,199ms] [0us,249ms] [0us,249ms] [0us,249ms] [0us,249ms]"},
+	{"envoy-outlier-ejection", -1, 0, 0,
+		"30s 60s 90s 120s 150s 180s 210s 240s",
+		"[30s,30s] [60s,60s] [90s,90s] [120s,120s] [150s,150s] [180s,180s] [210s,210s] [240s,240s]"},
 }
 
 func TestEnvoyDrawsWholeMillisecondsBelowTheInterval(t *testing.T) {
@@ -48,26 +35,26 @@ func TestEnvoyDrawsWholeMillisecondsBelowTheInterval(t *testing.T) {
 	}
 }
 
-// Contract row 63.
 func TestEnvoyDocsAndSourceDiffer(t *testing.T) {
-	docs, source := endless(presets.EnvoyDocs(), always(top)), endless(presets.EnvoySource(), always(top))
+	docs, source := endless(byName(t, "envoy-retry-docs"), always(top)), endless(presets.EnvoySource(), always(top))
 	const ms = time.Millisecond
 	require.Equal(t, []time.Duration{24 * ms, 74 * ms, 174 * ms, 249 * ms, 249 * ms}, waits(t, &docs, 5))
 	require.Equal(t, []time.Duration{24 * ms, 49 * ms, 99 * ms, 199 * ms, 249 * ms}, waits(t, &source, 5))
 }
 
-// Contract row 61.
 func TestIstioLimitsEveryTryTheFirstIncluded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := presets.Istio()
-		var limits []time.Duration
+		attempts := 0
 		err := p.Do(t.Context(), func(ctx context.Context) error {
-			limits = append(limits, remaining(t, ctx))
+			attempts++
+			deadline, _ := ctx.Deadline()
+			require.Equal(t, 2*time.Second, time.Until(deadline))
 			<-ctx.Done()
 			return ctx.Err()
 		})
 		require.ErrorIs(t, err, backoff.ErrAttemptTimeout)
-		require.Equal(t, []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second}, limits)
+		require.Equal(t, 4, attempts)
 	})
 }
 

@@ -9,28 +9,22 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
-	"github.com/gobackoff/backoff/preview"
 )
 
 const slot = 51200 * time.Nanosecond
 
 var ethernetRows = []row{
-	{
-		name:     "ieee-802.3-truncated-beb",
-		bounds:   "[0us,51.2us] [0us,153.6us] [0us,358.4us] [0us,768us] [0us,1.5872ms] [0us,3.2256ms] [0us,6.5024ms] [0us,13.056ms]",
-		attempts: 16,
-	},
-	{
-		name:   "ethernet-untruncated-beb",
-		bounds: "[0us,51.2us] [0us,153.6us] [0us,358.4us] [0us,768us] [0us,1.5872ms] [0us,3.2256ms] [0us,6.5024ms] [0us,13.056ms]",
-	},
-	{
-		name:   "csma-ca-ofdm",
-		bounds: "[0us,135us] [0us,279us] [0us,567us] [0us,1.143ms] [0us,2.295ms] [0us,4.599ms] [0us,9.207ms] [0us,9.207ms]",
-	},
+	{"ieee-802.3-truncated-beb", 16, 0, 0,
+		"",
+		"[0us,51.2us] [0us,153.6us] [0us,358.4us] [0us,768us] [0us,1.5872ms] [0us,3.2256ms] [0us,6.5024ms] [0us,13.056ms]"},
+	{"ethernet-untruncated-beb", 0, 0, 0,
+		"",
+		"[0us,51.2us] [0us,153.6us] [0us,358.4us] [0us,768us] [0us,1.5872ms] [0us,3.2256ms] [0us,6.5024ms] [0us,13.056ms]"},
+	{"csma-ca-ofdm", 0, 0, 0,
+		"",
+		"[0us,135us] [0us,279us] [0us,567us] [0us,1.143ms] [0us,2.295ms] [0us,4.599ms] [0us,9.207ms] [0us,9.207ms]"},
 }
 
-// Contract row 86.
 func TestEthernetDrawsWholeSlotsAllEquallyLikely(t *testing.T) {
 	p := presets.Ethernet(0)
 	p.Rand = seeded()
@@ -41,11 +35,9 @@ func TestEthernetDrawsWholeSlotsAllEquallyLikely(t *testing.T) {
 	}
 }
 
-// Contract row 87.
 func TestEthernetWaitsFifteenTimesAndNeverBeyond1023Slots(t *testing.T) {
 	p := presets.Ethernet(0)
 	p.Rand = always(top)
-	require.Len(t, preview.Of(p, 0).Waits, 15)
 	for _, c := range []int{10, 11, 15, 63, 64, 1000} {
 		require.Equal(t, 1023*slot, p.Delay(c))
 	}
@@ -59,7 +51,6 @@ func TestEthernetHasTheSlotOfItsSpeed(t *testing.T) {
 	require.Equal(t, 1023*fast, p.Delay(12))
 }
 
-// Contract row 90.
 func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
 	const n = 100_000
 	p := presets.ExponentialSlots(0, 0)
@@ -75,7 +66,7 @@ func TestExponentialSlotsWaitHalfTheWindowOnAverage(t *testing.T) {
 	}
 }
 
-// Contract row 72: the contention of Aloha. N stations that each draw one of W
+// The contention of Aloha. N stations that each draw one of W
 // slots make N(N-1)/2W colliding pairs on the mean: 487.8 for 1000 and 1024.
 func TestAThousandStationsCollideAsOftenAsChanceHasIt(t *testing.T) {
 	const stations, window, rounds = 1000, 1024, 200
@@ -96,7 +87,6 @@ func TestAThousandStationsCollideAsOftenAsChanceHasIt(t *testing.T) {
 	require.InDelta(t, mean, float64(pairs)/rounds, 3*sigma)
 }
 
-// Contract row 88.
 func TestExponentialSlotsAreNotTruncatedAndDoNotWrap(t *testing.T) {
 	p := presets.ExponentialSlots(0, 0)
 	p.Rand = always(top)
@@ -120,17 +110,6 @@ func TestExponentialSlotsTakeAnyBaseAndSlot(t *testing.T) {
 	}
 }
 
-func TestExponentialSlotsRefuseWhatIsNoBaseOrSlot(t *testing.T) {
-	for _, base := range []float64{0.5, -1, math.NaN(), math.Inf(1)} {
-		p := presets.ExponentialSlots(base, 0)
-		require.Error(t, p.Validate(), "base %v", base)
-	}
-	for _, p := range []backoff.Policy{presets.ExponentialSlots(0, -1), presets.Ethernet(-1), presets.CSMACA(-1, 0, 0)} {
-		require.Error(t, p.Validate())
-	}
-}
-
-// Contract row 89.
 func TestCSMACADoublesItsWindowAndStaysAtTheLast(t *testing.T) {
 	p := presets.CSMACA(20*time.Microsecond, 31, 0) // DSSS
 	p.Rand = always(top)

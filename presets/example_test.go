@@ -7,7 +7,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
-	"github.com/gobackoff/backoff/preview"
 )
 
 func Example() {
@@ -15,8 +14,8 @@ func Example() {
 	policy.Name = "fetch"  // the fields are as of any policy
 	policy.MaxAttempts = 3 // the original has 5
 
-	for i, wait := range preview.Of(policy, 0).Waits {
-		fmt.Printf("retry %d after %v\n", i+1, wait.Mean)
+	for retry := 1; retry < policy.MaxAttempts; retry++ {
+		fmt.Printf("retry %d after %v\n", retry, policy.Delay(retry))
 	}
 	// Output:
 	// retry 1 after 1s
@@ -34,14 +33,13 @@ func ExampleIoTCore() {
 	policy := presets.IoTCore(32 * time.Second)
 	policy.MaxAttempts = 9
 
-	for _, wait := range preview.Of(policy, 0).Waits[3:7] {
-		fmt.Println(wait.Min, "to", wait.Max)
+	for retry := 6; retry <= 8; retry++ {
+		fmt.Println(policy.Delay(retry))
 	}
 	// Output:
-	// 8s to 9s
-	// 16s to 17s
-	// 32s to 32s
-	// 32s to 32s
+	// 32s
+	// 32s
+	// 32s
 }
 
 // Several named configurations are several policies.

@@ -50,7 +50,7 @@ func window(initial time.Duration, scaling float64) backoff.Jitter {
 	}
 }
 
-// GCSGoDefault waits U[1 ns, min(30 s, 1 s * 2^n)], n from 0: full jitter that
+// GCSGo waits U[1 ns, min(30 s, 1 s * 2^n)], n from 0: full jitter that
 // is never 0 and keeps its spread at the cap. It retries forever: use a context
 // that ends, or set MaxAttempts and MaxElapsed, which are WithMaxAttempts and
 // WithMaxRetryDuration of the library.
@@ -61,7 +61,7 @@ func window(initial time.Duration, scaling float64) backoff.Jitter {
 // which matters only if Initial is beyond Max; Validate refuses such a policy.
 //
 // Source: gax-go, Backoff; measured with v2.26.
-func GCSGoDefault() backoff.Policy {
+func GCSGo() backoff.Policy {
 	return gax(time.Second, 30*time.Second, 2)
 }
 
@@ -80,7 +80,7 @@ func fullButZero(delay, prev time.Duration, u float64) time.Duration {
 }
 
 // GCSGoResumableChunk is what the Go library does for each chunk of a resumable
-// upload: [GCSGoDefault], but starting at 100 ms, for 32 s
+// upload: [GCSGo], but starting at 100 ms, for 32 s
 // (Writer.ChunkRetryDeadline). The 32 s start again with every chunk: call
 // [backoff.Run.Progress] after each chunk.
 //
@@ -93,21 +93,21 @@ func GCSGoResumableChunk() backoff.Policy {
 	return p
 }
 
-// GCSGoCustom is the document's example for Go: gax.Backoff{2 s, 60 s, 3},
+// gcsGoCustom is the document's example for Go: gax.Backoff{2 s, 60 s, 3},
 // RetryAlways, and a context of 500 s. The 500 s are MaxElapsed here, so that
 // the policy is complete by itself. A context also ends a running attempt,
 // which MaxElapsed does not: pass one too.
 //
 // In the original the context ends a sleep halfway; this policy gives up before
 // such a sleep.
-func GCSGoCustom() backoff.Policy {
+func gcsGoCustom() backoff.Policy {
 	p := gax(2*time.Second, 60*time.Second, 3)
 	p.MaxElapsed = 500 * time.Second
 	p.Idempotency = backoff.AlwaysRetry
 	return p
 }
 
-// GCSJavaDefault is RetrySettings of the Java library: 6 attempts, so 5
+// GCSJava is RetrySettings of the Java library: 6 attempts, so 5
 // retries, in at most 50 s. It waits whole milliseconds from [0, min(32 s, 1 s
 // * 2^n)), n from 0, which keeps its spread at the cap. An attempt may take 50
 // s (initialRpcTimeout, with a multiplier of 1), but no more than is left of
@@ -119,15 +119,15 @@ func GCSGoCustom() backoff.Policy {
 // belong to the transport.
 //
 // Source: gax-java, RetrySettings and ExponentialRetryAlgorithm.
-func GCSJavaDefault() backoff.Policy {
+func GCSJava() backoff.Policy {
 	return gcsJava(6, 2, 50*time.Second)
 }
 
-// GCSJavaCustom is the document's example for Java: [GCSJavaDefault] with 10
+// gcsJavaCustom is the document's example for Java: [GCSJava] with 10
 // attempts, which the document explains as the initial one and 9 retries, a
 // multiplier of 3, 5 min, and getUniformStorageRetryStrategy, which retries
 // operations that are not idempotent too.
-func GCSJavaCustom() backoff.Policy {
+func gcsJavaCustom() backoff.Policy {
 	p := gcsJava(10, 3, 5*time.Minute)
 	p.Idempotency = backoff.AlwaysRetry
 	return p
@@ -145,10 +145,10 @@ func gcsJava(attempts int, multiplier float64, total time.Duration) backoff.Poli
 	}
 }
 
-// GCSNodeDocs is the Node.js library as in the document's table: 1 s, doubling
+// gcsNodeDocs is the Node.js library as in the document's table: 1 s, doubling
 // up to 64 s, 3 retries in at most 600 s. The table does not mention jitter.
 // [GCSNode] is what runs.
-func GCSNodeDocs() backoff.Policy {
+func gcsNodeDocs() backoff.Policy {
 	return backoff.Policy{
 		MaxAttempts: 4,
 		MaxElapsed:  600 * time.Second,
@@ -172,8 +172,8 @@ func GCSNodeDocs() backoff.Policy {
 // without a response separately, which this policy does not.
 //
 // Source: retry-request. The document says that the first wait is 1 s
-// ([GCSNodeDocs]). The code has no such parameter: its first wait is one
-// multiplier, 2 to 2.999 s.
+// ("gcs-node-seed" of [All]). The code has no such parameter: its first wait is
+// one multiplier, 2 to 2.999 s.
 func GCSNode(maxRetries int, retryDelayMultiplier float64, maxRetryDelay, totalTimeout time.Duration) backoff.Policy {
 	multiplier := cmp.Or(retryDelayMultiplier, 2)
 	most := cmp.Or(maxRetryDelay, 64*time.Second)
@@ -199,7 +199,7 @@ func gcsNodeCustom() backoff.Policy {
 	return p
 }
 
-// GCSPythonDefault is google.api_core.retry.Retry: U[0, min(60 s, 1 s * 2^n)],
+// GCSPython is google.api_core.retry.Retry: U[0, min(60 s, 1 s * 2^n)],
 // n from 0, which keeps its spread at the cap, for 120 s. As in this library, a
 // wait that would pass the deadline is not begun, and a wait that ends exactly
 // at the deadline is.
@@ -208,14 +208,14 @@ func gcsNodeCustom() backoff.Policy {
 // MaxElapsed, Schedule or Classify.
 //
 // Source: google-api-core, api_core/retry.
-func GCSPythonDefault() backoff.Policy {
+func GCSPython() backoff.Policy {
 	return gcsPython(time.Second, 2, time.Minute, 120*time.Second)
 }
 
-// GCSPythonCustom is the document's example for Python: [GCSPythonDefault] with
+// gcsPythonCustom is the document's example for Python: [GCSPython] with
 // 1.5 s, a multiplier of 1.2, 45 s, and a deadline of 500 s. The example passes
 // it to a call that would otherwise be retried under preconditions only.
-func GCSPythonCustom() backoff.Policy {
+func gcsPythonCustom() backoff.Policy {
 	p := gcsPython(1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
 	p.Idempotency = backoff.AlwaysRetry
 	return p
@@ -231,7 +231,7 @@ func gcsPython(initial time.Duration, multiplier float64, most, deadline time.Du
 	}
 }
 
-// GCSRubyDefault is the Ruby library: min(60 s, 1 s * 2^n), n from 0, times
+// GCSRuby is the Ruby library: min(60 s, 1 s * 2^n), n from 0, times
 // U[0.5, 1.5], and 3 retries in at most 900 s. The 60 s are documented as the
 // longest wait, but bound the delay before jitter: at the cap it waits 30 to 90
 // s, which 3 retries do not reach.
@@ -239,13 +239,13 @@ func gcsPython(initial time.Duration, multiplier float64, most, deadline time.Du
 // Retries for one operation are a copy with another MaxAttempts.
 //
 // Source: google-apis-core, through the gem retriable.
-func GCSRubyDefault() backoff.Policy {
+func GCSRuby() backoff.Policy {
 	return gcsRuby(4, time.Second, 2, time.Minute, 900*time.Second)
 }
 
-// GCSRubyCustom is the document's example for Ruby: [GCSRubyDefault] with 5
+// gcsRubyCustom is the document's example for Ruby: [GCSRuby] with 5
 // retries, 1.5 s, a multiplier of 1.2, 45 s, and 500 s in all.
-func GCSRubyCustom() backoff.Policy {
+func gcsRubyCustom() backoff.Policy {
 	return gcsRuby(6, 1500*time.Millisecond, 1.2, 45*time.Second, 500*time.Second)
 }
 

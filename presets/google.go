@@ -29,13 +29,13 @@ func IoTCore(maximum time.Duration) backoff.Policy {
 	}
 }
 
-// APIN5 waits 2^n s + k ms without a cap, with k as in [IoTCore], and gives up
+// apiN5 waits 2^n s + k ms without a cap, with k as in [IoTCore], and gives up
 // at n == 5: 5 waits, 6 requests.
 //
 // Source: the generic guide of Google's APIs, "Implementing Exponential
 // Back-Off". The guide speaks of a total of 32 s; the waits add up to 31 s, and
 // the jitter adds 0 to 5 s.
-func APIN5() backoff.Policy {
+func apiN5() backoff.Policy {
 	p := IoTCore(-1)
 	p.MaxAttempts = 6
 	return p

@@ -34,8 +34,9 @@ func IoTCoreStatus() backoff.Classifier {
 }
 
 // CloudStorageStatus is the table of Cloud Storage's client libraries for C++,
-// Go, Java, Node.js and Python: 408, 429, 500, 502, 503 and 504. Source: Cloud
-// Storage, "Retry strategy".
+// Go, Java, Node.js and Python: 408, 429, 500, 502, 503 and 504. The Azure SDKs
+// have the same. Source: Cloud Storage, "Retry strategy"; azcore,
+// policy.RetryOptions.
 func CloudStorageStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 502, 503, 504) }
 
 // CloudStorageStatusDocs retries 408, 429 and any 5xx. The same page says so in
@@ -43,10 +44,6 @@ func CloudStorageStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 
 func CloudStorageStatusDocs() backoff.Classifier {
 	return byStatus(func(code int) bool { return code == 408 || code == 429 || is5xx(code) })
 }
-
-// AzureStatus is the table of the Azure SDKs: 408, 429, 500, 502, 503 and 504.
-// Source: azcore, policy.RetryOptions.
-func AzureStatus() backoff.Classifier { return HTTPStatus(408, 429, 500, 502, 503, 504) }
 
 // AWSStatus is the table of the AWS SDKs: 500, 502, 503 and 504, and with any
 // status the error codes that the SDKs list as transient or throttling. It

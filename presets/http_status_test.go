@@ -52,7 +52,6 @@ func from500(codes ...int) []int {
 	return codes
 }
 
-// Row 5, 94, and the columns of the other tables.
 func TestStatusTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		classify backoff.Classifier
@@ -62,7 +61,6 @@ func TestStatusTables(t *testing.T) {
 		"cloud storage":      {presets.CloudStorageStatus(), []int{408, 429, 500, 502, 503, 504}},
 		"cloud storage docs": {presets.CloudStorageStatusDocs(), from500(408, 429)},
 		"aws":                {presets.AWSStatus(), []int{500, 502, 503, 504}},
-		"azure":              {presets.AzureStatus(), []int{408, 429, 500, 502, 503, 504}},
 		"urllib3":            {presets.Urllib3Status(), nil},
 		"urllib3 with list":  {presets.Urllib3Status(500, 503), []int{500, 503}},
 		"own":                {presets.HTTPStatus(418), []int{418}},
@@ -95,7 +93,7 @@ func TestTablesKeepACopyOfTheirCodes(t *testing.T) {
 // The tables do not judge connections, and a status of 0 is no status.
 func TestTablesKnowNothingOfConnections(t *testing.T) {
 	for _, classify := range []backoff.Classifier{
-		presets.IoTCoreStatus(), presets.CloudStorageStatus(), presets.AWSStatus(), presets.AzureStatus(),
+		presets.IoTCoreStatus(), presets.CloudStorageStatus(), presets.AWSStatus(),
 		presets.Urllib3Status(), envoy(t, "5xx"), envoy(t, "gateway-error"), envoy(t, "reset"),
 	} {
 		for _, err := range []error{syscall.ECONNRESET, io.ErrUnexpectedEOF, answered{code: 0}} {
@@ -104,7 +102,6 @@ func TestTablesKnowNothingOfConnections(t *testing.T) {
 	}
 }
 
-// Decision 46.
 func TestAWSGoesByTheErrorCodeFirst(t *testing.T) {
 	classify := presets.AWSStatus()
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/gobackoff/backoff/presets"
 )
 
-// Rows 95 to 97: 22 operations always, 11 under conditions, 14 never.
+// 22 operations always, 11 under conditions, 14 never.
 // objects.insert has two addresses. That each rule is right, backoffhttp's
 // conformance tests show.
 func TestCloudStorageHasEveryOperation(t *testing.T) {

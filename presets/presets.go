@@ -2,16 +2,18 @@
 // protocols, client libraries and service meshes, and of the formulas in
 // well-known documents.
 //
-//	policy := presets.GCSJavaDefault()
+//	policy := presets.GCSJava()
 //	err := policy.Do(ctx, upload)
 //
 // Every function returns a new [backoff.Policy] by value. Use it as it is, or
 // change single fields. [All] yields the policies under the names by which
-// tools know them.
+// tools know them. It also has the examples of the documents, such as
+// "gcs-go-custom", and what a document says where the code does otherwise, such
+// as "envoy-retry-docs".
 //
 // A preset follows its primary source: the standard, or the code that runs. If
-// a popular document says otherwise, the comment names both. If both are in
-// use, each has its own function. These rules hold for all presets:
+// a popular document says otherwise, the comment names both. These rules hold
+// for all presets:
 //
 //   - A limit that the source sets is set, and "forever" is MaxAttempts: -1. If
 //     the source names no limit, the field stays 0: the library's 4 attempts.
@@ -57,53 +59,53 @@ var catalogue = []struct {
 }{
 	{"iot-core-32s", func() backoff.Policy { return IoTCore(32 * time.Second) }},
 	{"iot-core-64s", func() backoff.Policy { return IoTCore(64 * time.Second) }},
-	{"api-n5", APIN5},
+	{"api-n5", apiN5},
 
-	{"table-constant-1s", TableConstant},
-	{"table-linear-1s", TableLinear},
-	{"table-exponential-1s", TableExponential},
+	{"table-constant-1s", tableConstant},
+	{"table-linear-1s", tableLinear},
+	{"table-exponential-1s", tableExponential},
 	{"canonical-capped-100ms-30s", func() backoff.Policy { return Canonical(2) }},
 	{"canonical-capped-factor1.5", func() backoff.Policy { return Canonical(1.5) }},
-	{"aws-full-jitter-100ms-30s", AWSFullJitter},
+	{"aws-full-jitter-100ms-30s", awsFullJitter},
 	{"aws-equal-jitter-100ms-30s", AWSEqualJitter},
 	{"aws-decorrelated-100ms-30s", AWSDecorrelated},
-	{"ts-helper-defaults", ArticleHelper},
-	{"ts-example-200ms-5s-equal", ArticleHelperExample},
-	{"aws-simulator-5-2000", AWSSimulator},
+	{"ts-helper-defaults", articleHelper},
+	{"ts-example-200ms-5s-equal", articleExample},
+	{"aws-simulator-5-2000", awsSimulator},
 
 	{"ieee-802.3-truncated-beb", func() backoff.Policy { return Ethernet(0) }},
 	{"ethernet-untruncated-beb", func() backoff.Policy { return ExponentialSlots(0, 0) }},
 	{"csma-ca-ofdm", func() backoff.Policy { return CSMACA(0, 0, 0) }},
 	{"sip-timer-a", func() backoff.Policy { return SIPTimerA(0) }},
 	{"sip-timer-e", func() backoff.Policy { return SIPTimerE(0, 0) }},
-	{"sip-timer-g", func() backoff.Policy { return SIPTimerG(0, 0) }},
+	{"sip-timer-g", func() backoff.Policy { return SIPTimerE(0, 0) }},
 
 	{"gcloud-cli", func() backoff.Policy { return GCloud(0, 0, 0, 0) }},
 	{"gcs-cpp-default", func() backoff.Policy { return GCSCpp(0, 0, 0, 0) }},
 	{"gcs-cpp-custom-3x", func() backoff.Policy { return GCSCpp(time.Second, time.Minute, 3, 5*time.Minute) }},
-	{"gcs-go-default", GCSGoDefault},
+	{"gcs-go-default", GCSGo},
 	{"gcs-go-resumable-chunk", GCSGoResumableChunk},
-	{"gcs-go-custom", GCSGoCustom},
-	{"gcs-java-default", GCSJavaDefault},
-	{"gcs-java-custom", GCSJavaCustom},
-	{"gcs-node-seed", GCSNodeDocs},
+	{"gcs-go-custom", gcsGoCustom},
+	{"gcs-java-default", GCSJava},
+	{"gcs-java-custom", gcsJavaCustom},
+	{"gcs-node-seed", gcsNodeDocs},
 	{"gcs-node-primary", func() backoff.Policy { return GCSNode(0, 0, 0, 0) }},
 	{"gcs-node-custom", gcsNodeCustom},
-	{"gcs-python-default", GCSPythonDefault},
-	{"gcs-python-custom", GCSPythonCustom},
-	{"gcs-ruby-default", GCSRubyDefault},
-	{"gcs-ruby-custom", GCSRubyCustom},
+	{"gcs-python-default", GCSPython},
+	{"gcs-python-custom", gcsPythonCustom},
+	{"gcs-ruby-default", GCSRuby},
+	{"gcs-ruby-custom", gcsRubyCustom},
 	{"gcs-php-default", GCSPHP},
 	{"gcs-csharp-default", GCSCSharp},
 
-	{"envoy-retry-docs", EnvoyDocs},
+	{"envoy-retry-docs", envoyDocs},
 	{"envoy-retry-source", EnvoySource},
 	{"istio-virtualservice-retry", Istio},
 	{"envoy-outlier-ejection", func() backoff.Policy { return EnvoyOutlierEjection(0) }},
 	{"grpc-a6-current", GRPCRetry},
 	{"grpc-connection-backoff", GRPCConnection},
 
-	{"aws-sdk-standard-doc", AWSStandardDocs},
+	{"aws-sdk-standard-doc", awsStandardDocs},
 	{"aws-sdk-go-v2-legacy", AWSGoV2Legacy},
 	{"aws-sdk-2026-transient", AWS2026},
 	{"aws-sdk-2026-throttling", aws2026Throttling},

@@ -15,18 +15,17 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
-	"github.com/gobackoff/backoff/preview"
 )
 
 // A row is what the sources say of one system. Durations are those of the
 // retries 1 to 8. The rows stand beside the tests of their subject.
 type row struct {
 	name     string
-	delays   string        // before jitter; "" where the source has none
-	bounds   string        // of the wait
-	grain    time.Duration // by how much the largest draw may miss the upper bound
 	attempts int           // 0 where the source names no limit, -1 for none at all
 	total    time.Duration // 0 for none
+	grain    time.Duration // by how much the largest draw may miss the upper bound
+	delays   string        // before jitter; "" where the source has none
+	bounds   string        // of the wait
 }
 
 var rows = slices.Concat(articleRows, awsRows, ethernetRows, sipRows, googleRows, gcsRows, envoyRows, grpcRows, othersRows)
@@ -70,9 +69,8 @@ func TestEveryPresetIsValidAndNew(t *testing.T) {
 func TestDelaysAreThoseOfTheRow(t *testing.T) {
 	for _, row := range rows {
 		p := byName(t, row.name)
-		previewed := preview.Of(p, 8).Waits
 		for i, want := range durations(t, row.delays) {
-			got := previewed[i].Delay
+			got := p.Schedule.Delay(i + 1)
 			if p.MaxDelay > 0 {
 				got = min(got, p.MaxDelay) // where the cap is on what the jitter made of it
 			}
@@ -153,8 +151,27 @@ func TestNothingOverflowsHoweverManyRetries(t *testing.T) {
 	}
 }
 
+func TestParametersThatMakeNoSenseAreRefused(t *testing.T) {
+	for name, p := range map[string]backoff.Policy{
+		"IoT Core, a maximum below a second": presets.IoTCore(500 * time.Millisecond),
+		"gcloud, a maximum below the first":  presets.GCloud(2*time.Second, 0, 0, time.Second),
+		"C++, a scaling below 1":             presets.GCSCpp(0, 0, 0.5, 0),
+		"Node.js, a maximum below the first": presets.GCSNode(0, 3, 2*time.Second, 0),
+		"SIP, T2 below T1":                   presets.SIPTimerE(time.Second, 500*time.Millisecond),
+		"slots, a base below 1":              presets.ExponentialSlots(0.5, 0),
+		"slots, a negative base":             presets.ExponentialSlots(-1, 0),
+		"slots, a base that is no number":    presets.ExponentialSlots(math.NaN(), 0),
+		"slots, a base without an end":       presets.ExponentialSlots(math.Inf(1), 0),
+		"slots, negative":                    presets.ExponentialSlots(0, -1),
+		"Ethernet, a negative slot":          presets.Ethernet(-1),
+		"CSMA/CA, a negative slot":           presets.CSMACA(-1, 0, 0),
+	} {
+		require.Error(t, p.Validate(), name)
+	}
+}
+
 func TestOneFieldIsOverriddenTheOthersStay(t *testing.T) {
-	client := presets.GCSGoDefault()
+	client := presets.GCSGo()
 	bucket := client
 	bucket.MaxAttempts = 5
 	object := bucket

@@ -17,7 +17,7 @@ import (
 // after the last send, belongs to the transaction.
 //
 // Source: RFC 3261, 17.1.1.2. Popular descriptions stop the doubling at T2 (4
-// s) for every request; the RFC does so only for [SIPTimerE] and [SIPTimerG].
+// s) for every request; the RFC does so only for [SIPTimerE].
 func SIPTimerA(t1 time.Duration) backoff.Policy {
 	return sip(t1, -1)
 }
@@ -30,19 +30,12 @@ func SIPTimerA(t1 time.Duration) backoff.Policy {
 // After a provisional response the RFC resets the timer to t2 each time: go on
 // with a copy whose Schedule is backoff.Constant(t2).
 //
-// Source: RFC 3261, 17.1.2.2.
+// Timer G, for a server's final response to an INVITE, has the same numbers, with
+// timer H for timer F.
+//
+// Source: RFC 3261, 17.1.2.2 and 17.2.1.
 func SIPTimerE(t1, t2 time.Duration) backoff.Policy {
 	return sip(t1, cmp.Or(t2, 4*time.Second))
-}
-
-// SIPTimerG retransmits a SIP server's final response to an INVITE, other than
-// a 2xx, over unreliable transports until the ACK. It has the numbers of
-// [SIPTimerE], with timer H for timer F. The layer above retransmits a 2xx in
-// the same way (13.3.1.4).
-//
-// Source: RFC 3261, 17.2.1.
-func SIPTimerG(t1, t2 time.Duration) backoff.Policy {
-	return SIPTimerE(t1, t2)
 }
 
 // sip returns the policy of a timer that starts at t1 and doubles up to most.

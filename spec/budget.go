@@ -21,7 +21,6 @@ type budget struct {
 	Pacer          *pacer          `json:"pacer,omitzero"`
 	Throttle       *throttle       `json:"throttle,omitzero"`
 	Rate           *rateLimit      `json:"rate,omitzero"`
-	AdaptiveRate   *adaptiveRate   `json:"adaptiveRate,omitzero"`
 	Concurrency    *maxAtOnce      `json:"concurrency,omitzero"`
 	Sleeping       *maxAtOnce      `json:"sleeping,omitzero"`
 	GRPCThrottling *grpcThrottling `json:"grpcThrottling,omitzero"`
@@ -57,16 +56,6 @@ type rateLimit struct {
 	Burst       int     `json:"burst,omitzero"`
 	Tokens      int     `json:"tokens,omitzero"`
 	RetriesOnly bool    `json:"retriesOnly,omitzero"`
-}
-
-// adaptiveRate holds the fields of [limit.AdaptiveRate].
-type adaptiveRate struct {
-	Max      float64   `json:"max,omitzero"`
-	Min      float64   `json:"min,omitzero"`
-	Burst    int       `json:"burst,omitzero"`
-	Decrease float64   `json:"decrease,omitzero"`
-	Steps    int       `json:"steps,omitzero"`
-	Recovery *schedule `json:"recovery,omitzero"`
 }
 
 // maxAtOnce holds the field of [limit.Concurrency] and of [limit.Sleeping].
@@ -127,10 +116,6 @@ func (b *budget) check(path string) error {
 		return b.checkAll(path + ".all")
 	case b.Rate != nil:
 		return b.Rate.check(path + ".rate")
-	case b.AdaptiveRate != nil:
-		if err := b.AdaptiveRate.Recovery.check(path + ".adaptiveRate.recovery"); err != nil {
-			return err
-		}
 	}
 	kind, name := b.kind()
 	probe := backoff.Policy{Budget: b.build()}
@@ -147,8 +132,6 @@ func (b *budget) kind() (member, name string) {
 		return "pacer", "RetryBudget"
 	case b.Throttle != nil:
 		return "throttle", "limit.Throttle"
-	case b.AdaptiveRate != nil:
-		return "adaptiveRate", "limit.AdaptiveRate"
 	case b.Concurrency != nil:
 		return "concurrency", "limit.Concurrency"
 	case b.Sleeping != nil:
@@ -205,8 +188,6 @@ func (b *budget) build() backoff.Budget {
 		return b.Throttle.build()
 	case b.Rate != nil:
 		return b.Rate.build()
-	case b.AdaptiveRate != nil:
-		return b.AdaptiveRate.build()
 	case b.Concurrency != nil:
 		return &limit.Concurrency{Max: b.Concurrency.Max}
 	case b.Sleeping != nil:
@@ -231,16 +212,4 @@ func (p *pacer) build() *pace.Pacer {
 // build returns a new throttle.
 func (t *throttle) build() *limit.Throttle {
 	return &limit.Throttle{K: t.K, Window: t.Window.value(), Pad: t.Pad, MaxReject: t.MaxReject}
-}
-
-// build returns a new adaptive rate.
-func (a *adaptiveRate) build() *limit.AdaptiveRate {
-	return &limit.AdaptiveRate{
-		Max:      rate.Limit(a.Max),
-		Min:      rate.Limit(a.Min),
-		Burst:    a.Burst,
-		Decrease: a.Decrease,
-		Steps:    a.Steps,
-		Recovery: a.Recovery.build(),
-	}
 }

@@ -17,7 +17,7 @@ func FuzzParse(f *testing.F) {
 		`{"schedule":{"truncated":{"schedule":{"exponential":{"initial":"1ms","multiplier":1.5}},"max":-1}}}`,
 		`{"jitter":{"uniform":{"low":0.8,"high":1.2}},"breaker":{"openFor":{"sequence":["1s","2s"]},"consecutiveFailures":-1}}`,
 		`{"budget":{"all":["aws-retry-quota",{"retry":{"ratio":0.1}},{"rate":{"limit":2.5}}]}}`,
-		`{"budget":{"adaptiveRate":{"recovery":{"linear":{}}}},"jitter":{"decorrelated":{}},"maxAttempts":-1}`,
+		`{"schedule":{"linear":{}},"jitter":{"decorrelated":{}},"maxAttempts":-1}`,
 		`{"byClass":{"throttled":{"schedule":{"exponential":{"initial":"1s"}},"maxAttempts":10},"unknown":{}}}`,
 		`{"maxAttempts":3,"maxAttempts":4}`, `{"schedule":null}`, `{"a":`, `-0`,
 		`{"$schema":"x","version":1}`, "{\"version\":[\n2]}",

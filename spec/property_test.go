@@ -139,7 +139,7 @@ func (r maker) jitter() *jitter {
 }
 
 func (r maker) budget(depth int) *budget {
-	switch r.IntN(10 - min(depth, 1)) {
+	switch r.IntN(9 - min(depth, 1)) {
 	case 0:
 		return &budget{Retry: &retryBudget{Ratio: maybe(r, r.Float64()), Window: maybe(r, r.duration()), Floor: r.IntN(10)}}
 	case 1:
@@ -147,16 +147,14 @@ func (r maker) budget(depth int) *budget {
 	case 2:
 		return &budget{Rate: &rateLimit{Limit: 1 + r.Float64(), Burst: 3 + r.IntN(3), Tokens: r.IntN(4), RetriesOnly: r.IntN(2) == 0}}
 	case 3:
-		return &budget{AdaptiveRate: &adaptiveRate{Max: 10 + r.Float64(), Min: maybe(r, r.Float64()), Burst: r.IntN(3), Decrease: r.Float64(), Steps: r.IntN(9), Recovery: maybe(r, r.schedule(0))}}
-	case 4:
 		return &budget{Concurrency: &maxAtOnce{Max: r.number()}}
-	case 5:
+	case 4:
 		return &budget{Sleeping: &maxAtOnce{Max: r.number()}}
-	case 6:
+	case 5:
 		return &budget{GRPCThrottling: &grpcThrottling{MaxTokens: 1 + r.IntN(1000), TokenRatio: 0.01 + r.Float64()}}
-	case 7:
+	case 6:
 		return &budget{Pacer: &pacer{Ratio: maybe(r, r.Float64()), Window: maybe(r, r.duration()), Floor: r.IntN(10), MaxWait: r.duration()}}
-	case 8:
+	case 7:
 		var known []string
 		for name := range presets.Budgets() {
 			known = append(known, name)

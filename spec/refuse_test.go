@@ -81,7 +81,7 @@ func TestADashIsNoMember(t *testing.T) {
 	refuse(t,
 		`{"jitter": {"-": "unheard"}}`, `jitter.- is not known, want one of decorrelated, uniform, added, slotted`,
 		`{"schedule": {"-": "1s"}}`, `schedule.- is not known, want one of linear, exponential, sequence, truncated`,
-		`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
+		`{"budget": {"-": "aws-retry-quota"}}`, `budget.- is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
 	)
 }
 
@@ -120,7 +120,7 @@ func TestAnEmptyChoiceIsRefused(t *testing.T) {
 	refuse(t,
 		`{"schedule": {}}`, `schedule has nothing, want one of linear, exponential, sequence, truncated`,
 		`{"jitter": {}}`, `jitter has nothing, want one of decorrelated, uniform, added, slotted`,
-		`{"budget": {}}`, `budget has nothing, want one of retry, pacer, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
+		`{"budget": {}}`, `budget has nothing, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
 		`{"budget": {"all": []}}`, `budget.all is empty, want at least one budget`,
 		`{"schedule": {"sequence": []}}`, `schedule is an empty Sequence, want at least one delay`,
 		`{"schedule": {"truncated": {"schedule": {}}}}`, `schedule.truncated.schedule has nothing, want one of linear, exponential, sequence, truncated`,
@@ -148,8 +148,6 @@ func TestAValueOutOfRangeIsRefusedWithPathAndValue(t *testing.T) {
 		`{"budget": {"rate": {}}}`, `budget.rate.limit is 0, want more than 0 attempts per second`,
 		`{"budget": {"rate": {"limit": 1, "tokens": -1}}}`, `budget.rate.tokens is -1, want 0 (for 1) or more`,
 		`{"budget": {"rate": {"limit": 1, "burst": 1, "tokens": 2}}}`, `budget.rate has a burst of 1, want at least what an attempt takes`,
-		`{"budget": {"adaptiveRate": {"decrease": 1}}}`, `budget.adaptiveRate.decrease is 1, want 0 (for 0.5) or more, and less than 1`,
-		`{"budget": {"adaptiveRate": {"recovery": {"linear": {"step": -1}}}}}`, `budget.adaptiveRate.recovery.linear.step is -1, want 0 or more`,
 		`{"budget": {"grpcThrottling": {"maxTokens": 10}}}`, `budget.grpcThrottling.tokenRatio is 0, want 0.001 or more`,
 		`{"budget": {"all": [{"retry": {}}, {"all": [{"retry": {"floor": -1}}]}]}}`, `budget.all[1].all[0].retry.floor is -1, want 0 or more`,
 		`{"breaker": {"failureRate": 2}}`, `breaker.failureRate is 2, want 0 (for 0.5), a share up to 1, or a negative number for none`,

@@ -83,10 +83,9 @@ type form struct {
 //     numbers are refused. So is -1 where there must be a limit, as by
 //     Validate.
 //   - A schedule (schedule, also in byClass, attemptTimeoutSchedule, a
-//     breaker's openFor, an adaptive rate's recovery) is a duration, which makes
-//     a constant schedule, or an object with one of linear {initial, step, max},
-//     exponential {initial, max, multiplier}, sequence [durations], truncated
-//     {schedule, max}.
+//     breaker's openFor) is a duration, which makes a constant schedule, or an
+//     object with one of linear {initial, step, max}, exponential {initial, max,
+//     multiplier}, sequence [durations], truncated {schedule, max}.
 //   - byClass has a member for each class of failures that has a schedule or a
 //     limit of attempts of its own: unknown, notSent, retryable, throttled, each
 //     {schedule, maxAttempts}.
@@ -97,8 +96,7 @@ type form struct {
 //   - A budget is the name of one of [presets.Budgets], or an object with one
 //     of retry {ratio, window, floor}, pacer {ratio, window, floor, maxWait},
 //     throttle {k, window, pad, maxReject}, rate {limit, burst, tokens,
-//     retriesOnly}, adaptiveRate {max, min, burst, decrease, steps, recovery},
-//     concurrency {max}, sleeping {max}, grpcThrottling {maxTokens,
+//     retriesOnly}, concurrency {max}, sleeping {max}, grpcThrottling {maxTokens,
 //     tokenRatio}, all [budgets]. Rates are attempts per second. The limit of a
 //     rate must be given. Its burst is by default what one attempt takes.
 //   - A policy also has name, maxAttempts, maxElapsed, attemptTimeout,

@@ -180,7 +180,7 @@ func TestABadPolicyFileGetsOneLineWithFilePathAndValue(t *testing.T) {
 		"name: a\n---\nname: b\n":                 `has 2 documents, want one policy`,
 		"just a text\n":                           `the policy is "just a text", want an object`,
 		"1: 2\n":                                  `1 is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, shortenLastWait, resetAfter, breaker, version, $schema`,
-		"budget: {2: 3}\n":                        `budget.2 is not known, want one of retry, pacer, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all`,
+		"budget: {2: 3}\n":                        `budget.2 is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all`,
 		"breaker: {slowRate: .nan}\n":             `breaker.slowRate is "NaN", want a number of 0 or more, or -1 for none`,
 		"budget: {retry: {ratio: -.inf}}\n":       `budget.retry.ratio is "-Inf", want a number of 0 or more, or -1 for none`,
 		"~: 3\n":                                  `null is not known, want one of name, maxAttempts, maxElapsed, attemptTimeout, attemptTimeoutSchedule, schedule, byClass, jitter, maxDelay, maxRetryAfter, idempotency, budget, shortenLastWait, resetAfter, breaker, version, $schema`,

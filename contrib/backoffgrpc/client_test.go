@@ -24,9 +24,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/control"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 	"github.com/gobackoff/backoff/plug"
 	"github.com/gobackoff/backoff/presets"
 )

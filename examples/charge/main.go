@@ -21,7 +21,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const (

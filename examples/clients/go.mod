@@ -11,7 +11,7 @@ require (
 	github.com/gobackoff/backoff v0.0.0
 	github.com/gobackoff/backoff/contrib/backoffgrpc v0.0.0-00010101000000-000000000000
 	github.com/gobackoff/backoff/contrib/backoffpgx v0.0.0-00010101000000-000000000000
-	github.com/gobackoff/backoff/contrib/backoffredis v0.0.0-00010101000000-000000000000
+	github.com/gobackoff/backoff/contrib/fleet v0.0.0-00010101000000-000000000000
 	github.com/gobackoff/backoff/examples v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats.go v1.55.0
@@ -79,6 +79,6 @@ replace github.com/gobackoff/backoff/contrib/backoffgrpc => ../../contrib/backof
 
 replace github.com/gobackoff/backoff/contrib/backoffpgx => ../../contrib/backoffpgx
 
-replace github.com/gobackoff/backoff/contrib/backoffredis => ../../contrib/backoffredis
+replace github.com/gobackoff/backoff/contrib/fleet => ../../contrib/fleet
 
 replace github.com/gobackoff/backoff/examples => ..

@@ -4,9 +4,7 @@
 package badfield
 
 import (
-	"errors"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -40,15 +38,4 @@ func Int(field string, n int, want string) error {
 // Float returns the error of a number that is not what is wanted.
 func Float(field string, f float64, want string) error {
 	return New(field, "is "+strconv.FormatFloat(f, 'g', -1, 64)+", want "+want)
-}
-
-// Rename returns err with from replaced by to in the name of the field. It is
-// for the owner of a field that somebody else checks. An err that has no *Error
-// in its tree is returned as it is.
-func Rename(err error, from, to string) error {
-	bad, ok := errors.AsType[*Error](err)
-	if !ok {
-		return err
-	}
-	return New(strings.Replace(bad.Field, from, to, 1), bad.Problem)
 }

@@ -2,7 +2,6 @@ package badfield_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -28,15 +27,4 @@ func TestErrorsNameTheFieldAndWhatIsWrong(t *testing.T) {
 		require.NotEmpty(t, bad.Field)
 		require.NotEmpty(t, bad.Problem)
 	}
-}
-
-func TestRenameSaysWhoseFieldItIs(t *testing.T) {
-	err := badfield.Negative("Policy.Schedule: Linear.Initial", -time.Second)
-	for _, err := range []error{err, fmt.Errorf("wrapped: %w", err)} {
-		renamed := badfield.Rename(err, "Policy.Schedule", "limit.AdaptiveRate.Recovery")
-		require.EqualError(t, renamed, "backoff: limit.AdaptiveRate.Recovery: Linear.Initial is -1s, want 0 or more")
-	}
-	require.NoError(t, badfield.Rename(nil, "Policy", "Hedge"))
-	other := errors.New("another error")
-	require.Equal(t, other, badfield.Rename(other, "Policy", "Hedge"))
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/limit"
 	"github.com/gobackoff/backoff/pace"
 	"github.com/gobackoff/backoff/presets"
 )
@@ -42,7 +41,6 @@ func rateLimitReferences() []Client {
 		NewClient("full jitter", fullJitter(), nil, nil),
 		NewClient("go-retryablehttp", presets.RetryableHTTP(), nil, nil),
 		NewClient("AWS adaptive", fullJitter(), awsAdaptive, nil),
-		NewClient("AdaptiveRate", backoff.Policy{}, func() backoff.Budget { return new(limit.AdaptiveRate) }, nil),
 		NewClient("Policy + RetryBudget", backoff.Policy{}, retryBudget, nil),
 		Default(),
 		paced(),

@@ -255,7 +255,7 @@ func presetAllowance(budget backoff.Budget) allowance {
 	switch b := budget.(type) {
 	case *presets.FinagleBudget:
 		f := allowance{ratio: b.PercentCanRetry, floor: float64(b.MinRetriesPerSec), known: true}
-		if b.Deposits != presets.DepositAtStart {
+		if b.PaidBySuccess {
 			f.ratio = 0
 		}
 		return f

@@ -17,9 +17,9 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffhttp"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/examples/internal/journal"
 	"github.com/gobackoff/backoff/idempotency"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 func main() {

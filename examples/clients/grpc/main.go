@@ -24,9 +24,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffgrpc"
 	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 func main() {

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const server = "127.0.0.1:4222"

@@ -28,8 +28,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const server = "127.0.0.1:3306"

@@ -25,9 +25,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffpgx"
 	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const server = "127.0.0.1:5432"

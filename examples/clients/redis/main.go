@@ -24,8 +24,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/examples/internal/journal"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 const server = "127.0.0.1:6379"

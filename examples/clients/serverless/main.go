@@ -29,8 +29,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/contrib/backoffredis"
-	"github.com/gobackoff/backoff/fleet"
+	"github.com/gobackoff/backoff/contrib/fleet"
+	"github.com/gobackoff/backoff/contrib/fleet/redisstore"
 )
 
 const server = "127.0.0.1:6379"
@@ -72,7 +72,7 @@ func handle(addr, guard, name string) {
 	if guard != alone {
 		breaker := fleet.ServerlessBreaker(name, nil)
 		if guard == shared {
-			store, err := backoffredis.New(redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}), "example")
+			store, err := redisstore.New(redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}), "example")
 			if err != nil {
 				panic(err)
 			}

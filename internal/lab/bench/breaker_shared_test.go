@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/fleet"
+	"github.com/gobackoff/backoff/contrib/fleet"
 )
 
 // BenchmarkBreakerShared is a success through a closed breaker that has heard

@@ -23,7 +23,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/fleet"
+	"github.com/gobackoff/backoff/contrib/fleet"
 	"github.com/gobackoff/backoff/limit"
 )
 

@@ -4,14 +4,11 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,8 +16,6 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	cenkalti "github.com/cenkalti/backoff/v7"
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/restartmanager"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -343,54 +338,6 @@ func TestTheAWSSDKReadsItsEnvironmentAsThePolicyDoes(t *testing.T) {
 			for i := range there {
 				requireSameDraws(t, there[i], here[i], fmt.Sprintf("%q, %q: retry %d", attempts, mode, i+1))
 			}
-		}
-	}
-}
-
-// A container that fails at once, and once after a long run.
-func TestDockerAndSuperviseRestartAlike(t *testing.T) {
-	const most = 15
-	runs := slices.Repeat([]time.Duration{0}, most)
-	for _, long := range []time.Duration{0, 10*time.Second - 1, 10 * time.Second} {
-		runs[6] = long
-		for _, text := range []string{"", "no", "on-failure", "on-failure:0", "on-failure:1", "on-failure:4", "always", "unless-stopped"} {
-			p, err := presets.DockerRestart(text).Policy()
-			require.NoError(t, err)
-			there := follow(t, most, func(ctx context.Context, attempt func() error) {
-				word, number, _ := strings.Cut(text, ":")
-				count, _ := strconv.Atoi(number)
-				m := restartmanager.New(container.RestartPolicy{Name: container.RestartPolicyMode(word), MaximumRetryCount: count}, 0)
-				for i := range most {
-					attempt()
-					time.Sleep(runs[i])
-					again, wait, err := m.ShouldRestart(1, false, runs[i])
-					require.NoError(t, err)
-					if !again {
-						return
-					}
-					<-wait
-				}
-			})
-			here := follow(t, most, func(ctx context.Context, attempt func() error) {
-				i := 0
-				p.Supervise(ctx, func(context.Context) error {
-					attempt()
-					time.Sleep(runs[i])
-					i++
-					return errDown
-				})
-			})
-			require.Equal(t, there.gaps, here.gaps, "%q, %v", text, long)
-		}
-	}
-}
-
-func TestWhatDockerRefusesIsRefused(t *testing.T) {
-	for _, word := range []string{"no", "on-failure", "always", "unless-stopped", "sometimes"} {
-		for _, count := range []int{-1, 0, 1, 5} {
-			_, err := presets.DockerRestart(fmt.Sprint(word, ":", count)).Policy()
-			theirs := container.ValidateRestartPolicy(container.RestartPolicy{Name: container.RestartPolicyMode(word), MaximumRetryCount: count})
-			require.Equal(t, theirs != nil, err != nil, "%q, %d: %v, %v", word, count, theirs, errors.Unwrap(err))
 		}
 	}
 }

@@ -34,7 +34,7 @@ var strengths = table{
 		{"fallback-function", "a function called when the circuit refuses or the call fails", by("cep21", cep21Fallback), "", "an `if err != nil` after the call"},
 		{"cache", "results are kept, so that there is no second call", by("failsafe-go", failsafeCache), "", "nothing"},
 		{"waiting-bulkhead", "a call waits for a free slot, up to a time limit", by("failsafe-go, eapache", waitingBulkheads), "", "`limit.Concurrency` refuses at once"},
-		{"adaptive-concurrency", "a limit of concurrency that follows the latency", by("failsafe-go", failsafeAdaptive), "", "`limit.AdaptiveRate` finds a rate, from refusals"},
+		{"adaptive-concurrency", "a limit of concurrency that follows the latency", by("failsafe-go", failsafeAdaptive), "", "`pace.Pacer` finds a rate, from refusals"},
 		{"by-result", "a retry because of the returned value", by("failsafe-go", failsafeByResult), "", "return an error beside the value"},
 		{"future", "a call in the background whose result is asked for later", by("failsafe-go", failsafeFuture), "", "a goroutine and a channel"},
 		{"all-failures", "the error matches the failures of all attempts, not only the last", by("avast", avastAllFailures), "", "only the last; an `Observer` sees each"},

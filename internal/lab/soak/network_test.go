@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 // part is the number of bytes of an answer that pass before it is cut: its

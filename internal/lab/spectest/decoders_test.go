@@ -103,7 +103,7 @@ func TestAMistakeInYAMLHasTheErrorOfParse(t *testing.T) {
 		"retry: {name: true}":                                 "name is true, want a text",
 		"retry: {version: 2}":                                 "version is 2, want 1, the only version that this release reads",
 		"retry: '{\"maxAttempts\": 3,}'":                      "line 1, column 19: invalid character '}' looking for beginning of object key string",
-		"retry: " + strings.Repeat("{budget: ", 2) + strings.Repeat("}", 2): "budget.budget is not known, want one of retry, pacer, throttle, rate, adaptiveRate, concurrency, sleeping, grpcThrottling, all",
+		"retry: " + strings.Repeat("{budget: ", 2) + strings.Repeat("}", 2): "budget.budget is not known, want one of retry, pacer, throttle, rate, concurrency, sleeping, grpcThrottling, all",
 	} {
 		for name, decode := range decoders {
 			if name == "sigs" && strings.Contains(text, "'{") {

@@ -23,8 +23,8 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
 	"github.com/gobackoff/backoff/contrib/backoffpgx"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 // server is a database server of one kind.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffsql"
-	"github.com/gobackoff/backoff/backofftest/faultproxy"
+	"github.com/gobackoff/backoff/internal/faultproxy"
 )
 
 func TestSixteenWritersOfOneRowUnderSerializable(t *testing.T) {

@@ -1,0 +1,449 @@
+package fleettest
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/fleet"
+)
+
+// Store checks that open returns a fleet.Store that keeps its contract, and
+// that a fleet works when the store is slow, fails now and then, has a wrong
+// clock or is unreachable. open is called for each check, and may return the
+// same store each time, since the keys are random. The checks run in parallel,
+// in real time, for a few seconds.
+func Store(t *testing.T, open func(testing.TB) fleet.Store) {
+	t.Helper()
+	for _, c := range storeChecks {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t, open(t))
+		})
+	}
+}
+
+// storeCheck is a check of a store and what it promises.
+type storeCheck struct {
+	name  string
+	check func(testing.TB, fleet.Store)
+}
+
+var storeChecks = []storeCheck{
+	{"nothing is known of a new key", nothingIsKnown},
+	{"a quorum opens the circuit", aQuorumOpens},
+	{"a voter has one vote", aVoterHasOneVote},
+	{"a vote ends with its time", aVoteEnds},
+	{"an outdated trip changes nothing", outdatedTripsChangeNothing},
+	{"an open circuit becomes half-open", openBecomesHalfOpen},
+	{"many trips are one opening", manyTripsAreOneOpening},
+	{"a half-open circuit has one lease", oneLease},
+	{"a lease ends with its time", aLeaseEnds},
+	{"a lease can be given back", aLeaseCanBeGivenBack},
+	{"there is no lease of what is not half-open", noLeaseElsewhere},
+	{"the holder of the lease opens it again", theHolderOpensAgain},
+	{"the holder of the lease closes it", theHolderCloses},
+	{"nobody else closes it", nobodyElseCloses},
+	{"tokens are granted up to the allowance", tokensAreBounded},
+	{"tokens come back when their time is over", tokensComeBack},
+	{"tokens can be given back", tokensCanBeGivenBack},
+	{"a block that was given back ends", aBlockGivenBackEnds},
+	{"a repeated claim is one", aRepeatedClaimIsOne},
+	{"keys are independent", keysAreIndependent},
+	{"a call ends with its context", callsEndWithTheirContext},
+	{"a fleet hears of an opening", aFleetHears},
+	{"a fleet survives a slow store", aSlowStore},
+	{"a fleet survives a flapping store", aFlappingStore},
+	{"a fleet survives a store with another clock", aSkewedStore},
+	{"a fleet survives a partition", aPartition},
+}
+
+const (
+	long  = time.Minute            // does not end during a check
+	short = 300 * time.Millisecond // ends during a check
+	tick  = 5 * time.Millisecond   // between two looks
+	limit = 20 * time.Second       // until what is expected must have happened
+)
+
+// probe is a store and a key, and the test that uses them.
+type probe struct {
+	testing.TB
+	store fleet.Store
+	key   string
+}
+
+// newProbe returns a probe with a new key.
+func newProbe(t testing.TB, s fleet.Store) probe { return probe{t, s, "test-" + rand.Text()} }
+
+// want fails the test unless ok.
+func (p probe) want(ok bool, format string, args ...any) {
+	p.Helper()
+	if !ok {
+		p.Fatalf(format, args...)
+	}
+}
+
+// ok returns c, and fails the test if there is an error.
+func (p probe) ok(c fleet.Circuit, err error) fleet.Circuit {
+	p.Helper()
+	p.want(err == nil, "unexpected error: %v", err)
+	return c
+}
+
+// load loads the circuit.
+func (p probe) load() fleet.Circuit {
+	p.Helper()
+	return p.ok(p.store.Load(p.Context(), p.key))
+}
+
+// trip is one of two votes for opening.
+func (p probe) trip(by string, seen uint64, open time.Duration) fleet.Circuit {
+	p.Helper()
+	return p.ok(p.store.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Seen: seen, Open: open, Openings: 1, Quorum: 2}))
+}
+
+// lease asks for the lease.
+func (p probe) lease(by string, d time.Duration) fleet.Circuit {
+	p.Helper()
+	return p.ok(p.store.Lease(p.Context(), p.key, by, d))
+}
+
+// reset closes the circuit.
+func (p probe) reset(by string, generation uint64) fleet.Circuit {
+	p.Helper()
+	return p.ok(p.store.Reset(p.Context(), p.key, by, generation))
+}
+
+// take claims tokens.
+func (p probe) take(block string, n, allowance int, window time.Duration) int {
+	p.Helper()
+	got, err := p.store.Take(p.Context(), p.key, fleet.Claim{Block: block, Tokens: n, Allowance: allowance, Window: window})
+	p.want(err == nil, "unexpected error: %v", err)
+	return got
+}
+
+// opened lets two processes open the circuit, and returns it.
+func (p probe) opened(d time.Duration) fleet.Circuit {
+	p.Helper()
+	p.trip("a", 0, long)
+	c := p.trip("b", 0, d)
+	p.want(c.Tripped && c.Generation == 1, "two votes of two did not open the circuit: %+v", c)
+	return c
+}
+
+// halfOpened opens the circuit, waits, and returns it half-open.
+func (p probe) halfOpened() fleet.Circuit {
+	p.Helper()
+	p.opened(short)
+	return p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
+}
+
+// until loads the circuit until it is as wanted.
+func (p probe) until(what string, is func(fleet.Circuit) bool) fleet.Circuit {
+	p.Helper()
+	for began := time.Now(); ; time.Sleep(tick) {
+		c := p.load()
+		if is(c) {
+			return c
+		}
+		p.want(time.Since(began) < limit, "not %s after %v: %+v", what, limit, c)
+	}
+}
+
+// near reports whether d may be what is left of whole. A store may round up.
+func near(d, whole time.Duration) bool { return d > 0 && d <= whole+2*time.Millisecond }
+
+func nothingIsKnown(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	c := p.load()
+	p.want(c == fleet.Circuit{}, "want the zero Circuit, got %+v", c)
+}
+
+func aQuorumOpens(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	c := p.trip("a", 0, long)
+	p.want(!c.Tripped && c.Generation == 0, "one vote of two opened the circuit: %+v", c)
+	c = p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: "b", Voter: "b", Open: long, Openings: 7, Quorum: 2}))
+	for _, c := range []fleet.Circuit{c, p.load()} {
+		p.want(c.State() == backoff.StateOpen && near(c.Open, long), "want it open for nearly %v, got %+v", long, c)
+		p.want(c.Generation == 1 && c.Openings == 7, "want generation 1 and 7 openings, got %+v", c)
+		p.want(c.Leased == 0 && !c.Mine, "an open circuit has no lease: %+v", c)
+	}
+	alone := newProbe(t, s)
+	c = alone.ok(s.Trip(p.Context(), alone.key, fleet.Trip{By: "a", Voter: "a", Open: long}))
+	p.want(c.Tripped, "a quorum below 1 is 1: %+v", c)
+}
+
+func aVoterHasOneVote(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	for i := range 3 {
+		by := strconv.Itoa(i)
+		c := p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: "host", Open: long, Quorum: 2}))
+		p.want(!c.Tripped, "one voter opened the circuit by itself: %+v", c)
+	}
+}
+
+func aVoteEnds(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.trip("a", 0, short)
+	time.Sleep(short + 50*time.Millisecond)
+	c := p.trip("b", 0, long)
+	p.want(!c.Tripped, "a vote counted after its time: %+v", c)
+	c = p.trip("c", 0, long)
+	p.want(c.Tripped, "two votes in time did not open the circuit: %+v", c)
+}
+
+func outdatedTripsChangeNothing(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	open := p.opened(short)
+	c := p.trip("c", open.Generation, long)
+	p.want(c.Generation == open.Generation && near(c.Open, short) || c.Open == 0, "an open circuit was opened: %+v", c)
+	p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
+	for _, by := range []string{"c", "d", "e"} {
+		c = p.trip(by, open.Generation-1, long)
+		p.want(c.Generation == open.Generation && c.Open == 0, "a process that has not seen the generation opened the circuit: %+v", c)
+	}
+	p.trip("c", open.Generation+5, long)
+	c = p.trip("d", open.Generation+5, long)
+	p.want(c.Generation == open.Generation+6 && near(c.Open, long), "want one more than the newest generation seen, got %+v", c)
+}
+
+func openBecomesHalfOpen(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	began := time.Now()
+	p.opened(short)
+	c := p.until("half-open", func(c fleet.Circuit) bool { return c.State() == backoff.StateHalfOpen })
+	p.want(time.Since(began) >= short-time.Millisecond, "half-open too early, after %v", time.Since(began))
+	p.want(c.Generation == 1 && c.Leased == 0, "want it as it was, got %+v", c)
+}
+
+func manyTripsAreOneOpening(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	errs := concurrently(50, func(i int) error {
+		by := strconv.Itoa(i)
+		_, err := s.Trip(p.Context(), p.key, fleet.Trip{By: by, Voter: by, Open: long, Openings: 1, Quorum: 3})
+		return err
+	})
+	p.want(errs == nil, "unexpected error: %v", errs)
+	c := p.load()
+	p.want(c.Tripped && c.Generation == 1, "want one opening, got %+v", c)
+}
+
+func oneLease(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.halfOpened()
+	var mu sync.Mutex
+	holder, holders := "", 0
+	err := concurrently(50, func(i int) error {
+		by := strconv.Itoa(i)
+		c, err := s.Lease(p.Context(), p.key, by, long)
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Mine {
+			holder = by
+			holders++
+		}
+		return err
+	})
+	p.want(err == nil, "unexpected error: %v", err)
+	p.want(holders == 1, "%d hold the lease, want 1", holders)
+	c := p.lease("another", long)
+	p.want(!c.Mine && near(c.Leased, long), "want to hear that it is held for nearly %v, got %+v", long, c)
+	c = p.lease(holder, long)
+	p.want(c.Mine && near(c.Leased, long), "the holder of the lease may ask again, got %+v", c)
+	c = p.load()
+	p.want(!c.Mine && near(c.Leased, long), "Load must say that the lease is held, got %+v", c)
+}
+
+func aLeaseEnds(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.halfOpened()
+	began := time.Now()
+	p.want(p.lease("a", short).Mine, "a half-open circuit refused its lease")
+	for !p.lease("b", long).Mine {
+		p.want(time.Since(began) < limit, "the lease of a process that died was not free after %v", limit)
+		time.Sleep(tick)
+	}
+	p.want(time.Since(began) >= short-time.Millisecond, "the lease was given away early, after %v", time.Since(began))
+	c := p.reset("a", 1)
+	p.want(c.Tripped, "a lease that is over closed the circuit: %+v", c)
+}
+
+func aLeaseCanBeGivenBack(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.halfOpened()
+	p.lease("a", long)
+	c := p.lease("b", -1)
+	p.want(c.Leased > 0, "a process gave back a lease that it did not hold: %+v", c)
+	c = p.lease("a", 0)
+	p.want(!c.Mine && c.Leased == 0, "it was not given back: %+v", c)
+	p.want(p.lease("b", long).Mine, "a lease that was given back is free")
+}
+
+func noLeaseElsewhere(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	c := p.lease("a", long)
+	p.want(c == fleet.Circuit{}, "a lease of nothing: %+v", c)
+	p.opened(long)
+	c = p.lease("a", long)
+	p.want(!c.Mine && c.Leased == 0 && c.Open > 0, "a lease of an open circuit: %+v", c)
+}
+
+func theHolderOpensAgain(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.halfOpened()
+	p.lease("a", long)
+	c := p.trip("b", 1, long)
+	p.want(c.Generation == 1 && c.State() == backoff.StateHalfOpen, "one vote of two opened the circuit: %+v", c)
+	c = p.ok(s.Trip(p.Context(), p.key, fleet.Trip{By: "a", Voter: "host", Seen: 1, Open: long, Openings: 2, Quorum: 100}))
+	p.want(c.Generation == 2 && near(c.Open, long) && c.Openings == 2, "the holder of the lease needs no quorum: %+v", c)
+	p.want(c.Leased == 0 && !c.Mine, "the lease was not ended: %+v", c)
+}
+
+func theHolderCloses(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.halfOpened()
+	p.lease("a", long)
+	c := p.reset("a", 1)
+	p.want(c == fleet.Circuit{Generation: 2}, "want a closed circuit of generation 2, got %+v", c)
+	p.want(p.load() == c, "want it to be known, got %+v", p.load())
+	c = p.trip("b", 2, long)
+	p.want(!c.Tripped, "votes from before the opening count after it: %+v", c)
+	c = p.trip("c", 2, long)
+	p.want(c.Tripped && c.Generation == 3, "want it open again, got %+v", c)
+}
+
+func nobodyElseCloses(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	c := p.reset("a", 0)
+	p.want(c == fleet.Circuit{}, "nothing was closed: %+v", c)
+	p.halfOpened()
+	p.want(p.reset("a", 1).Tripped, "closed without a lease")
+	p.lease("a", long)
+	p.want(p.reset("b", 1).Tripped, "closed by a process that does not hold the lease")
+	p.want(p.reset("a", 0).Tripped, "closed by a process that has not seen the generation")
+	p.want(p.reset("a", 2).Tripped, "closed by a process that has seen another generation")
+}
+
+func tokensAreBounded(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.want(p.take("x", 0, 100, long) == 0 && p.take("y", -5, 100, long) == 0, "granted what was not asked for")
+	var mu sync.Mutex
+	total := 0
+	err := concurrently(50, func(i int) error {
+		n, err := s.Take(p.Context(), p.key, fleet.Claim{Block: strconv.Itoa(i), Tokens: 7, Allowance: 100, Window: long})
+		mu.Lock()
+		defer mu.Unlock()
+		total += n
+		return err
+	})
+	p.want(err == nil, "unexpected error: %v", err)
+	p.want(total == 100, "granted %d of an allowance of 100, asked for 350", total)
+	p.want(p.take("more", 1, 101, long) == 1, "a larger allowance has room")
+	p.want(p.take("less", 1, 50, long) == 0, "a smaller one has not")
+}
+
+func tokensComeBack(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	began := time.Now()
+	p.want(p.take("crashed", 10, 10, short) == 10, "all are to be had")
+	for i := 0; ; i++ {
+		if n := p.take(strconv.Itoa(i), 10, 10, short); n > 0 {
+			p.want(n == 10, "all or none of a block come back, got %d", n)
+			break
+		}
+		p.want(time.Since(began) < limit, "tokens did not come back after %v", limit)
+		time.Sleep(tick)
+	}
+	p.want(time.Since(began) >= short-time.Millisecond, "tokens came back early, after %v", time.Since(began))
+}
+
+func tokensCanBeGivenBack(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	give := func(block string, n int) {
+		p.want(s.Give(p.Context(), p.key, block, n) == nil, "unexpected error")
+	}
+	give("nothing", 5)
+	p.take("a", 10, 10, long)
+	give("a", 4)
+	give("b", 4)
+	give("a", -4)
+	give("a", 0)
+	p.want(p.take("b", 10, 10, long) == 4, "want the 4 that were given back")
+	give("a", 100)
+	p.want(p.take("c", 10, 10, long) == 6, "want the 6 that the block had left, and no more")
+}
+
+// aBlockGivenBackEnds checks that an empty block leaves nothing behind: a
+// process took a block, spent nothing, and ended.
+func aBlockGivenBackEnds(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.take("a", 10, 10, short)
+	p.want(s.Give(p.Context(), p.key, "a", 10) == nil, "unexpected error")
+	p.want(p.take("b", 10, 10, long) == 10, "want those that were given back")
+	for began := time.Now(); time.Since(began) < 2*short; time.Sleep(tick) {
+		p.want(p.take("c", 10, 10, long) == 0, "granted again what others hold")
+	}
+}
+
+func aRepeatedClaimIsOne(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.want(p.take("a", 10, 100, long) == 10, "all are to be had")
+	p.want(p.take("a", 10, 100, long) == 10, "want the same answer")
+	p.want(p.take("b", 100, 100, long) == 90, "a repeated claim was counted twice")
+	p.want(p.take("a", 10, 100, long) == 10, "want the same answer, though nothing is left")
+}
+
+func keysAreIndependent(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	p.opened(long)
+	p.want(p.take("a", 10, 10, long) == 10, "tokens do not depend on circuits")
+	for _, key := range []string{p.key + "x", p.key + "}", "{" + p.key + "}", p.key + ":c", p.key + "%", "ключ " + p.key, p.key + "\x00'\"\\ \n"} {
+		other := probe{t, s, key}
+		c := other.load()
+		p.want(c == fleet.Circuit{}, "key %q knows what %q does: %+v", key, p.key, c)
+		p.want(other.opened(long).Generation == 1, "key %q", key)
+		p.want(other.take("a", 10, 10, long) == 10, "key %q has spent what %q did", key, p.key)
+	}
+}
+
+func callsEndWithTheirContext(t testing.TB, s fleet.Store) {
+	p := newProbe(t, s)
+	ctx, cancel := context.WithCancel(p.Context())
+	cancel()
+	calls := map[string]func() error{
+		"Load":  func() error { _, err := s.Load(ctx, p.key); return err },
+		"Trip":  func() error { _, err := s.Trip(ctx, p.key, fleet.Trip{By: "a", Open: long}); return err },
+		"Lease": func() error { _, err := s.Lease(ctx, p.key, "a", long); return err },
+		"Reset": func() error { _, err := s.Reset(ctx, p.key, "a", 1); return err },
+		"Take": func() error {
+			_, err := s.Take(ctx, p.key, fleet.Claim{Block: "a", Tokens: 1, Allowance: 1, Window: long})
+			return err
+		},
+		"Give": func() error { return s.Give(ctx, p.key, "a", 1) },
+	}
+	for name, call := range calls {
+		p.want(call() != nil, "%s went on after its context had ended", name)
+	}
+}
+
+// concurrently calls f n times at once, and returns one of the errors.
+func concurrently(n int, f func(i int) error) (err error) {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		group.Go(func() {
+			if e := f(i); e != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				err = e
+			}
+		})
+	}
+	group.Wait()
+	return err
+}

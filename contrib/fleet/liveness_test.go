@@ -1,0 +1,147 @@
+package fleet_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/fleet"
+	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
+)
+
+// upTo draws a time of any order of magnitude below the limit.
+func upTo(r *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(1 + r.Int64N(1+int64(limit)>>r.IntN(12)))
+}
+
+// faulty returns a store whose calls or answers are slow, or that is cut off.
+// It may also lose one of every few calls.
+func faulty(r *rand.Rand, s fleet.Store) *fleettest.Faulty {
+	loses := 2 + r.Int64N(10)
+	f := &fleettest.Faulty{Store: s, Delay: upTo(r, 45*time.Millisecond)}
+	if r.IntN(2) == 0 {
+		f.Delay = -f.Delay
+	}
+	if r.IntN(5) == 0 {
+		f.Cut()
+	}
+	if r.IntN(2) == 0 {
+		f.Fail = func(n int64) bool { return n%loses == 0 }
+	}
+	return f
+}
+
+// member is a process that calls a service every now and then. A call takes a
+// while.
+type member struct {
+	breaker     *backoff.Breaker
+	every, call time.Duration
+}
+
+// run calls until the circuit is closed and the service is up, and returns when
+// that was.
+func (m *member) run(t *testing.T, up time.Time) time.Duration {
+	for {
+		_ = m.breaker.Do(t.Context(), func(context.Context) error {
+			down := time.Now().Before(up)
+			time.Sleep(m.call)
+			if down {
+				return errDown
+			}
+			return nil
+		})
+		if since := time.Since(up); since >= 0 && m.breaker.State() == backoff.StateClosed || since > time.Hour {
+			return since
+		}
+		time.Sleep(m.every)
+	}
+}
+
+// When the service is back, each process of a fleet finds out soon, however bad
+// the store is, however short the open times are, and however seldom the
+// process calls.
+func TestAFleetRecovers(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			store, openFor := new(fleet.Memory), upTo(r, 5*time.Second)
+			up := time.Now().Add(10 * time.Second)
+			var group sync.WaitGroup
+			took := make([]time.Duration, 1+r.IntN(4))
+			for i := range took {
+				m := &member{breaker: breaker(&fleet.Client{Store: faulty(r, store), Quorum: -1})}
+				m.every, m.call = upTo(r, time.Second)+5*time.Millisecond, upTo(r, openFor)
+				m.breaker.OpenFor = backoff.Constant(openFor)
+				group.Go(func() { took[i] = m.run(t, up) })
+			}
+			group.Wait()
+			time.Sleep(time.Minute) // for what is under way to the store
+			for _, d := range took {
+				require.Less(t, d, time.Minute, "seed %d: %v open, %v", seed, openFor, took)
+			}
+		})
+	}
+}
+
+// outage lets 100 processes call at intervals: for a minute before an outage,
+// for its two minutes, and after it. It returns how many calls the service had
+// while it was down, and when the last process had three answers in a row.
+func outage(t *testing.T, every time.Duration, hub func(fleet.Store) *fleet.Client) (calls int64, back time.Duration) {
+	store := new(fleet.Memory)
+	var down atomic.Int64
+	var group sync.WaitGroup
+	ends := make([]time.Duration, 100)
+	up := time.Now().Add(3 * time.Minute)
+	for i := range ends {
+		b := &backoff.Breaker{Name: "db"}
+		if hub != nil {
+			b.Shared = hub(&fleettest.Faulty{Store: store, Delay: time.Millisecond})
+		}
+		group.Go(func() {
+			time.Sleep(every * time.Duration(i) / time.Duration(len(ends)))
+			for row := 0; row < 3 && time.Since(up) < time.Hour; time.Sleep(every) {
+				row++
+				err := b.Do(t.Context(), func(context.Context) error {
+					time.Sleep(10 * time.Millisecond)
+					if left := time.Until(up); left > 0 && left < 2*time.Minute {
+						down.Add(1)
+						return errDown
+					}
+					return nil
+				})
+				if err != nil || time.Now().Before(up) {
+					row = 0
+				}
+			}
+			ends[i] = time.Since(up)
+		})
+	}
+	group.Wait()
+	time.Sleep(time.Minute) // for what is under way to the store
+	return down.Load(), slices.Max(ends)
+}
+
+// No single process makes enough calls to learn from, but all together do. A
+// process that calls seldom is also refused seldom, and must not miss its
+// chance to probe.
+func TestProcessesWithLittleTraffic(t *testing.T) {
+	for _, every := range []time.Duration{2 * time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			alone, _ := outage(t, every, nil)
+			joined, back := outage(t, every, func(s fleet.Store) *fleet.Client { return &fleet.Client{Store: s} })
+			asking, soon := outage(t, every, func(s fleet.Store) *fleet.Client { return &fleet.Client{Store: s, Wait: 50 * time.Millisecond} })
+			t.Log(every, "apart, calls in the outage:", alone, joined, asking, "back after:", back, soon)
+			require.Less(t, float64(joined), 0.7*float64(alone))
+			require.Less(t, float64(asking), 0.6*float64(alone))
+			require.Less(t, max(back, soon), 150*time.Second, "72 s for the open time, six calls in vain or of others' probes, and some")
+		})
+	}
+}

@@ -1,0 +1,71 @@
+//go:build integration
+
+package postgresstore
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff/contrib/fleet"
+	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
+)
+
+const server = "postgres://postgres@127.0.0.1:5432/test"
+
+func connect(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), server)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	require.NoError(t, pool.Ping(t.Context()), "compose.yaml starts the server")
+	return pool
+}
+
+func TestManyProcessesMayMigrateAtOnce(t *testing.T) {
+	var group sync.WaitGroup
+	errs := make(chan error, 5)
+	for range cap(errs) {
+		pool := connect(t)
+		group.Go(func() { errs <- Migrate(t.Context(), pool) })
+	}
+	group.Wait()
+	for range cap(errs) {
+		require.NoError(t, <-errs)
+	}
+}
+
+func TestPostgresIsAStore(t *testing.T) {
+	require.NoError(t, Migrate(t.Context(), connect(t)))
+	fleettest.Store(t, func(t testing.TB) fleet.Store {
+		s, err := New(connect(t))
+		require.NoError(t, err)
+		return s
+	})
+}
+
+// Rows that nobody uses any more are deleted.
+func TestRowsWhoseTimeIsOverAreDropped(t *testing.T) {
+	pool := connect(t)
+	ctx := t.Context()
+	require.NoError(t, Migrate(ctx, pool))
+	_, err := pool.Exec(ctx, `
+		insert into backoff_circuit (key, forget) select 'old ' || i, now() - interval '1000 years' from generate_series(1, 15) i
+			on conflict (key) do update set forget = excluded.forget`)
+	require.NoError(t, err)
+	_, err = pool.Exec(ctx, `
+		insert into backoff_block select 'old', i, 1, now() - interval '1000 years' from generate_series(1, 15) i on conflict do nothing`)
+	require.NoError(t, err)
+	s, err := New(pool)
+	require.NoError(t, err)
+	for range 4 {
+		_, err = s.Trip(ctx, "new", fleet.Trip{By: "a", Voter: "a", Open: 1, Quorum: 2})
+		require.NoError(t, err)
+	}
+	var left int
+	require.NoError(t, pool.QueryRow(ctx, `select (select count(*) from backoff_circuit where key like 'old %')
+		+ (select count(*) from backoff_block where key = 'old')`).Scan(&left))
+	require.Zero(t, left)
+}

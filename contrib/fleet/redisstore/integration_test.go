@@ -1,0 +1,98 @@
+//go:build integration
+
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/contrib/fleet"
+	"github.com/gobackoff/backoff/contrib/fleet/fleettest"
+)
+
+const server = "127.0.0.1:6379"
+
+// open returns a store on a server, which must be running.
+func open(t testing.TB, client redis.UniversalClient) fleet.Store {
+	t.Helper()
+	t.Cleanup(func() { _ = client.Close() })
+	require.NoError(t, client.Ping(t.Context()).Err(), "compose.yaml starts the server")
+	s, err := New(client, "test")
+	require.NoError(t, err)
+	return s
+}
+
+func TestASingleServerIsAStore(t *testing.T) {
+	t.Parallel()
+	fleettest.Store(t, func(t testing.TB) fleet.Store {
+		return open(t, redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true}))
+	})
+}
+
+// Processes of several releases use one server: a new release reads what the
+// first one stored, in the keys and fields that scripts.go lists.
+func TestWhatTheFirstReleaseStoredIsRead(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
+	store := open(t, client)
+	name := rand.Text()
+	later := time.Now().Add(time.Hour).UnixMilli()
+	circuit, blocks, tokens := "test:{"+name+"}:circuit", "test:{"+name+"}:blocks", "test:{"+name+"}:tokens"
+	t.Cleanup(func() { client.Del(context.Background(), circuit, blocks, tokens) })
+
+	require.NoError(t, client.HSet(ctx, circuit, "g", 7, "o", later, "n", 3, "e", later).Err())
+	c, err := store.Load(ctx, name)
+	require.NoError(t, err)
+	require.InDelta(t, time.Hour, c.Open, float64(time.Minute))
+	require.Equal(t, fleet.Circuit{Generation: 7, Tripped: true, Open: c.Open, Openings: 3}, c)
+
+	require.NoError(t, client.HSet(ctx, circuit, "o", 1, "h", "old", "l", later, "e", later).Err())
+	c, err = store.Lease(ctx, name, "new", time.Minute)
+	require.NoError(t, err)
+	require.False(t, c.Mine, "the old lease counts")
+	require.InDelta(t, time.Hour, c.Leased, float64(time.Minute))
+
+	require.NoError(t, client.Del(ctx, circuit).Err())
+	require.NoError(t, client.HSet(ctx, circuit, "v:old", later, "e", later).Err())
+	c, err = store.Trip(ctx, name, fleet.Trip{By: "new", Voter: "new", Open: time.Minute, Quorum: 2})
+	require.NoError(t, err)
+	require.Equal(t, backoff.StateOpen, c.State(), "the old vote counts")
+
+	require.NoError(t, client.ZAdd(ctx, blocks, redis.Z{Score: float64(later), Member: "b:old"}).Err())
+	require.NoError(t, client.HSet(ctx, tokens, "b:old", 4, "t", 4).Err())
+	for block, want := range map[string]int{"old": 4, "new": 6} {
+		granted, err := store.Take(ctx, name, fleet.Claim{Block: block, Tokens: 9, Allowance: 10, Window: time.Minute})
+		require.NoError(t, err)
+		require.Equal(t, want, granted, block)
+	}
+}
+
+// Redis evicts the set and the hash of an account apart.
+func TestAnAccountOutlivesTheEvictionOfEitherHalf(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: server, ContextTimeoutEnabled: true})
+	store := open(t, client)
+	for _, half := range []string{"blocks", "tokens"} {
+		name := rand.Text()
+		take := func(block string, window time.Duration) int {
+			n, err := store.Take(ctx, name, fleet.Claim{Block: block, Tokens: 10, Allowance: 10, Window: window})
+			require.NoError(t, err, half)
+			return n
+		}
+		require.Equal(t, 10, take("a", 20*time.Millisecond))
+		require.NoError(t, client.Del(ctx, "test:{"+name+"}:"+half).Err())
+		require.Equal(t, 10, take("b", 100*time.Millisecond), "the server has lost the first block: %s", half)
+		require.Zero(t, take("c", time.Minute))
+		require.Eventually(t, func() bool { return take("c", time.Minute) == 10 }, 10*time.Second, 10*time.Millisecond)
+		require.Zero(t, take("d", time.Minute), "no more than the allowance")
+		client.Del(ctx, "test:{"+name+"}:blocks", "test:{"+name+"}:tokens")
+	}
+}

@@ -1,0 +1,285 @@
+package presets_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/presets"
+)
+
+// offerTo calls a service at intervals, or as often as the budget allows. The
+// client does not know the service's limit. offerTo returns how many calls were
+// accepted and how many were refused.
+func offerTo(b backoff.Budget, service *rate.Limiter, every, d time.Duration) (taken, refused int) {
+	for begin := time.Now(); time.Since(begin) < d; {
+		ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+		time.Sleep(max(wait, every))
+		if service.Allow() {
+			taken++
+			b.Done(ticket, backoff.Result{})
+		} else {
+			refused++
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		}
+	}
+	return taken, refused
+}
+
+// The sequence of the SDK's TestAdaptiveRateLimit_Update: an answer every 200
+// ms, throttling at 2 s and at 3.2 s.
+func TestAWSRateByTheTestOfTheSDK(t *testing.T) {
+	want := []float64{0.5, 0.5, 0.5, 0.5, 0.5, 0.6912, 1.0976, 1.6384, 2.3328,
+		3.02848, 3.4866391734702598, 3.8218744160402554, 4.053385727709987, 4.200373108479455, 4.282036558348658,
+		2.99742559084406, 3.4522263943863463}
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewAWSRate()
+		begin(t, b) // the time begins
+		for i, fill := range want {
+			time.Sleep(200 * time.Millisecond)
+			outcome := backoff.OutcomeSuccess
+			if i == 9 || i == 15 {
+				outcome = backoff.OutcomeThrottled
+			}
+			finish(t, b, outcome)
+			if i < 9 {
+				require.Equal(t, math.Inf(1), b.Rate(), "no limit before the first throttling answer")
+			} else {
+				require.InDelta(t, fill, b.Rate(), 1e-9, "at %v", time.Duration(i+1)*200*time.Millisecond)
+			}
+		}
+	})
+}
+
+func TestAWSRateTakesOtherFailuresForAnswers(t *testing.T) {
+	for _, o := range []backoff.Outcome{backoff.OutcomeDefinitive, backoff.OutcomeTransient, backoff.OutcomeTimeout, backoff.OutcomeCanceled} {
+		synctest.Test(t, func(t *testing.T) {
+			success, other := presets.NewAWSRate(), presets.NewAWSRate()
+			for range 100 {
+				finish(t, success, backoff.OutcomeSuccess)
+				finish(t, other, o)
+				time.Sleep(10 * time.Millisecond)
+			}
+			finish(t, success, backoff.OutcomeThrottled)
+			finish(t, other, backoff.OutcomeThrottled)
+			require.Equal(t, success.Rate(), other.Rate(), "outcome %d", o)
+			require.Positive(t, other.Rate())
+			before := other.Rate()
+			finish(t, other, backoff.OutcomeNotSent)
+			require.Equal(t, before, other.Rate(), "what was not sent was not answered")
+		})
+	}
+}
+
+// throttleOnce makes a limit of about 0.7 * perSecond.
+func throttleOnce(t *testing.T, b *presets.AdaptiveRate, perSecond int) {
+	t.Helper()
+	for range 3 * perSecond {
+		finish(t, b, backoff.OutcomeSuccess)
+		time.Sleep(time.Second / time.Duration(perSecond))
+	}
+	finish(t, b, backoff.OutcomeThrottled)
+}
+
+func TestAWSRateMakesAttemptsWaitInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewAWSRate()
+		throttleOnce(t, b, 20)
+		var waits []time.Duration
+		var tickets []backoff.Ticket
+		for range 40 {
+			ticket, wait, ok := b.Reserve(backoff.Attempt{Number: 1})
+			require.True(t, ok)
+			waits, tickets = append(waits, wait), append(tickets, ticket)
+		}
+		require.True(t, slices.IsSorted(waits), "%v", waits)
+		apart := time.Duration(float64(time.Second) / b.Rate())
+		i := slices.IndexFunc(waits, func(d time.Duration) bool { return d > 0 })
+		require.InDelta(t, apart, waits[i+1]-waits[i], float64(time.Millisecond))
+		require.InDelta(t, time.Duration(39-i)*apart, waits[39]-waits[i], float64(time.Millisecond))
+
+		for _, ticket := range tickets[i:] {
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+		}
+		_, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+		require.Less(t, wait, 2*apart, "and nobody waits for those who have left")
+	})
+}
+
+// Thirty calls refused together cut the rate once. In the SDK it would be 0.5 a
+// second.
+func TestAWSRateCutsOnceForWhatWasUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewAWSRate()
+		throttleOnce(t, b, 100)
+		var tickets []backoff.Ticket
+		repeat(30, func() { tickets = append(tickets, begin(t, b)) })
+		before := b.Rate()
+		b.Done(tickets[0], backoff.Result{Outcome: backoff.OutcomeThrottled})
+		once := b.Rate()
+		require.InDelta(t, 0.7*before, once, 1e-9)
+		for _, ticket := range tickets[1:] {
+			b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+		}
+		require.Equal(t, once, b.Rate())
+	})
+}
+
+// Throttling before anything was measured.
+func TestAWSRateTakesWhatItHasForAMeasurement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewAWSRate()
+		for range 49 {
+			finish(t, b, backoff.OutcomeSuccess)
+			time.Sleep(5 * time.Millisecond)
+		}
+		finish(t, b, backoff.OutcomeThrottled)
+		require.InDelta(t, 0.7*200, b.Rate(), 5)
+	})
+}
+
+// A service that throttled everything for a while has cut the rate to the
+// minimum, and waiting attempts have turns for that rate, up to a minute ahead.
+// Newcomers need not wait for them.
+func TestAWSRateRecoversWithALineOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewAWSRate()
+		service := rate.NewLimiter(100, 10)
+		begin := time.Now()
+		var mu sync.Mutex
+		taken := make([]int, 60)
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				for time.Since(begin) < time.Minute {
+					ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+					time.Sleep(wait + 10*time.Millisecond)
+					mu.Lock()
+					at := time.Since(begin)
+					if down := at > 10*time.Second && at < 25*time.Second; !down && service.Allow() {
+						taken[min(59, int(at/time.Second))]++
+						b.Done(ticket, backoff.Result{})
+					} else {
+						b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeThrottled})
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		require.Greater(t, taken[9], 80)
+		sum := 0
+		for _, n := range taken[35:45] {
+			sum += n
+		}
+		require.Greater(t, sum, 800, "within ten seconds: %v", taken)
+	})
+}
+
+func TestAWSRateGetsATokenBackThatWasDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewAWSRate()
+		finish(t, b, backoff.OutcomeNotSent) // before there is a limit
+		throttleOnce(t, b, 20)
+		free := func() (n int) {
+			for {
+				ticket, wait, _ := b.Reserve(backoff.Attempt{Number: 1})
+				if wait > 0 {
+					b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+					return n
+				}
+				defer b.Done(ticket, backoff.Result{Outcome: backoff.OutcomeNotSent})
+				n++
+			}
+		}
+		n := free()
+		require.Positive(t, n)
+		require.Equal(t, n, free())
+	})
+}
+
+func TestAWSRateEndsAtOnceACallThatCannotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := presets.NewAWSRate()
+		throttleOnce(t, b, 20)
+		p := backoff.Policy{Budget: b}
+		repeat(100, func() { begin(t, b) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		err := p.Do(ctx, func(context.Context) error { panic("called") })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, time.Since(begin))
+	})
+}
+
+// The rate falls to the service's limit, and stays within 10 %
+// of it; 15 %, of a limit so low that a few calls are a tenth.
+func TestAWSRateFindsAHiddenLimit(t *testing.T) {
+	for hidden, within := range map[float64]float64{10: 0.15, 40: 0.1, 100: 0.1, 400: 0.1} {
+		synctest.Test(t, func(t *testing.T) {
+			b := presets.NewAWSRate()
+			service := rate.NewLimiter(rate.Limit(hidden), max(1, int(hidden/10)))
+			offerTo(b, service, time.Millisecond, 30*time.Second)
+			taken, refused := offerTo(b, service, time.Millisecond, 5*time.Minute)
+			sent := float64(taken+refused) / 300
+			t.Logf("limit %v: sent %.1f, taken %.1f, refused %.2f %%", hidden, sent, float64(taken)/300, 100*float64(refused)/float64(taken))
+			require.InEpsilon(t, hidden, sent, within, "sent per second")
+			require.InEpsilon(t, hidden, float64(taken)/300, within, "taken per second")
+			require.Less(t, float64(refused)/float64(taken), 0.05)
+		})
+	}
+}
+
+// Other resources are not affected.
+func TestAWSAdaptiveIsKeptPerResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tables := backoff.Budgets{New: func(string) backoff.Budget { return presets.NewAWSAdaptive() }}
+		hot, cold := rate.NewLimiter(10, 1), rate.NewLimiter(rate.Inf, 0)
+		var all sync.WaitGroup
+		var sentHot, sentCold int
+		all.Go(func() {
+			taken, refused := offerTo(tables.For("hot"), hot, 10*time.Millisecond, time.Minute)
+			sentHot = taken + refused
+		})
+		all.Go(func() { sentCold, _ = offerTo(tables.For("cold"), cold, 10*time.Millisecond, time.Minute) })
+		all.Wait()
+		require.Less(t, sentHot, 800)
+		require.Equal(t, 6000, sentCold, "as offered")
+	})
+}
+
+// In the SDK for Go it is not: 500 -> 0, and 0 after 1000 successes
+// (aws-sdk-go-v2 #3550).
+func TestAWSAdaptiveRefillsItsQuota(t *testing.T) {
+	b := presets.NewAWSAdaptive()
+	require.Equal(t, 100, grants(b, 1000))
+	repeat(1000, func() { finish(t, b, backoff.OutcomeSuccess) })
+	require.Equal(t, 100, grants(b, 1000))
+}
+
+func TestAWSAdaptiveGivesTheQuotaBackWhereTheRateRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota, rate := presets.NewAWSQuota(), presets.NewAWSRate()
+		p := backoff.Policy{Budget: backoff.JoinBudgets(quota, rate), Schedule: backoff.Constant(time.Millisecond), Jitter: backoff.NoJitter}
+		throttleOnce(t, rate, 20)
+		p.MaxElapsed = time.Minute
+		start := time.Now()
+		r := p.Start(t.Context())
+		for range r.Attempts() {
+			time.Sleep(59*time.Second - time.Since(start))
+			repeat(200, func() { begin(t, rate) }) // no time is left for the wait behind them
+			r.Fail(errTransient)
+		}
+		require.ErrorIs(t, r.Err(), backoff.ErrExhausted)
+		require.Equal(t, 500, quota.Tokens())
+	})
+}
