@@ -7,7 +7,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
-	"github.com/gobackoff/backoff/preview"
 )
 
 func Example() {
@@ -15,8 +14,8 @@ func Example() {
 	policy.Name = "fetch"  // the fields are as of any policy
 	policy.MaxAttempts = 3 // the original has 5
 
-	for i, wait := range preview.Of(policy, 0).Waits {
-		fmt.Printf("retry %d after %v\n", i+1, wait.Mean)
+	for retry := 1; retry < policy.MaxAttempts; retry++ {
+		fmt.Printf("retry %d after %v\n", retry, policy.Delay(retry))
 	}
 	// Output:
 	// retry 1 after 1s
@@ -32,10 +31,12 @@ func ExampleAll() {
 // At the maximum no jitter is left: clients that failed together stay together.
 func ExampleIoTCore() {
 	policy := presets.IoTCore(32 * time.Second)
-	policy.MaxAttempts = 9
 
-	for _, wait := range preview.Of(policy, 0).Waits[3:7] {
-		fmt.Println(wait.Min, "to", wait.Max)
+	for retry := 4; retry <= 7; retry++ {
+		policy.Rand = func() float64 { return 0 }
+		least := policy.Delay(retry)
+		policy.Rand = func() float64 { return 1 }
+		fmt.Println(least, "to", policy.Delay(retry).Round(time.Millisecond))
 	}
 	// Output:
 	// 8s to 9s

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/presets"
-	"github.com/gobackoff/backoff/preview"
 )
 
 // A row is what the sources say of one system. Durations are those of the
@@ -70,9 +69,8 @@ func TestEveryPresetIsValidAndNew(t *testing.T) {
 func TestDelaysAreThoseOfTheRow(t *testing.T) {
 	for _, row := range rows {
 		p := byName(t, row.name)
-		previewed := preview.Of(p, 8).Waits
 		for i, want := range durations(t, row.delays) {
-			got := previewed[i].Delay
+			got := p.Schedule.Delay(i + 1)
 			if p.MaxDelay > 0 {
 				got = min(got, p.MaxDelay) // where the cap is on what the jitter made of it
 			}

@@ -13,7 +13,7 @@ import (
 	"unicode"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 	"github.com/gobackoff/backoff/presets"
 	"github.com/gobackoff/backoff/spec"
 )

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutChain is the help text of the command chain.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // maxLines is how many policies a chart shows.

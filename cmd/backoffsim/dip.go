@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // columns returns the help text for the columns of the tables: figures says

@@ -1,8 +1,3 @@
-//go:build !race
-
-// The quoted commands run in a separate process, in which the race detector
-// finds nothing.
-
 package main
 
 import (

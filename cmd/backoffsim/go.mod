@@ -8,13 +8,11 @@ require (
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/image v0.30.0
 	golang.org/x/term v0.47.0
+	golang.org/x/time v0.7.0
 	gonum.org/v1/plot v0.17.0
 )
 
-require (
-	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/time v0.7.0 // indirect
-)
+require golang.org/x/sys v0.49.0 // indirect
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -25,5 +23,7 @@ require (
 	github.com/gobackoff/backoff v0.0.0
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6
-	golang.org/x/text v0.28.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
 )
+
+replace github.com/gobackoff/backoff/contrib/backoffgrpc => ../../contrib/backoffgrpc

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutHerd is the help text of the command herd.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // The map has a cell for each of these loads and lengths of the fault.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutOCC is the help text of the command occ.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutRateLimit is the help text of the command ratelimit.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // scenarioFlags are the flags that change a scenario. Only flags that the user

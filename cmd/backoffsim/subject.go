@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // A subject is a client that is simulated.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // A trialJSON is a trial in the output of -json.

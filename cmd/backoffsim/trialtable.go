@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // print prints the tables, the verdicts and the warnings.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
 	"github.com/gobackoff/backoff/internal/timeouts"
-	"github.com/gobackoff/backoff/preview"
 )
 
 const (

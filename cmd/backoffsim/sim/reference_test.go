@@ -1,8 +1,3 @@
-//go:build !race
-
-// A simulation runs on one goroutine, so the race detector finds nothing. It
-// would make these tests ten times slower.
-
 package sim
 
 import (

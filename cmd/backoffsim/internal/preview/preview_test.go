@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/preview"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
 )
 
 // Contract row 129: a policy can be read without being run.

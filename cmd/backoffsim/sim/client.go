@@ -11,8 +11,7 @@ type Client struct {
 	New func(Environment) Process
 }
 
-// An Environment is what [Client.New] is told of the process it makes objects
-// for.
+// An Environment describes the process that [Client.New] makes objects for.
 type Environment struct {
 	// Layer is 1 for the layer that users call, and Layers for the layer that
 	// calls the service.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
 	"github.com/gobackoff/backoff/internal/timeouts"
 	"github.com/gobackoff/backoff/presets"
-	"github.com/gobackoff/backoff/preview"
 )
 
 // Warnings returns a line for each problem of a client in a scenario that can

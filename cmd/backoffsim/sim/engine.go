@@ -1,5 +1,8 @@
 // Package sim runs fleets of clients against a service in virtual time, and
-// measures what their policies do to it.
+// measures what their policies do to it:
+//
+//	clients := []sim.Client{sim.None(), sim.Naive(), sim.Default()}
+//	results, err := sim.Compare(sim.Dip(), clients, sim.Options{Seeds: 5})
 //
 // It has no policy of its own. Each simulated call is a [backoff.Run] under the
 // user's [backoff.Policy], with its budget and breaker, and the simulation

@@ -1,9 +1,4 @@
-//go:build !race
-
-// A simulation runs in one goroutine: the race detector sees nothing there, and
-// takes a minute to.
-
-package presets_test
+package sim
 
 import (
 	"maps"
@@ -13,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/sim"
 	"github.com/gobackoff/backoff/presets"
 )
 
@@ -29,7 +23,7 @@ import (
 // it does in Envoy. And it has 16 retries in the first second, where 3 at a
 // time that take 60 ms each, with their backoff, are some 47. Successes take no
 // time here, so that it has less under way at 10 % of errors.
-func TestBudgetsInTheTableOfBudgets(t *testing.T) {
+func TestPresetBudgetsAllowWhatTheirSystemsDo(t *testing.T) {
 	type row struct {
 		fast, slow, small float64
 		start             int
@@ -47,21 +41,20 @@ func TestBudgetsInTheTableOfBudgets(t *testing.T) {
 		"sre-client-ratio-10pct": {1.10, 1.10, 1.10, 102, 1.10, 0.990, 1.10, 0.770},
 	}
 	for name, want := range rows {
-		run := func(rate float64, s sim.Service, horizon time.Duration) []sim.Second {
+		run := func(rate float64, s Service, horizon time.Duration) []Second {
 			budget := func() backoff.Budget { return maps.Collect(presets.Budgets())[name] }
-			fleet := sim.Fleet{Policy: backoff.Policy{Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}}, Budget: budget, Rate: rate}
+			fleet := Fleet{Policy: backoff.Policy{Schedule: backoff.Exponential{Initial: 50 * time.Millisecond}}, Budget: budget, Rate: rate}
 			return fleet.Run(1, s, horizon)
 		}
-		amplification := func(s sim.Second) float64 { return float64(s.Attempts) / float64(s.Calls) }
-		down := func(latency time.Duration) sim.Service {
-			return &sim.Faulty{Failing: sim.Always(1), Latency: latency}
+		down := func(latency time.Duration) Service {
+			return &Faulty{Failing: Always(1), Latency: latency}
 		}
-		errors := func(p float64) sim.Second {
-			return sim.Total(run(1000, &sim.Faulty{Failing: sim.Always(p), Latency: 5 * time.Millisecond}, time.Minute)[10:])
+		errors := func(p float64) Second {
+			return Total(run(1000, &Faulty{Failing: Always(p), Latency: 5 * time.Millisecond}, time.Minute)[10:])
 		}
-		fast := amplification(sim.Total(run(1000, down(5*time.Millisecond), time.Minute)))
-		slow := amplification(sim.Total(run(1000, down(500*time.Millisecond), time.Minute)))
-		small := amplification(sim.Total(run(1, down(5*time.Millisecond), 100*time.Minute)))
+		fast := amplification(Total(run(1000, down(5*time.Millisecond), time.Minute)))
+		slow := amplification(Total(run(1000, down(500*time.Millisecond), time.Minute)))
+		small := amplification(Total(run(1, down(5*time.Millisecond), 100*time.Minute)))
 		first := run(1000, down(5*time.Millisecond), 5*time.Second)[0]
 		ten, thirty := errors(0.1), errors(0.3)
 		t.Logf("%-24s %.3f %.3f %.2f  %3d  %.3f/%.3f  %.3f/%.3f", name, fast, slow, small, first.Attempts-first.Calls,
