@@ -72,7 +72,7 @@ func (t *terminal) simulateChains(probabilities numbers, subjects []subject, f *
 		}
 	}
 	if !f.verdict.warnOnly {
-		if err := f.model.pictures.draw("chain", failureChart(probabilities, trials, &f.model)); err != nil {
+		if err := drawPicture(f.model.svg, failureChart(probabilities, trials, &f.model)); err != nil {
 			return err
 		}
 	}

@@ -130,7 +130,7 @@ func (t *terminal) simulate(s sim.Scenario, subjects []subject, f *runFlags) err
 		if err := one.run(t, f); err != nil {
 			return err
 		}
-		if err := f.model.pictures.draw(s.Name, one.chart(&f.model)); err != nil {
+		if err := drawPicture(f.model.svg, one.chart(&f.model)); err != nil {
 			return err
 		}
 	}

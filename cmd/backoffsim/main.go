@@ -25,7 +25,7 @@
 // pictures on every machine.
 //
 // Tables, or JSON with -json, go to the standard output, and everything else to
-// the standard error. -svg, -png and -html draw charts.
+// the standard error. -svg draws a chart.
 //
 // For builds there are gates, which the given policies must pass:
 //
@@ -77,7 +77,7 @@ var commands []*command
 
 func init() {
 	commands = []*command{
-		{"policy", "print and plot the waits of policies", runPolicy},
+		{"policy", "print the waits of policies", runPolicy},
 		{"import", "turn a gRPC service config or an Istio VirtualService into a policy file", runImport},
 		{"dip", "simulate a server that is slow for a while, and whether it recovers", runDip},
 		{"chain", "simulate retries in several layers of services", runChain},
@@ -85,7 +85,6 @@ func init() {
 		{"ratelimit", "simulate a job at an API with a rate limit", runRateLimit},
 		{"occ", "simulate clients that contend for one version", runOCC},
 		{"run", "simulate your own service and traffic", runRun},
-		{"version", "print the version", runVersion},
 	}
 }
 
@@ -108,9 +107,6 @@ func (t *terminal) main(args []string) int {
 	}
 	if args[0] == "help" {
 		args = []string{args[1], "-h"}
-	}
-	if args[0] == "-version" || args[0] == "--version" {
-		args = []string{"version"}
 	}
 	for _, c := range commands {
 		if c.name == args[0] {

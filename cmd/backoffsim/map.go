@@ -26,8 +26,7 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 	if s.Rate == 0 || math.IsInf(capacity, 1) || s.Fault.For == 0 {
 		return errors.New("-map wants a rate of calls, a service that takes time, and a fault")
 	}
-	c := chart.Map{Frame: m.frame("", conditions(&s)), YLabel: "fault, s", Horizon: mapHorizon.Seconds()}
-	c.Mark = mark(&s)
+	c := chart.Map{Frame: m.frame("", conditions(&s)), Horizon: mapHorizon.Seconds(), Mark: mark(&s)}
 	for _, load := range mapLoads {
 		c.Load = append(c.Load, 100*load)
 	}
@@ -41,7 +40,7 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 		return err
 	}
 	c.Maps = limitLines(c.Maps, &c.Frame)
-	return m.pictures.draw("recovery", c)
+	return drawPicture(m.svg, c)
 }
 
 // simulateMap adds the rows of the map, one for each length of the fault.
@@ -50,7 +49,7 @@ func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject,
 	defer p.clear()
 	capacity, done := s.Server.Capacity(), 0
 	for _, length := range mapFaults {
-		c.Y = append(c.Y, length.Seconds())
+		c.Fault = append(c.Fault, length.Seconds())
 		for i := range c.Maps {
 			c.Maps[i].Recovery = append(c.Maps[i].Recovery, nil)
 		}
@@ -61,7 +60,7 @@ func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject,
 				return err
 			}
 			for i, r := range results {
-				row := &c.Maps[i].Recovery[len(c.Y)-1]
+				row := &c.Maps[i].Recovery[len(c.Fault)-1]
 				*row = append(*row, recoveryOf(r))
 			}
 			done++
@@ -77,7 +76,7 @@ func mark(s *sim.Scenario) *chart.Mark {
 	if load < 100*mapLoads[0] || load > 100*mapLoads[len(mapLoads)-1] || length < mapFaults[0] || length > mapFaults[len(mapFaults)-1] {
 		return nil
 	}
-	return &chart.Mark{Load: load, Y: length.Seconds()}
+	return &chart.Mark{Load: load, Fault: length.Seconds()}
 }
 
 // recoveryOf returns the recovery time in seconds, and +Inf if a seed does not
@@ -104,7 +103,7 @@ func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
 		}
 		rows.add(head...)
 		for y, row := range p.Recovery {
-			cells := []string{fmt.Sprintf("%v s", c.Y[y])}
+			cells := []string{fmt.Sprintf("%v s", c.Fault[y])}
 			for _, x := range row {
 				cell := "-"
 				if !math.IsInf(x, 1) {
@@ -135,7 +134,7 @@ func mapJSON(c *chart.Map, m *modelFlags) any {
 		one := policy{Policy: p.Name}
 		for y, row := range p.Recovery {
 			for x, r := range row {
-				found := cell{Load: c.Load[x] / 100, Fault: c.Y[y]}
+				found := cell{Load: c.Load[x] / 100, Fault: c.Fault[y]}
 				if !math.IsInf(r, 1) {
 					found.Recovery = &r
 				}

@@ -16,7 +16,7 @@ type modelFlags struct {
 	json     bool
 	seeds    int
 	first    uint64
-	pictures pictures
+	svg      string
 }
 
 // define defines the flags. seeds is the default number of seeds.
@@ -26,7 +26,7 @@ func (f *modelFlags) define(set *flag.FlagSet, seeds int) {
 	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.seeds, "seeds", seeds, "run every policy with so many `seeds`")
 	set.Uint64Var(&f.first, "seed", 1, "the first `seed`; the same seed gives the same numbers")
-	f.pictures.define(set)
+	set.StringVar(&f.svg, "svg", "", "draw the chart to this `file`, for light and dark colour schemes")
 }
 
 // check refuses values that are out of range, and files that cannot be written.
@@ -34,7 +34,7 @@ func (f *modelFlags) check() error {
 	if f.seeds < 1 || f.seeds > 100_000 {
 		return fmt.Errorf("-seeds is %d, want 1 to 100000", f.seeds)
 	}
-	return f.pictures.check()
+	return checkPicture(f.svg)
 }
 
 func (f *modelFlags) options(p *progress) sim.Options {

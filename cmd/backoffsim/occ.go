@@ -52,7 +52,7 @@ func runOCC(t *terminal, c *command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return m.pictures.draw("occ", occChart(subjects, clients, cells, &m))
+	return drawPicture(m.svg, occChart(subjects, clients, cells, &m))
 }
 
 // strategies returns the strategies of the reference, and the default and the
@@ -127,18 +127,21 @@ func occChart(subjects []subject, clients []int, cells []sim.OCC, m *modelFlags)
 		c.Clients = append(c.Clients, float64(n))
 	}
 	for i, s := range subjects {
-		line := chart.OCCLine{Policy: s.caption()}
+		line := chart.Line{Policy: s.caption()}
 		for n := range clients {
 			cell := cells[i*len(clients)+n]
-			line.Calls.Mean = append(line.Calls.Mean, cell.Calls.Mean)
-			line.Calls.SE = append(line.Calls.SE, cell.Calls.SE)
-			line.Time.Mean = append(line.Time.Mean, cell.Seconds.Mean)
-			line.Time.SE = append(line.Time.SE, cell.Seconds.SE)
+			addErrors(&line.First, cell.Calls)
+			addErrors(&line.Second, cell.Seconds)
 		}
 		c.Lines = append(c.Lines, line)
 	}
 	c.Lines = limitLines(c.Lines, &c.Frame)
 	return c
+}
+
+// addErrors appends a point to a band of two standard errors each way.
+func addErrors(to *chart.Band, f sim.Figure) {
+	addBand(to, sim.Band{Mean: f.Mean, P5: max(0, f.Mean-2*f.SE), P95: f.Mean + 2*f.SE}, 1)
 }
 
 // counts is the value of a flag with a list of numbers of clients.
