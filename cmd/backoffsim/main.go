@@ -168,12 +168,6 @@ func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, arg
 
 // usage prints the help text of a command.
 func (t *terminal) usage(c *command, set *flag.FlagSet, usage, about string) {
-	hasFlags := false
-	set.VisitAll(func(*flag.Flag) { hasFlags = true })
-	if !hasFlags {
-		fmt.Fprintf(t.out, "usage: backoffsim %s%s\n\n%s\n", c.name, usage, about)
-		return
-	}
 	fmt.Fprintf(t.out, "usage: backoffsim %s [flags]%s\n\n%s\n\nFlags:\n", c.name, usage, about)
 	set.SetOutput(t.out)
 	set.PrintDefaults()

@@ -70,33 +70,13 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		require.Contains(t, help, c.name+" ")
 		own := succeed(t, c.name, "-h")
 		require.Contains(t, own, "usage: backoffsim "+c.name)
-		if c.name != "version" {
-			require.Contains(t, own, "\n  -")
-		}
+		require.Contains(t, own, "\n  -")
 	}
 }
 
 func TestHelpMayComeBeforeTheCommand(t *testing.T) {
 	require.Equal(t, succeed(t, "dip", "-h"), succeed(t, "help", "dip"))
 	require.Equal(t, succeed(t, "-h"), succeed(t, "help"))
-}
-
-func TestAVersionIsALine(t *testing.T) {
-	line := succeed(t, "version")
-	require.Regexp(t, `^backoffsim (of a working tree|v\d\S+), go1\.\d+\S* \w+/\w+\n$`, line)
-	require.Equal(t, line, succeed(t, "-version"))
-	require.Equal(t, "usage: backoffsim version\n\nPrints the version of backoffsim and of the Go that built it.\n", succeed(t, "version", "-h"))
-}
-
-// The help text explains the columns, so that nobody needs the page for them.
-func TestEveryColumnIsExplained(t *testing.T) {
-	for _, name := range []string{"dip", "run", "chain", "herd"} {
-		help := succeed(t, name, "-h")
-		for _, column := range []string{"success", "amplification", "peak", "peak/100ms", "recovery", "lost", "wasted", "added p50/p99"} {
-			require.Contains(t, help, "\n  "+column+" ", name)
-		}
-		require.Contains(t, help, "Peers, for -peer:\n", name)
-	}
 }
 
 func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
@@ -147,7 +127,6 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 		"ratelimit -burst -1":                    `backoffsim ratelimit: -burst is -1, want 0 (for 1) or more`,
 		"ratelimit -must-recover 9s":             `backoffsim ratelimit: -must-recover and -find-cliff want a fault, with calls that go on after it`,
 		"dip -calls 5":                           `backoffsim dip: -calls is 5, want 0 (for no limit) or more, and only with -users`,
-		"version 2":                              `backoffsim version: "2" is not a flag; see backoffsim version -h`,
 		"occ -peer all":                          `backoffsim occ: -peer has no use here: all five strategies are shown`,
 	} {
 		status, out, err := execute(t, "", strings.Fields(args)...)
@@ -158,14 +137,6 @@ func TestWrongUsageIsOneLineAndStatus2(t *testing.T) {
 	status, out, _ := execute(t, "")
 	require.Equal(t, 2, status)
 	require.Contains(t, out, "Commands")
-}
-
-func TestEveryColumnOfAJobIsExplained(t *testing.T) {
-	help := succeed(t, "ratelimit", "-h")
-	for _, column := range []string{"success", "lost", "last served s", "of the least", "attempts per call", "refused", "mean s, p99 s"} {
-		require.Contains(t, help, "\n  "+column+" ")
-	}
-	require.Contains(t, help, "Peers, for -peer:\n")
 }
 
 // The tests of package spec have all rules. This one is about files.
