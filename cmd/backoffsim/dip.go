@@ -92,7 +92,7 @@ func runRun(t *terminal, c *command, args []string) error {
 func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about string) error {
 	var f runFlags
 	set := c.flags()
-	f.define(set, s)
+	f.define(set, &s)
 	recoveryMap := set.Bool("map", false, "show the recovery for loads of 10 to 95 % and faults of 1 to 60 s; takes long")
 	if err := f.parse(t, c, set, about, args); err != nil {
 		return err
@@ -102,7 +102,7 @@ func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about s
 			return err
 		}
 	}
-	if err := f.scenario.apply(&s); err != nil {
+	if err := f.scenario.apply(); err != nil {
 		return err
 	}
 	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.References("dip"))
@@ -127,7 +127,7 @@ func (t *terminal) simulate(s sim.Scenario, subjects []subject, f *runFlags) err
 	}
 	one.warn()
 	if !f.verdict.warnOnly {
-		if err := one.run(t, f); err != nil {
+		if err := one.run(f); err != nil {
 			return err
 		}
 		if err := drawPicture(f.model.svg, one.chart(&f.model)); err != nil {

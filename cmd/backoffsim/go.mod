@@ -7,7 +7,6 @@ replace github.com/gobackoff/backoff => ../..
 require (
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/image v0.30.0
-	golang.org/x/term v0.47.0
 	golang.org/x/time v0.7.0
 	gonum.org/v1/plot v0.17.0
 )

@@ -48,8 +48,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"golang.org/x/term"
 )
 
 // The exit statuses.
@@ -63,7 +61,6 @@ const (
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
-	live     bool // err is a terminal
 }
 
 // A command is one of the program's commands. The first argument names it.
@@ -89,7 +86,7 @@ func init() {
 }
 
 func main() {
-	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, live: term.IsTerminal(int(os.Stderr.Fd()))}
+	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	os.Exit(t.main(os.Args[1:]))
 }
 

@@ -33,7 +33,7 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 	for _, one := range subjects {
 		c.Maps = append(c.Maps, chart.PolicyMap{Policy: one.caption()})
 	}
-	if err := t.simulateMap(&c, s, subjects, m); err != nil {
+	if err := simulateMap(&c, s, subjects, m); err != nil {
 		return err
 	}
 	if err := t.printMap(&c, m); err != nil {
@@ -44,10 +44,8 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 }
 
 // simulateMap adds the rows of the map, one for each length of the fault.
-func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject, m *modelFlags) error {
-	p := t.progress()
-	defer p.clear()
-	capacity, done := s.Server.Capacity(), 0
+func simulateMap(c *chart.Map, s sim.Scenario, subjects []subject, m *modelFlags) error {
+	capacity := s.Server.Capacity()
 	for _, length := range mapFaults {
 		c.Fault = append(c.Fault, length.Seconds())
 		for i := range c.Maps {
@@ -55,7 +53,7 @@ func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject,
 		}
 		for _, load := range mapLoads {
 			s.Rate, s.Fault.For, s.Horizon = load*capacity, length, s.Fault.From+length+mapHorizon
-			results, err := sim.Compare(s, clientsOf(subjects), sim.Options{Seeds: m.seeds, First: m.first})
+			results, err := sim.Compare(s, clientsOf(subjects), m.options())
 			if err != nil {
 				return err
 			}
@@ -63,8 +61,6 @@ func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject,
 				row := &c.Maps[i].Recovery[len(c.Fault)-1]
 				*row = append(*row, recoveryOf(r))
 			}
-			done++
-			p.step(done, len(mapFaults)*len(mapLoads))
 		}
 	}
 	return nil

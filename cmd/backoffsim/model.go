@@ -37,8 +37,8 @@ func (f *modelFlags) check() error {
 	return checkPicture(f.svg)
 }
 
-func (f *modelFlags) options(p *progress) sim.Options {
-	return sim.Options{Seeds: f.seeds, First: f.first, Progress: p.step}
+func (f *modelFlags) options() sim.Options {
+	return sim.Options{Seeds: f.seeds, First: f.first}
 }
 
 // verdictFlags are the flags of the commands that print a verdict.
@@ -64,7 +64,7 @@ func (f *verdictFlags) check() error {
 	if f.warnOnly && (f.hasGates() || f.findCliff != "") {
 		return errors.New("-warn-only runs nothing, and so holds nothing against a gate")
 	}
-	return asFlags(f.gates.Validate())
+	return f.gates.Validate()
 }
 
 // hasGates reports whether a gate is set.
@@ -93,7 +93,7 @@ type runFlags struct {
 }
 
 // define defines the flags, with the values of a scenario as their defaults.
-func (f *runFlags) define(set *flag.FlagSet, s sim.Scenario) {
+func (f *runFlags) define(set *flag.FlagSet, s *sim.Scenario) {
 	f.model.define(set, 10)
 	f.verdict.define(set)
 	f.scenario.define(set, s)
@@ -132,11 +132,9 @@ func (t *trial) warn() {
 }
 
 // run simulates the subjects and collects the verdicts and the failed gates.
-func (t *trial) run(term *terminal, f *runFlags) error {
-	p := term.progress()
+func (t *trial) run(f *runFlags) error {
 	var err error
-	t.results, err = sim.Compare(t.scenario, clientsOf(t.subjects), f.model.options(p))
-	p.clear()
+	t.results, err = sim.Compare(t.scenario, clientsOf(t.subjects), f.model.options())
 	if err != nil {
 		return err
 	}
@@ -146,12 +144,12 @@ func (t *trial) run(term *terminal, f *runFlags) error {
 			t.failed = append(t.failed, f.verdict.gates.Check(t.results[i])...)
 		}
 	}
-	return t.findCliffs(term, f)
+	return t.findCliffs(f)
 }
 
 // findCliffs adds to the verdicts the point from which on each judged subject
 // does not recover.
-func (t *trial) findCliffs(term *terminal, f *runFlags) error {
+func (t *trial) findCliffs(f *runFlags) error {
 	if f.verdict.findCliff == "" {
 		return nil
 	}
@@ -163,9 +161,7 @@ func (t *trial) findCliffs(term *terminal, f *runFlags) error {
 		if !s.judged {
 			continue
 		}
-		p := term.progress()
-		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, f.model.options(p))
-		p.clear()
+		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, f.model.options())
 		if err != nil {
 			return err
 		}

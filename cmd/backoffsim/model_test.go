@@ -302,22 +302,3 @@ func TestAMapHasTheRecoveryOfEveryCell(t *testing.T) {
 	require.Len(t, decoded.Policies, 3)
 	require.Len(t, decoded.Policies[0].Cells, len(mapLoads)*len(mapFaults))
 }
-
-func TestABarIsDrawnForALongRunOnATerminalOnly(t *testing.T) {
-	var err strings.Builder
-	p := (&terminal{err: &err, live: true}).progress()
-	p.step(1, 4)
-	require.Empty(t, err.String(), "a short run has none")
-	p.began = p.began.Add(-2e9)
-	p.step(1, 4)
-	require.Contains(t, err.String(), "[==========                              ] 1 of 4, ")
-	p.clear()
-	require.True(t, strings.HasSuffix(err.String(), "\r\x1b[K"))
-
-	err.Reset()
-	p = (&terminal{err: &err}).progress()
-	p.began = p.began.Add(-2e9)
-	p.step(1, 4)
-	p.clear()
-	require.Empty(t, err.String())
-}

@@ -38,9 +38,7 @@ func runOCC(t *terminal, c *command, args []string) error {
 	if err != nil {
 		return err
 	}
-	p := t.progress()
-	cells, err := sim.RunOCC(clientsOf(subjects), clients, m.options(p))
-	p.clear()
+	cells, err := sim.RunOCC(clientsOf(subjects), clients, m.options())
 	if err != nil {
 		return err
 	}

@@ -37,11 +37,11 @@ func runRateLimit(t *terminal, c *command, args []string) error {
 	s := sim.RateLimit()
 	var f runFlags
 	set := c.flags()
-	f.define(set, s)
+	f.define(set, &s)
 	if err := f.parse(t, c, set, aboutRateLimit(), args); err != nil {
 		return err
 	}
-	if err := f.scenario.apply(&s); err != nil {
+	if err := f.scenario.apply(); err != nil {
 		return err
 	}
 	if s.Calls == 0 {

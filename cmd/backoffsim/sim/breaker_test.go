@@ -115,6 +115,6 @@ func TestAPartOfTheServiceIsDownForItsOwnCallsOnly(t *testing.T) {
 
 	for _, f := range []Fault{{For: 1, Part: 0.5}, {For: 1, Down: true, Part: -1}, {For: 1, Down: true, Part: 1.1}} {
 		s.Fault = f
-		require.ErrorContains(t, s.Validate(), "Fault.Part")
+		require.ErrorContains(t, s.Validate(), "-part")
 	}
 }

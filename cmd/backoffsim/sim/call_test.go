@@ -129,13 +129,6 @@ func TestThePolicysTimeIsTheSimulations(t *testing.T) {
 	require.Equal(t, 5.0, r.Amplification[0].Mean, "at 0, 2, 4, 6 and 8 s; the next would be at 10")
 }
 
-func TestProgressIsReported(t *testing.T) {
-	var reports [][2]int
-	_, err := Compare(lone(0), []Client{None(), Naive()}, Options{Seeds: 2, Progress: func(done, total int) { reports = append(reports, [2]int{done, total}) }})
-	require.NoError(t, err)
-	require.Equal(t, [][2]int{{1, 4}, {2, 4}, {3, 4}, {4, 4}}, reports)
-}
-
 func TestUsersThinkWaitAndThinkAgain(t *testing.T) {
 	s := Scenario{Users: 100, Think: time.Second, Server: Server{Servers: 1000, Service: Exact(time.Second)}, Horizon: 200 * time.Second}
 	calls := 0.0

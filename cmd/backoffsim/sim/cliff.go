@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -15,8 +14,7 @@ func FindCliff(s Scenario, c Client, axis CliffAxis, lo, hi, tolerance float64, 
 	if !(lo > 0 && hi > lo && tolerance > 0) {
 		return Cliff{}, fmt.Errorf("cliff: from %v to %v within %v, want 0 < from < to, and more than 0", lo, hi, tolerance)
 	}
-	search := cliffSearch{scenario: s, client: c, axis: axis, options: o}
-	search.limitProgress(2 + int(math.Ceil(math.Log2((hi-lo)/tolerance))))
+	search := cliffSearch{s, c, axis, o}
 	if ok, err := search.recovers(lo); err != nil || !ok {
 		return Cliff{Unsafe: lo}, err
 	}
@@ -44,14 +42,6 @@ type cliffSearch struct {
 	client   Client
 	axis     CliffAxis
 	options  Options
-	points   int // simulated so far
-}
-
-// limitProgress makes Progress report on a search of so many points.
-func (c *cliffSearch) limitProgress(points int) {
-	if report := c.options.Progress; report != nil {
-		c.options.Progress = func(done, total int) { report(c.points*total+done, points*total) }
-	}
 }
 
 // recovers reports whether the client recovers in all seeds at a point.
@@ -61,7 +51,6 @@ func (c *cliffSearch) recovers(x float64) (bool, error) {
 		return false, err
 	}
 	r, err := Compare(varied, []Client{c.client}, c.options)
-	c.points++
 	return err == nil && r[0].Never == 0, err
 }
 

@@ -31,9 +31,6 @@ func Compare(s Scenario, clients []Client, o Options) ([]Result, error) {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
 			g.add(t)
-			if o.Progress != nil {
-				o.Progress(i*seeds+n+1, len(clients)*seeds)
-			}
 		}
 		results[i] = g.result(c.Name)
 	}

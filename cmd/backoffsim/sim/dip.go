@@ -17,12 +17,3 @@ func Dip() Scenario {
 		Horizon:   240 * time.Second,
 	}
 }
-
-// ClosedDip is Dip with users who think for the given mean time between calls.
-// There are as many users as make about 800 calls a second.
-func ClosedDip(think time.Duration) Scenario {
-	s := Dip()
-	s.Name, s.Rate, s.Think = "closed dip", 0, think
-	s.Users = int(800 * (think.Seconds() + 0.005)) // a call takes 5 ms before the dip
-	return s
-}

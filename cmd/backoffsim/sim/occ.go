@@ -36,9 +36,6 @@ func RunOCC(clients []Client, counts []int, o Options) ([]OCC, error) {
 				return nil, err
 			}
 			cells = append(cells, cell)
-			if o.Progress != nil {
-				o.Progress(len(cells), len(clients)*len(counts))
-			}
 		}
 	}
 	return cells, nil

@@ -25,15 +25,6 @@ func RateLimit() Scenario {
 	}
 }
 
-// Lying returns Dip with a server that answers "too much" when it is overloaded:
-// when 200 attempts wait. A rejection costs it 0.3 of the work for an attempt.
-func Lying() Scenario {
-	s := Dip()
-	s.Name = "lying"
-	s.Server.Limit, s.Server.RejectCost, s.Server.Throttles = 200, 0.3, true
-	return s
-}
-
 // rateLimitReferences returns what calls a rate-limited API in practice.
 func rateLimitReferences() []Client {
 	return []Client{

@@ -85,8 +85,6 @@ type Options struct {
 	Seeds int
 	// First is the first seed. The same seeds give the same numbers.
 	First uint64
-	// Progress, if not nil, is called after each run.
-	Progress func(done, total int)
 }
 
 // A CliffAxis is what [FindCliff] varies.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -14,31 +15,26 @@ const (
 	maxServers   = 1_000_000
 )
 
-// Validate returns an error that names a field that is out of its range and its
-// value, or nil. [Compare] calls Validate itself.
+// Validate returns an error that says what is out of its range, or nil. It names
+// fields as the flags of backoffsim do. [Compare] calls Validate itself.
 func (s Scenario) Validate() error {
-	for _, check := range []func() error{s.checkTraffic, s.checkFleet, s.checkServer, s.checkFault, s.checkTimes} {
-		if err := check(); err != nil {
-			return fmt.Errorf("scenario: %w", err)
-		}
-	}
-	return nil
+	return cmp.Or(s.checkTraffic(), s.checkFleet(), s.checkServer(), s.checkFault(), s.checkTimes())
 }
 
 func (s *Scenario) checkTraffic() error {
 	switch kinds := s.trafficKinds(); {
 	case kinds != 1:
-		return fmt.Errorf("%d of Rate, Every, Users and Trace are given, want one", kinds)
+		return fmt.Errorf("%d of -rate, -every, -users and -trace are given, want one", kinds)
 	case s.Rate != 0 && !(s.Rate > 0 && s.Rate <= maxCalls):
-		return outOfRange("Rate", s.Rate, fmt.Sprintf("more than 0 calls per second, and at most %d", maxCalls))
+		return outOfRange("-rate", s.Rate, fmt.Sprintf("more than 0 calls per second, and at most %d", maxCalls))
 	case s.Every < 0:
-		return outOfRange("Every", s.Every, "more than 0")
+		return outOfRange("-every", s.Every, "more than 0")
 	case s.Users < 0 || s.Users > maxUsers:
-		return outOfRange("Users", s.Users, fmt.Sprintf("1 to %d", maxUsers))
+		return outOfRange("-users", s.Users, fmt.Sprintf("1 to %d", maxUsers))
 	case s.Calls < 0 || s.Calls > 0 && s.Users == 0:
-		return outOfRange("Calls", s.Calls, "0 (for no limit) or more, and only with Users")
+		return outOfRange("-calls", s.Calls, "0 (for no limit) or more, and only with -users")
 	case s.Think < 0:
-		return outOfRange("Think", s.Think, "0 or more")
+		return outOfRange("-think", s.Think, "0 or more")
 	case s.Users == 0 && s.load()*s.until().Seconds() > maxCalls:
 		return fmt.Errorf("%.3g calls per second for %v are more than %d calls", s.load(), s.until(), maxCalls)
 	}
@@ -58,11 +54,11 @@ func (s *Scenario) trafficKinds() (kinds int) {
 
 func (s *Scenario) checkTrace() error {
 	if s.Trace != nil && s.Trace.calls() == 0 {
-		return outOfRange("Trace", "empty", "calls")
+		return outOfRange("-trace", "empty", "calls")
 	}
 	for i, a := range s.Trace {
 		if a.At < 0 || a.For < 0 || a.Count < 0 || i > 0 && a.At < s.Trace[i-1].At+s.Trace[i-1].For {
-			return outOfRange(fmt.Sprintf("Trace[%d]", i), a, "times that ascend and do not overlap, and 0 calls or more")
+			return outOfRange(fmt.Sprintf("-trace, line %d", i+1), a, "times that ascend and do not overlap, and 0 calls or more")
 		}
 	}
 	return nil
@@ -71,11 +67,11 @@ func (s *Scenario) checkTrace() error {
 func (s *Scenario) checkFleet() error {
 	switch {
 	case s.Processes < 0 || s.Processes > maxProcesses:
-		return outOfRange("Processes", s.Processes, fmt.Sprintf("0 to %d", maxProcesses))
+		return outOfRange("-processes", s.Processes, fmt.Sprintf("0 to %d", maxProcesses))
 	case s.Layers < 0 || s.Layers > maxLayers:
-		return outOfRange("Layers", s.Layers, fmt.Sprintf("0 to %d", maxLayers))
+		return outOfRange("-layers", s.Layers, fmt.Sprintf("0 to %d", maxLayers))
 	}
-	for name, d := range map[string]time.Duration{"Timeout": s.Timeout, "Deadline": s.Deadline, "Delay": s.Delay, "DelaySD": s.DelaySD} {
+	for name, d := range map[string]time.Duration{"-timeout": s.Timeout, "-deadline": s.Deadline, "-delay": s.Delay, "-delay-sd": s.DelaySD} {
 		if d < 0 {
 			return outOfRange(name, d, "0 or more")
 		}
@@ -89,19 +85,19 @@ func (s *Scenario) checkServer() error {
 	case v.Servers < 0 || v.Servers > maxServers:
 		return outOfRange("Server.Servers", v.Servers, fmt.Sprintf("0 to %d", maxServers))
 	case v.Service.Mean() < 0:
-		return outOfRange("Server.Service", v.Service.Mean(), "a mean of 0 or more")
+		return outOfRange("-service", v.Service.Mean(), "a mean of 0 or more")
 	case v.Limit < 0:
-		return outOfRange("Server.Limit", v.Limit, "0 or more")
+		return outOfRange("-queue", v.Limit, "0 or more")
 	case !(v.Rate >= 0 && v.Rate <= maxCalls):
-		return outOfRange("Server.Rate", v.Rate, "0 (for no limit) or more")
+		return outOfRange("-limit", v.Rate, "0 (for no limit) or more")
 	case v.Burst < 0:
-		return outOfRange("Server.Burst", v.Burst, "0 (for 1) or more")
+		return outOfRange("-burst", v.Burst, "0 (for 1) or more")
 	case !(v.RejectCost >= 0 && v.RejectCost <= math.MaxInt32):
-		return outOfRange("Server.RejectCost", v.RejectCost, "0 or more")
+		return outOfRange("-reject-cost", v.RejectCost, "0 or more")
 	case v.RetryAfter < 0:
-		return outOfRange("Server.RetryAfter", v.RetryAfter, "0 or more")
+		return outOfRange("-retry-after", v.RetryAfter, "0 or more")
 	case !(v.Errors >= 0 && v.Errors <= 1):
-		return outOfRange("Server.Errors", v.Errors, "0 to 1")
+		return outOfRange("-errors", v.Errors, "0 to 1")
 	}
 	return nil
 }
@@ -110,17 +106,17 @@ func (s *Scenario) checkFault() error {
 	f := &s.Fault
 	switch {
 	case f.From < 0:
-		return outOfRange("Fault.From", f.From, "0 or more")
+		return outOfRange("-fault-at", f.From, "0 or more")
 	case f.For < 0:
-		return outOfRange("Fault.For", f.For, "0 or more")
+		return outOfRange("-fault", f.For, "0 or more")
 	case f.From > 0 && f.end() >= s.Horizon:
-		return outOfRange("Fault.From + Fault.For", f.end(), fmt.Sprintf("less than the Horizon of %v", s.Horizon))
+		return outOfRange("-fault-at + -fault", f.end(), fmt.Sprintf("less than the -horizon of %v", s.Horizon))
 	case !(f.Capacity >= 0 && f.Capacity <= 1):
-		return outOfRange("Fault.Capacity", f.Capacity, "0 (for all of it) to 1")
+		return outOfRange("-depth", f.Capacity, "0 (for all of it) to 1")
 	case !(f.Errors >= 0 && f.Errors <= 1):
-		return outOfRange("Fault.Errors", f.Errors, "0 to 1")
+		return outOfRange("-fault-errors", f.Errors, "0 to 1")
 	case !(f.Part >= 0 && f.Part <= 1) || f.Part > 0 && !f.Down:
-		return outOfRange("Fault.Part", f.Part, "0 (for all of it) to 1, with Fault.Down")
+		return outOfRange("-part", f.Part, "0 (for all of it) to 1, with -down")
 	}
 	return nil
 }
@@ -128,7 +124,7 @@ func (s *Scenario) checkFault() error {
 func (s *Scenario) checkTimes() error {
 	switch {
 	case s.Horizon <= 0 || s.Horizon > 30*24*time.Hour:
-		return outOfRange("Horizon", s.Horizon, "more than 0, and at most 720h")
+		return outOfRange("-horizon", s.Horizon, "more than 0, and at most 720h")
 	case s.Until < 0:
 		return outOfRange("Until", s.Until, "0 or more")
 	case s.From < 0 || s.To < 0 || s.To > 0 && s.To <= s.From:

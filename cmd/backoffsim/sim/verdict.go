@@ -36,11 +36,11 @@ func (g Gates) Check(r Result) []string {
 func (g Gates) Validate() error {
 	switch {
 	case !(g.MaxAmplification >= 0):
-		return outOfRange("MaxAmplification", g.MaxAmplification, "0 (for no limit) or more")
+		return outOfRange("-max-amplification", g.MaxAmplification, "0 (for no limit) or more")
 	case g.MustRecover < 0:
-		return outOfRange("MustRecover", g.MustRecover, "0 (for no limit) or more")
+		return outOfRange("-must-recover", g.MustRecover, "0 (for no limit) or more")
 	case !(g.MinSuccess >= 0 && g.MinSuccess <= 1):
-		return outOfRange("MinSuccess", g.MinSuccess, "0 (for no limit) to 1")
+		return outOfRange("-min-success", g.MinSuccess, "0 (for no limit) to 1")
 	}
 	return nil
 }

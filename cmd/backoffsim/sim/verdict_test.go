@@ -33,9 +33,9 @@ func TestGatesNameWhatExceedsThem(t *testing.T) {
 	never.Never = 3
 	require.Equal(t, []string{"mine: never recovers in 3 of 10 seeds, and must within 1m0s"}, Gates{MustRecover: time.Minute}.Check(never))
 	require.Empty(t, Gates{MinSuccess: .5}.Check(never))
-	require.ErrorContains(t, Gates{MinSuccess: 99}.Validate(), "MinSuccess is 99, want 0 (for no limit) to 1")
-	require.ErrorContains(t, Gates{MustRecover: -1}.Validate(), "MustRecover")
-	require.ErrorContains(t, Gates{MaxAmplification: -1}.Validate(), "MaxAmplification")
+	require.ErrorContains(t, Gates{MinSuccess: 99}.Validate(), "-min-success is 99, want 0 (for no limit) to 1")
+	require.ErrorContains(t, Gates{MustRecover: -1}.Validate(), "-must-recover")
+	require.ErrorContains(t, Gates{MaxAmplification: -1}.Validate(), "-max-amplification")
 }
 
 func TestAVerdictIsALine(t *testing.T) {

@@ -89,3 +89,21 @@ func Total(seconds []Second) Second {
 	}
 	return sum
 }
+
+// ClosedDip is Dip with users who think for the given mean time between calls.
+// There are as many users as make about 800 calls a second.
+func ClosedDip(think time.Duration) Scenario {
+	s := Dip()
+	s.Name, s.Rate, s.Think = "closed dip", 0, think
+	s.Users = int(800 * (think.Seconds() + 0.005)) // a call takes 5 ms before the dip
+	return s
+}
+
+// Lying returns Dip with a server that answers "too much" when it is overloaded:
+// when 200 attempts wait. A rejection costs it 0.3 of the work for an attempt.
+func Lying() Scenario {
+	s := Dip()
+	s.Name = "lying"
+	s.Server.Limit, s.Server.RejectCost, s.Server.Throttles = 200, 0.3, true
+	return s
+}
