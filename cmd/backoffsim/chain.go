@@ -19,7 +19,7 @@ whose names say whether they have it.
 
 With one -p the chart shows the layers, and with several it shows the failure rate. With
 several -p, -json prints a list.
-` + columns("the second half of the fault", "time from the end of the fault until 99 % of the calls\n                 succeed, for 5 s", sim.References("chain"))
+` + columns("the second half of the fault", "the time from the end of the fault until 99 % of the calls succeed, for 5 s", sim.References("chain"))
 }
 
 func runChain(t *terminal, c *command, args []string) error {

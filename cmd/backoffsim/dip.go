@@ -15,20 +15,9 @@ func columns(figures, recovery string, peers []sim.Client) string {
 	return `
 The policies none (no retries), naive (three, at once) and default (the zero Policy with
 RetryBudget and Breaker) are always shown. Every figure is a mean over the seeds with its
-standard error, and covers ` + figures + `:
-
-  success        share of the calls that succeed
-  amplification  attempts that reach the service, per call of a user; below 1 where
-                 breakers or budgets keep calls away from it
-  peak           the same in the worst second; not shown for a herd
-  peak/100ms     most attempts that reach the service in any 100 ms
-  recovery       ` + recovery + `
-  lost           number of calls that fail or are still under way at the end of the
-                 simulation, but for those of the last second or -timeout
-  wasted         number of attempts, in the whole run, that reach the service and do not
-                 make a call succeed: they fail, or their client has given up
-  added p50/p99  what queues, faults and retries add to the time of calls that succeed, and
-                 of calls under way at the end
+standard error, and covers ` + figures + `.
+Recovery is ` + recovery + `.
+docs/simulation.md explains the columns.
 
 Below the table are the verdict on your policies, or on default if you give none, and
 warnings, which need no simulation. In -json, times are seconds.
@@ -59,7 +48,7 @@ func nameLines(peers []sim.Client) string {
 // The figures and the recovery of the commands dip and run.
 const (
 	sinceFault    = "the time from the beginning of the fault on"
-	untilRecovery = "time from the end of the fault until 90 % of the calls\n                 succeed, for 5 s"
+	untilRecovery = "the time from the end of the fault until 90 % of the calls succeed, for 5 s"
 )
 
 // aboutDip is the help text of the command dip.
@@ -110,8 +99,8 @@ func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about s
 		return err
 	}
 	if *recoveryMap {
-		if f.verdict.hasGates() || f.verdict.findCliff != "" || f.verdict.warnOnly {
-			return errors.New("-map has no verdict, and so no gates, cliff or warnings")
+		if f.verdict.hasGates() || f.verdict.findCliff != "" || f.verdict.warnOnly || f.model.json {
+			return errors.New("-map has no verdict, and so no gates, cliff or warnings, and no -json")
 		}
 		return t.recoveryMap(s, subjects, &f.model)
 	}

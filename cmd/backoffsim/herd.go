@@ -15,7 +15,7 @@ give up, like connections that must be restored; policies give up as they say.
 Variants: A1 the server is up at once; A2 it is down for 5 s; A3 as A1, with an unlimited
 queue; A4 as A1, for peers with a base of 1 s; A5 it is down for 30 s; A6 as A1, with a
 slower network. Flags change all of this.
-` + columns("the whole run", "not used here; see last served, in the second table", sim.HerdReferences("A1"))
+` + columns("the whole run", "not used: see last served, in the second table", sim.HerdReferences("A1"))
 }
 
 func runHerd(t *terminal, c *command, args []string) error {

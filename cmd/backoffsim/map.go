@@ -36,9 +36,7 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 	if err := simulateMap(&c, s, subjects, m); err != nil {
 		return err
 	}
-	if err := t.printMap(&c, m); err != nil {
-		return err
-	}
+	t.printMap(&c)
 	c.Maps = limitLines(c.Maps, &c.Frame)
 	return drawPicture(m.svg, c)
 }
@@ -84,11 +82,8 @@ func recoveryOf(r sim.Result) float64 {
 	return r.Recovery.Mean
 }
 
-// printMap prints a table for each policy, or JSON.
-func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
-	if m.json {
-		return encode(t.out, mapJSON(c, m))
-	}
+// printMap prints a table for each policy.
+func (t *terminal) printMap(c *chart.Map) {
 	fmt.Fprintln(t.out, "recovery in seconds; - is never in at least one seed")
 	for _, p := range c.Maps {
 		fmt.Fprintln(t.out)
@@ -111,38 +106,4 @@ func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
 		}
 		rows.print(t.out)
 	}
-	return nil
-}
-
-// mapJSON returns the map as JSON, with null for cells without recovery.
-func mapJSON(c *chart.Map, m *modelFlags) any {
-	type cell struct {
-		Load     float64  `json:"load"`
-		Fault    float64  `json:"faultSeconds"`
-		Recovery *float64 `json:"recoverySeconds"`
-	}
-	type policy struct {
-		Policy string `json:"policy"`
-		Cells  []cell `json:"cells"`
-	}
-	var all []policy
-	for _, p := range c.Maps {
-		one := policy{Policy: p.Name}
-		for y, row := range p.Recovery {
-			for x, r := range row {
-				found := cell{Load: c.Load[x] / 100, Fault: c.Fault[y]}
-				if !math.IsInf(r, 1) {
-					found.Recovery = &r
-				}
-				one.Cells = append(one.Cells, found)
-			}
-		}
-		all = append(all, one)
-	}
-	return struct {
-		Conditions string   `json:"conditions"`
-		Seeds      int      `json:"seeds"`
-		FirstSeed  uint64   `json:"firstSeed"`
-		Policies   []policy `json:"policies"`
-	}{c.Conditions, m.seeds, m.first, all}
 }

@@ -22,8 +22,6 @@ type modelFlags struct {
 // define defines the flags. seeds is the default number of seeds.
 func (f *modelFlags) define(set *flag.FlagSet, seeds int) {
 	set.Var(&f.policies, "policy", "a policy `file or name` (see backoffsim policy -list); may be given more than once")
-	set.Var(&f.peers, "peer", "show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
-	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.seeds, "seeds", seeds, "run every policy with so many `seeds`")
 	set.Uint64Var(&f.first, "seed", 1, "the first `seed`; the same seed gives the same numbers")
 	set.StringVar(&f.svg, "svg", "", "draw the chart to this `file`, for light and dark colour schemes")
@@ -95,6 +93,9 @@ type runFlags struct {
 // define defines the flags, with the values of a scenario as their defaults.
 func (f *runFlags) define(set *flag.FlagSet, s *sim.Scenario) {
 	f.model.define(set, 10)
+	set.Var(&f.model.peers, "peer",
+		"show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
+	set.BoolVar(&f.model.json, "json", false, "print JSON instead of tables")
 	f.verdict.define(set)
 	f.scenario.define(set, s)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -244,25 +245,11 @@ func TestALyingServerIsBelieved(t *testing.T) {
 }
 
 func TestContentionHasACellForEachStrategyAndCount(t *testing.T) {
-	var out struct {
-		Cells []struct {
-			Policy  string
-			Clients int
-			Calls   figureJSON
-		}
-	}
-	text := succeed(t, "occ", "-seeds", "5", "-clients", "1,2,10", "-policy", "testdata/fetch.json", "-json")
-	require.NoError(t, json.Unmarshal([]byte(text), &out))
-	require.Len(t, out.Cells, 7*3)
-	for _, c := range out.Cells {
-		switch c.Clients {
-		case 1:
-			require.InDelta(t, 1, c.Calls.Mean, 1e-9, c.Policy)
-		case 2:
-			require.InDelta(t, 3, c.Calls.Mean, 1e-9, c.Policy)
-		}
-	}
-	require.Regexp(t, `(?m)^10 +\d`, succeed(t, "occ", "-seeds", "2", "-clients", "10"))
+	out := succeed(t, "occ", "-seeds", "5", "-clients", "1,2,10", "-policy", "testdata/fetch.json")
+	require.Regexp(t, `(?m)^calls, by clients +none +exponential +equal +full +decorrelated +default +fetch$`, out)
+	require.Regexp(t, `(?m)^1( +1){7}$`, out)
+	require.Regexp(t, `(?m)^2( +3){7}$`, out)
+	require.Regexp(t, `(?m)^10 +\d`, out)
 }
 
 func TestEveryModelHasAPicture(t *testing.T) {
@@ -292,13 +279,5 @@ func TestAMapHasTheRecoveryOfEveryCell(t *testing.T) {
 	args := with("dip", "-map", "-seeds", "1", "-capacity", "5")
 	out := succeed(t, args...)
 	require.Contains(t, out, "naive, fault  10 %  20 %")
-	var decoded struct {
-		Policies []struct {
-			Policy string
-			Cells  []struct{ RecoverySeconds *float64 }
-		}
-	}
-	require.NoError(t, json.Unmarshal([]byte(succeed(t, append(args, "-json")...)), &decoded))
-	require.Len(t, decoded.Policies, 3)
-	require.Len(t, decoded.Policies[0].Cells, len(mapLoads)*len(mapFaults))
+	require.Len(t, regexp.MustCompile(`(?m)^\d+ s( +[\d-]+){10}$`).FindAllString(out, -1), 3*len(mapFaults))
 }

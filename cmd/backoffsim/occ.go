@@ -31,9 +31,6 @@ func runOCC(t *terminal, c *command, args []string) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	if len(m.peers) > 0 {
-		return fmt.Errorf("-peer has no use here: all five strategies are shown")
-	}
 	subjects, err := t.strategies(m.policies)
 	if err != nil {
 		return err
@@ -42,14 +39,7 @@ func runOCC(t *terminal, c *command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if m.json {
-		err = printOCCJSON(t, cells, &m)
-	} else {
-		printOCC(t, subjects, clients, cells)
-	}
-	if err != nil {
-		return err
-	}
+	printOCC(t, subjects, clients, cells)
 	return drawPicture(m.svg, occChart(subjects, clients, cells, &m))
 }
 
@@ -98,25 +88,6 @@ func printOCC(t *terminal, subjects []subject, clients []int, cells []sim.OCC) {
 		}
 		rows.print(t.out)
 	}
-}
-
-func printOCCJSON(t *terminal, cells []sim.OCC, m *modelFlags) error {
-	type cell struct {
-		Policy  string     `json:"policy"`
-		Clients int        `json:"clients"`
-		Calls   figureJSON `json:"calls"`
-		Seconds figureJSON `json:"seconds"`
-	}
-	var all []cell
-	for _, c := range cells {
-		all = append(all, cell{c.Strategy, c.Clients, figureJSON(c.Calls), figureJSON(c.Seconds)})
-	}
-	return encode(t.out, struct {
-		Model     string `json:"model"`
-		Seeds     int    `json:"seeds"`
-		FirstSeed uint64 `json:"firstSeed"`
-		Cells     []cell `json:"cells"`
-	}{"occ", m.seeds, m.first, all})
 }
 
 func occChart(subjects []subject, clients []int, cells []sim.OCC, m *modelFlags) chart.Chart {

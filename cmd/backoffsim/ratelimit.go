@@ -15,17 +15,7 @@ answers others with "too much", as HTTP does with 429. So the job takes 9 s at t
 Flags change all of this; -users is the number of workers.
 
 The policies none (no retries), naive (three, at once) and default (the zero Policy with
-RetryBudget and Breaker) are always shown. Every figure is a mean over the seeds with its
-standard error:
-
-  success            share of the calls that succeed
-  lost               number of calls that fail
-  last served s      when the last call succeeds
-  of the least       the same as a multiple of the least time that the job takes; "-" if a
-                     call is lost
-  attempts per call  requests that reach the API, per call
-  refused            share of the requests that the API answers with "too much"
-  mean s, p99 s      how long a call takes that succeeds
+RetryBudget and Breaker) are always shown. docs/simulation.md explains the columns.
 
 Below the table are the verdict on your policies, or on default if you give none, and
 warnings, which need no simulation. In -json, times are seconds.
