@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // The tests of this file hold what docs/simulation.md says of breakers.
@@ -29,6 +30,9 @@ func TestTheDefaultBreakerNoticesTheEndOfAnOutageInTime(t *testing.T) {
 		{"outage", 20, Fault{For: time.Minute, Down: true}, 1.2},
 		{"outage, many processes", 1000, Fault{For: time.Minute, Down: true}, 1.2},
 	} {
+		if c.processes != 20 && !nightly.On {
+			continue
+		}
 		s := Dip()
 		c.fault.From = s.Fault.From
 		s.Processes, s.Fault = c.processes, c.fault
@@ -43,7 +47,7 @@ func TestTheDefaultBreakerNoticesTheEndOfAnOutageInTime(t *testing.T) {
 // The peer has no budget, and opens for 5 s each time.
 func TestTheDefaultIsAsGoodInTheDipAsTheBestPeer(t *testing.T) {
 	for _, processes := range []int{20, 1000} {
-		for _, rate := range []float64{800, 900} {
+		for _, rate := range nightly.Size([]float64{900}, []float64{800, 900}) {
 			s := Dip()
 			s.Processes, s.Rate = processes, rate
 			r := run(t, s, 3, Default(), named(t, References("dip"), "breaker 50 %/5 s"))
@@ -68,7 +72,7 @@ func TestNoGuardWinsInAllPartialOutages(t *testing.T) {
 		}
 		return of, attempts
 	}
-	for _, processes := range []int{20, 1000} {
+	for _, processes := range nightly.Size([]int{20}, []int{20, 1000}) {
 		for _, f := range []Fault{{Down: true, Part: 0.1}, {Errors: 0.3}} {
 			got, _ := success(processes, f)
 			require.InDelta(t, got[budget], got[breaker], 0.01, "what the breaker costs: %+v", f)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // The tests of this file hold the promises of the default budget, from (a) to
@@ -71,7 +72,7 @@ func TestTenPercentRandomErrorsAreCarried(t *testing.T) {
 func TestFleetsOfAnySizeRecoverFromADip(t *testing.T) {
 	bare := recovery(900, 20, backoff.Policy{MaxAttempts: 1}, nil)
 	require.InDelta(t, 51, bare.Seconds(), 5, "the reference model, without retries")
-	for _, processes := range []int{20, 200, 1000, 4000} {
+	for _, processes := range nightly.Size([]int{20, 1000}, []int{20, 200, 1000, 4000}) {
 		require.LessOrEqual(t, recovery(800, processes, referencePolicy, retryBudget), time.Minute, "%d processes at 80 %%", processes)
 		require.LessOrEqual(t, recovery(900, processes, referencePolicy, retryBudget), 2*bare, "%d processes at 90 %%", processes)
 	}
@@ -127,7 +128,7 @@ func TestAFleetThatStartsInADipRecovers(t *testing.T) {
 	start := Dip()
 	start.Fault.From = 0
 	bare := recoveryFrom(start, backoff.Policy{MaxAttempts: 1}, nil)
-	for _, processes := range []int{20, 200, 1000, 4000} {
+	for _, processes := range nightly.Size([]int{20, 1000}, []int{20, 200, 1000, 4000}) {
 		start.Processes = processes
 		got := recoveryFrom(start, referencePolicy, retryBudget)
 		const spare = 1000 - 800 // attempts per second

@@ -90,8 +90,8 @@ var (
 // retries, either. The margins above 1 are what is left to do, of which the
 // limits in docs/retrybudget.md tell.
 func TestWhereThereIsNoRoomRetriesDoNoHarm(t *testing.T) {
-	for _, c := range loads {
-		if !nightly.On && c.world.Horizon > 5*time.Minute {
+	for n, c := range loads {
+		if !nightly.On && (c.world.Horizon > 5*time.Minute || n%3 != 0) {
 			continue
 		}
 		none := c.world.success(1, 1, nil, 2)
