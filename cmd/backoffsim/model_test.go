@@ -33,7 +33,7 @@ func simulated(t *testing.T, args ...string) (out trialJSON) {
 // policiesOf returns the names of the policies of a trial.
 func policiesOf(out trialJSON) (all []string) {
 	for _, r := range out.Results {
-		all = append(all, r.Policy)
+		all = append(all, r.Client)
 	}
 	return all
 }
@@ -166,7 +166,7 @@ func TestAUsersOwnService(t *testing.T) {
 	require.Contains(t, out.Conditions, "recorded traffic, 3 processes, 2 layers, capacity ")
 	require.Contains(t, out.Conditions, "queue 100, attempt timeout 500ms, deadline 2s, 5 % errors")
 	fetch := out.Results[3]
-	require.Equal(t, "fetch", fetch.Policy)
+	require.Equal(t, "fetch", fetch.Client)
 	require.Len(t, fetch.Amplification, 2)
 	require.Greater(t, fetch.Success.Mean, out.Results[0].Success.Mean)
 	require.Nil(t, fetch.Recovery, "there is nothing to recover from")

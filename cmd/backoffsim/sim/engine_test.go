@@ -149,27 +149,3 @@ func TestQuantilesAreWithinAPercent(t *testing.T) {
 	l.add(forever)
 	require.Equal(t, forever>>57, l.quantile(1)>>57)
 }
-
-// BenchmarkAttempt measures a simulated attempt at an overloaded service.
-func BenchmarkAttempt(b *testing.B) {
-	for _, c := range []Client{Naive(), dipReference("full jitter"), dipReference("budget 10 %"), Default()} {
-		b.Run(c.Name, func(b *testing.B) {
-			b.ReportAllocs()
-			s := Dip()
-			attempts := 0
-			for b.Loop() {
-				r, err := Compare(s, []Client{c}, Options{Seeds: 1})
-				if err != nil {
-					b.Fatal(err)
-				}
-				attempts += r[0].Attempts
-			}
-			b.ReportMetric(float64(attempts)/b.Elapsed().Seconds(), "attempts/s")
-		})
-	}
-}
-
-func dipReference(name string) Client {
-	clients := References("dip")
-	return clients[slices.IndexFunc(clients, func(c Client) bool { return c.Name == name })]
-}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/nightly"
 )
 
 // A want is a figure of the reference, over a number of seeds.
@@ -40,23 +39,6 @@ func named(t *testing.T, clients []Client, name string) Client {
 	i := slices.IndexFunc(clients, func(c Client) bool { return c.Name == name })
 	require.GreaterOrEqual(t, i, 0, "no client %q", name)
 	return clients[i]
-}
-
-// report prints to the standard output at night.
-func report(format string, args ...any) {
-	if nightly.On {
-		fmt.Printf(format, args...)
-	}
-}
-
-func recoveryText(r Result) string {
-	switch {
-	case r.Never == r.Seeds:
-		return "never"
-	case r.Never > 0:
-		return fmt.Sprintf("%.1f (never in %d of %d)", r.Recovery.Mean, r.Never, r.Seeds)
-	}
-	return fmt.Sprintf("%.1f", r.Recovery.Mean)
 }
 
 // capped returns a function that makes a copy of b for each process.

@@ -55,9 +55,6 @@ func believes(t *testing.T, s Scenario, what string, args ...any) {
 	for _, pair := range nightly.Size([][2]Client{{budget, HTTPDefault()}}, [][2]Client{{budget, paced()}, {budget, HTTPDefault()}, {Default(), HTTPDefault()}}) {
 		r := run(t, s, nightly.Size(1, 3), pair[0], pair[1])
 		base, pacer := r[0], r[1]
-		report("%-40s %-20s success %.4f, recovery %5s, attempts %.3f; %-14s %.4f, %5s, %.3f\n", what,
-			base.Client, base.Success.Mean, recoveryText(base), base.Amplification[0].Mean,
-			pacer.Client, pacer.Success.Mean, recoveryText(pacer), pacer.Amplification[0].Mean)
 		require.Zero(t, pacer.Never, what)
 		require.GreaterOrEqual(t, pacer.Success.Mean, base.Success.Mean, "%s, %s", pacer.Client, what)
 		require.LessOrEqual(t, pacer.Recovery.Mean, max(1.2*base.Recovery.Mean, base.Recovery.Mean+5), "%s, %s", pacer.Client, what)

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +14,7 @@ import (
 
 // This file has the tables of the reference simulator, an independent program
 // of another author. A normal run of the tests checks a part of them, with few
-// seeds. At night they check all of them at full size, and "make sim" does and
-// prints them.
+// seeds. At night, and by "make sim", they check all of them at full size.
 //
 // A figure agrees if it differs by no more than three times the combined
 // standard error plus 2 %. A time may differ by one more second, because the
@@ -100,7 +98,6 @@ func recovers(t *testing.T, s Scenario, c Client, seconds float64, format string
 	what := fmt.Sprintf(format, args...)
 	seeds := nightly.Size(2, 10)
 	r := run(t, s, seeds, c)[0]
-	report("%-70s %6s  reference %6s\n", what, recoveryText(r), secondsText(seconds))
 	if seconds == gone {
 		require.GreaterOrEqual(t, 10*r.Never, 8*seeds, what)
 		return
@@ -108,13 +105,6 @@ func recovers(t *testing.T, s Scenario, c Client, seconds float64, format string
 	require.LessOrEqual(t, 10*r.Never, 2*seeds, what)
 	tolerance := 3*math.Hypot(r.Recovery.SE, 0.05*seconds) + 0.02*seconds + 2.5
 	require.InDelta(t, seconds, r.Recovery.Mean, tolerance, what)
-}
-
-func secondsText(s float64) string {
-	if s == gone {
-		return "never"
-	}
-	return fmt.Sprint(s)
 }
 
 func TestDipLengthsOfTheReference(t *testing.T) {
@@ -144,7 +134,6 @@ func TestABreakerRecoversAtAnyLoadInSeconds(t *testing.T) {
 		s := Dip()
 		s.Rate = 1000 * load
 		r := run(t, s, nightly.Size(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
-		report("breaker 50 %%/5 s at a load of %-43v %6s  reference %6v\n", load, recoveryText(r), reference)
 		require.Zero(t, r.Never)
 		require.InDelta(t, reference, r.Recovery.Mean, 7, "at a load of %v", load)
 	}
@@ -349,8 +338,7 @@ func TestTheHerdIsServedAsInTheReference(t *testing.T) {
 	}
 }
 
-// Contract rows 8 and 71: clients without a thought-out policy. If their waits
-// are equal, a recovering server gets a thousand attempts at once. With the
+// If the waits of clients are equal, a recovering server gets a thousand attempts at once. With the
 // zero Policy it gets no more than it can serve.
 func TestTheZeroPolicyIsNoHerd(t *testing.T) {
 	s, err := Herd("A2")
@@ -497,7 +485,7 @@ func TestChainsAreWhatTheClosedFormsSay(t *testing.T) {
 	require.InDelta(t, 1.1*1.1*1.1, run(t, chain(.9), 1, named(t, References("chain"), "budget 10 % per layer"))[0].Amplification[2].Mean, .02)
 }
 
-// Contract rows 37, 41 and 127: with a budget in each layer, the last service
+// With a budget in each layer, the last service
 // of a chain gets at most 1.1 times the load.
 func TestTheDefaultsKeepTheirPromises(t *testing.T) {
 	ours := run(t, Dip(), nightly.Size(2, 20), libraryClients()...)
@@ -515,18 +503,4 @@ func TestTheDefaultsKeepTheirPromises(t *testing.T) {
 	for _, name := range []string{"RetryBudget", "default", "default, no mark"} {
 		require.LessOrEqual(t, run(t, chain(1), 1, named(t, References("chain"), name))[0].Amplification[2].Mean, 1.1, name)
 	}
-}
-
-// At night this test prints the tables.
-func TestPrintTheTables(t *testing.T) {
-	if !nightly.On {
-		require.NotEmpty(t, References("dip"))
-		return
-	}
-	var text strings.Builder
-	writeDip(t, &text)
-	writeChain(t, &text)
-	writeHerd(t, &text)
-	writeOCC(t, &text)
-	fmt.Println(text.String())
 }

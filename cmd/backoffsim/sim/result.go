@@ -4,7 +4,10 @@ import "time"
 
 // A Figure is a mean over the seeds with its standard error. SE is 0 for a
 // single seed.
-type Figure struct{ Mean, SE float64 }
+type Figure struct {
+	Mean float64 `json:"mean"`
+	SE   float64 `json:"se"`
+}
 
 // A Result is what a client achieved in a scenario. Hops are counted from the
 // user: hop 0 has the attempts of the first layer at the next one, and the last
@@ -16,68 +19,76 @@ type Figure struct{ Mean, SE float64 }
 // not count.
 type Result struct {
 	// Client is the name of the client, and Seeds the number of runs.
-	Client string
-	Seeds  int
+	Client string `json:"policy"`
+	Seeds  int    `json:"-"`
 
 	// Success is the share of calls that succeeded, and Lost the number of
 	// calls that failed or were under way at the end. Calls is the number of
 	// all that count, in all seeds.
-	Success, Lost Figure
-	Calls         int
+	Success Figure `json:"success"`
+	Lost    Figure `json:"lost"`
+	Calls   int    `json:"-"`
 	// Amplification is, for each hop, the attempts per call of a user. Peak is
 	// the amplification of the worst second, relative to the mean rate of calls
 	// or the rate of that second, whichever is higher. There is no Peak in a
 	// scenario whose calls have Failed.
-	Amplification, Peak []Figure
+	Amplification []Figure `json:"amplification"`
+	Peak          []Figure `json:"peakAmplification"`
 	// PeakArrivals is the most attempts that reach the service in any 100 ms
 	// after the fault begins or, if the service is Down, after the fault ends.
-	PeakArrivals Figure
+	PeakArrivals Figure `json:"peakArrivalsPer100ms"`
 	// Recovery is the time from the end of the fault until the service has
 	// recovered, over the seeds in which it recovers. Slowest is the longest of
 	// these times. Never is the number of seeds in which it does not recover.
-	Recovery Figure
-	Slowest  float64
-	Never    int
+	Recovery Figure  `json:"recoverySeconds"`
+	Slowest  float64 `json:"slowestRecoverySeconds"`
+	Never    int     `json:"neverRecovered"`
 	// Wasted is the number of attempts in the whole run that reached the
 	// service and did not make a call succeed.
-	Wasted Figure
+	Wasted Figure `json:"wasted"`
 	// Throttled is the share of all attempts of the whole run that the service
 	// answered with "too much".
-	Throttled Figure
+	Throttled Figure `json:"throttled"`
 	// AddedP50 and AddedP99 are quantiles of the time that calls took, minus
 	// the same quantile of the service time without queue, fault or retry. They
 	// cover calls that succeeded, and calls that were under way at the end with
 	// the time that they had taken so far.
-	AddedP50, AddedP99 Figure
+	AddedP50 Figure `json:"addedP50Seconds"`
+	AddedP99 Figure `json:"addedP99Seconds"`
 	// Mean and P99 are those of the times that the same calls of the whole run
 	// took.
-	Mean, P99 Figure
+	Mean Figure `json:"meanSeconds"`
+	P99  Figure `json:"p99Seconds"`
 	// Drain is the time from the end of the fault to the last success. If the
 	// users make only so many Calls, it is the time from the beginning.
-	Drain Figure
+	Drain Figure `json:"drainSeconds"`
 	// Onset is the amplification of the last hop during the first 10 s of the
 	// fault.
-	Onset Figure
+	Onset Figure `json:"-"`
 	// Attempts is the number of attempts that reached the service in all seeds.
-	Attempts int
+	Attempts int `json:"-"`
 
 	// Series has an element for each second.
-	Series []Point
+	Series []Point `json:"perSecond"`
 	// Arrivals is the mean number of attempts that reach the service in each
 	// 100 ms.
-	Arrivals []float64
+	Arrivals []float64 `json:"-"`
 }
 
 // A Point is one second of a run, over all seeds.
 type Point struct {
-	Calls    float64 // started
-	Good     Band    // calls that succeeded
-	Lost     float64 // calls that failed
-	Attempts Band    // sent to the service
+	Calls    float64 `json:"calls"`    // started
+	Good     Band    `json:"good"`     // calls that succeeded
+	Lost     float64 `json:"lost"`     // calls that failed
+	Attempts Band    `json:"attempts"` // sent to the service
 }
 
 // A Band is the mean with the 5 % and 95 % quantiles over the seeds.
-type Band struct{ Mean, P5, P95 float64 }
+type Band struct {
+	Mean float64 `json:"mean"`
+	P5   float64 `json:"p5"`
+	P95  float64 `json:"p95"`
+}
 
 // Options say how often to run a scenario.
 type Options struct {

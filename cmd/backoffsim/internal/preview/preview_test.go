@@ -15,7 +15,6 @@ import (
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
 )
 
-// Contract row 129: a policy can be read without being run.
 func TestPreviewOfTheZeroPolicy(t *testing.T) {
 	policy := backoff.Policy{Rand: func() float64 { panic("a preview draws nothing") }}
 	view := preview.Of(policy, 0)
@@ -67,7 +66,7 @@ func TestAPreviewSaysOfAGrowingScheduleThatItNeverGrows(t *testing.T) {
 	}
 }
 
-// Contract row 9: five waits, 31 to 36 s in all.
+// Five waits are 31 to 36 s in all.
 func TestPreviewBoundsEachWaitAndTheirSum(t *testing.T) {
 	policy := backoff.Policy{
 		MaxAttempts: 6, Schedule: backoff.Exponential{Initial: time.Second, Max: -1}, Jitter: backoff.AddedJitter(time.Second),
@@ -173,34 +172,6 @@ func TestPreviewBoundsAJitterThatIsNotMonotonic(t *testing.T) {
 	require.Zero(t, w.Min)
 	require.InEpsilon(t, time.Second, w.Max, 0.001)
 	require.InEpsilon(t, 2*time.Second/3, w.Mean, 0.001)
-}
-
-// A jitter need not grow with the previous wait either.
-func TestPreviewBoundsAreThoseOfTheOutermostDraws(t *testing.T) {
-	const s = time.Second
-	for sign, want := range map[time.Duration][2]preview.Wait{
-		1:  {{Min: 100 * s, Max: 1000 * s}, {Min: 101 * s, Max: 1010 * s}},
-		-1: {{Min: 100 * s, Max: 1000 * s}, {Min: 90 * s, Max: 999 * s}},
-	} {
-		policy := backoff.Policy{Jitter: func(_, prev time.Duration, u float64) time.Duration {
-			switch {
-			case u == 0:
-				return 100*s + sign*prev/100
-			case u > 1-1e-15 && u < 1:
-				return 1000*s + sign*prev/100
-			}
-			return 500 * s
-		}}
-		for i, w := range preview.Of(policy, 2).Waits {
-			require.Equal(t, want[i].Min, w.Min, "retry %d, %d", i+1, sign)
-			require.Equal(t, want[i].Max, w.Max, "retry %d, %d", i+1, sign)
-		}
-	}
-}
-
-func TestThePreviewOfAnUnlimitedFirstAttemptIsOfTheWaits(t *testing.T) {
-	policy := backoff.Policy{Schedule: backoff.Constant(time.Second), Jitter: backoff.NoJitter, AttemptTimeoutSchedule: backoff.Sequence(0, time.Minute)}
-	require.Equal(t, 2*time.Second, preview.Of(policy, 2).Worst)
 }
 
 // No call waits outside its preview.
