@@ -241,14 +241,6 @@ func TestANameWithALineBreakStaysOnItsLine(t *testing.T) {
 	require.Contains(t, out, `"a\nb"`)
 }
 
-// starts requires that a file starts with a text.
-func starts(t *testing.T, path, with string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(text), with), path)
-}
-
 func TestAPictureThatCannotBeWrittenIsAnErrorAndLeavesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.svg")
 	long := file(t, "long.json", `{"name": "`+strings.Repeat("x", 2000)+`"}`)
