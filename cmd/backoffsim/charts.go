@@ -11,7 +11,8 @@ import (
 
 // frame returns what surrounds the picture of a model.
 func (f *modelFlags) frame(title, conditions string, notes ...string) chart.Frame {
-	return chart.Frame{Title: title, Conditions: conditions, Notes: notes, Seed: f.first, Seeds: f.seeds, Version: version()}
+	return chart.Frame{Title: title, Conditions: conditions, Notes: notes, Seed: f.first, Seeds: f.seeds,
+		Version: version()}
 }
 
 // limitLines returns the first lines, as many as a chart can show, and notes

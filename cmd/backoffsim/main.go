@@ -95,7 +95,8 @@ var errGate = errors.New("a gate did not hold")
 
 // main runs the command that args name, and returns the exit status.
 func (t *terminal) main(args []string) int {
-	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) || args[0] == "help" && len(args) == 1 {
+	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) ||
+		args[0] == "help" && len(args) == 1 {
 		t.help()
 		if len(args) == 0 {
 			return exitUsage

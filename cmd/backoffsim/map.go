@@ -13,7 +13,8 @@ import (
 // The map has a cell for each of these loads and lengths of the fault.
 var (
 	mapLoads  = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
-	mapFaults = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 60 * time.Second}
+	mapFaults = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+		20 * time.Second, 60 * time.Second}
 )
 
 // mapHorizon is how long after the fault a simulation runs.
@@ -67,7 +68,8 @@ func simulateMap(c *chart.Map, s sim.Scenario, subjects []subject, m *modelFlags
 // mark returns the point of the user's scenario, if it is on the map.
 func mark(s *sim.Scenario) *chart.Mark {
 	load, length := 100*s.Rate/s.Server.Capacity(), s.Fault.For
-	if load < 100*mapLoads[0] || load > 100*mapLoads[len(mapLoads)-1] || length < mapFaults[0] || length > mapFaults[len(mapFaults)-1] {
+	if load < 100*mapLoads[0] || load > 100*mapLoads[len(mapLoads)-1] || length < mapFaults[0] ||
+		length > mapFaults[len(mapFaults)-1] {
 		return nil
 	}
 	return &chart.Mark{Load: load, Fault: length.Seconds()}

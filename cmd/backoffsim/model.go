@@ -47,10 +47,13 @@ type verdictFlags struct {
 }
 
 func (f *verdictFlags) define(set *flag.FlagSet) {
-	set.Float64Var(&f.gates.MaxAmplification, "max-amplification", 0, "fail, with exit status 1, if the service gets more attempts per call than this `number`")
-	set.DurationVar(&f.gates.MustRecover, "must-recover", 0, "fail if a seed does not recover within this `time` after the fault")
+	set.Float64Var(&f.gates.MaxAmplification, "max-amplification", 0,
+		"fail, with exit status 1, if the service gets more attempts per call than this `number`")
+	set.DurationVar(&f.gates.MustRecover, "must-recover", 0,
+		"fail if a seed does not recover within this `time` after the fault")
 	set.Float64Var(&f.gates.MinSuccess, "min-success", 0, "fail if a smaller `share` of the calls succeeds, from 0 to 1")
-	set.StringVar(&f.findCliff, "find-cliff", "", "look for the load, or the length of the fault, from which on a policy does not recover: `load or dip`")
+	set.StringVar(&f.findCliff, "find-cliff", "",
+		"look for the load, or the length of the fault, from which on a policy does not recover: `load or dip`")
 	set.BoolVar(&f.warnOnly, "warn-only", false, "print what can be told without running, and do not run")
 }
 

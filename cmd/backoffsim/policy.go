@@ -35,7 +35,8 @@ func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.retries, "retries", 0, "show so many `retries`, whether the policy allows them or not (default what it allows, at most 20)")
 	set.DurationVar(&f.deadline, "deadline", 0, "count the attempts that begin within this `time`")
-	set.DurationVar(&f.attempt, "attempt", 0, "how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
+	set.DurationVar(&f.attempt, "attempt", 0,
+		"how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
 	if err := t.parse(c, set, "", aboutPolicy, args); err != nil {
 		return err
 	}

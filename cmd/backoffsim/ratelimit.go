@@ -47,7 +47,8 @@ func runRateLimit(t *terminal, c *command, args []string) error {
 // jobTable returns a row for each policy, with what became of a job.
 func (t *trial) jobTable() *table {
 	rows := &table{left: 1}
-	rows.add("policy", "success %", "lost", "last served s", "of the least", "attempts per call", "refused %", "mean s", "p99 s")
+	rows.add("policy", "success %", "lost", "last served s", "of the least", "attempts per call", "refused %",
+		"mean s", "p99 s")
 	least := t.scenario.LeastTime().Seconds()
 	for _, r := range t.results {
 		multiple := "-"

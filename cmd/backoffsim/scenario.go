@@ -130,7 +130,8 @@ func (f *scenarioFlags) applyServer(given map[string]bool) error {
 	}
 	mean := f.Server.Service.Mean()
 	if f.Server.Servers = int(math.Round(f.capacity * mean.Seconds())); f.Server.Servers < 1 {
-		return fmt.Errorf("-capacity is %v, want at least %.3g for a mean service time of %v", f.capacity, 1/mean.Seconds(), mean)
+		return fmt.Errorf("-capacity is %v, want at least %.3g for a mean service time of %v", f.capacity,
+			1/mean.Seconds(), mean)
 	}
 	return nil
 }

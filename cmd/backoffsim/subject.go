@@ -62,7 +62,8 @@ func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error
 		}
 		i := slices.IndexFunc(known, func(c sim.Client) bool { return c.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no peer %q here, want all or one of: %s", name, strings.Join(clientNames(known), "; "))
+			return nil, fmt.Errorf("there is no peer %q here, want all or one of: %s", name,
+				strings.Join(clientNames(known), "; "))
 		}
 		chosen = append(chosen, known[i])
 	}

@@ -129,7 +129,8 @@ func firstRetries(p backoff.Policy, n int) []step {
 		total.Min = sum(total.Min, seconds(w.Min))
 		total.Mean = sum(total.Mean, seconds(w.Mean))
 		total.Max = sum(total.Max, seconds(w.Max))
-		steps[i] = step{Retry: i + 1, Delay: seconds(w.Delay), Wait: spread{seconds(w.Min), seconds(w.Mean), seconds(w.Max)}, Total: total}
+		steps[i] = step{Retry: i + 1, Delay: seconds(w.Delay),
+			Wait: spread{seconds(w.Min), seconds(w.Mean), seconds(w.Max)}, Total: total}
 	}
 	return steps
 }

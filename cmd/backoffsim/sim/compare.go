@@ -194,7 +194,8 @@ func (g *aggregate) result(name string) Result {
 		r.Arrivals[i] /= float64(g.seeds)
 	}
 	for _, s := range g.seconds {
-		r.Series = append(r.Series, Point{Calls: s.calls.figure().Mean, Good: s.good.band(), Lost: s.lost.figure().Mean, Attempts: s.attempts.band()})
+		r.Series = append(r.Series, Point{Calls: s.calls.figure().Mean, Good: s.good.band(),
+			Lost: s.lost.figure().Mean, Attempts: s.attempts.band()})
 	}
 	return r
 }

@@ -16,7 +16,8 @@ func (c *call) startHedge() { c.process.hedge.Steer(c.context(), hedgedCall{c}) 
 
 // Send implements steer.Driver.
 func (h hedgedCall) Send(done func(error)) {
-	h.after(0, &hedgedAttempt{simulation: h.simulation, process: h.process, needs: h.needs, end: h.ctx.end, done: done}, sending)
+	h.after(0, &hedgedAttempt{simulation: h.simulation, process: h.process, needs: h.needs, end: h.ctx.end,
+		done: done}, sending)
 }
 
 // Arm implements steer.Driver.

@@ -56,7 +56,8 @@ func HTTPDefault() Client { return NewClient("HTTP default", backoff.Policy{}, n
 func jobOutcome(s *Scenario, r *Result) string {
 	least := s.LeastTime().Seconds()
 	if r.Lost.Mean > 0 {
-		return fmt.Sprintf("fails %.0f of the %d calls of a job that takes %.1f s at the least", r.Lost.Mean, s.Calls, least)
+		return fmt.Sprintf("fails %.0f of the %d calls of a job that takes %.1f s at the least", r.Lost.Mean,
+			s.Calls, least)
 	}
 	return fmt.Sprintf("does all %d calls in %.1f s, %.2f times the least", s.Calls, r.Drain.Mean, r.Drain.Mean/least)
 }

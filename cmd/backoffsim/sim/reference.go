@@ -86,7 +86,8 @@ func adaptive(maxReject float64) func() backoff.Budget {
 // of this breaker.
 func rateBreaker(open time.Duration) func() *backoff.Breaker {
 	return func() *backoff.Breaker {
-		return &backoff.Breaker{ConsecutiveFailures: -1, OpenFor: backoff.Constant(open), Jitter: backoff.NoJitter, MaxProbes: 10, ProbeSuccesses: 1}
+		return &backoff.Breaker{ConsecutiveFailures: -1, OpenFor: backoff.Constant(open),
+			Jitter: backoff.NoJitter, MaxProbes: 10, ProbeSuccesses: 1}
 	}
 }
 
@@ -113,7 +114,8 @@ func dipReferences() []Client {
 		NewClient("breaker 50 %/30 s", full, nil, rateBreaker(30*time.Second)).withGuard(GuardAttempts),
 		NewClient("breaker 50 %/5 s", full, nil, rateBreaker(5*time.Second)).withGuard(GuardAttempts),
 		NewClient("breaker on retries only", full, nil, rateBreaker(30*time.Second)).withGuard(GuardRetries),
-		NewClient("budget 10 % + breaker 5 s", full, requestFunded(0.1), rateBreaker(5*time.Second)).withGuard(GuardAttempts),
+		NewClient("budget 10 % + breaker 5 s", full, requestFunded(0.1),
+			rateBreaker(5*time.Second)).withGuard(GuardAttempts),
 		NewClient("adaptive K=2, 120 s", full, adaptive(1), nil),
 		preset("SRE budget", func() backoff.Budget { return presets.NewSREBudget() }),
 		preset("Finagle budget", func() backoff.Budget { return presets.NewFinagleBudget() }),
@@ -153,7 +155,8 @@ func libraryClients() []Client {
 	return []Client{
 		NewClient("Throttle", backoff.Policy{}, func() backoff.Budget { return new(limit.Throttle) }, nil),
 		NewClient("Policy + RetryBudget", backoff.Policy{}, retryBudget, nil),
-		NewClient("Policy + RetryBudget, Breaker inside", backoff.Policy{}, retryBudget, newBreaker).withGuard(GuardAttempts),
+		NewClient("Policy + RetryBudget, Breaker inside", backoff.Policy{}, retryBudget,
+			newBreaker).withGuard(GuardAttempts),
 		Default(),
 	}
 }
@@ -197,10 +200,12 @@ func libraryClientsInChain() []Client {
 		NewClient("Throttle", atOnce, throttle, nil).WithoutMarks(),
 		NewClient("RetryBudget, no mark", atOnce, retryBudget, nil).WithoutMarks(),
 		NewClient("RetryBudget", atOnce, retryBudget, nil),
-		NewClient("RetryBudget, Breaker inside, no mark", atOnce, retryBudget, newBreaker).withGuard(GuardAttempts).WithoutMarks(),
+		NewClient("RetryBudget, Breaker inside, no mark", atOnce, retryBudget,
+			newBreaker).withGuard(GuardAttempts).WithoutMarks(),
 		NewClient("default, no mark", atOnce, retryBudget, newBreaker).WithoutMarks(),
 		NewClient("default", atOnce, retryBudget, newBreaker),
-		NewClient("default, Breaker at the top layer, no mark", atOnce, retryBudget, newBreaker).WithoutMarks().withBreakerAtTop(),
+		NewClient("default, Breaker at the top layer, no mark", atOnce, retryBudget,
+			newBreaker).WithoutMarks().withBreakerAtTop(),
 	}
 }
 

@@ -45,7 +45,8 @@ type secondCounts struct{ calls, good, lost, refused, asked int }
 
 func newTally(s *Scenario, e *engine) *tally {
 	n := int((s.Horizon+time.Second-1)/time.Second) + 1
-	t := &tally{engine: e, fault: s.Fault, patience: max(time.Second, s.Timeout), seconds: make([]secondCounts, n), tenths: make([]int, 10*n), attempts: make([]int, s.layers())}
+	t := &tally{engine: e, fault: s.Fault, patience: max(time.Second, s.Timeout),
+		seconds: make([]secondCounts, n), tenths: make([]int, 10*n), attempts: make([]int, s.layers())}
 	t.from, t.to = s.window()
 	for range s.layers() {
 		t.hops = append(t.hops, make([]int, n))

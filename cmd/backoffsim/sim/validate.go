@@ -58,7 +58,8 @@ func (s *Scenario) checkTrace() error {
 	}
 	for i, a := range s.Trace {
 		if a.At < 0 || a.For < 0 || a.Count < 0 || i > 0 && a.At < s.Trace[i-1].At+s.Trace[i-1].For {
-			return outOfRange(fmt.Sprintf("-trace, line %d", i+1), a, "times that ascend and do not overlap, and 0 calls or more")
+			return outOfRange(fmt.Sprintf("-trace, line %d", i+1), a,
+				"times that ascend and do not overlap, and 0 calls or more")
 		}
 	}
 	return nil
@@ -71,7 +72,8 @@ func (s *Scenario) checkFleet() error {
 	case s.Layers < 0 || s.Layers > maxLayers:
 		return outOfRange("-layers", s.Layers, fmt.Sprintf("0 to %d", maxLayers))
 	}
-	for name, d := range map[string]time.Duration{"-timeout": s.Timeout, "-deadline": s.Deadline, "-delay": s.Delay, "-delay-sd": s.DelaySD} {
+	for name, d := range map[string]time.Duration{"-timeout": s.Timeout, "-deadline": s.Deadline,
+		"-delay": s.Delay, "-delay-sd": s.DelaySD} {
 		if d < 0 {
 			return outOfRange(name, d, "0 or more")
 		}

@@ -59,7 +59,8 @@ func Verdict(s Scenario, r Result) string {
 	if r.Calls == 0 {
 		return r.Client + ": there were no calls"
 	}
-	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, outcome(&s, &r), 100*r.Success.Mean, lastMean(r.Amplification))
+	line := fmt.Sprintf("%s: %s; success %.1f %%, amplification %.2fx", r.Client, outcome(&s, &r),
+		100*r.Success.Mean, lastMean(r.Amplification))
 	if s.Failed || s.Calls > 0 {
 		return line
 	}

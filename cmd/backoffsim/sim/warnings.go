@@ -159,7 +159,8 @@ func (w *warner) checkBreaker() {
 	if b.ConsecutiveFailures < 0 {
 		otherRule = ", and there is no other rule: it never opens"
 	}
-	w.warn("its breaker: a process makes %s calls in %v, and the rate of failures wants %d%s", amount(calls), window, least, otherRule)
+	w.warn("its breaker: a process makes %s calls in %v, and the rate of failures wants %d%s", amount(calls),
+		window, least, otherRule)
 }
 
 // timeout returns how long the first attempt at the service may take: the
@@ -186,7 +187,8 @@ func (w *warner) checkQueue(timeout time.Duration) {
 	case s.Server.Limit == 0:
 		w.warn("the queue of the service has no limit: with more than %s in it, the service works for attempts that have timed out after %v", amount(enough), timeout)
 	case float64(s.Server.Limit) > enough:
-		w.warn("in a full queue of %d attempts wait %v, and they time out after %v", s.Server.Limit, seconds(float64(s.Server.Limit)/capacity).Round(time.Millisecond), timeout)
+		w.warn("in a full queue of %d attempts wait %v, and they time out after %v", s.Server.Limit,
+			seconds(float64(s.Server.Limit)/capacity).Round(time.Millisecond), timeout)
 	}
 }
 
@@ -205,7 +207,8 @@ func (w *warner) checkDeadline() {
 		sum += min(max(0, schedule.Delay(retry)), forever-sum)
 	}
 	if sum > end {
-		w.warn("the deadline of %v is shorter than the delays of its retries, %v and more", end, sum.Round(time.Millisecond))
+		w.warn("the deadline of %v is shorter than the delays of its retries, %v and more", end,
+			sum.Round(time.Millisecond))
 	}
 }
 
@@ -268,7 +271,8 @@ func presetAllowance(budget backoff.Budget) allowance {
 		return allowance{ratio: b.RetryRatio, floor: 1 / b.SamplingDuration.Seconds(), known: true}
 	case *presets.KubernetesBudget:
 		share := min(0.99, float64(b.Percent)/100)
-		return allowance{ratio: share / (1 - share), floor: float64(b.MinRetryCount) / b.MinRetryInterval.Seconds(), known: true}
+		return allowance{ratio: share / (1 - share),
+			floor: float64(b.MinRetryCount) / b.MinRetryInterval.Seconds(), known: true}
 	case *presets.AWSQuota:
 		return allowance{reserve: float64(b.Capacity) / float64(max(1, b.Cost)), known: true}
 	case *presets.GRPCThrottling:
