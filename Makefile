@@ -51,10 +51,6 @@ INTEGRATION := $(sort $(patsubst ./%/,%,$(dir $(TAGGED))))
 
 # What lint vets, with all its tags, test, race and the like need not vet again: -vet=off.
 
-# The packages of a module but the simulator, whose tests take longest. On 386 and under the race
-# detector only make nightly runs them.
-BUT_SIM = $(GO) list ./... | grep -v /internal/sim
-
 # $(call each,directories,command) runs a command in each of the directories, and
 # says how long it took.
 define each
@@ -95,9 +91,8 @@ nightly: export GOTOOLCHAIN := $(NEWER_GO)
 nightly: lint ## Check, test and race what takes too long for every change; takes hours
 	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=6h -tags=nightly ./...)
 	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
-	$(call each,.,echo ./internal/sim | $(RACE))
 	$(call each,examples,echo ./... | $(RACE))
-	$(call each,.,$(BUT_SIM) | GOTOOLCHAIN=local $(RACE))
+	$(call each,.,$(GO) list ./... | GOTOOLCHAIN=local $(RACE))
 	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) build ./...)
 	$(call each,.,GOOS=windows $(GO) vet ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./... && GOOS=js GOARCH=wasm $(GO) vet ./...)
 	$(call each,. cmd/backoffsim,GOOS=plan9 GOARCH=386 $(GO) build ./... && GOOS=freebsd $(GO) build ./...)
@@ -112,7 +107,7 @@ RACE = CGO_ENABLED=1 xargs $(GO) test -vet=off -race -shuffle=on -count=$(COUNT)
 race: export GOTOOLCHAIN := $(NEWER_GO)
 race: ## Run, on the newer Go, the tests matching RUN under the race detector, COUNT times, in random order; not in SLOW modules
 	@$(GO) version
-	$(call each,$(filter-out $(SLOW),$(MODULES)),$(BUT_SIM) | $(RACE))
+	$(call each,$(filter-out $(SLOW),$(MODULES)),$(GO) list ./... | $(RACE))
 	$(call each,$(filter internal/lab,$(filter $(SLOW),$(MODULES))),echo $(RACED_LAB) | $(RACE))
 
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
@@ -239,8 +234,8 @@ speed-baseline: ## Keep what calls cost today as that of a release
 	@cd internal/lab/bench && $(GO) run ./guard -write
 
 .PHONY: sim
-sim: ## Print every table of the simulation's reference at full size, in a quarter of an hour
-	$(GO) test -count=1 -timeout=2h -v -tags=nightly -run='Reference|Closed|Orderings|Anchors|Herd|Chain|Defaults|Tables|Cliff|Fleets|Breaker' ./internal/sim
+sim: ## Compare the simulation with its reference at full size, in a quarter of an hour
+	cd cmd/backoffsim && $(GO) test -count=1 -timeout=2h -tags=nightly ./sim
 
 # make test-all runs the short ones of its commands, and fails if they do not print and draw what
 # is there.

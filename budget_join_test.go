@@ -219,7 +219,7 @@ func joinAtRandom(t *testing.T, random *rand.Rand) (all backoff.Budget, running 
 	limiter := rate.NewLimiter(20, burst)
 	odd := &whimsical{T: t, refusals: 0.05 * random.Float64(), random: rand.New(rand.NewPCG(random.Uint64(), 0)), out: map[uint64]bool{}}
 	hold, retries := new(pace.HoldOff), &backoff.RetryBudget{Ratio: 1}
-	members := []backoff.Budget{running, &limit.Rate{Limiter: limiter}, odd, hold, retries, &limit.AdaptiveRate{Max: 30}, &limit.Sleeping{}}
+	members := []backoff.Budget{running, &limit.Rate{Limiter: limiter}, odd, hold, retries, &limit.Rate{Limiter: rate.NewLimiter(30, 1)}, &limit.Sleeping{}}
 	random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	began := time.Now()
 	return backoff.JoinBudgets(members...), running, func(attempts int) {

@@ -13,7 +13,7 @@ import (
 	"unicode"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 	"github.com/gobackoff/backoff/presets"
 	"github.com/gobackoff/backoff/spec"
 )
@@ -74,7 +74,7 @@ func reference(name string) (candidate, bool) {
 }
 
 // find returns the candidate for an argument of -policy: a reference, a preset,
-// a budget with the zero policy, "preset+budget", or a file.
+// a budget with the zero policy, or a file.
 func (t *terminal) find(argument string) (candidate, error) {
 	if c, ok := reference(argument); ok {
 		return c, nil
@@ -92,17 +92,14 @@ func (t *terminal) find(argument string) (candidate, error) {
 	return fromSpec(nameOf(s, argument), s), nil
 }
 
-// preset returns the candidate that is made of presets.
+// preset returns the preset policy with a name, or the preset budget.
 func preset(argument string) (candidate, bool) {
-	first, second, both := strings.Cut(argument, "+")
-	policy, isPolicy := maps.Collect(presets.All())[first]
-	switch {
-	case isPolicy && !both:
-		return candidate{name: first, parameters: "preset " + first, policy: policy}, true
-	case isPolicy && isBudget(second):
-		return candidate{name: argument, parameters: "presets " + argument, policy: policy, budget: budgetOf(second)}, true
-	case isBudget(argument):
-		return candidate{name: argument, parameters: "the zero Policy with " + argument, budget: budgetOf(argument)}, true
+	if policy, ok := maps.Collect(presets.All())[argument]; ok {
+		return candidate{name: argument, parameters: "preset " + argument, policy: policy}, true
+	}
+	budget := budgetOf(argument)
+	if budget() != nil {
+		return candidate{name: argument, parameters: "the zero Policy with " + argument, budget: budget}, true
 	}
 	return candidate{}, false
 }
@@ -122,8 +119,6 @@ func nameOf(s spec.Spec, argument string) string {
 	}
 	return name
 }
-
-func isBudget(name string) bool { return budgetOf(name)() != nil }
 
 // budgetOf returns a function that makes the preset budget with a name. The
 // function returns nil if there is no such budget.
@@ -174,7 +169,7 @@ func (t *terminal) list() {
 		rows.add(name, "preset")
 	}
 	for name := range presets.Budgets() {
-		rows.add(name, "budget: the zero Policy with it; PRESET+"+name+" joins it to a preset")
+		rows.add(name, "budget: the zero Policy with it")
 	}
 	rows.print(t.out)
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutChain is the help text of the command chain.
@@ -19,13 +19,14 @@ whose names say whether they have it.
 
 With one -p the chart shows the layers, and with several it shows the failure rate. With
 several -p, -json prints a list.
-` + columns("the second half of the fault", "time from the end of the fault until 99 % of the calls\n                 succeed, for 5 s", sim.References("chain"))
+` + columns("the second half of the fault", "the time from the end of the fault until 99 % of the calls succeed, for 5 s", sim.References("chain"))
 }
 
 func runChain(t *terminal, c *command, args []string) error {
 	var f runFlags
 	set := c.flags()
-	f.define(set, sim.Chain(1))
+	base := sim.Chain(1)
+	f.define(set, &base)
 	probabilities := numbers{1}
 	set.Var(&probabilities, "p", "the `probabilities` with which calls fail, separated by commas, from 0 to 1")
 	noMark := set.Bool("no-mark", false, "layers do not see that the one below has given up, as behind a protocol that does not carry it")
@@ -34,6 +35,9 @@ func runChain(t *terminal, c *command, args []string) error {
 	}
 	if f.scenario.given()["fault-errors"] {
 		return errors.New("-fault-errors is called -p here")
+	}
+	if err := f.scenario.apply(); err != nil {
+		return err
 	}
 	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.References("chain"))
 	if err != nil {
@@ -49,9 +53,9 @@ func runChain(t *terminal, c *command, args []string) error {
 func (t *terminal) simulateChains(probabilities numbers, subjects []subject, f *runFlags) error {
 	var trials []*trial
 	for _, p := range probabilities {
-		s := sim.Chain(p)
-		if err := f.scenario.apply(&s); err != nil {
-			return err
+		s := *f.scenario.Scenario
+		if s.Fault.For > 0 {
+			s.Fault.Errors = p
 		}
 		s.From, s.To = s.Fault.From+s.Fault.For/2, s.Fault.From+s.Fault.For
 		if err := f.verdict.checkScenario(&s); err != nil {
@@ -67,12 +71,12 @@ func (t *terminal) simulateChains(probabilities numbers, subjects []subject, f *
 		if f.verdict.warnOnly {
 			continue
 		}
-		if err := one.run(t, f); err != nil {
+		if err := one.run(f); err != nil {
 			return err
 		}
 	}
 	if !f.verdict.warnOnly {
-		if err := f.model.pictures.draw("chain", failureChart(probabilities, trials, &f.model)); err != nil {
+		if err := drawPicture(f.model.svg, failureChart(probabilities, trials, &f.model)); err != nil {
 			return err
 		}
 	}

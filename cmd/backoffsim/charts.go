@@ -1,29 +1,28 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
-
-// maxLines is how many policies a chart shows.
-const maxLines = 12
 
 // frame returns what surrounds the picture of a model.
 func (f *modelFlags) frame(title, conditions string, notes ...string) chart.Frame {
-	return chart.Frame{Title: title, Conditions: conditions, Notes: notes, Seed: f.first, Seeds: f.seeds, Version: version()}
+	return chart.Frame{Title: title, Conditions: conditions, Notes: notes, Seed: f.first, Seeds: f.seeds,
+		Version: version()}
 }
 
 // limitLines returns the first lines, as many as a chart can show, and notes
 // how many it leaves out.
 func limitLines[T any](lines []T, frame *chart.Frame) []T {
-	if len(lines) <= maxLines {
+	if len(lines) <= chart.MaxLines {
 		return lines
 	}
-	frame.Notes = append(frame.Notes, fmt.Sprintf("%d more policies are in the table only.", len(lines)-maxLines))
-	return lines[:maxLines]
+	frame.Notes = append(frame.Notes, fmt.Sprintf("%d more policies are in the table only.", len(lines)-chart.MaxLines))
+	return lines[:chart.MaxLines]
 }
 
 // chart returns the chart that suits the scenario.
@@ -35,31 +34,34 @@ func (t *trial) chart(m *modelFlags) chart.Chart {
 		return t.herdChart(frame)
 	case t.scenario.Failed:
 		return t.herdChart(frame)
-	case t.scenario.Name == "chain" && t.scenario.Layers < maxLines:
+	case t.scenario.Name == "chain" && t.scenario.Layers < chart.MaxLines:
 		return t.layersChart(frame)
 	}
 	return t.dipChart(frame)
 }
 
 func (t *trial) dipChart(frame chart.Frame) chart.Chart {
-	fault := t.scenario.Fault
-	c := chart.Dip{Frame: frame, From: fault.From.Seconds(), To: (fault.From + fault.For).Seconds(), Trigger: faultName(&t.scenario)}
+	f := t.scenario.Fault
+	c := chart.Dip{
+		Frame: frame, From: f.From.Seconds(), To: (f.From + f.For).Seconds(),
+		Trigger: cmp.Or(fault(&t.scenario), "no fault"),
+	}
 	capacity := t.scenario.Server.Capacity()
 	if math.IsInf(capacity, 1) { // relative to the offered load instead
 		capacity = t.offered(t.results[0])
 	}
 	for i, r := range t.results {
 		offered := t.offered(r)
-		line := chart.DipLine{Policy: t.subjects[i].caption(), Recovery: r.Recovery.Mean}
+		line := chart.Line{Policy: t.subjects[i].caption(), Recovery: r.Recovery.Mean}
 		if r.Never > 0 {
 			line.Recovery = math.Inf(1)
 		}
 		for _, p := range r.Series {
-			addBand(&line.Goodput, p.Good, 100/offered)
-			addBand(&line.Attempts, p.Attempts, 1/capacity)
+			addBand(&line.First, p.Good, 100/offered)
+			addBand(&line.Second, p.Attempts, 1/capacity)
 		}
 		if r.Seeds == 1 {
-			removeQuantiles(&line.Goodput, &line.Attempts)
+			line.First.Low, line.First.High, line.Second.Low, line.Second.High = nil, nil, nil, nil
 		}
 		c.Lines = append(c.Lines, line)
 	}
@@ -68,14 +70,6 @@ func (t *trial) dipChart(frame chart.Frame) chart.Chart {
 	}
 	c.Lines = limitLines(c.Lines, &c.Frame)
 	return c
-}
-
-// faultName describes the fault for a chart.
-func faultName(s *sim.Scenario) string {
-	if name := fault(s); name != "" {
-		return name
-	}
-	return "no fault"
 }
 
 // offered returns the calls per second before the fault, or of the whole run if
@@ -99,23 +93,20 @@ func addBand(to *chart.Band, b sim.Band, scale float64) {
 	to.High = append(to.High, b.P95*scale)
 }
 
-// removeQuantiles removes the quantiles from bands.
-func removeQuantiles(bands ...*chart.Band) {
-	for _, b := range bands {
-		b.Low, b.High = nil, nil
-	}
-}
-
 func (t *trial) herdChart(frame chart.Frame) chart.Chart {
 	fault := t.scenario.Fault
-	c := chart.Herd{Frame: frame, From: fault.From.Seconds(), To: (fault.From + fault.For).Seconds(), Capacity: t.accepted() / 10}
+	c := chart.Herd{
+		Frame: frame, From: fault.From.Seconds(), To: (fault.From + fault.For).Seconds(), Capacity: t.accepted() / 10,
+	}
 	bins := 0
 	for i, r := range t.results {
 		drain := r.Drain.Mean
 		if r.Lost.Mean > 0 {
 			drain = math.Inf(1)
 		}
-		c.Panels = append(c.Panels, chart.HerdPanel{Policy: t.subjects[i].caption(), Arrivals: chart.Band{Mean: r.Arrivals}, Peak: r.PeakArrivals.Mean, Drain: drain})
+		c.Panels = append(c.Panels, chart.HerdPanel{
+			Policy: t.subjects[i].caption(), Arrivals: r.Arrivals, Peak: r.PeakArrivals.Mean, Drain: drain,
+		})
 		bins = max(bins, binsUsed(r.Arrivals))
 	}
 	bins = min(bins+5, len(t.results[0].Arrivals), 300)
@@ -123,7 +114,7 @@ func (t *trial) herdChart(frame chart.Frame) chart.Chart {
 		c.Seconds = append(c.Seconds, float64(n)/10)
 	}
 	for i := range c.Panels {
-		c.Panels[i].Arrivals.Mean = c.Panels[i].Arrivals.Mean[:bins]
+		c.Panels[i].Arrivals = c.Panels[i].Arrivals[:bins]
 	}
 	c.Panels = limitLines(c.Panels, &c.Frame)
 	return c
@@ -169,13 +160,14 @@ func (t *trial) layersChart(frame chart.Frame) chart.Chart {
 
 func failureChart(probabilities numbers, trials []*trial, m *modelFlags) chart.Chart {
 	s := trials[0].scenario
-	c := chart.Failure{Frame: m.frame("", fmt.Sprintf("%s, %d layers", traffic(&s), max(1, s.Layers))), Probability: probabilities}
+	frame := m.frame("", fmt.Sprintf("%s, %d layers", traffic(&s), max(1, s.Layers)))
+	c := chart.Failure{Frame: frame, Probability: probabilities}
 	for i, subject := range trials[0].subjects {
-		line := chart.FailureLine{Policy: subject.caption()}
+		line := chart.Line{Policy: subject.caption()}
 		for _, t := range trials {
 			r := t.results[i]
-			line.Calls.Mean = append(line.Calls.Mean, r.Amplification[len(r.Amplification)-1].Mean)
-			line.Success.Mean = append(line.Success.Mean, 100*r.Success.Mean)
+			line.First.Mean = append(line.First.Mean, r.Amplification[len(r.Amplification)-1].Mean)
+			line.Second.Mean = append(line.Second.Mean, 100*r.Success.Mean)
 		}
 		c.Lines = append(c.Lines, line)
 	}

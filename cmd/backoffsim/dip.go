@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // columns returns the help text for the columns of the tables: figures says
@@ -15,20 +15,9 @@ func columns(figures, recovery string, peers []sim.Client) string {
 	return `
 The policies none (no retries), naive (three, at once) and default (the zero Policy with
 RetryBudget and Breaker) are always shown. Every figure is a mean over the seeds with its
-standard error, and covers ` + figures + `:
-
-  success        share of the calls that succeed
-  amplification  attempts that reach the service, per call of a user; below 1 where
-                 breakers or budgets keep calls away from it
-  peak           the same in the worst second; not shown for a herd
-  peak/100ms     most attempts that reach the service in any 100 ms
-  recovery       ` + recovery + `
-  lost           number of calls that fail or are still under way at the end of the
-                 simulation, but for those of the last second or -timeout
-  wasted         number of attempts, in the whole run, that reach the service and do not
-                 make a call succeed: they fail, or their client has given up
-  added p50/p99  what queues, faults and retries add to the time of calls that succeed, and
-                 of calls under way at the end
+standard error, and covers ` + figures + `.
+Recovery is ` + recovery + `.
+docs/simulation.md explains the columns.
 
 Below the table are the verdict on your policies, or on default if you give none, and
 warnings, which need no simulation. In -json, times are seconds.
@@ -59,7 +48,7 @@ func nameLines(peers []sim.Client) string {
 // The figures and the recovery of the commands dip and run.
 const (
 	sinceFault    = "the time from the beginning of the fault on"
-	untilRecovery = "time from the end of the fault until 90 % of the calls\n                 succeed, for 5 s"
+	untilRecovery = "the time from the end of the fault until 90 % of the calls succeed, for 5 s"
 )
 
 // aboutDip is the help text of the command dip.
@@ -92,7 +81,7 @@ func runRun(t *terminal, c *command, args []string) error {
 func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about string) error {
 	var f runFlags
 	set := c.flags()
-	f.define(set, s)
+	f.define(set, &s)
 	recoveryMap := set.Bool("map", false, "show the recovery for loads of 10 to 95 % and faults of 1 to 60 s; takes long")
 	if err := f.parse(t, c, set, about, args); err != nil {
 		return err
@@ -102,7 +91,7 @@ func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about s
 			return err
 		}
 	}
-	if err := f.scenario.apply(&s); err != nil {
+	if err := f.scenario.apply(); err != nil {
 		return err
 	}
 	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.References("dip"))
@@ -110,8 +99,8 @@ func simulateDip(t *terminal, c *command, args []string, s sim.Scenario, about s
 		return err
 	}
 	if *recoveryMap {
-		if f.verdict.hasGates() || f.verdict.findCliff != "" || f.verdict.warnOnly {
-			return errors.New("-map has no verdict, and so no gates, cliff or warnings")
+		if f.verdict.hasGates() || f.verdict.findCliff != "" || f.verdict.warnOnly || f.model.json {
+			return errors.New("-map has no verdict, and so no gates, cliff or warnings, and no -json")
 		}
 		return t.recoveryMap(s, subjects, &f.model)
 	}
@@ -127,10 +116,10 @@ func (t *terminal) simulate(s sim.Scenario, subjects []subject, f *runFlags) err
 	}
 	one.warn()
 	if !f.verdict.warnOnly {
-		if err := one.run(t, f); err != nil {
+		if err := one.run(f); err != nil {
 			return err
 		}
-		if err := f.model.pictures.draw(s.Name, one.chart(&f.model)); err != nil {
+		if err := drawPicture(f.model.svg, one.chart(&f.model)); err != nil {
 			return err
 		}
 	}

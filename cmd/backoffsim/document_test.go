@@ -1,8 +1,3 @@
-//go:build !race
-
-// The quoted commands run in a separate process, in which the race detector
-// finds nothing.
-
 package main
 
 import (
@@ -179,29 +174,5 @@ func comparePictures(t *testing.T, dir string) {
 		before, err := os.ReadFile(kept)
 		require.NoError(t, err)
 		require.True(t, string(before) == string(now), "%s is not what the document's command draws; make sim-docs draws it anew", kept)
-	}
-}
-
-func TestEveryPictureOfTheDocumentIsDrawnByACommandInIt(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(docs, "simulation.md"))
-	require.NoError(t, err)
-	shown := regexp.MustCompile(`\]\((\w+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
-	require.NotEmpty(t, shown)
-	for _, m := range shown {
-		require.Contains(t, string(text), "-svg "+m[1])
-		_, err := os.Stat(filepath.Join(docs, m[1]))
-		require.NoError(t, err)
-	}
-}
-
-func TestEveryPeerIsDescribedInTheDocument(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(docs, "simulation.md"))
-	require.NoError(t, err)
-	for _, command := range []string{"dip", "chain", "herd", "ratelimit"} {
-		_, help, _ := strings.Cut(succeed(t, command, "-h"), "Peers, for -peer:\n")
-		names, _, _ := strings.Cut(help, "\n\n")
-		for name := range strings.SplitSeq(names, ";") {
-			require.Contains(t, string(text), "| `"+strings.TrimSpace(name)+"` |", command)
-		}
 	}
 }

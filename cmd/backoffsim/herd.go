@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutHerd is the help text of the command herd.
@@ -15,37 +15,47 @@ give up, like connections that must be restored; policies give up as they say.
 Variants: A1 the server is up at once; A2 it is down for 5 s; A3 as A1, with an unlimited
 queue; A4 as A1, for peers with a base of 1 s; A5 it is down for 30 s; A6 as A1, with a
 slower network. Flags change all of this.
-` + columns("the whole run", "not used here; see last served, in the second table", sim.HerdReferences("A1"))
+` + columns("the whole run", "not used: see last served, in the second table", sim.HerdReferences("A1"))
 }
 
 func runHerd(t *terminal, c *command, args []string) error {
-	base, err := sim.Herd("A1")
+	// The flags have the values of the variant as their defaults.
+	for variant := "A1"; ; {
+		s, err := sim.Herd(variant)
+		if err != nil {
+			return err
+		}
+		s.Processes = s.Trace[0].Count
+		var f runFlags
+		set := c.flags()
+		f.define(set, &s)
+		named := set.String("variant", variant, "the `name` of a variant, A1 to A6")
+		set.IntVar(&s.Trace[0].Count, "clients", s.Trace[0].Count, "the `number` of clients")
+		if err := f.parse(t, c, set, aboutHerd(), args); err != nil {
+			return err
+		}
+		if *named == variant {
+			return t.simulateHerd(variant, &s, &f)
+		}
+		variant = *named
+	}
+}
+
+// simulateHerd simulates a variant as changed by flags.
+func (t *terminal) simulateHerd(variant string, s *sim.Scenario, f *runFlags) error {
+	clients := s.Trace[0].Count
+	if clients < 1 || clients > 10_000_000 {
+		return fmt.Errorf("-clients is %d, want 1 to 10000000", clients)
+	}
+	if !f.scenario.given()["processes"] {
+		s.Processes = clients
+	}
+	if err := f.scenario.apply(); err != nil {
+		return err
+	}
+	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.HerdReferences(variant))
 	if err != nil {
 		return err
 	}
-	base.Processes = base.Trace[0].Count
-	var f runFlags
-	set := c.flags()
-	f.define(set, base)
-	variant := set.String("variant", "A1", "the `name` of a variant, A1 to A6")
-	clients := set.Int("clients", base.Trace[0].Count, "the `number` of clients")
-	if err := f.parse(t, c, set, aboutHerd(), args); err != nil {
-		return err
-	}
-	s, err := sim.Herd(*variant)
-	if err != nil {
-		return err
-	}
-	if *clients < 1 || *clients > 10_000_000 {
-		return fmt.Errorf("-clients is %d, want 1 to 10000000", *clients)
-	}
-	s.Trace[0].Count, s.Processes = *clients, *clients
-	if err := f.scenario.apply(&s); err != nil {
-		return err
-	}
-	subjects, err := t.subjects(f.model.policies, f.model.peers, sim.HerdReferences(*variant))
-	if err != nil {
-		return err
-	}
-	return t.simulate(s, subjects, &f)
+	return t.simulate(*s, subjects, f)
 }

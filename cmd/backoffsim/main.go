@@ -25,7 +25,7 @@
 // pictures on every machine.
 //
 // Tables, or JSON with -json, go to the standard output, and everything else to
-// the standard error. -svg, -png and -html draw charts.
+// the standard error. -svg draws a chart.
 //
 // For builds there are gates, which the given policies must pass:
 //
@@ -48,8 +48,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"golang.org/x/term"
 )
 
 // The exit statuses.
@@ -63,7 +61,6 @@ const (
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
-	live     bool // err is a terminal
 }
 
 // A command is one of the program's commands. The first argument names it.
@@ -77,7 +74,7 @@ var commands []*command
 
 func init() {
 	commands = []*command{
-		{"policy", "print and plot the waits of policies", runPolicy},
+		{"policy", "print the waits of policies", runPolicy},
 		{"import", "turn a gRPC service config or an Istio VirtualService into a policy file", runImport},
 		{"dip", "simulate a server that is slow for a while, and whether it recovers", runDip},
 		{"chain", "simulate retries in several layers of services", runChain},
@@ -85,12 +82,11 @@ func init() {
 		{"ratelimit", "simulate a job at an API with a rate limit", runRateLimit},
 		{"occ", "simulate clients that contend for one version", runOCC},
 		{"run", "simulate your own service and traffic", runRun},
-		{"version", "print the version", runVersion},
 	}
 }
 
 func main() {
-	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, live: term.IsTerminal(int(os.Stderr.Fd()))}
+	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	os.Exit(t.main(os.Args[1:]))
 }
 
@@ -99,7 +95,8 @@ var errGate = errors.New("a gate did not hold")
 
 // main runs the command that args name, and returns the exit status.
 func (t *terminal) main(args []string) int {
-	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) || args[0] == "help" && len(args) == 1 {
+	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help"}, args[0]) ||
+		args[0] == "help" && len(args) == 1 {
 		t.help()
 		if len(args) == 0 {
 			return exitUsage
@@ -108,9 +105,6 @@ func (t *terminal) main(args []string) int {
 	}
 	if args[0] == "help" {
 		args = []string{args[1], "-h"}
-	}
-	if args[0] == "-version" || args[0] == "--version" {
-		args = []string{"version"}
 	}
 	for _, c := range commands {
 		if c.name == args[0] {
@@ -172,12 +166,6 @@ func (t *terminal) parse(c *command, set *flag.FlagSet, usage, about string, arg
 
 // usage prints the help text of a command.
 func (t *terminal) usage(c *command, set *flag.FlagSet, usage, about string) {
-	hasFlags := false
-	set.VisitAll(func(*flag.Flag) { hasFlags = true })
-	if !hasFlags {
-		fmt.Fprintf(t.out, "usage: backoffsim %s%s\n\n%s\n", c.name, usage, about)
-		return
-	}
 	fmt.Fprintf(t.out, "usage: backoffsim %s [flags]%s\n\n%s\n\nFlags:\n", c.name, usage, about)
 	set.SetOutput(t.out)
 	set.PrintDefaults()

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // The map has a cell for each of these loads and lengths of the fault.
 var (
 	mapLoads  = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
-	mapFaults = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 60 * time.Second}
+	mapFaults = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+		20 * time.Second, 60 * time.Second}
 )
 
 // mapHorizon is how long after the fault a simulation runs.
@@ -26,46 +27,39 @@ func (t *terminal) recoveryMap(s sim.Scenario, subjects []subject, m *modelFlags
 	if s.Rate == 0 || math.IsInf(capacity, 1) || s.Fault.For == 0 {
 		return errors.New("-map wants a rate of calls, a service that takes time, and a fault")
 	}
-	c := chart.Map{Frame: m.frame("", conditions(&s)), YLabel: "fault, s", Horizon: mapHorizon.Seconds()}
-	c.Mark = mark(&s)
+	c := chart.Map{Frame: m.frame("", conditions(&s)), Horizon: mapHorizon.Seconds(), Mark: mark(&s)}
 	for _, load := range mapLoads {
 		c.Load = append(c.Load, 100*load)
 	}
 	for _, one := range subjects {
 		c.Maps = append(c.Maps, chart.PolicyMap{Policy: one.caption()})
 	}
-	if err := t.simulateMap(&c, s, subjects, m); err != nil {
+	if err := simulateMap(&c, s, subjects, m); err != nil {
 		return err
 	}
-	if err := t.printMap(&c, m); err != nil {
-		return err
-	}
+	t.printMap(&c)
 	c.Maps = limitLines(c.Maps, &c.Frame)
-	return m.pictures.draw("recovery", c)
+	return drawPicture(m.svg, c)
 }
 
 // simulateMap adds the rows of the map, one for each length of the fault.
-func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject, m *modelFlags) error {
-	p := t.progress()
-	defer p.clear()
-	capacity, done := s.Server.Capacity(), 0
+func simulateMap(c *chart.Map, s sim.Scenario, subjects []subject, m *modelFlags) error {
+	capacity := s.Server.Capacity()
 	for _, length := range mapFaults {
-		c.Y = append(c.Y, length.Seconds())
+		c.Fault = append(c.Fault, length.Seconds())
 		for i := range c.Maps {
 			c.Maps[i].Recovery = append(c.Maps[i].Recovery, nil)
 		}
 		for _, load := range mapLoads {
 			s.Rate, s.Fault.For, s.Horizon = load*capacity, length, s.Fault.From+length+mapHorizon
-			results, err := sim.Compare(s, clientsOf(subjects), sim.Options{Seeds: m.seeds, First: m.first})
+			results, err := sim.Compare(s, clientsOf(subjects), m.options())
 			if err != nil {
 				return err
 			}
 			for i, r := range results {
-				row := &c.Maps[i].Recovery[len(c.Y)-1]
+				row := &c.Maps[i].Recovery[len(c.Fault)-1]
 				*row = append(*row, recoveryOf(r))
 			}
-			done++
-			p.step(done, len(mapFaults)*len(mapLoads))
 		}
 	}
 	return nil
@@ -74,10 +68,11 @@ func (t *terminal) simulateMap(c *chart.Map, s sim.Scenario, subjects []subject,
 // mark returns the point of the user's scenario, if it is on the map.
 func mark(s *sim.Scenario) *chart.Mark {
 	load, length := 100*s.Rate/s.Server.Capacity(), s.Fault.For
-	if load < 100*mapLoads[0] || load > 100*mapLoads[len(mapLoads)-1] || length < mapFaults[0] || length > mapFaults[len(mapFaults)-1] {
+	if load < 100*mapLoads[0] || load > 100*mapLoads[len(mapLoads)-1] || length < mapFaults[0] ||
+		length > mapFaults[len(mapFaults)-1] {
 		return nil
 	}
-	return &chart.Mark{Load: load, Y: length.Seconds()}
+	return &chart.Mark{Load: load, Fault: length.Seconds()}
 }
 
 // recoveryOf returns the recovery time in seconds, and +Inf if a seed does not
@@ -89,11 +84,8 @@ func recoveryOf(r sim.Result) float64 {
 	return r.Recovery.Mean
 }
 
-// printMap prints a table for each policy, or JSON.
-func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
-	if m.json {
-		return encode(t.out, mapJSON(c, m))
-	}
+// printMap prints a table for each policy.
+func (t *terminal) printMap(c *chart.Map) {
 	fmt.Fprintln(t.out, "recovery in seconds; - is never in at least one seed")
 	for _, p := range c.Maps {
 		fmt.Fprintln(t.out)
@@ -104,7 +96,7 @@ func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
 		}
 		rows.add(head...)
 		for y, row := range p.Recovery {
-			cells := []string{fmt.Sprintf("%v s", c.Y[y])}
+			cells := []string{fmt.Sprintf("%v s", c.Fault[y])}
 			for _, x := range row {
 				cell := "-"
 				if !math.IsInf(x, 1) {
@@ -116,38 +108,4 @@ func (t *terminal) printMap(c *chart.Map, m *modelFlags) error {
 		}
 		rows.print(t.out)
 	}
-	return nil
-}
-
-// mapJSON returns the map as JSON, with null for cells without recovery.
-func mapJSON(c *chart.Map, m *modelFlags) any {
-	type cell struct {
-		Load     float64  `json:"load"`
-		Fault    float64  `json:"faultSeconds"`
-		Recovery *float64 `json:"recoverySeconds"`
-	}
-	type policy struct {
-		Policy string `json:"policy"`
-		Cells  []cell `json:"cells"`
-	}
-	var all []policy
-	for _, p := range c.Maps {
-		one := policy{Policy: p.Name}
-		for y, row := range p.Recovery {
-			for x, r := range row {
-				found := cell{Load: c.Load[x] / 100, Fault: c.Y[y]}
-				if !math.IsInf(r, 1) {
-					found.Recovery = &r
-				}
-				one.Cells = append(one.Cells, found)
-			}
-		}
-		all = append(all, one)
-	}
-	return struct {
-		Conditions string   `json:"conditions"`
-		Seeds      int      `json:"seeds"`
-		FirstSeed  uint64   `json:"firstSeed"`
-		Policies   []policy `json:"policies"`
-	}{c.Conditions, m.seeds, m.first, all}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // modelFlags are the flags of all commands that simulate.
@@ -16,17 +16,15 @@ type modelFlags struct {
 	json     bool
 	seeds    int
 	first    uint64
-	pictures pictures
+	svg      string
 }
 
 // define defines the flags. seeds is the default number of seeds.
 func (f *modelFlags) define(set *flag.FlagSet, seeds int) {
 	set.Var(&f.policies, "policy", "a policy `file or name` (see backoffsim policy -list); may be given more than once")
-	set.Var(&f.peers, "peer", "show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
-	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.seeds, "seeds", seeds, "run every policy with so many `seeds`")
 	set.Uint64Var(&f.first, "seed", 1, "the first `seed`; the same seed gives the same numbers")
-	f.pictures.define(set)
+	set.StringVar(&f.svg, "svg", "", "draw the chart to this `file`, for light and dark colour schemes")
 }
 
 // check refuses values that are out of range, and files that cannot be written.
@@ -34,11 +32,11 @@ func (f *modelFlags) check() error {
 	if f.seeds < 1 || f.seeds > 100_000 {
 		return fmt.Errorf("-seeds is %d, want 1 to 100000", f.seeds)
 	}
-	return f.pictures.check()
+	return checkPicture(f.svg)
 }
 
-func (f *modelFlags) options(p *progress) sim.Options {
-	return sim.Options{Seeds: f.seeds, First: f.first, Progress: p.step}
+func (f *modelFlags) options() sim.Options {
+	return sim.Options{Seeds: f.seeds, First: f.first}
 }
 
 // verdictFlags are the flags of the commands that print a verdict.
@@ -49,10 +47,13 @@ type verdictFlags struct {
 }
 
 func (f *verdictFlags) define(set *flag.FlagSet) {
-	set.Float64Var(&f.gates.MaxAmplification, "max-amplification", 0, "fail, with exit status 1, if the service gets more attempts per call than this `number`")
-	set.DurationVar(&f.gates.MustRecover, "must-recover", 0, "fail if a seed does not recover within this `time` after the fault")
+	set.Float64Var(&f.gates.MaxAmplification, "max-amplification", 0,
+		"fail, with exit status 1, if the service gets more attempts per call than this `number`")
+	set.DurationVar(&f.gates.MustRecover, "must-recover", 0,
+		"fail if a seed does not recover within this `time` after the fault")
 	set.Float64Var(&f.gates.MinSuccess, "min-success", 0, "fail if a smaller `share` of the calls succeeds, from 0 to 1")
-	set.StringVar(&f.findCliff, "find-cliff", "", "look for the load, or the length of the fault, from which on a policy does not recover: `load or dip`")
+	set.StringVar(&f.findCliff, "find-cliff", "",
+		"look for the load, or the length of the fault, from which on a policy does not recover: `load or dip`")
 	set.BoolVar(&f.warnOnly, "warn-only", false, "print what can be told without running, and do not run")
 }
 
@@ -64,7 +65,7 @@ func (f *verdictFlags) check() error {
 	if f.warnOnly && (f.hasGates() || f.findCliff != "") {
 		return errors.New("-warn-only runs nothing, and so holds nothing against a gate")
 	}
-	return asFlags(f.gates.Validate())
+	return f.gates.Validate()
 }
 
 // hasGates reports whether a gate is set.
@@ -93,8 +94,11 @@ type runFlags struct {
 }
 
 // define defines the flags, with the values of a scenario as their defaults.
-func (f *runFlags) define(set *flag.FlagSet, s sim.Scenario) {
+func (f *runFlags) define(set *flag.FlagSet, s *sim.Scenario) {
 	f.model.define(set, 10)
+	set.Var(&f.model.peers, "peer",
+		"show a well-known algorithm, too, by its `name`, or all of them; may be given more than once")
+	set.BoolVar(&f.model.json, "json", false, "print JSON instead of tables")
 	f.verdict.define(set)
 	f.scenario.define(set, s)
 }
@@ -132,11 +136,9 @@ func (t *trial) warn() {
 }
 
 // run simulates the subjects and collects the verdicts and the failed gates.
-func (t *trial) run(term *terminal, f *runFlags) error {
-	p := term.progress()
+func (t *trial) run(f *runFlags) error {
 	var err error
-	t.results, err = sim.Compare(t.scenario, clientsOf(t.subjects), f.model.options(p))
-	p.clear()
+	t.results, err = sim.Compare(t.scenario, clientsOf(t.subjects), f.model.options())
 	if err != nil {
 		return err
 	}
@@ -146,12 +148,12 @@ func (t *trial) run(term *terminal, f *runFlags) error {
 			t.failed = append(t.failed, f.verdict.gates.Check(t.results[i])...)
 		}
 	}
-	return t.findCliffs(term, f)
+	return t.findCliffs(f)
 }
 
 // findCliffs adds to the verdicts the point from which on each judged subject
 // does not recover.
-func (t *trial) findCliffs(term *terminal, f *runFlags) error {
+func (t *trial) findCliffs(f *runFlags) error {
 	if f.verdict.findCliff == "" {
 		return nil
 	}
@@ -163,9 +165,7 @@ func (t *trial) findCliffs(term *terminal, f *runFlags) error {
 		if !s.judged {
 			continue
 		}
-		p := term.progress()
-		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, f.model.options(p))
-		p.clear()
+		found, err := sim.FindCliff(t.scenario, s.Client, axis, lo, hi, within, f.model.options())
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutOCC is the help text of the command occ.
@@ -31,28 +31,16 @@ func runOCC(t *terminal, c *command, args []string) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	if len(m.peers) > 0 {
-		return fmt.Errorf("-peer has no use here: all five strategies are shown")
-	}
 	subjects, err := t.strategies(m.policies)
 	if err != nil {
 		return err
 	}
-	p := t.progress()
-	cells, err := sim.RunOCC(clientsOf(subjects), clients, m.options(p))
-	p.clear()
+	cells, err := sim.RunOCC(clientsOf(subjects), clients, m.options())
 	if err != nil {
 		return err
 	}
-	if m.json {
-		err = printOCCJSON(t, cells, &m)
-	} else {
-		printOCC(t, subjects, clients, cells)
-	}
-	if err != nil {
-		return err
-	}
-	return m.pictures.draw("occ", occChart(subjects, clients, cells, &m))
+	printOCC(t, subjects, clients, cells)
+	return drawPicture(m.svg, occChart(subjects, clients, cells, &m))
 }
 
 // strategies returns the strategies of the reference, and the default and the
@@ -102,43 +90,27 @@ func printOCC(t *terminal, subjects []subject, clients []int, cells []sim.OCC) {
 	}
 }
 
-func printOCCJSON(t *terminal, cells []sim.OCC, m *modelFlags) error {
-	type cell struct {
-		Policy  string     `json:"policy"`
-		Clients int        `json:"clients"`
-		Calls   figureJSON `json:"calls"`
-		Seconds figureJSON `json:"seconds"`
-	}
-	var all []cell
-	for _, c := range cells {
-		all = append(all, cell{c.Strategy, c.Clients, figureJSON(c.Calls), figureJSON(c.Seconds)})
-	}
-	return encode(t.out, struct {
-		Model     string `json:"model"`
-		Seeds     int    `json:"seeds"`
-		FirstSeed uint64 `json:"firstSeed"`
-		Cells     []cell `json:"cells"`
-	}{"occ", m.seeds, m.first, all})
-}
-
 func occChart(subjects []subject, clients []int, cells []sim.OCC, m *modelFlags) chart.Chart {
 	c := chart.OCC{Frame: m.frame("", "one server, one version, messages of 10 ms")}
 	for _, n := range clients {
 		c.Clients = append(c.Clients, float64(n))
 	}
 	for i, s := range subjects {
-		line := chart.OCCLine{Policy: s.caption()}
+		line := chart.Line{Policy: s.caption()}
 		for n := range clients {
 			cell := cells[i*len(clients)+n]
-			line.Calls.Mean = append(line.Calls.Mean, cell.Calls.Mean)
-			line.Calls.SE = append(line.Calls.SE, cell.Calls.SE)
-			line.Time.Mean = append(line.Time.Mean, cell.Seconds.Mean)
-			line.Time.SE = append(line.Time.SE, cell.Seconds.SE)
+			addErrors(&line.First, cell.Calls)
+			addErrors(&line.Second, cell.Seconds)
 		}
 		c.Lines = append(c.Lines, line)
 	}
 	c.Lines = limitLines(c.Lines, &c.Frame)
 	return c
+}
+
+// addErrors appends a point to a band of two standard errors each way.
+func addErrors(to *chart.Band, f sim.Figure) {
+	addBand(to, sim.Band{Mean: f.Mean, P5: max(0, f.Mean-2*f.SE), P95: f.Mean + 2*f.SE}, 1)
 }
 
 // counts is the value of a flag with a list of numbers of clients.

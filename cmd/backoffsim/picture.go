@@ -1,60 +1,29 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
 )
 
-// pictures are the files that a chart is drawn to.
-type pictures struct{ svg, png, html string }
-
-// define defines the flags.
-func (p *pictures) define(set *flag.FlagSet) {
-	set.StringVar(&p.svg, "svg", "", "draw the chart to this `file`, as SVG for light and dark colour schemes")
-	set.StringVar(&p.png, "png", "", "draw the chart to this `file`, as PNG")
-	set.StringVar(&p.html, "html", "", "write the chart and its numbers to this `file`, as one HTML page")
-}
-
-// wanted reports whether a file is given.
-func (p *pictures) wanted() bool { return *p != pictures{} }
-
-// check refuses files that cannot be written, before a long run.
-func (p *pictures) check() error {
-	for _, path := range []string{p.svg, p.png, p.html} {
-		if path == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s cannot be written: there is no directory %s", path, filepath.Dir(path))
-		}
+// checkPicture refuses a file that cannot be written, before a long run.
+func checkPicture(path string) error {
+	if path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s cannot be written: there is no directory %s", path, dir)
 	}
 	return nil
 }
 
-// draw draws c to each of the files.
-func (p *pictures) draw(title string, c chart.Chart) error {
-	for _, f := range []struct {
-		path string
-		draw func(io.Writer) error
-	}{
-		{p.svg, func(w io.Writer) error { return chart.SVG(w, c) }},
-		{p.png, func(w io.Writer) error { return chart.PNG(w, c) }},
-		{p.html, func(w io.Writer) error { return chart.HTML(w, title, c) }},
-	} {
-		if err := write(f.path, f.draw); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// write writes a file, and removes it if that fails.
-func write(path string, draw func(io.Writer) error) error {
+// drawPicture draws c to a file, and removes the file if that fails. The path ""
+// means no file.
+func drawPicture(path string, c chart.Chart) error {
 	if path == "" {
 		return nil
 	}
@@ -62,7 +31,7 @@ func write(path string, draw func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = draw(file)
+	err = chart.SVG(file, c)
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
@@ -70,4 +39,13 @@ func write(path string, draw func(io.Writer) error) error {
 		os.Remove(path)
 	}
 	return err
+}
+
+// version returns the version of the program, and "" if it was built from a
+// working tree.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return ""
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"time"
 )
@@ -26,7 +25,6 @@ type policyFlags struct {
 	retries  int
 	deadline time.Duration
 	attempt  time.Duration
-	pictures pictures
 }
 
 // parse parses and checks the flags.
@@ -37,8 +35,8 @@ func (f *policyFlags) parse(t *terminal, c *command, args []string) error {
 	set.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	set.IntVar(&f.retries, "retries", 0, "show so many `retries`, whether the policy allows them or not (default what it allows, at most 20)")
 	set.DurationVar(&f.deadline, "deadline", 0, "count the attempts that begin within this `time`")
-	set.DurationVar(&f.attempt, "attempt", 0, "how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
-	f.pictures.define(set)
+	set.DurationVar(&f.attempt, "attempt", 0,
+		"how long an attempt takes, a `duration`; a policy's attemptTimeout may cut it")
 	if err := t.parse(c, set, "", aboutPolicy, args); err != nil {
 		return err
 	}
@@ -74,25 +72,10 @@ func runPolicy(t *terminal, c *command, args []string) error {
 		}
 	}
 	if f.json {
-		err = t.printViewsJSON(views)
-	} else {
-		t.printViews(views, &f)
+		return encode(t.out, struct {
+			Policies []view `json:"policies"`
+		}{views})
 	}
-	if err != nil || !f.pictures.wanted() {
-		return err
-	}
-	chart := delaysChart(views, &f)
-	if len(chart.Lines) == 0 {
-		return errors.New("there is nothing to draw: no policy has a retry")
-	}
-	return f.pictures.draw("When a policy retries", chart)
-}
-
-// printViewsJSON prints the views as JSON.
-func (t *terminal) printViewsJSON(views []view) error {
-	out := json.NewEncoder(t.out)
-	out.SetIndent("", "  ")
-	return out.Encode(struct {
-		Policies []view `json:"policies"`
-	}{views})
+	t.printViews(views, &f)
+	return nil
 }

@@ -89,7 +89,7 @@ func TestEveryPresetAndBudgetIsKnownByName(t *testing.T) {
 	}
 	for name := range presets.Budgets() {
 		require.Contains(t, listed, name+" ")
-		args = append(args, "-policy", name, "-policy", "sip-timer-a+"+name)
+		args = append(args, "-policy", name)
 	}
 	for _, r := range references {
 		require.Contains(t, listed, r.name+" ")
@@ -135,7 +135,6 @@ func (v viewed) delays(unit time.Duration) (all []float64) {
 	return all
 }
 
-// Contract row 85.
 func TestSIPIsSevenSendsForInviteAndElevenForOthers(t *testing.T) {
 	a := one(t, "-policy", "sip-timer-a")
 	require.Equal(t, count{Least: 7, Mean: 7, Most: 7}, a.Attempts)
@@ -149,7 +148,6 @@ func TestSIPIsSevenSendsForInviteAndElevenForOthers(t *testing.T) {
 	}
 }
 
-// Contract rows 86, 87 and 90.
 func TestEthernetIsFifteenWaitsOfSlotsUpTo1023(t *testing.T) {
 	const slot = 51200 * time.Nanosecond
 	v := one(t, "-policy", "ieee-802.3-truncated-beb")
@@ -163,7 +161,6 @@ func TestEthernetIsFifteenWaitsOfSlotsUpTo1023(t *testing.T) {
 	}
 }
 
-// Contract row 88.
 func TestUntruncatedEthernetDoesNotWrap(t *testing.T) {
 	v := one(t, "-policy", "ethernet-untruncated-beb", "-retries", "70")
 	require.Len(t, v.Retries, 70)
@@ -174,13 +171,11 @@ func TestUntruncatedEthernetDoesNotWrap(t *testing.T) {
 	require.Greater(t, v.Retries[69].Delay, 9e9)
 }
 
-// Contract row 89.
 func TestCSMACAHasAWindowFrom15To1023(t *testing.T) {
 	v := one(t, "-policy", "csma-ca-ofdm", "-retries", "8")
 	require.Equal(t, []float64{15, 31, 63, 127, 255, 511, 1023, 1023}, v.delays(9*time.Microsecond))
 }
 
-// Contract row 91: any base, any slot.
 func TestAnyBaseAndSlotCanBeWrittenAsASequence(t *testing.T) {
 	path := file(t, "base3.yaml", "schedule: {sequence: [2ms, 8ms, 26ms, 80ms]}\njitter: {slotted: 1ms}\nmaxAttempts: 5\n")
 	v := one(t, "-policy", path)
@@ -241,50 +236,16 @@ func loop(t *testing.T, policy backoff.Policy, deadline time.Duration, u float64
 	return n
 }
 
-func TestPicturesAreDrawnAsTheyAreNamed(t *testing.T) {
-	dir := t.TempDir()
-	svg, png := filepath.Join(dir, "p.svg"), filepath.Join(dir, "p.png")
-	succeed(t, "policy", "-policy", "default", "-policy", "none", "-policy", "testdata/fetch.json", "-deadline", "2s", "-svg", svg, "-png", png)
-	starts(t, svg, "<?xml")
-	starts(t, png, "\x89PNG")
-	text, err := os.ReadFile(svg)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "fetch")
-	require.Contains(t, string(text), "none makes no retries.")
-}
-
-func TestAChartSaysHowManyPoliciesItLeavesOut(t *testing.T) {
-	args := []string{"policy", "-svg", filepath.Join(t.TempDir(), "p.svg")}
-	for name := range presets.Budgets() {
-		args = append(args, "-policy", name)
-	}
-	succeed(t, append(args, "-policy", "default", "-policy", "naive", "-policy", "testdata/fetch.json")...)
-	text, err := os.ReadFile(args[2])
-	require.NoError(t, err)
-	require.Contains(t, string(text), "2 more policies are in the table only.")
-}
-
 func TestANameWithALineBreakStaysOnItsLine(t *testing.T) {
 	out := succeed(t, "policy", "-policy", file(t, "p.json", `{"name": "a\nb", "maxAttempts": 2}`))
 	require.Contains(t, out, `"a\nb"`)
 }
 
-// starts requires that a file starts with a text.
-func starts(t *testing.T, path, with string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(text), with), path)
-}
-
 func TestAPictureThatCannotBeWrittenIsAnErrorAndLeavesNoFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "no", "such", "p.svg")
-	status, _, err := execute(t, "", "policy", "-svg", path)
+	path := filepath.Join(t.TempDir(), "p.svg")
+	long := file(t, "long.json", `{"name": "`+strings.Repeat("x", 2000)+`"}`)
+	status, _, err := execute(t, "", with("dip", "-seeds", "1", "-policy", long, "-svg", path)...)
 	require.Equal(t, 2, status)
-	require.Contains(t, err, path)
-	path = filepath.Join(t.TempDir(), "empty.svg")
-	status, _, err = execute(t, "", "policy", "-policy", "none", "-svg", path)
-	require.Equal(t, 2, status)
-	require.Equal(t, "backoffsim policy: there is nothing to draw: no policy has a retry\n", err)
+	require.Contains(t, err, "letters, want 1000 or fewer")
 	require.NoFileExists(t, path)
 }

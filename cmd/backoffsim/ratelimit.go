@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // aboutRateLimit is the help text of the command ratelimit.
@@ -15,17 +15,7 @@ answers others with "too much", as HTTP does with 429. So the job takes 9 s at t
 Flags change all of this; -users is the number of workers.
 
 The policies none (no retries), naive (three, at once) and default (the zero Policy with
-RetryBudget and Breaker) are always shown. Every figure is a mean over the seeds with its
-standard error:
-
-  success            share of the calls that succeed
-  lost               number of calls that fail
-  last served s      when the last call succeeds
-  of the least       the same as a multiple of the least time that the job takes; "-" if a
-                     call is lost
-  attempts per call  requests that reach the API, per call
-  refused            share of the requests that the API answers with "too much"
-  mean s, p99 s      how long a call takes that succeeds
+RetryBudget and Breaker) are always shown. docs/simulation.md explains the columns.
 
 Below the table are the verdict on your policies, or on default if you give none, and
 warnings, which need no simulation. In -json, times are seconds.
@@ -37,11 +27,11 @@ func runRateLimit(t *terminal, c *command, args []string) error {
 	s := sim.RateLimit()
 	var f runFlags
 	set := c.flags()
-	f.define(set, s)
+	f.define(set, &s)
 	if err := f.parse(t, c, set, aboutRateLimit(), args); err != nil {
 		return err
 	}
-	if err := f.scenario.apply(&s); err != nil {
+	if err := f.scenario.apply(); err != nil {
 		return err
 	}
 	if s.Calls == 0 {
@@ -57,7 +47,8 @@ func runRateLimit(t *terminal, c *command, args []string) error {
 // jobTable returns a row for each policy, with what became of a job.
 func (t *trial) jobTable() *table {
 	rows := &table{left: 1}
-	rows.add("policy", "success %", "lost", "last served s", "of the least", "attempts per call", "refused %", "mean s", "p99 s")
+	rows.add("policy", "success %", "lost", "last served s", "of the least", "attempts per call", "refused %",
+		"mean s", "p99 s")
 	least := t.scenario.LeastTime().Seconds()
 	for _, r := range t.results {
 		multiple := "-"

@@ -10,76 +10,69 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
-// scenarioFlags are the flags that change a scenario. Only flags that the user
-// has set have an effect.
+// scenarioFlags are the flags that change a scenario. Most of them set a field,
+// whose value is their default.
 type scenarioFlags struct {
-	set *flag.FlagSet
-
-	rate, load, capacity float64
-	every                time.Duration
-	users, calls         int
-	think                time.Duration
-	trace                string
-	service, p50, p99    time.Duration
-	queue                int
-	limit                float64
-	burst                int
-	throttles            bool
-	dropExpired          bool
-	rejectCost           float64
-	retryAfter           time.Duration
-	errors               float64
-	timeout, deadline    time.Duration
-	delay, delaySD       time.Duration
-	processes, layers    int
-	faultAt, fault       time.Duration
-	depth, faultErrors   float64
-	down                 bool
-	part                 float64
-	horizon              time.Duration
+	*sim.Scenario
+	set               *flag.FlagSet
+	load, capacity    float64
+	trace             string
+	service, p50, p99 time.Duration
 }
 
-// define defines the flags, with the values of a scenario as their defaults.
-func (f *scenarioFlags) define(set *flag.FlagSet, s sim.Scenario) {
-	f.set = set
-	set.Float64Var(&f.rate, "rate", s.Rate, "calls per second of all users, at random, a `number`")
-	set.Float64Var(&f.load, "load", 0, "instead of -rate: calls as a `share` of capacity, such as 0.8")
-	set.DurationVar(&f.every, "every", s.Every, "instead of -rate: calls exactly this `time` apart")
-	set.IntVar(&f.users, "users", s.Users, "instead of -rate: a `number` of users who each call, wait for the answer, and think")
-	set.DurationVar(&f.think, "think", s.Think, "the mean `time` that users think")
-	set.IntVar(&f.calls, "calls", s.Calls, "with -users: a `number` of calls that they make together, as in a job; 0 means no limit")
-	set.StringVar(&f.trace, "trace", "", "instead of -rate: a CSV `file` of recorded traffic: lines of t,count, or of the time of a call")
+// define defines the flags for a scenario.
+func (f *scenarioFlags) define(set *flag.FlagSet, s *sim.Scenario) {
+	f.Scenario, f.set = s, set
+	number := func(at *float64, name, usage string) { set.Float64Var(at, name, *at, usage) }
+	count := func(at *int, name, usage string) { set.IntVar(at, name, *at, usage) }
+	span := func(at *time.Duration, name, usage string) { set.DurationVar(at, name, *at, usage) }
+	check := func(at *bool, name, usage string) { set.BoolVar(at, name, *at, usage) }
+	v, fault := &s.Server, &s.Fault
 
-	set.Float64Var(&f.capacity, "capacity", 0, "how many attempts the service can serve per second, a `number`")
-	set.DurationVar(&f.service, "service", s.Server.Service.Mean(), "the mean `time` that the service takes, exponential")
-	set.DurationVar(&f.p50, "p50", 0, "instead of -service: the median `time` that the service takes")
-	set.DurationVar(&f.p99, "p99", 0, "with -p50: the `time` that 99 of 100 answers stay below; log-normal")
-	set.IntVar(&f.queue, "queue", s.Server.Limit, "the `number` of attempts that may wait or be served; 0 means no limit")
-	set.Float64Var(&f.limit, "limit", s.Server.Rate, "the `number` of attempts per second that the service accepts; to others it answers \"too much\"; 0 means no limit")
-	set.IntVar(&f.burst, "burst", max(1, s.Server.Burst), "with -limit: the `number` of attempts that it accepts at once after a pause")
-	set.BoolVar(&f.throttles, "throttles", s.Server.Throttles, "the service answers \"too much\" when its -queue is full, or when it is -down")
-	set.BoolVar(&f.dropExpired, "drop-expired", s.Server.DropExpired, "the service drops attempts whose client has given up")
-	set.Float64Var(&f.rejectCost, "reject-cost", s.Server.RejectCost, "what a rejection costs the service, as a `share` of the service time")
-	set.DurationVar(&f.retryAfter, "retry-after", s.Server.RetryAfter, "the `time` that rejections and failures ask the client to wait")
-	set.Float64Var(&f.errors, "errors", s.Server.Errors, "the `share` of attempts that fail at any time")
+	number(&s.Rate, "rate", "calls per second of all users, at random, a `number`")
+	number(&f.load, "load", "instead of -rate: calls as a `share` of capacity, such as 0.8")
+	span(&s.Every, "every", "instead of -rate: calls exactly this `time` apart")
+	count(&s.Users, "users", "instead of -rate: a `number` of users who each call, wait for the answer, and think")
+	span(&s.Think, "think", "the mean `time` that users think")
+	count(&s.Calls, "calls", "with -users: a `number` of calls that they make together, as in a job; 0 means no limit")
+	set.StringVar(&f.trace, "trace", "",
+		"instead of -rate: a CSV `file` of recorded traffic: lines of t,count, or of the time of a call")
 
-	set.DurationVar(&f.timeout, "timeout", s.Timeout, "the longest `time` of an attempt at the service; 0 means no limit")
-	set.DurationVar(&f.deadline, "deadline", s.Deadline, "the longest `time` of a call; 0 means no limit")
-	set.DurationVar(&f.delay, "delay", s.Delay, "the one-way `time` on the network")
-	set.DurationVar(&f.delaySD, "delay-sd", s.DelaySD, "the standard deviation of -delay, a `time`")
-	set.IntVar(&f.processes, "processes", max(1, s.Processes), "the `number` of client processes in each layer, each with budgets and breakers of its own")
-	set.IntVar(&f.layers, "layers", max(1, s.Layers), "the `number` of layers that each retry")
+	f.service, v.Burst = v.Service.Mean(), max(1, v.Burst)
+	number(&f.capacity, "capacity", "how many attempts the service can serve per second, a `number`")
+	span(&f.service, "service", "the mean `time` that the service takes, exponential")
+	span(&f.p50, "p50", "instead of -service: the median `time` that the service takes")
+	span(&f.p99, "p99", "with -p50: the `time` that 99 of 100 answers stay below; log-normal")
+	count(&v.Limit, "queue", "the `number` of attempts that may wait or be served; 0 means no limit")
+	number(&v.Rate, "limit",
+		"the `number` of attempts per second that the service accepts; to others it answers \"too much\"; 0 means no limit")
+	count(&v.Burst, "burst", "with -limit: the `number` of attempts that it accepts at once after a pause")
+	check(&v.Throttles, "throttles", "the service answers \"too much\" when its -queue is full, or when it is -down")
+	check(&v.DropExpired, "drop-expired", "the service drops attempts whose client has given up")
+	number(&v.RejectCost, "reject-cost", "what a rejection costs the service, as a `share` of the service time")
+	span(&v.RetryAfter, "retry-after", "the `time` that rejections and failures ask the client to wait")
+	number(&v.Errors, "errors", "the `share` of attempts that fail at any time")
 
-	set.DurationVar(&f.faultAt, "fault-at", s.Fault.From, "when the fault begins, a `time`")
-	set.DurationVar(&f.fault, "fault", s.Fault.For, "how long the fault lasts, a `time`; 0 means that there is none")
-	set.Float64Var(&f.depth, "depth", s.Fault.Capacity, "the `share` of its capacity that the service has left in the fault; 0 means all")
-	set.Float64Var(&f.faultErrors, "fault-errors", s.Fault.Errors, "the `share` of attempts that fail in the fault")
-	set.BoolVar(&f.down, "down", s.Fault.Down, "the service refuses everything in the fault")
-	set.Float64Var(&f.part, "part", s.Fault.Part, "with -down: the `share` of the calls that need the part of the service that is down; 0 means all")
-	set.DurationVar(&f.horizon, "horizon", s.Horizon, "the `time` that is simulated")
+	s.Processes, s.Layers = max(1, s.Processes), max(1, s.Layers)
+	span(&s.Timeout, "timeout", "the longest `time` of an attempt at the service; 0 means no limit")
+	span(&s.Deadline, "deadline", "the longest `time` of a call; 0 means no limit")
+	span(&s.Delay, "delay", "the one-way `time` on the network")
+	span(&s.DelaySD, "delay-sd", "the standard deviation of -delay, a `time`")
+	count(&s.Processes, "processes",
+		"the `number` of client processes in each layer, each with budgets and breakers of its own")
+	count(&s.Layers, "layers", "the `number` of layers that each retry")
+
+	span(&fault.From, "fault-at", "when the fault begins, a `time`")
+	span(&fault.For, "fault", "how long the fault lasts, a `time`; 0 means that there is none")
+	number(&fault.Capacity, "depth", "the `share` of its capacity that the service has left in the fault; 0 means all")
+	number(&fault.Errors, "fault-errors", "the `share` of attempts that fail in the fault")
+	check(&fault.Down, "down", "the service refuses everything in the fault")
+	number(&fault.Part, "part",
+		"with -down: the `share` of the calls that need the part of the service that is down; 0 means all")
+	span(&s.Horizon, "horizon", "the `time` that is simulated")
 }
 
 // given reports which flags the user has set.
@@ -89,38 +82,22 @@ func (f *scenarioFlags) given() map[string]bool {
 	return all
 }
 
-// apply changes a scenario by the flags that the user has set.
-func (f *scenarioFlags) apply(s *sim.Scenario) error {
+// apply completes the scenario by the flags that are no fields, and checks it.
+func (f *scenarioFlags) apply() error {
 	given := f.given()
-	if err := f.applyServer(s, given); err != nil {
+	if err := f.applyServer(given); err != nil {
 		return err
 	}
-	if err := f.applyTraffic(s, given); err != nil {
+	if err := f.applyTraffic(given); err != nil {
 		return err
 	}
-	for name, change := range map[string]func(){
-		"calls": func() { s.Calls = f.calls }, "limit": func() { s.Server.Rate = f.limit }, "burst": func() { s.Server.Burst = f.burst },
-		"throttles": func() { s.Server.Throttles = f.throttles },
-		"queue":     func() { s.Server.Limit = f.queue }, "drop-expired": func() { s.Server.DropExpired = f.dropExpired },
-		"reject-cost": func() { s.Server.RejectCost = f.rejectCost }, "retry-after": func() { s.Server.RetryAfter = f.retryAfter },
-		"errors": func() { s.Server.Errors = f.errors }, "timeout": func() { s.Timeout = f.timeout },
-		"deadline": func() { s.Deadline = f.deadline }, "delay": func() { s.Delay = f.delay }, "delay-sd": func() { s.DelaySD = f.delaySD },
-		"processes": func() { s.Processes = f.processes }, "layers": func() { s.Layers = f.layers },
-		"fault-at": func() { s.Fault.From = f.faultAt }, "fault": func() { s.Fault.For = f.fault },
-		"depth": func() { s.Fault.Capacity = f.depth }, "fault-errors": func() { s.Fault.Errors = f.faultErrors },
-		"down": func() { s.Fault.Down = f.down }, "part": func() { s.Fault.Part = f.part }, "horizon": func() { s.Horizon = f.horizon },
-	} {
-		if given[name] {
-			change()
-		}
+	if f.Fault.For == 0 {
+		f.Fault = sim.Fault{}
 	}
-	if s.Fault.For == 0 {
-		s.Fault = sim.Fault{}
-	}
-	if err := checkTrace(s); err != nil {
+	if err := checkTrace(f.Scenario); err != nil {
 		return err
 	}
-	return asFlags(s.Validate())
+	return f.Validate()
 }
 
 // checkTrace refuses a fault that recorded traffic does not outlast: the
@@ -136,37 +113,9 @@ func checkTrace(s *sim.Scenario) error {
 	return nil
 }
 
-// flagNames are the flags for the fields that the simulator names in its
-// errors.
-var flagNames = map[string]string{
-	"MaxAmplification": "-max-amplification", "MustRecover": "-must-recover", "MinSuccess": "-min-success",
-	"Rate": "-rate", "Every": "-every", "Users": "-users", "Think": "-think", "Calls": "-calls", "Trace": "-trace",
-	"Server.Rate": "-limit", "Server.Burst": "-burst",
-	"Server.Service": "-service", "Server.Limit": "-queue", "Server.RejectCost": "-reject-cost",
-	"Server.RetryAfter": "-retry-after", "Server.Errors": "-errors", "Timeout": "-timeout", "Deadline": "-deadline",
-	"Delay": "-delay", "DelaySD": "-delay-sd", "Processes": "-processes", "Layers": "-layers", "Fault": "the fault",
-	"Fault.From": "-fault-at", "Fault.For": "-fault", "Fault.Capacity": "-depth", "Fault.Errors": "-fault-errors", "Fault.Part": "-part", "Fault.Down": "-down",
-	"Horizon": "-horizon",
-}
-
-// asFlags returns an error of the simulator with flags in place of field names.
-func asFlags(err error) error {
-	if err == nil {
-		return nil
-	}
-	words := strings.Split(strings.TrimPrefix(err.Error(), "scenario: "), " ")
-	for i, word := range words {
-		field := strings.TrimRight(word, ",")
-		if name, ok := flagNames[field]; ok {
-			words[i] = name + word[len(field):]
-		}
-	}
-	return errors.New(strings.Join(words, " "))
-}
-
 // applyServer sets the service time and the capacity.
-func (f *scenarioFlags) applyServer(s *sim.Scenario, given map[string]bool) error {
-	if err := f.applyServiceTime(s, given); err != nil {
+func (f *scenarioFlags) applyServer(given map[string]bool) error {
+	if err := f.applyServiceTime(given); err != nil {
 		return err
 	}
 	if !given["capacity"] {
@@ -176,29 +125,30 @@ func (f *scenarioFlags) applyServer(s *sim.Scenario, given map[string]bool) erro
 		return fmt.Errorf("-capacity is %v, want more than 0 per second", f.capacity)
 	}
 	if !given["service"] && !given["p50"] {
-		s.Server.Servers, s.Server.Service = 1, sim.Exponential(time.Duration(float64(time.Second)/f.capacity))
+		f.Server.Servers, f.Server.Service = 1, sim.Exponential(time.Duration(float64(time.Second)/f.capacity))
 		return nil
 	}
-	mean := s.Server.Service.Mean()
-	if s.Server.Servers = int(math.Round(f.capacity * mean.Seconds())); s.Server.Servers < 1 {
-		return fmt.Errorf("-capacity is %v, want at least %.3g for a mean service time of %v", f.capacity, 1/mean.Seconds(), mean)
+	mean := f.Server.Service.Mean()
+	if f.Server.Servers = int(math.Round(f.capacity * mean.Seconds())); f.Server.Servers < 1 {
+		return fmt.Errorf("-capacity is %v, want at least %.3g for a mean service time of %v", f.capacity,
+			1/mean.Seconds(), mean)
 	}
 	return nil
 }
 
 // applyServiceTime sets the distribution of the service time.
-func (f *scenarioFlags) applyServiceTime(s *sim.Scenario, given map[string]bool) (err error) {
+func (f *scenarioFlags) applyServiceTime(given map[string]bool) (err error) {
 	switch {
 	case given["p50"] != given["p99"]:
 		return errors.New("-p50 and -p99 belong together")
 	case given["p50"] && given["service"]:
 		return errors.New("want -service, or -p50 and -p99")
 	case given["p50"]:
-		s.Server.Service, err = sim.LogNormal(f.p50, f.p99)
+		f.Server.Service, err = sim.LogNormal(f.p50, f.p99)
 	case given["service"] && f.service < 0:
 		return fmt.Errorf("-service is %v, want 0 or more", f.service)
 	case given["service"]:
-		s.Server.Service = sim.Exponential(f.service)
+		f.Server.Service = sim.Exponential(f.service)
 	}
 	return err
 }
@@ -207,52 +157,53 @@ func (f *scenarioFlags) applyServiceTime(s *sim.Scenario, given map[string]bool)
 var trafficFlags = []string{"rate", "load", "every", "users", "trace"}
 
 // applyTraffic sets when calls begin.
-func (f *scenarioFlags) applyTraffic(s *sim.Scenario, given map[string]bool) error {
+func (f *scenarioFlags) applyTraffic(given map[string]bool) error {
 	kinds := slices.DeleteFunc(slices.Clone(trafficFlags), func(name string) bool { return !given[name] })
 	if len(kinds) > 1 {
 		return fmt.Errorf("-%s exclude one another", strings.Join(kinds, " and -"))
 	}
-	if given["think"] && !given["trace"] {
-		s.Think = f.think
-	}
 	if len(kinds) == 0 {
 		return nil
 	}
-	s.Rate, s.Every, s.Users, s.Trace = 0, 0, 0, nil
-	if kinds[0] != "users" {
-		s.Calls = 0
+	kind := kinds[0]
+	if kind != "rate" {
+		f.Rate = 0
 	}
-	switch kinds[0] {
-	case "rate":
-		s.Rate = f.rate
-	case "every":
-		s.Every = f.every
-	case "users":
-		s.Users = f.users
+	if kind != "every" {
+		f.Every = 0
+	}
+	if kind != "users" {
+		f.Users = 0
+		if !given["calls"] {
+			f.Calls = 0
+		}
+	}
+	f.Trace = nil
+	switch kind {
 	case "trace":
-		return f.applyTrace(s, given)
+		return f.applyTrace(given)
 	case "load":
-		if !(f.load > 0) || math.IsInf(s.Server.Capacity(), 1) {
+		if !(f.load > 0) || math.IsInf(f.Server.Capacity(), 1) {
 			return fmt.Errorf("-load is %v, want a share above 0 of a capacity", f.load)
 		}
-		s.Rate = f.load * s.Server.Capacity()
+		f.Rate = f.load * f.Server.Capacity()
 	}
 	return nil
 }
 
 // applyTrace reads recorded traffic. The horizon is a minute after its end,
 // unless -horizon is set.
-func (f *scenarioFlags) applyTrace(s *sim.Scenario, given map[string]bool) error {
+func (f *scenarioFlags) applyTrace(given map[string]bool) error {
 	file, err := os.Open(f.trace)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if s.Trace, err = sim.ParseTrace(file); err != nil {
+	if f.Trace, err = sim.ParseTrace(file); err != nil {
 		return fmt.Errorf("%s: %w", f.trace, err)
 	}
-	if last := s.Trace[len(s.Trace)-1]; !given["horizon"] {
-		s.Horizon = (last.At + last.For + time.Minute).Truncate(time.Second)
+	if last := f.Trace[len(f.Trace)-1]; !given["horizon"] {
+		f.Horizon = (last.At + last.For + time.Minute).Truncate(time.Second)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // A subject is a client that is simulated.
@@ -62,7 +62,8 @@ func pickPeers(wanted names, known []sim.Client) (chosen []sim.Client, err error
 		}
 		i := slices.IndexFunc(known, func(c sim.Client) bool { return c.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no peer %q here, want all or one of: %s", name, strings.Join(clientNames(known), "; "))
+			return nil, fmt.Errorf("there is no peer %q here, want all or one of: %s", name,
+				strings.Join(clientNames(known), "; "))
 		}
 		chosen = append(chosen, known[i])
 	}

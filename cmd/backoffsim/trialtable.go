@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // print prints the tables, the verdicts and the warnings.
@@ -40,9 +40,11 @@ func lines(w io.Writer, prefix string, all []string) {
 // table returns a row for each policy, with means and standard errors.
 func (t *trial) table() *table {
 	rows := &table{left: 1}
-	rows.add("policy", "success %", "amplification", "peak", "peak/100ms", "recovery s", "lost", "wasted", "added p50 ms", "added p99 ms")
+	rows.add("policy", "success %", "amplification", "peak", "peak/100ms", "recovery s", "lost", "wasted",
+		"added p50 ms", "added p99 ms")
 	for _, r := range t.results {
-		rows.add(r.Client, figure(r.Success, 100), last(r.Amplification), t.peak(r), figure(r.PeakArrivals, 1), t.recovery(r),
+		rows.add(r.Client, figure(r.Success, 100), last(r.Amplification), t.peak(r), figure(r.PeakArrivals, 1),
+			t.recovery(r),
 			figure(r.Lost, 1), figure(r.Wasted, 1), latency(r, r.AddedP50), latency(r, r.AddedP99))
 	}
 	return rows

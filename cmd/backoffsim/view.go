@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/cmd/backoffsim/internal/preview"
 	"github.com/gobackoff/backoff/internal/timeouts"
-	"github.com/gobackoff/backoff/preview"
 )
 
 const (
@@ -129,7 +129,8 @@ func firstRetries(p backoff.Policy, n int) []step {
 		total.Min = sum(total.Min, seconds(w.Min))
 		total.Mean = sum(total.Mean, seconds(w.Mean))
 		total.Max = sum(total.Max, seconds(w.Max))
-		steps[i] = step{Retry: i + 1, Delay: seconds(w.Delay), Wait: spread{seconds(w.Min), seconds(w.Mean), seconds(w.Max)}, Total: total}
+		steps[i] = step{Retry: i + 1, Delay: seconds(w.Delay),
+			Wait: spread{seconds(w.Min), seconds(w.Mean), seconds(w.Max)}, Total: total}
 	}
 	return steps
 }

@@ -5,8 +5,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-
-	"github.com/gobackoff/backoff/cmd/backoffsim/internal/chart"
 )
 
 // printViews prints a table of retries and a table of policies.
@@ -104,30 +102,4 @@ func digits(s seconds, n int) string {
 		d = d.Round(time.Duration(unit))
 	}
 	return d.String()
-}
-
-// delaysChart returns the chart of the views.
-func delaysChart(views []view, f *policyFlags) chart.Delays {
-	d := chart.Delays{Frame: chart.Frame{Version: version()}, Deadline: f.deadline.Seconds()}
-	for _, v := range views {
-		if len(v.Retries) == 0 {
-			d.Notes = append(d.Notes, v.Policy+" makes no retries.")
-			continue
-		}
-		line := chart.DelaysLine{Policy: chart.Policy{Name: v.Policy, Parameters: v.Parameters}}
-		for _, s := range v.Retries {
-			addSpread(&line.Delay, s.Wait)
-			addSpread(&line.Elapsed, s.Total)
-		}
-		d.Lines = append(d.Lines, line)
-	}
-	d.Lines = limitLines(d.Lines, &d.Frame)
-	return d
-}
-
-// addSpread appends a point to a band.
-func addSpread(b *chart.Band, s spread) {
-	b.Mean = append(b.Mean, time.Duration(s.Mean).Seconds())
-	b.Low = append(b.Low, time.Duration(s.Min).Seconds())
-	b.High = append(b.High, time.Duration(s.Max).Seconds())
 }

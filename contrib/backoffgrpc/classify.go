@@ -2,6 +2,7 @@ package backoffgrpc
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -46,22 +47,14 @@ const (
 // classifier has no opinion. It is safe for concurrent use. Source: AIP-194;
 // gRPC, "Status codes and their use".
 func Classify(err error) backoff.Class {
-	reader := classReader{left: most}
-	if class, known := reader.of(err); known {
+	if class, known := classOf(finite(err)); known {
 		return class
 	}
 	return backoff.ClassPermanent
 }
 
-// classReader reads the class in a tree of errors. It may still read left of
-// them.
-type classReader struct{ left int }
-
-// of returns the class of err, and whether there is a status in its tree.
-func (r *classReader) of(err error) (class backoff.Class, known bool) {
-	if r.left--; err == nil || r.left < 0 {
-		return backoff.ClassUnknown, false
-	}
+// classOf returns the class of err, and whether there is a status in its tree.
+func classOf(err error) (class backoff.Class, known bool) {
 	switch e := err.(type) {
 	case *backoff.OpenError:
 		return backoff.ClassPermanent, true
@@ -69,9 +62,9 @@ func (r *classReader) of(err error) (class backoff.Class, known bool) {
 		if e == nil {
 			return backoff.ClassPermanent, true
 		}
-		return r.of(e.Last)
+		return classOf(e.Last)
 	case *failure:
-		class, known = r.of(e.err)
+		class, known = classOf(e.err)
 		switch code := status.Code(e); {
 		case e.notSent && class == backoff.ClassRetryable:
 			class = backoff.ClassNotSent
@@ -81,21 +74,22 @@ func (r *classReader) of(err error) (class backoff.Class, known bool) {
 		return class, known
 	case interface{ GRPCStatus() *status.Status }:
 		if s := e.GRPCStatus(); s.Code() != codes.OK {
-			return r.ofStatus(s, err), true
+			return classOfStatus(s, err), true
 		}
 	}
-	branches, inner := unwrap(err)
-	if inner != nil {
-		return r.of(inner)
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		return classOfAll(several.Unwrap())
 	}
-	return r.ofBranches(branches)
+	if inner := errors.Unwrap(err); inner != nil {
+		return classOf(inner)
+	}
+	return backoff.ClassUnknown, false
 }
 
-// ofStatus returns the class of an error with the status s. What the error wraps
-// may know more than the code.
-func (r *classReader) ofStatus(s *status.Status, err error) backoff.Class {
-	_, inner := unwrap(err)
-	below, _ := r.of(inner)
+// classOfStatus returns the class of an error with the status s. What the error
+// wraps may know more than the code.
+func classOfStatus(s *status.Status, err error) backoff.Class {
+	below, _ := classOf(errors.Unwrap(err))
 	switch code := s.Code(); {
 	case code == codes.Unavailable && below == backoff.ClassNotSent:
 		return backoff.ClassNotSent
@@ -110,17 +104,16 @@ func (r *classReader) ofStatus(s *status.Status, err error) backoff.Class {
 	return backoff.ClassOverloaded
 }
 
-// ofBranches returns the greatest class of several errors. All must be known not
+// classOfAll returns the greatest class of several errors. All must be known not
 // to have been sent, or one may have been.
-func (r *classReader) ofBranches(errs []error) (class backoff.Class, known bool) {
+func classOfAll(errs []error) (class backoff.Class, known bool) {
 	all := true
 	for _, err := range errs {
 		if err == nil {
 			continue
 		}
-		c, ok := r.of(err)
-		class, known, all = max(class, c), known || ok, all && ok
-		all = all && c == backoff.ClassNotSent
+		c, ok := classOf(err)
+		class, known, all = max(class, c), known || ok, all && ok && c == backoff.ClassNotSent
 	}
 	if class == backoff.ClassNotSent && !all {
 		class = backoff.ClassRetryable
@@ -204,6 +197,7 @@ func (f *failure) Unwrap() []error {
 // attemptError returns the error of an attempt under ctx in a form that
 // policies and hedges understand.
 func attemptError(ctx context.Context, err error, trailer metadata.MD, notSent bool) error {
+	err = finite(err)
 	f := &failure{err: err, notSent: notSent, trailer: trailer}
 	if notSent && isDistrust(err.Error()) || isTooLarge(status.Convert(f)) {
 		return backoff.Permanent(f)
@@ -342,22 +336,20 @@ func callError(ctx context.Context, err error) error {
 		code = status.FromContextError(ctx.Err()).Code()
 	case isRefused(err): // whatever the last attempt met
 		code = codes.Unavailable
-	case is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
 	}
 	return &statusError{err: err, status: status.New(code, err.Error()), private: true}
 }
 
-// statusOf returns the first status within err that is not OK, as it was sent.
+// statusOf returns the first status within err, if it is not OK, as it was sent.
 // status.Convert would change its message.
 func statusOf(err error) (s *status.Status, ok bool) {
-	ok = search(err, func(err error) bool {
-		if e, is := err.(interface{ GRPCStatus() *status.Status }); is {
-			s = e.GRPCStatus()
-		}
-		return s.Code() != codes.OK
-	})
-	if !ok {
+	var e interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &e) {
+		s = e.GRPCStatus()
+	}
+	if s.Code() == codes.OK {
 		return nil, false
 	}
 	return s, true

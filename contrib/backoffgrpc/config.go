@@ -9,8 +9,7 @@
 //
 // The interceptors of a [Config] obey pushback and RetryInfo. [UnaryServer]
 // and [StreamServer] are interceptors for servers, which send them.
-// [ParseServiceConfig] and [Config.ServiceConfig] read and write service
-// configs.
+// [ParseServiceConfig] reads a service config.
 package backoffgrpc
 
 import (

@@ -45,16 +45,6 @@ func ExampleParseServiceConfig() {
 	// Output: 4 true false
 }
 
-// A policy of the program becomes a service config for clients in other
-// languages.
-func ExampleConfig_ServiceConfig() {
-	config := &backoffgrpc.Config{Methods: map[string]backoffgrpc.Method{"/shop.Orders/": {Policy: &backoff.Policy{}}}}
-	text, err := config.ServiceConfig()
-	fmt.Println(string(text), err)
-	// Output:
-	// {"methodConfig":[{"name":[{"service":"shop.Orders"}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.1s","maxBackoff":"30s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]} <nil>
-}
-
 func ExampleUnaryServer() {
 	server := grpc.NewServer(grpc.UnaryInterceptor(backoffgrpc.UnaryServer), grpc.StreamInterceptor(backoffgrpc.StreamServer))
 	defer server.Stop()

@@ -2,6 +2,7 @@ package backoffgrpc
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -146,7 +147,8 @@ func replyError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if gave, ok := as[refusal](err); ok && !gave.RetryableError() || isRefused(err) {
+	err = finite(err)
+	if gave, ok := errors.AsType[refusal](err); ok && !gave.RetryableError() || isRefused(err) {
 		DoNotRetry(ctx)
 	}
 	d := retryAfterOf(err)
@@ -175,8 +177,9 @@ func Status(err error) *status.Status {
 	if err == nil {
 		return nil
 	}
+	err = finite(err)
 	s, ok := statusOf(err)
-	switch made, isMade := as[*statusError](err); {
+	switch made, isMade := errors.AsType[*statusError](err); {
 	case !ok:
 		return neutral(codeOf(err))
 	case isMade && made.status == s && made.private:
@@ -198,7 +201,7 @@ func ownStatus(err error) *status.Status {
 
 // isRefused reports whether a budget or a breaker refused a call.
 func isRefused(err error) bool {
-	return is(err, backoff.ErrOpen) || is(err, backoff.ErrBudget)
+	return errors.Is(err, backoff.ErrOpen) || errors.Is(err, backoff.ErrBudget)
 }
 
 // refusal is what [*backoff.Error] and [*backoff.OpenError] have in common. The
@@ -212,13 +215,13 @@ type refusal interface {
 
 // codeOf returns the code for an error without a status.
 func codeOf(err error) codes.Code {
-	_, gaveUp := as[*backoff.Error](err)
+	_, gaveUp := errors.AsType[*backoff.Error](err)
 	switch {
 	case isRefused(err): // whatever the last attempt met
 		return codes.Unavailable
-	case is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
-	case is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
 		return codes.Canceled
 	case gaveUp:
 		return codes.Unavailable
@@ -228,7 +231,7 @@ func codeOf(err error) codes.Code {
 
 // retryAfterOf returns how long err asks to wait.
 func retryAfterOf(err error) time.Duration {
-	if refused, ok := as[refusal](err); ok {
+	if refused, ok := errors.AsType[refusal](err); ok {
 		return refused.RetryAfter()
 	}
 	wait, _ := exactWait.Decide(1, err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -25,35 +24,35 @@ const maxAttempts = 5 // gRFC A6, "Limits on Retries and Hedges"
 type (
 	// serviceConfig is the whole.
 	serviceConfig struct {
-		MethodConfig    []methodConfig   `json:"methodConfig,omitempty"`
-		RetryThrottling *retryThrottling `json:"retryThrottling,omitempty"`
+		MethodConfig    []methodConfig   `json:"methodConfig"`
+		RetryThrottling *retryThrottling `json:"retryThrottling"`
 	}
 	// methodConfig is the config of some methods.
 	methodConfig struct {
 		Name          []methodName   `json:"name"`
-		WaitForReady  *bool          `json:"waitForReady,omitempty"`
-		Timeout       *duration      `json:"timeout,omitempty"`
-		RetryPolicy   *retryPolicy   `json:"retryPolicy,omitempty"`
-		HedgingPolicy *hedgingPolicy `json:"hedgingPolicy,omitempty"`
+		WaitForReady  *bool          `json:"waitForReady"`
+		Timeout       *duration      `json:"timeout"`
+		RetryPolicy   *retryPolicy   `json:"retryPolicy"`
+		HedgingPolicy *hedgingPolicy `json:"hedgingPolicy"`
 	}
 	// methodName names a method, a service or everything.
 	methodName struct {
-		Service string `json:"service,omitempty"`
-		Method  string `json:"method,omitempty"`
+		Service string `json:"service"`
+		Method  string `json:"method"`
 	}
 	// retryPolicy says when to retry.
 	retryPolicy struct {
-		MaxAttempts          attempts `json:"maxAttempts"`
-		InitialBackoff       duration `json:"initialBackoff"`
-		MaxBackoff           duration `json:"maxBackoff"`
-		BackoffMultiplier    float64  `json:"backoffMultiplier"`
-		RetryableStatusCodes []code   `json:"retryableStatusCodes"`
+		MaxAttempts          int          `json:"maxAttempts"`
+		InitialBackoff       duration     `json:"initialBackoff"`
+		MaxBackoff           duration     `json:"maxBackoff"`
+		BackoffMultiplier    float64      `json:"backoffMultiplier"`
+		RetryableStatusCodes []codes.Code `json:"retryableStatusCodes"`
 	}
 	// hedgingPolicy says when to hedge.
 	hedgingPolicy struct {
-		MaxAttempts         attempts `json:"maxAttempts"`
-		HedgingDelay        duration `json:"hedgingDelay,omitempty"`
-		NonFatalStatusCodes []code   `json:"nonFatalStatusCodes,omitempty"`
+		MaxAttempts         int          `json:"maxAttempts"`
+		HedgingDelay        duration     `json:"hedgingDelay"`
+		NonFatalStatusCodes []codes.Code `json:"nonFatalStatusCodes"`
 	}
 	// retryThrottling is the budget of all methods.
 	retryThrottling struct {
@@ -170,7 +169,7 @@ func (p *retryPolicy) check() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.MaxAttempts.check("retryPolicy"); err != nil {
+	if err := checkAttempts("retryPolicy", p.MaxAttempts, p.RetryableStatusCodes); err != nil {
 		return err
 	}
 	switch {
@@ -193,36 +192,26 @@ func (p *retryPolicy) policy(name string, budget backoff.Budget) *backoff.Policy
 	}
 	return &backoff.Policy{
 		Name:          strings.TrimPrefix(name, "/"),
-		MaxAttempts:   min(int(p.MaxAttempts), maxAttempts),
+		MaxAttempts:   min(p.MaxAttempts, maxAttempts),
 		Schedule:      p.schedule(),
 		Jitter:        backoff.UniformJitter(0.8, 1.2),
 		MaxRetryAfter: -1,
-		Classify:      plug.OnCode(status.Code, grpcCodes(p.RetryableStatusCodes)...),
+		Classify:      plug.OnCode(status.Code, p.RetryableStatusCodes...),
 		Budget:        budget,
 	}
 }
 
 // schedule returns the Schedule.
 func (p *retryPolicy) schedule() backoff.Schedule {
-	initial, limit := time.Duration(p.InitialBackoff), time.Duration(p.MaxBackoff)
-	if p.BackoffMultiplier < 1 {
-		return shrinking{initial: min(initial, limit), factor: p.BackoffMultiplier}
+	initial, limit := time.Duration(min(p.InitialBackoff, p.MaxBackoff)), time.Duration(p.MaxBackoff)
+	if p.BackoffMultiplier >= 1 {
+		return backoff.Exponential{Initial: initial, Max: limit, Multiplier: p.BackoffMultiplier}
 	}
-	return backoff.Exponential{Initial: min(initial, limit), Max: limit, Multiplier: p.BackoffMultiplier}
-}
-
-// shrinking is a schedule with a multiplier below 1, which gRPC allows.
-type shrinking struct {
-	initial time.Duration
-	factor  float64
-}
-
-// Delay implements backoff.Schedule.
-func (s shrinking) Delay(retry int) time.Duration {
-	if retry <= 0 {
-		return 0
+	var shrinking []time.Duration
+	for n := range maxAttempts - 1 {
+		shrinking = append(shrinking, time.Duration(float64(initial)*math.Pow(p.BackoffMultiplier, float64(n))))
 	}
-	return time.Duration(float64(s.initial) * math.Pow(s.factor, float64(retry-1)))
+	return backoff.Sequence(shrinking...)
 }
 
 // check returns what is wrong with the policy.
@@ -230,7 +219,7 @@ func (p *hedgingPolicy) check() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.MaxAttempts.check("hedgingPolicy"); err != nil {
+	if err := checkAttempts("hedgingPolicy", p.MaxAttempts, p.NonFatalStatusCodes); err != nil {
 		return err
 	}
 	if p.HedgingDelay < 0 {
@@ -246,11 +235,11 @@ func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge
 	}
 	h := &backoff.Hedge{
 		Name:          strings.TrimPrefix(name, "/"),
-		MaxAttempts:   min(int(p.MaxAttempts), maxAttempts),
+		MaxAttempts:   min(p.MaxAttempts, maxAttempts),
 		Delay:         time.Duration(p.HedgingDelay),
 		MaxExtraLoad:  -1,
 		MaxRetryAfter: -1,
-		Classify:      plug.OnCode(status.Code, grpcCodes(p.NonFatalStatusCodes)...),
+		Classify:      plug.OnCode(status.Code, p.NonFatalStatusCodes...),
 		Budget:        budget,
 		Detach:        true,
 	}
@@ -260,165 +249,14 @@ func (p *hedgingPolicy) hedge(name string, budget backoff.Budget) *backoff.Hedge
 	return h
 }
 
-// ServiceConfig returns the config as a gRPC service config, for clients that
-// read one. It returns an error if a service config cannot express the config:
-// a Schedule other than [backoff.Exponential] (or one that was read from a
-// service config), a ByClass, a measured Delay, a Budget other than one
-// [presets.GRPCThrottling] for all methods, or a Policy that retries nothing.
-// Jitter, time limits, idempotency and observers are left out; gRPC has a
-// jitter of its own, of 0.8 to 1.2. The result is the same for the same config.
-func (c *Config) ServiceConfig() ([]byte, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
+// checkAttempts refuses a number of attempts without a retry, and codes that are
+// no error's.
+func checkAttempts(policy string, attempts int, retried []codes.Code) error {
+	if attempts < 2 {
+		return fmt.Errorf("%s.maxAttempts is %d, want 2 or more", policy, attempts)
 	}
-	var sc serviceConfig
-	throttling := new(sharedThrottling)
-	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
-		mc, err := c.Methods[name].encode(name)
-		if err == nil {
-			err = throttling.add(c.Methods[name])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("backoffgrpc: method %q: %w", name, err)
-		}
-		sc.MethodConfig = append(sc.MethodConfig, mc)
-	}
-	if b := throttling.budget; b != nil {
-		sc.RetryThrottling = &retryThrottling{MaxTokens: number(b.MaxTokens), TokenRatio: b.TokenRatio}
-	}
-	return json.Marshal(sc)
-}
-
-// sharedThrottling is the throttling that all methods share.
-type sharedThrottling struct {
-	budget *presets.GRPCThrottling
-	known  bool // the budget is that of a method
-}
-
-// add takes in the budget of a method.
-func (s *sharedThrottling) add(m Method) error {
-	var budget backoff.Budget
-	policy, _ := m.current()
-	switch {
-	case policy != nil:
-		budget = policy.Budget
-	case m.Hedge != nil:
-		budget = m.Hedge.Budget
-	default:
-		return nil
-	}
-	b, ok := budget.(*presets.GRPCThrottling)
-	if budget != nil && !ok || s.known && b != s.budget {
-		return errors.New("a service config has one GRPCThrottling for all methods, or none")
-	}
-	s.budget, s.known = b, true
-	return nil
-}
-
-// encode returns the config of the method of a name.
-func (m Method) encode(name string) (methodConfig, error) {
-	service, method, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
-	mc := methodConfig{Name: []methodName{{service, method}}, WaitForReady: m.WaitForReady}
-	if m.Timeout > 0 {
-		d := duration(m.Timeout)
-		mc.Timeout = &d
-	}
-	var err error
-	policy, _ := m.current()
-	switch {
-	case policy != nil:
-		mc.RetryPolicy, err = encodePolicy(policy)
-	case m.Hedge != nil:
-		mc.HedgingPolicy, err = encodeHedge(m.Hedge)
-	}
-	return mc, err
-}
-
-// encodePolicy returns nil if the policy makes one attempt only.
-func encodePolicy(p *backoff.Policy) (*retryPolicy, error) {
-	if len(p.ByClass) > 0 {
-		return nil, errors.New("a service config has no ByClass")
-	}
-	n := attemptsOf(p.MaxAttempts, 4)
-	if n == 1 {
-		return nil, nil
-	}
-	out := &retryPolicy{MaxAttempts: n, RetryableStatusCodes: codesOf(withFallback(p.Classify))}
-	switch s := p.Schedule.(type) {
-	case nil:
-		out.exponential(backoff.Exponential{})
-	case backoff.Exponential:
-		out.exponential(s)
-	case shrinking:
-		out.InitialBackoff, out.MaxBackoff, out.BackoffMultiplier = duration(s.initial), duration(s.initial), s.factor
-	default:
-		return nil, errors.New("a service config has no other Schedule than Exponential")
-	}
-	return out, out.check()
-}
-
-// exponential sets the fields of a schedule, with its defaults.
-func (p *retryPolicy) exponential(e backoff.Exponential) {
-	p.InitialBackoff = duration(e.Delay(1))
-	p.MaxBackoff = duration(e.Delay(math.MaxInt))
-	p.BackoffMultiplier = e.Multiplier
-	if e.Multiplier == 0 {
-		p.BackoffMultiplier = 2
-	}
-}
-
-// encodeHedge returns nil if the hedge makes one attempt only.
-func encodeHedge(h *backoff.Hedge) (*hedgingPolicy, error) {
-	n := attemptsOf(h.MaxAttempts, 2)
-	switch {
-	case n == 1:
-		return nil, nil
-	case h.Delay == 0:
-		return nil, errors.New("a service config has no Delay that is measured")
-	}
-	return &hedgingPolicy{
-		MaxAttempts:         n,
-		HedgingDelay:        duration(max(0, h.Delay)),
-		NonFatalStatusCodes: codesOf(withFallback(h.Classify)),
-	}, nil
-}
-
-// attemptsOf returns the attempts of a MaxAttempts of n.
-func attemptsOf(n, standard int) attempts {
-	switch {
-	case n == 0:
-		return attempts(standard)
-	case n < 0:
-		return maxAttempts
-	}
-	return attempts(min(n, maxAttempts))
-}
-
-// codesOf returns the codes that a classifier retries.
-func codesOf(classify backoff.Classifier) (all []code) {
-	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
-		if classify(status.Error(c, "")).Retryable() {
-			all = append(all, code(c))
-		}
-	}
-	return all
-}
-
-// grpcCodes converts codes to those of package codes.
-func grpcCodes(of []code) (all []codes.Code) {
-	for _, c := range of {
-		all = append(all, codes.Code(c))
-	}
-	return all
-}
-
-// attempts is a number of attempts.
-type attempts int
-
-// check refuses a number of attempts without a retry.
-func (n attempts) check(policy string) error {
-	if n < 2 {
-		return fmt.Errorf("%s.maxAttempts is %d, want 2 or more", policy, n)
+	if slices.Contains(retried, codes.OK) {
+		return fmt.Errorf("%s has the code OK, which is no error", policy)
 	}
 	return nil
 }
@@ -470,37 +308,4 @@ func (d *duration) UnmarshalJSON(text []byte) error {
 		*d = -*d
 	}
 	return nil
-}
-
-// MarshalJSON implements json.Marshaler.
-func (d duration) MarshalJSON() ([]byte, error) {
-	text := fmt.Sprintf("%d.%09d", d/duration(time.Second), d%duration(time.Second))
-	return json.Marshal(strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s")
-}
-
-// code is a status code, which JSON names in upper case or by its number.
-type code codes.Code
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *code) UnmarshalJSON(text []byte) error {
-	var known codes.Code
-	if err := known.UnmarshalJSON(text); err != nil || string(text) == "null" || known == codes.OK {
-		return fmt.Errorf("%s is no status code of an error", text)
-	}
-	*c = code(known)
-	return nil
-}
-
-// MarshalJSON implements json.Marshaler.
-func (c code) MarshalJSON() ([]byte, error) { return json.Marshal(names[codes.Code(c)]) }
-
-// names are the codes as a service config writes them. Their String method
-// would write CamelCase.
-var names = map[codes.Code]string{
-	codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
-	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS",
-	codes.PermissionDenied: "PERMISSION_DENIED", codes.ResourceExhausted: "RESOURCE_EXHAUSTED",
-	codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE",
-	codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
-	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
 }

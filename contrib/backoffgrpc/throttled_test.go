@@ -48,7 +48,7 @@ func forbidding(ctx context.Context, err error) error {
 	return err
 }
 
-// Decision 59: the pacer always hears of RESOURCE_EXHAUSTED, whatever the
+// The pacer always counts RESOURCE_EXHAUSTED, whatever the
 // classifier lists. Whether it is sent again is another matter.
 func TestAPacerHearsOfEveryResourceExhausted(t *testing.T) {
 	only := func(codes ...codes.Code) backoff.Classifier { return plug.OnCode(status.Code, codes...) }

@@ -39,7 +39,7 @@ func TestNotSentIsWhatEveryErrorOfATreeSays(t *testing.T) {
 		"one definitive":         {errors.Join(unsent, no), backoff.ClassPermanent},
 		"one is of another call": {errors.Join(sent, opened(t, unsent)), backoff.ClassPermanent},
 		"one throttled":          {errors.Join(sent, retryInfo(codes.ResourceExhausted, time.Second)), backoff.ClassThrottled},
-		"too large to be read":   {errors.Join(unsent, chain(20_000, sent)), backoff.ClassRetryable},
+		"too large to be read":   {errors.Join(unsent, chain(20_000, sent)), backoff.ClassPermanent},
 		"a cycle":                {newCycle(), backoff.ClassPermanent},
 	} {
 		require.Equal(t, c.want, backoffgrpc.Classify(c.err), name)
@@ -155,7 +155,6 @@ func TestAnInterceptorThatDropsTheOptionsDoesNotMakeACallUnsent(t *testing.T) {
 	require.Equal(t, 2, s.calls())
 }
 
-// Decision 59.
 func TestWhatIsLargerThanALimitIsNotSentAgain(t *testing.T) {
 	classify := plug.OnCode(status.Code, codes.ResourceExhausted)
 	for name, c := range map[string]struct {

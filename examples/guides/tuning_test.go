@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/preview"
 	"github.com/gobackoff/backoff/spec"
 )
 
@@ -27,10 +26,11 @@ var search = backoff.Policy{
 
 func Example_tuning() {
 	for attempts := 2; attempts <= 5; attempts++ {
-		p := search
-		p.MaxAttempts = attempts
-		view := preview.Of(p, 0)
-		fmt.Println(attempts, "attempts take at most", view.Worst.Round(time.Millisecond))
+		most := time.Duration(attempts) * search.AttemptTimeout
+		for retry := 1; retry < attempts; retry++ {
+			most += search.Schedule.Delay(retry) // full jitter waits no longer
+		}
+		fmt.Println(attempts, "attempts take at most", most)
 	}
 	// Output:
 	// 2 attempts take at most 850ms

@@ -139,7 +139,7 @@ func (r row) proof(t *testing.T) string {
 // ownTests returns the tests of the library with their files.
 var ownTests = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for _, dir := range []string{"", "*", "internal/sim"} {
+	for _, dir := range []string{"", "*", "cmd/backoffsim/sim"} {
 		files, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		for _, file := range files {
 			text, _ := os.ReadFile(file)

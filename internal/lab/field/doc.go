@@ -1,4 +1,4 @@
-// Command field measures on real sockets what internal/sim computes: the dip of
+// Command field measures on real sockets what the simulator computes: the dip of
 // a service, and what the clients of several libraries make of it.
 //
 // For each client and each load it starts two processes: a service with a few

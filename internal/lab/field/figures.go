@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // figures say how a client has done, from the beginning of the dip on. They are

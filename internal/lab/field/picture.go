@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff/internal/lab/docpage"
-	"github.com/gobackoff/backoff/internal/sim"
+	"github.com/gobackoff/backoff/cmd/backoffsim/sim"
 )
 
 // A cell is a run beside its simulation.

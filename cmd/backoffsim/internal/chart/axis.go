@@ -108,10 +108,36 @@ func roundStep(v float64) float64 {
 	return 10 * ten
 }
 
-// logarithmic makes an axis from lo to hi logarithmic, with ticks at powers of
-// ten, and also at 2 and 5 times these if there are few. If below is set there
-// are values below lo, which are drawn at lo, and the lowest tick says so.
-func logarithmic(a *plot.Axis, lo, hi float64, below bool) {
+// fewest is the lowest value that a logarithmic axis shows exactly.
+const fewest = .001
+
+// logarithmic makes an axis for lines logarithmic: from the power of ten below
+// the smallest value, but at least fewest, to above the largest. Ticks are at
+// powers of ten, and also at 2 and 5 times these if there are few. Values below
+// fewest are drawn at the end of the axis, and the lowest tick says so.
+func logarithmic(a *plot.Axis, lines []curve) {
+	lo, hi, below := math.Inf(1), fewest, false
+	for _, v := range everything(lines) {
+		hi = max(hi, v)
+		if v >= fewest {
+			lo = min(lo, v)
+		} else {
+			below = true
+		}
+	}
+	if below {
+		lo = fewest
+	}
+	lo = math.Pow(10, math.Floor(math.Log10(min(lo, hi))+1e-9))
+	powers(a, lo, max(hi*1.15, lo*10))
+	if below {
+		ticks := a.Tick.Marker.Ticks(a.Min, a.Max)
+		ticks[0].Label = "≤ " + ticks[0].Label
+	}
+}
+
+// powers makes an axis from lo to hi logarithmic.
+func powers(a *plot.Axis, lo, hi float64) {
 	a.Scale = plot.LogScale{}
 	a.Min, a.Max = lo, hi
 	few := hi/lo < 150
@@ -125,31 +151,5 @@ func logarithmic(a *plot.Axis, lo, hi float64, below bool) {
 			ticks = append(ticks, plot.Tick{Value: min(max(v, lo), hi), Label: number(v)})
 		}
 	}
-	if below {
-		ticks = append(ticks, plot.Tick{Value: lo, Label: "≤ " + number(lo)})
-		if number(lo) == ticks[0].Label {
-			ticks = ticks[1:]
-		}
-	}
 	a.Tick.Marker = plot.ConstantTicks(ticks)
-}
-
-// logRange returns the range of a logarithmic axis for values: from the power
-// of ten below the smallest value, but at least floor, to above the largest
-// value. below says that there are values below floor.
-func logRange(values []float64, floor float64) (lo, hi float64, below bool) {
-	lo, hi = math.Inf(1), floor
-	for _, v := range values {
-		hi = max(hi, v)
-		if v >= floor {
-			lo = min(lo, v)
-		} else {
-			below = true
-		}
-	}
-	if below {
-		lo = floor
-	}
-	lo = math.Pow(10, math.Floor(math.Log10(min(lo, hi))+1e-9))
-	return lo, max(hi*1.15, lo*10), below
 }

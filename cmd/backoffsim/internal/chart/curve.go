@@ -1,6 +1,9 @@
 package chart
 
 import (
+	"image/color"
+	"slices"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -74,16 +77,19 @@ func (k *curve) drawBand(c draw.Canvas, p *plot.Plot) {
 		k.errorBars(c, low, high)
 		return
 	}
-	area := append(vg.Path{}, vg.PathComp{Type: vg.MoveComp, Pos: low[0]})
-	for _, pt := range low[1:] {
-		area.Line(pt)
+	slices.Reverse(high)
+	fill(c, append(low, high...), faint(hue(k.index), .16))
+}
+
+// fill fills an outline.
+func fill(c draw.Canvas, outline []vg.Point, color color.Color) {
+	path := vg.Path{{Type: vg.MoveComp, Pos: outline[0]}}
+	for _, pt := range outline[1:] {
+		path.Line(pt)
 	}
-	for i := len(high) - 1; i >= 0; i-- {
-		area.Line(high[i])
-	}
-	area.Close()
-	c.SetColor(faint(hue(k.index), .16))
-	c.Fill(area)
+	path.Close()
+	c.SetColor(color)
+	c.Fill(path)
 }
 
 func (k *curve) errorBars(c draw.Canvas, low, high []vg.Point) {

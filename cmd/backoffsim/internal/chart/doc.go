@@ -1,9 +1,8 @@
-// Package chart draws what the simulator measured, as SVG, as PNG, or as one
-// self-contained HTML page.
+// Package chart draws what the simulator measured, as SVG.
 //
-// A [Chart] is plain data: numbers, the names of the policies they belong to,
-// and a [Frame] that says under which conditions they were measured. It does
-// not depend on the models. The same data give the same bytes.
+// A [Chart] is plain data: numbers, the names of the policies that they belong
+// to, and a [Frame] that says under which conditions they were measured. The
+// same data give the same bytes.
 //
 // Every picture is readable in light and dark colour schemes and without
 // colours. A line has its own colour, dashes and number. The number also begins

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -27,8 +28,9 @@ type figure struct {
 	// spread describes the bands or bars around the values.
 	spread string
 	// also are lines of the caption after the policies.
-	also   []string
-	tables []table
+	also []string
+	// words are the numbers, for readers who cannot see the picture.
+	words string
 }
 
 // A block is one part of the body of a figure.
@@ -37,12 +39,13 @@ type block struct {
 	draw   func(draw.Canvas)
 }
 
-// A table has the numbers of a picture, for readers who cannot see it or want
-// exact numbers.
-type table struct {
-	Caption string
-	Head    []string
-	Rows    [][]string
+// inWords returns a table as one text.
+func inWords(caption string, rows [][]string) string {
+	var all []string
+	for _, row := range rows {
+		all = append(all, strings.Join(row, " "))
+	}
+	return caption + ": " + strings.Join(all, "; ") + "."
 }
 
 const (
@@ -111,7 +114,7 @@ func (f *figure) caption() []captionRow {
 			rows = append(rows, captionOf(f.nameOf(i), p.Parameters)...)
 		}
 	}
-	for _, s := range append(append([]string{}, f.also...), f.frame.Notes...) {
+	for _, s := range slices.Concat(f.also, f.frame.Notes) {
 		rows = append(rows, captionOf("", s)...)
 	}
 	if s := f.origin(); s != "" {

@@ -1,8 +1,8 @@
 package chart
 
 import (
-	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -10,49 +10,21 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-func (d Herd) check() error {
-	c := &checker{chart: "Herd"}
-	c.frame(d.Frame)
-	c.axis("Seconds", d.Seconds, 2, -finite, finite)
-	for i := 2; i < len(d.Seconds); i++ {
-		if step := d.Seconds[i] - d.Seconds[i-1]; math.Abs(step-d.step()) > 1e-6*d.step() {
-			c.refuse("Seconds[%d] is %v after %v, want steps of %v", i, d.Seconds[i], d.Seconds[i-1], d.step())
-		}
-	}
-	c.between(d.From, d.To)
-	c.value("Capacity", d.Capacity, 0, finite)
-	c.policies("Panels", d.policies())
-	for i, p := range d.Panels {
-		at := fmt.Sprintf("Panels[%d].", i)
-		c.band(at+"Arrivals", p.Arrivals, len(d.Seconds), finite)
-		c.value(at+"Peak", p.Peak, 0, finite)
-		c.value(at+"Drain", p.Drain, 0, math.Inf(1))
-	}
-	return c.err
-}
-
-func (d Herd) policies() []Policy {
-	return policiesOf(d.Panels, func(p HerdPanel) Policy { return p.Policy })
-}
-
-func (d Herd) draw() (*figure, error) {
-	if err := d.check(); err != nil {
-		return nil, err
-	}
+// layOut places the panels below each other.
+func (d Herd) layOut() *figure {
 	var panels []*panel
-	var lines []curve
 	var empty []string
-	t := table{Caption: "Arrivals", Head: []string{"strategy", "peak per " + seconds(d.step()), "drained, s"}}
+	var rows [][]string
+	top := d.Capacity * 1.2
 	for i, p := range d.Panels {
-		lines = append(lines, d.curve(i))
+		top = max(top, slices.Max(p.Arrivals))
 		if p.Peak > 0 {
 			panels = append(panels, d.panel(i))
 		} else {
 			empty = append(empty, p.Name)
 		}
-		t.Rows = append(t.Rows, []string{p.Name, number(p.Peak), number(p.Drain)})
+		rows = append(rows, []string{p.Name, number(p.Peak), number(p.Drain)})
 	}
-	top := highest(lines, d.Capacity*1.2)
 	for i, p := range panels {
 		d.axis(&p.plot.Y, top)
 		if i < len(panels)-1 {
@@ -64,11 +36,11 @@ func (d Herd) draw() (*figure, error) {
 		last.plot.X.Label.Text, last.height = "seconds", last.height+11
 	}
 	return &figure{
-		frame: d.named("Arrivals per " + seconds(d.step()) + " when a herd comes back"), policies: d.policies(),
-		spread: bandText(lines), also: d.legend(d.steep(top), empty),
+		frame:    d.named("Arrivals per " + seconds(d.step()) + " when a herd comes back"),
+		policies: policiesOf(d.Panels), also: d.legend(d.steep(top), empty),
 		blocks: []block{grid(panels, 1, 130)},
-		tables: []table{t, tableOf("Arrivals per "+seconds(d.step())+", from second", "strategy", d.Seconds, lines)},
-	}, nil
+		words:  inWords("Arrivals", rows),
+	}
 }
 
 func (d Herd) step() float64 { return d.Seconds[1] - d.Seconds[0] }
@@ -123,20 +95,18 @@ func (d Herd) legend(steep bool, empty []string) []string {
 	return []string{s}
 }
 
-func (d Herd) curve(i int) curve {
-	b := d.Panels[i].Arrivals
-	return curve{index: i, x: d.Seconds, Band: b, name: d.Panels[i].Name}
-}
-
 func (d Herd) panel(i int) *panel {
 	p := ruled(newPlot(""))
 	linear(&p.X, d.Seconds[0], d.Seconds[len(d.Seconds)-1]+d.step(), 8)
 	if d.To > d.From {
 		p.Add(span{d.From, d.To})
 	}
-	p.Add(steps{d.curve(i), d.step()}, level{y: d.Capacity})
+	p.Add(steps{i, d.Seconds, d.Panels[i].Arrivals, d.step()}, level{y: d.Capacity})
 	name := headText.clip(d.Panels[i].Name, inner/2)
-	return &panel{heading: name, plot: p, height: 86, aside: func(data, room draw.Canvas) { d.figures(i, p, data, room) }}
+	return &panel{
+		heading: name, plot: p, height: 86,
+		aside: func(data, room draw.Canvas) { d.figures(i, p, data, room) },
+	}
 }
 
 // figures writes the peak, the drain and the capacity beside a panel. The
@@ -157,36 +127,19 @@ func (d Herd) figures(i int, p *plot.Plot, data, room draw.Canvas) {
 
 // steps draws bins as a filled outline.
 type steps struct {
-	curve
-	step float64
-}
-
-// outline returns the upper outline of the bins.
-func (s steps) outline(p *plot.Plot, c draw.Canvas, y []float64) []vg.Point {
-	at := on(p, c)
-	pts := []vg.Point{at(s.x[0], 0)}
-	for i, v := range y {
-		pts = append(pts, at(s.x[i], v), at(s.x[i]+s.step, v))
-	}
-	return append(pts, at(s.x[len(s.x)-1]+s.step, 0))
+	index int
+	x, y  []float64
+	step  float64
 }
 
 // Plot implements plot.Plotter.
 func (s steps) Plot(c draw.Canvas, p *plot.Plot) {
-	if len(s.High) > 0 {
-		s.fill(c, s.outline(p, c, s.High), .25)
+	at := on(p, c)
+	outline := []vg.Point{at(s.x[0], 0)}
+	for i, v := range s.y {
+		outline = append(outline, at(s.x[i], v), at(s.x[i]+s.step, v))
 	}
-	mean := s.outline(p, c, s.Mean)
-	s.fill(c, mean, .45)
-	c.StrokeLines(draw.LineStyle{Color: hue(s.index), Width: .9}, mean)
-}
-
-func (s steps) fill(c draw.Canvas, outline []vg.Point, opacity float64) {
-	path := vg.Path{{Type: vg.MoveComp, Pos: outline[0]}}
-	for _, pt := range outline[1:] {
-		path.Line(pt)
-	}
-	path.Close()
-	c.SetColor(faint(hue(s.index), opacity))
-	c.Fill(path)
+	outline = append(outline, at(s.x[len(s.x)-1]+s.step, 0))
+	fill(c, outline, faint(hue(s.index), .45))
+	c.StrokeLines(draw.LineStyle{Color: hue(s.index), Width: .9}, outline)
 }

@@ -175,7 +175,8 @@ func (k *curve) labelHeight() vg.Length {
 func (k *curve) label(room draw.Canvas, end vg.Point, y vg.Length) {
 	x := room.Min.X + leader
 	thin := draw.LineStyle{Color: hue(k.index), Width: .8}
-	room.StrokeLines(thin, []vg.Point{{X: room.Min.X + 1, Y: end.Y}, {X: room.Min.X + 4, Y: end.Y}, {X: x - 5, Y: y}, {X: x, Y: y}})
+	room.StrokeLines(thin, []vg.Point{{X: room.Min.X + 1, Y: end.Y}, {X: room.Min.X + 4, Y: end.Y},
+		{X: x - 5, Y: y}, {X: x, Y: y}})
 	if end.X < room.Min.X-1 {
 		thin.Dashes = []vg.Length{1, 4}
 		room.StrokeLine2(thin, end.X+4, end.Y, room.Min.X, end.Y)

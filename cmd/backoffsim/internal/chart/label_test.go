@@ -21,7 +21,7 @@ func TestLabelsOfLinesThatEndTogetherMoveApartEvenly(t *testing.T) {
 func TestLabelsNeverOverlapNorLeaveTheRoomNorSwap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		n := 1 + r.IntN(maxLines)
+		n := 1 + r.IntN(MaxLines)
 		wanted, heights := make([]vg.Length, n), make([]vg.Length, n)
 		at := vg.Length(300)
 		for i := range wanted {

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/plot"
@@ -9,53 +8,32 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-func (d Layers) check() error {
-	c := &checker{chart: "Layers"}
-	c.frame(d.Frame)
-	if n := len(d.Hops); n == 0 || n > maxLines {
-		c.refuse("Hops has %d names, want 1 to %d", n, maxLines)
-	}
-	for i, s := range d.Hops {
-		c.text(fmt.Sprintf("Hops[%d]", i), s)
-	}
-	c.policies("Policies", d.policies())
-	for i, p := range d.Policies {
-		c.values(fmt.Sprintf("Policies[%d].Calls", i), p.Calls, len(d.Hops), 0, finite)
-	}
-	return c.err
-}
-
-func (d Layers) policies() []Policy {
-	return policiesOf(d.Policies, func(p LayersPolicy) Policy { return p.Policy })
-}
-
-func (d Layers) draw() (*figure, error) {
-	if err := d.check(); err != nil {
-		return nil, err
-	}
+// layOut places the panels in two columns.
+func (d Layers) layOut() *figure {
 	var all []float64
-	t := table{Caption: "Calls per request of a user", Head: append([]string{"policy"}, d.Hops...)}
+	var rows [][]string
 	for _, p := range d.Policies {
 		all = append(all, p.Calls...)
 		row := []string{p.Name}
 		for _, v := range p.Calls {
 			row = append(row, number(v))
 		}
-		t.Rows = append(t.Rows, row)
+		rows = append(rows, row)
 	}
 	lo, hi := d.extent(all)
 	var panels []*panel
 	for i := range d.Policies {
 		p := d.panel(i)
-		logarithmic(&p.plot.X, lo, hi, false)
+		powers(&p.plot.X, lo, hi)
 		panels = append(panels, p)
 	}
 	return &figure{
-		frame: d.named("Calls per request of a user, hop by hop"), policies: d.policies(),
-		also:   []string{"The scale is logarithmic: bars to the right of the line at 1 are calls that retries have added, bars to the left are requests that no longer arrive."},
+		frame: d.named("Calls per request of a user, hop by hop"), policies: policiesOf(d.Policies),
+		also: []string{"The scale is logarithmic: bars to the right of the line at 1 are calls that retries have added, " +
+			"bars to the left are requests that no longer arrive."},
 		blocks: []block{grid(panels, 2, 4)},
-		tables: []table{t},
-	}, nil
+		words:  inWords("Calls per request of a user", rows),
+	}
 }
 
 // fewestCalls is where the bars of fewer calls end, and of none.
@@ -85,7 +63,10 @@ func (d Layers) panel(i int) *panel {
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	p.Add(hops{i, d.Policies[i].Calls})
-	return &panel{heading: headText.clip(d.Policies[i].Name, inner/2-gap), plot: p, height: headLine + 22 + 15*vg.Length(len(d.Hops))}
+	return &panel{
+		heading: headText.clip(d.Policies[i].Name, inner/2-gap), plot: p,
+		height: headLine + 22 + 15*vg.Length(len(d.Hops)),
+	}
 }
 
 // hops draws the bars of one policy from 1 to its values. The last hop, which

@@ -5,7 +5,100 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
+
+// layOut places the goodput above the load.
+func (d Dip) layOut() *figure {
+	goodput, attempts := curvesOf(d.Seconds, d.Lines)
+	recoveries := make([][]string, len(d.Lines))
+	for i, l := range d.Lines {
+		goodput[i].rank, attempts[i].rank, goodput[i].note = l.Recovery, l.Recovery, recovers(l.Recovery)
+		recoveries[i] = []string{l.Name, number(l.Recovery)}
+	}
+	top := d.panel("Goodput, % of offered requests", "", goodput)
+	linear(&top.plot.Y, 0, highest(goodput, 100)*1.02, 5)
+	top.height = 70 + max(170, 24*vg.Length(len(goodput)))
+	low := d.panel("Attempts that reach the server, multiple of its capacity", "seconds", attempts, level{1, "capacity"})
+	linear(&low.plot.Y, 0, highest(attempts, 1.25)*1.04, 4)
+	low.height = 70 + max(110, 13*vg.Length(len(attempts)))
+	return &figure{
+		frame: d.named("Goodput after the dip"), policies: policiesOf(d.Lines), numbered: true,
+		spread: spreadText(d.Lines, "; the areas span 5 % to 95 % of the runs"),
+		blocks: []block{grid([]*panel{top, low}, 1, labelRoom(goodput))},
+		words:  inWords("Seconds from the end of the trigger to recovery", recoveries),
+	}
+}
+
+// recovers describes a recovery time.
+func recovers(after float64) string {
+	if math.IsInf(after, 1) {
+		return "never recovers"
+	}
+	return "recovers in " + seconds(after)
+}
+
+func (d Dip) panel(heading, xlabel string, lines []curve, below ...plot.Plotter) *panel {
+	fault := span{d.From, d.To}
+	p := linePanel(heading, xlabel, lines, 2, append([]plot.Plotter{fault}, below...)...)
+	linear(&p.plot.X, d.Seconds[0], d.Seconds[len(d.Seconds)-1], 8)
+	if d.Trigger != "" && d.To > d.From {
+		p.above = func(data draw.Canvas) { fault.name(data, p.plot, d.Trigger) }
+	}
+	return p
+}
+
+// layOut places the calls beside the success.
+func (d Failure) layOut() *figure {
+	calls, success := curvesOf(d.Probability, d.Lines)
+	last := len(d.Probability) - 1
+	for i := range calls {
+		calls[i].note = number(calls[i].Mean[last]) + " at p = " + number(d.Probability[last])
+	}
+	const xlabel = "probability p that a call fails"
+	left := linePanel("Calls per request", xlabel, calls, 1)
+	if most := highest(calls, 0); most <= 10*lowest(calls) || most <= 5 {
+		linear(&left.plot.Y, 0, highest(calls, 1)*1.05, 5)
+	} else {
+		left.heading += ", log scale"
+		logarithmic(&left.plot.Y, calls)
+	}
+	right := linePanel("Requests that succeed, %", xlabel, success, 1)
+	right.aside = nil
+	linear(&right.plot.Y, 0, 102, 5)
+	for _, p := range []*panel{left, right} {
+		p.height = max(260, 60+23*vg.Length(len(calls)))
+		linear(&p.plot.X, d.Probability[0], d.Probability[last], 5)
+	}
+	return &figure{
+		frame: d.named("Calls and success as failures rise"), policies: policiesOf(d.Lines), numbered: true,
+		blocks: []block{pair(left, right, labelRoom(calls))},
+		words:  inWords("Calls per request, by the probability that a call fails", rowsOf(calls)),
+	}
+}
+
+// layOut places the calls above the seconds.
+func (d OCC) layOut() *figure {
+	calls, times := curvesOf(d.Clients, d.Lines)
+	for i := range calls {
+		calls[i].bars, times[i].bars = true, true
+	}
+	top := linePanel("Calls until every client has succeeded", "", calls, 1)
+	linear(&top.plot.Y, 0, highest(calls, 1)*1.03, 5)
+	low := linePanel("Seconds until then, log scale", "clients that contend", times, 1)
+	logarithmic(&low.plot.Y, times)
+	for _, p := range []*panel{top, low} {
+		p.height = max(200, 60+13*vg.Length(len(calls)))
+		linear(&p.plot.X, min(0, d.Clients[0]), slices.Max(d.Clients)*1.01, 8)
+	}
+	return &figure{
+		frame: d.named("Clients that contend for one row"), policies: policiesOf(d.Lines), numbered: true,
+		spread: spreadText(d.Lines, "; the bars are two standard errors each way"),
+		blocks: []block{grid([]*panel{top, low}, 1, labelRoom(calls))},
+		words:  inWords("Calls until every client has succeeded, by clients", rowsOf(calls)),
+	}
+}
 
 // named returns f with the given title if f has none.
 func (f Frame) named(title string) Frame {
@@ -15,13 +108,27 @@ func (f Frame) named(title string) Frame {
 	return f
 }
 
-// policiesOf returns the policy of each line.
-func policiesOf[L any](lines []L, policy func(L) Policy) []Policy {
+func (p Policy) policy() Policy { return p }
+
+// policiesOf returns the policy of each line or panel.
+func policiesOf[L interface{ policy() Policy }](lines []L) []Policy {
 	all := make([]Policy, len(lines))
 	for i, l := range lines {
-		all[i] = policy(l)
+		all[i] = l.policy()
 	}
 	return all
+}
+
+// curvesOf returns the curves of both plots.
+func curvesOf(x []float64, lines []Line) (first, second []curve) {
+	for i, l := range lines {
+		c := curve{index: i, x: x, name: l.Name, rank: float64(i)}
+		c.Band = l.First
+		first = append(first, c)
+		c.Band = l.Second
+		second = append(second, c)
+	}
+	return first, second
 }
 
 // highest returns the largest value of all lines and their bands, and at least
@@ -29,6 +136,17 @@ func policiesOf[L any](lines []L, policy func(L) Policy) []Policy {
 func highest(lines []curve, least float64) float64 {
 	for _, v := range everything(lines) {
 		least = max(least, v)
+	}
+	return least
+}
+
+// lowest returns the smallest positive value of all lines and their bands.
+func lowest(lines []curve) float64 {
+	least := math.Inf(1)
+	for _, v := range everything(lines) {
+		if v > 0 {
+			least = min(least, v)
+		}
 	}
 	return least
 }
@@ -42,20 +160,16 @@ func everything(lines []curve) []float64 {
 	return all
 }
 
-// banded reports whether a line has a band.
-func banded(lines []curve) bool {
-	return slices.ContainsFunc(lines, func(k curve) bool { return len(k.Low) > 0 })
-}
-
-// bandText describes the bands, if there are any.
-func bandText(lines []curve) string {
-	if banded(lines) {
-		return "; the areas span 5 % to 95 % of the runs"
+// spreadText returns text if a line has a band.
+func spreadText(lines []Line, text string) string {
+	if slices.ContainsFunc(lines, func(l Line) bool { return len(l.First.Low)+len(l.Second.Low) > 0 }) {
+		return text
 	}
 	return ""
 }
 
-// linePanel returns a panel with lines, drawn over the plotters of below.
+// linePanel returns a panel with lines, drawn over the plotters of below. Each
+// line has its number as many times as tags says.
 func linePanel(heading, xlabel string, lines []curve, tags int, below ...plot.Plotter) *panel {
 	p := ruled(newPlot(xlabel))
 	p.Add(below...)
@@ -63,42 +177,17 @@ func linePanel(heading, xlabel string, lines []curve, tags int, below ...plot.Pl
 	return &panel{heading: heading, plot: p, aside: labels(p, lines)}
 }
 
-// sample picks at most n of the points of an axis, in equal steps, and always
-// the last.
-func sample(places, n int) []int {
-	var at []int
-	step := max(1, (places+n-3)/(n-1))
-	for i := 0; i < places-1; i += step {
-		at = append(at, i)
-	}
-	return append(at, places-1)
-}
-
-// tableOf returns a table with a row for each line and a column for each point
-// of the x axis, or for 13 of them.
-func tableOf(caption, corner string, x []float64, lines []curve) table {
-	at := sample(len(x), 13)
-	t := table{Caption: caption, Head: []string{corner}}
-	for _, i := range at {
-		t.Head = append(t.Head, number(x[i]))
-	}
-	for _, k := range lines {
-		row := []string{k.name}
-		for _, i := range at {
-			row = append(row, number(k.Mean[i]))
+// rowsOf returns a row for each line, with its values at no more than 13 points
+// in equal steps, and always the last.
+func rowsOf(lines []curve) [][]string {
+	rows := make([][]string, len(lines))
+	for i, k := range lines {
+		rows[i] = []string{k.name}
+		last := len(k.Mean) - 1
+		for at, step := 0, max(1, (last+11)/12); at < last; at += step {
+			rows[i] = append(rows[i], number(k.Mean[at]))
 		}
-		t.Rows = append(t.Rows, row)
+		rows[i] = append(rows[i], number(k.Mean[last]))
 	}
-	return t
-}
-
-// lowest returns the smallest positive value of all lines and their bands.
-func lowest(lines []curve) float64 {
-	least := math.Inf(1)
-	for _, v := range everything(lines) {
-		if v > 0 {
-			least = min(least, v)
-		}
-	}
-	return least
+	return rows
 }

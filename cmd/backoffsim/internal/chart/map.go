@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"image/color"
 	"math"
 	"slices"
@@ -10,34 +9,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
-
-func (d Map) check() error {
-	c := &checker{chart: "Map"}
-	c.frame(d.Frame)
-	c.axis("Load", d.Load, 1, 0, finite)
-	c.axis("Y", d.Y, 1, 0, finite)
-	c.text("YLabel", d.YLabel)
-	c.value("Horizon", d.Horizon, 0, finite)
-	c.policies("Maps", d.policies())
-	for i, m := range d.Maps {
-		if len(m.Recovery) != len(d.Y) {
-			c.refuse("Maps[%d].Recovery has %d rows, want %d", i, len(m.Recovery), len(d.Y))
-		}
-		for y, row := range m.Recovery {
-			c.values(fmt.Sprintf("Maps[%d].Recovery[%d]", i, y), row, len(d.Load), 0, math.Inf(1))
-		}
-	}
-	if d.Mark != nil && c.err == nil {
-		c.text("Mark.Label", d.Mark.Label)
-		c.value("Mark.Load", d.Mark.Load, d.Load[0], d.Load[len(d.Load)-1])
-		c.value("Mark.Y", d.Mark.Y, d.Y[0], d.Y[len(d.Y)-1])
-	}
-	return c.err
-}
-
-func (d Map) policies() []Policy {
-	return policiesOf(d.Maps, func(m PolicyMap) Policy { return m.Policy })
-}
 
 // A tint is the colour of recoveries that take up to a number of seconds, with
 // the colour of text on it. Each tint is darker than the one before, so that
@@ -57,7 +28,7 @@ var (
 		{10, rgb(0x8FD3BE), onLight},
 		{30, rgb(0x4DB6C6), onLight},
 		{100, rgb(0x2474AE), onDark},
-		{finite, rgb(0x253494), onDark},
+		{math.MaxFloat64, rgb(0x253494), onDark},
 		{math.Inf(1), rgb(0x15171A), onDark},
 	}
 	hatch = draw.LineStyle{Color: rgb(0x8B9096), Width: .8}
@@ -68,14 +39,13 @@ func tintOf(recovery float64) tint {
 	return tints[i]
 }
 
-func (d Map) draw() (*figure, error) {
-	if err := d.check(); err != nil {
-		return nil, err
-	}
+// layOut places the maps in at most three columns.
+func (d Map) layOut() *figure {
 	columns := min(len(d.Maps), 3)
 	if len(d.Maps) == 4 {
 		columns = 2
 	}
+	wide := (inner - gap*vg.Length(columns-1)) / vg.Length(columns)
 	var panels []*panel
 	for i, m := range d.Maps {
 		p := newPlot("")
@@ -83,30 +53,28 @@ func (d Map) draw() (*figure, error) {
 			p.X.Label.Text = "load, % of capacity"
 		}
 		nominal(&p.X, d.Load)
-		nominal(&p.Y, d.Y)
+		nominal(&p.Y, d.Fault)
 		p.Add(cells(m.Recovery))
 		if d.Mark != nil {
-			p.Add(d.markPoint())
+			p.Add(markPoint{between(d.Load, d.Mark.Load), between(d.Fault, d.Mark.Fault)})
 		}
-		wide := (inner - gap*vg.Length(columns-1)) / vg.Length(columns)
 		panels = append(panels, &panel{
 			heading: headText.clip(m.Name, wide), plot: p, height: d.height(),
 			above: func(data draw.Canvas) {
-				at := vg.Point{X: data.Min.X, Y: data.Max.Y + 3.5}
-				noteText.write(data, at, draw.XLeft, noteText.clip(d.YLabel, wide-30))
+				noteText.write(data, vg.Point{X: data.Min.X, Y: data.Max.Y + 3.5}, draw.XLeft, "fault, s")
 			},
 		})
 	}
 	return &figure{
-		frame: d.named("How long the recovery takes"), policies: d.policies(),
+		frame: d.named("How long the recovery takes"), policies: policiesOf(d.Maps),
 		also: []string{"Numbers are seconds to recovery, 0 where there was less than half of one. " +
 			"Each row and column stands for the value at its axis; the steps between them may differ."},
 		blocks: []block{d.legend(), grid(panels, columns, 2)},
-		tables: d.tables(),
-	}, nil
+		words:  d.words(),
+	}
 }
 
-func (d Map) height() vg.Length { return headLine + aboveLine + 25 + 15*vg.Length(len(d.Y)) }
+func (d Map) height() vg.Length { return headLine + aboveLine + 25 + 15*vg.Length(len(d.Fault)) }
 
 // nominal gives each value of an axis a cell of the same size.
 func nominal(a *plot.Axis, values []float64) {
@@ -200,10 +168,6 @@ func (s cells) longest() (row, from, to int) {
 // A markPoint is the position of the user's mark, in cells.
 type markPoint struct{ x, y float64 }
 
-func (d Map) markPoint() markPoint {
-	return markPoint{between(d.Load, d.Mark.Load), between(d.Y, d.Mark.Y)}
-}
-
 // between returns the position of v on a nominal axis.
 func between(values []float64, v float64) float64 {
 	for i := 1; i < len(values); i++ {
@@ -253,17 +217,9 @@ func (d Map) legend() block {
 		}
 		if d.Mark != nil {
 			ring(c, vg.Point{X: x + 6, Y: y + 5.5}, 5)
-			noteText.write(c, vg.Point{X: x + 16, Y: y + 2.5}, draw.XLeft, noteText.clip(d.markLabel(), c.Max.X-x-16))
+			noteText.write(c, vg.Point{X: x + 16, Y: y + 2.5}, draw.XLeft, "you")
 		}
 	}}
-}
-
-// markLabel returns the name of the user's mark.
-func (d Map) markLabel() string {
-	if d.Mark.Label != "" {
-		return d.Mark.Label
-	}
-	return "you"
 }
 
 // swatch draws a sample of a colour for the legend.
@@ -277,21 +233,15 @@ func swatch(c draw.Canvas, recovery float64) {
 	c.Stroke(c.Rectangle.Path())
 }
 
-func (d Map) tables() []table {
-	var all []table
-	for _, m := range d.Maps {
-		t := table{Caption: "Seconds to recovery: " + m.Name, Head: []string{d.YLabel}}
-		for _, load := range d.Load {
-			t.Head = append(t.Head, "load "+number(load)+" %")
+// words returns the first map as text.
+func (d Map) words() string {
+	var rows [][]string
+	for i, fault := range d.Fault {
+		row := []string{number(fault)}
+		for _, v := range d.Maps[0].Recovery[i] {
+			row = append(row, number(v))
 		}
-		for i, y := range d.Y {
-			row := []string{number(y)}
-			for _, v := range m.Recovery[i] {
-				row = append(row, number(v))
-			}
-			t.Rows = append(t.Rows, row)
-		}
-		all = append(all, t)
+		rows = append(rows, row)
 	}
-	return all
+	return inWords("Seconds to recovery: "+d.Maps[0].Name, rows)
 }

@@ -45,7 +45,7 @@ func schemed() []shade {
 
 // dashes distinguish lines without colours. There is one for each line that a
 // chart may have.
-var dashes = [maxLines][]vg.Length{
+var dashes = [MaxLines][]vg.Length{
 	nil,
 	{7, 3},
 	{2, 2},
@@ -59,9 +59,6 @@ var dashes = [maxLines][]vg.Length{
 	{9, 2, 1.5, 2, 1.5, 2, 1.5, 2},
 	{6, 6},
 }
-
-// maxLines is how many lines a reader can distinguish.
-const maxLines = 12
 
 // hue returns the colour of line i.
 func hue(i int) color.NRGBA { return series[i%len(series)].light }

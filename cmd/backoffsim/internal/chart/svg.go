@@ -9,20 +9,59 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// SVG writes c as a picture that follows the reader's colour scheme.
+// SVG writes c as a picture that follows the reader's colour scheme. It refuses
+// a chart whose policies cannot be told apart, and a text that does not fit
+// into an XML document or a few lines of a picture.
 func SVG(w io.Writer, c Chart) error {
-	f, err := layOut(c)
-	if err != nil {
+	f := c.layOut()
+	if err := f.check(); err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+f.svg())
+	_, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+f.svg())
 	return err
 }
+
+// MaxLines is how many policies a reader can distinguish.
+const MaxLines = 12
+
+// maxLetters is how many letters a text may have.
+const maxLetters = 1000
+
+// check returns what is wrong with the policies and the texts.
+func (f *figure) check() error {
+	if n := len(f.policies); n == 0 || n > MaxLines {
+		return fmt.Errorf("chart: there are %d policies, want 1 to %d", n, MaxLines)
+	}
+	texts := append([]string{f.frame.Title, f.frame.Conditions, f.frame.Version}, f.frame.Notes...)
+	seen := map[string]bool{}
+	for _, p := range f.policies {
+		if p.Name == "" || seen[p.Name] {
+			return fmt.Errorf("chart: policy %q has no name of its own", p.Name)
+		}
+		seen[p.Name] = true
+		texts = append(texts, p.Name, p.Parameters)
+	}
+	for _, s := range texts {
+		if n := utf8.RuneCountInString(s); n > maxLetters {
+			return fmt.Errorf("chart: %q... has %d letters, want %d or fewer", s[:20], n, maxLetters)
+		}
+		if !utf8.ValidString(s) || strings.ContainsFunc(s, unprintable) {
+			return fmt.Errorf("chart: %q has a letter that XML does not have", s)
+		}
+	}
+	return nil
+}
+
+// unprintable reports whether an XML document cannot hold a letter, or a picture
+// cannot show it.
+func unprintable(r rune) bool { return unicode.IsControl(r) || r == '\uFFFE' || r == '\uFFFF' }
 
 var (
 	opening = regexp.MustCompile(`<svg [^>]*>`)
@@ -45,31 +84,8 @@ func (f *figure) svg() string {
 
 // describe returns the title and the description for screen readers.
 func (f *figure) describe() string {
-	var text []string
-	for _, s := range append([]string{f.frame.Conditions}, f.summary()...) {
-		if s != "" {
-			text = append(text, s)
-		}
-	}
 	return fmt.Sprintf("<title>%s</title>\n<desc>%s</desc>\n",
-		html.EscapeString(f.frame.Title), html.EscapeString(strings.Join(text, " ")))
-}
-
-// summary returns the first table as text.
-func (f *figure) summary() []string {
-	if len(f.tables) == 0 {
-		return nil
-	}
-	t := f.tables[0]
-	text := []string{t.Caption + ":"}
-	for i, row := range t.Rows {
-		end := ";"
-		if i == len(t.Rows)-1 {
-			end = "."
-		}
-		text = append(text, strings.Join(row, " ")+end)
-	}
-	return text
+		html.EscapeString(f.frame.Title), html.EscapeString(strings.TrimSpace(f.frame.Conditions+" "+f.words)))
 }
 
 // styleSheet returns a style sheet that replaces the colours of a drawing in a

@@ -1,6 +1,6 @@
 // Command httpmore is http under a policy that uses what the library has
 // besides Do: values, stacks, the range loop, schedules and jitters, markers,
-// hints, keys, the preview.
+// hints, keys, delays.
 package main
 
 import (
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gobackoff/backoff"
-	"github.com/gobackoff/backoff/preview"
 )
 
 var policy = backoff.Policy{
@@ -42,7 +41,7 @@ func main() {
 		}
 		run.Fail(err)
 	}
-	println(code, preview.Of(policy, 0).Mean)
+	println(code, policy.Delay(1))
 	if run.Err() != nil || policy.Validate() != nil {
 		os.Exit(1)
 	}

@@ -1,0 +1,225 @@
+// Package sim runs fleets of clients against a service in virtual time, and
+// measures what their policies do to it:
+//
+//	clients := []sim.Client{sim.None(), sim.Naive(), sim.Default()}
+//	results, err := sim.Compare(sim.Dip(), clients, sim.Options{Seeds: 5})
+//
+// It has no policy of its own. Each simulated call is a [backoff.Run] under the
+// user's [backoff.Policy], with its budget and breaker, and the simulation
+// calls the methods that a real loop calls. Only the clock and the sleeping are
+// replaced. One goroutine drives all clients, so a seed determines every
+// number.
+package sim
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/gobackoff/backoff/internal/clock"
+)
+
+// An engine runs events in virtual time. Most events are scheduled in the order
+// of their times, or for the present instant. Only the others need a heap.
+type engine struct {
+	now       time.Duration
+	immediate queue // events of this instant
+	ordered   queue // events that were scheduled in the order of their times
+	heap      eventHeap
+	sequence  uint64 // of the event scheduled last
+	stalled   int    // events in a row at the same instant
+
+	rand    *rand.Rand // for clients
+	traffic *rand.Rand // for arrivals, so that they are the same for all clients
+	work    *rand.Rand // for the service
+}
+
+// running lets one simulation at a time set the clock.
+var running sync.Mutex
+
+// epoch is when a simulation begins.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newEngine(seed uint64) *engine {
+	return &engine{
+		rand:    rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)),
+		traffic: rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9)),
+		work:    rand.New(rand.NewPCG(seed, 0x94d049bb133111eb)),
+	}
+}
+
+// run calls start and then handles events until none is left or the next one is
+// later than until. It reports false if time stopped advancing: a client may
+// retry without end at a service that answers at once.
+func (e *engine) run(until time.Duration, start func()) bool {
+	running.Lock()
+	defer running.Unlock()
+	clock.Source = func() time.Time { return epoch.Add(e.now) }
+	defer func() { clock.Source = nil }()
+	start()
+	for {
+		next, ok := e.next(until)
+		if !ok || e.stalled > maxStalled {
+			return !ok
+		}
+		next.actor.handle(next.kind)
+	}
+}
+
+// maxStalled is how many events may happen at one instant. After more of them
+// time is not expected to advance any more.
+var maxStalled = 10_000_000
+
+// next removes the next event and returns it, if it happens by until.
+func (e *engine) next(until time.Duration) (event, bool) {
+	if e.immediate.size > 0 {
+		e.stalled++
+		return e.immediate.pop(), true
+	}
+	useOrdered := e.ordered.size > 0 && (len(e.heap) == 0 || e.ordered.first().before(&e.heap[0]))
+	var next event
+	switch {
+	case useOrdered && e.ordered.first().at <= until:
+		next = e.ordered.pop()
+	case !useOrdered && len(e.heap) > 0 && e.heap[0].at <= until:
+		next = e.heap.pop()
+	default:
+		return event{}, false
+	}
+	if next.at > e.now {
+		e.stalled = 0
+	}
+	e.now = next.at
+	return next, true
+}
+
+// after schedules an event for an actor in d from now.
+func (e *engine) after(d time.Duration, a actor, kind int) {
+	if d <= 0 {
+		e.immediate.push(event{at: e.now, actor: a, kind: kind})
+		return
+	}
+	e.sequence++
+	e.heap.push(event{at: e.now + min(d, forever-e.now), sequence: e.sequence, actor: a, kind: kind})
+}
+
+// afterInOrder is like after, and faster for events that are mostly scheduled
+// in the order of their times.
+func (e *engine) afterInOrder(d time.Duration, a actor, kind int) {
+	at := e.now + min(d, forever-e.now)
+	if d <= 0 || e.ordered.size > 0 && at < e.ordered.last().at {
+		e.after(d, a, kind)
+		return
+	}
+	e.sequence++
+	e.ordered.push(event{at: at, sequence: e.sequence, actor: a, kind: kind})
+}
+
+// forever is a time that no simulation reaches.
+const forever = time.Duration(1<<63 - 1)
+
+// An actor handles the events that are scheduled for it. Each type of actor
+// defines its own kinds of event.
+type actor interface{ handle(kind int) }
+
+// An event is what an actor handles at a time.
+type event struct {
+	at       time.Duration
+	sequence uint64 // orders events of the same time
+	actor    actor
+	kind     int
+}
+
+func (e *event) before(other *event) bool {
+	return e.at < other.at || e.at == other.at && e.sequence < other.sequence
+}
+
+// A queue holds events, first in, first out, in a ring buffer whose length is a
+// power of two.
+type queue struct {
+	buffer     []event
+	head, size int
+}
+
+func (q *queue) first() *event { return &q.buffer[q.head] }
+
+func (q *queue) last() *event { return &q.buffer[(q.head+q.size-1)&(len(q.buffer)-1)] }
+
+func (q *queue) push(e event) {
+	if q.size == len(q.buffer) {
+		q.grow()
+	}
+	q.size++
+	*q.last() = e
+}
+
+func (q *queue) grow() {
+	larger := make([]event, max(64, 2*q.size))
+	n := copy(larger, q.buffer[q.head:])
+	copy(larger[n:], q.buffer[:q.head])
+	q.buffer, q.head = larger, 0
+}
+
+func (q *queue) pop() event {
+	e := q.buffer[q.head]
+	q.head = (q.head + 1) & (len(q.buffer) - 1)
+	q.size--
+	return e
+}
+
+// An eventHeap is a heap of events, the earliest first. The heap of
+// container/heap would box every event. A node has four children: the heap is
+// half as deep as a binary one, and siblings are adjacent in memory.
+type eventHeap []event
+
+func (s *eventHeap) push(e event) {
+	h := append(*s, e)
+	i := len(h) - 1
+	for i > 0 {
+		parent := (i - 1) / 4
+		if !e.before(&h[parent]) {
+			break
+		}
+		h[i] = h[parent]
+		i = parent
+	}
+	h[i] = e
+	*s = h
+}
+
+func (s *eventHeap) pop() event {
+	h := *s
+	first, last := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	*s = h
+	if len(h) > 0 {
+		h.siftDown(last)
+	}
+	return first
+}
+
+// siftDown moves e down from the top to where it belongs.
+func (s eventHeap) siftDown(e event) {
+	i := 0
+	for {
+		child := s.firstOfSiblings(4*i + 1)
+		if child >= len(s) || !s[child].before(&e) {
+			break
+		}
+		s[i] = s[child]
+		i = child
+	}
+	s[i] = e
+}
+
+// firstOfSiblings returns the index of the earliest of the four siblings that
+// begin at child.
+func (s eventHeap) firstOfSiblings(child int) int {
+	end := min(child+4, len(s))
+	for other := child + 1; other < end; other++ {
+		if s[other].before(&s[child]) {
+			child = other
+		}
+	}
+	return child
+}

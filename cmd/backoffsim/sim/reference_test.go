@@ -1,0 +1,506 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gobackoff/backoff"
+	"github.com/gobackoff/backoff/internal/nightly"
+)
+
+// This file has the tables of the reference simulator, an independent program
+// of another author. A normal run of the tests checks a part of them, with few
+// seeds. At night, and by "make sim", they check all of them at full size.
+//
+// A figure agrees if it differs by no more than three times the combined
+// standard error plus 2 %. A time may differ by one more second, because the
+// reference has whole seconds.
+
+// gone stands for a recovery that does not come.
+const gone = -1
+
+func TestTheDipDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
+	seeds := nightly.Size(2, 20)
+	for _, row := range []struct {
+		name         string
+		often        bool // also in the small run
+		recovery, se float64
+		lost         float64 // %
+	}{
+		{"no retries", true, 21.1, .3, 14.0},
+		{"naive 3 retries", true, gone, 0, 99.7},
+		{"exponential, no jitter", false, gone, 0, 99.7},
+		{"full jitter", true, gone, 0, 99.7},
+		{"full jitter, base 1 s", false, gone, 0, 99.7},
+		{"decorrelated jitter", false, gone, 0, 99.7},
+		{"budget 10 %", true, 41.7, .6, 23.7},
+		{"naive + budget 10 %", false, 42.2, .6, 23.9},
+		{"success-funded 10 %", true, 22.6, .2, 14.6},
+		{"budget 20 %", false, 145.6, 3.5, 73.0},
+		{"500-5-1", true, 31.6, .3, 19.0},
+		{"gRPC 10/0.1", true, 21.6, .3, 14.2},
+		{"breaker 50 %/30 s", false, 25.0, .1, 16.2},
+		{"breaker 50 %/5 s", true, 6.0, .1, 7.3},
+		{"budget 10 % + breaker 5 s", false, 7.2, .1, 7.5},
+		{"adaptive K=2, 120 s", false, gone, 0, 92.7},
+	} {
+		if !nightly.On && !row.often {
+			continue
+		}
+		r := run(t, Dip(), seeds, named(t, References("dip"), row.name))[0]
+		lost := Figure{Mean: 100 * (1 - r.Success.Mean), SE: 100 * r.Success.SE}
+		agree(t, want{row.lost, .15 * row.se / .3, 20}, lost, seeds, 0.7, "lost by %s", row.name)
+		if row.recovery == gone {
+			require.Equal(t, seeds, r.Never, row.name)
+			continue
+		}
+		require.Zero(t, r.Never, row.name)
+		agree(t, want{row.recovery, row.se, 20}, r.Recovery, seeds, 1, "recovery of %s", row.name)
+	}
+}
+
+// The following tests check recovery times in seconds, by load, length of the
+// dip, size of the fleet, and server.
+func TestWhereThePoliciesOfTheReferenceStopToRecover(t *testing.T) {
+	loads := []float64{.2, .3, .4, .5, .6, .7, .8, .85, .9, .95}
+	for _, row := range []struct {
+		name     string
+		recovery []float64
+	}{
+		{"no retries", []float64{2, 0, 2, 4, 6, 11, 21, 33, 51, 108}},
+		{"naive 3 retries", []float64{1, 0, gone, gone, gone, gone, gone, gone, gone, gone}},
+		{"full jitter", []float64{1, 0, gone, gone, gone, gone, gone, gone, gone, gone}},
+		{"budget 10 %", []float64{1, 1, 2, 5, 9, 18, 42, 84, gone, gone}},
+		{"budget 20 %", []float64{0, 0, 3, 6, 12, 27, 150, gone, gone, gone}},
+		{"success-funded 10 %", []float64{2, 0, 1, 3, 7, 12, 23, 33, 54, 121}},
+		{"500-5-1", []float64{2, 0, 6, 7, 11, 18, 32, 44, 72, 158}},
+	} {
+		for i, load := range loads {
+			if !nightly.On && (load != .3 && load != .6 || len(row.name) > 15) {
+				continue
+			}
+			s := Dip()
+			s.Rate = 1000 * load
+			recovers(t, s, named(t, References("dip"), row.name), row.recovery[i], "%s at a load of %v", row.name, load)
+		}
+	}
+}
+
+// recovers requires a recovery time that the reference gives to the second,
+// over ten seeds. The standard error of the reference is not known. It is large
+// at a high load, because little capacity is spare.
+func recovers(t *testing.T, s Scenario, c Client, seconds float64, format string, args ...any) {
+	t.Helper()
+	what := fmt.Sprintf(format, args...)
+	seeds := nightly.Size(2, 10)
+	r := run(t, s, seeds, c)[0]
+	if seconds == gone {
+		require.GreaterOrEqual(t, 10*r.Never, 8*seeds, what)
+		return
+	}
+	require.LessOrEqual(t, 10*r.Never, 2*seeds, what)
+	tolerance := 3*math.Hypot(r.Recovery.SE, 0.05*seconds) + 0.02*seconds + 2.5
+	require.InDelta(t, seconds, r.Recovery.Mean, tolerance, what)
+}
+
+func TestDipLengthsOfTheReference(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		dip      float64
+		recovery float64
+	}{
+		{"naive 3 retries", 1, 1}, {"naive 3 retries", 2, gone},
+		{"full jitter", 1, 1}, {"full jitter", 2, gone},
+		{"budget 10 %", 2, 3}, {"budget 10 %", 5, 17}, {"budget 10 %", 20, 90},
+	} {
+		s, err := Dip().at(CliffDip, row.dip)
+		require.NoError(t, err)
+		recovers(t, s, named(t, References("dip"), row.name), row.recovery, "%s after a dip of %v s", row.name, row.dip)
+	}
+}
+
+// The reference's breaker opens again only if five of ten probes fail, and the
+// library's if one fails. So the library's is sometimes open for another 5 s.
+func TestABreakerRecoversAtAnyLoadInSeconds(t *testing.T) {
+	for i, reference := range []float64{8, 7, 7, 6, 6, 6, 7} {
+		load := []float64{.5, .6, .7, .8, .85, .9, .95}[i]
+		if !nightly.On && load != .9 {
+			continue
+		}
+		s := Dip()
+		s.Rate = 1000 * load
+		r := run(t, s, nightly.Size(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
+		require.Zero(t, r.Never)
+		require.InDelta(t, reference, r.Recovery.Mean, 7, "at a load of %v", load)
+	}
+}
+
+func TestABreakerRecoversFromADipOfAnyLengthInSeconds(t *testing.T) {
+	for _, length := range []float64{1, 2, 5, 10, 20} {
+		s, err := Dip().at(CliffDip, length)
+		require.NoError(t, err)
+		r := run(t, s, nightly.Size(2, 10), named(t, References("dip"), "breaker 50 %/5 s"))[0]
+		require.Zero(t, r.Never)
+		require.LessOrEqual(t, r.Recovery.Mean, 13.0, "after a dip of %v s", length)
+	}
+}
+
+func TestFleetSizesOfTheReference(t *testing.T) {
+	sizes := []int{1, 20, 200, 1000, 4000}
+	one := NewClient("success-funded, cap 1", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 1, PaidBySuccess: true}), nil)
+	for _, row := range []struct {
+		client   Client
+		recovery []float64
+	}{
+		{named(t, References("dip"), "budget 10 %"), []float64{40, 42, 55, 116, gone}},
+		{named(t, References("dip"), "success-funded 10 %"), []float64{21, 23, 31, 71, gone}},
+		{one, []float64{21, 22, 22, 26, 41}},
+		{named(t, References("dip"), "500-5-1"), []float64{21, 32, 121, gone, gone}},
+		{named(t, References("dip"), "gRPC 10/0.1"), []float64{22, 22, 26, 42, 91}},
+	} {
+		for i, size := range sizes {
+			if !nightly.On && (size != 200 || row.client.Name == "500-5-1") {
+				continue
+			}
+			s := Dip()
+			s.Processes = size
+			recovers(t, s, row.client, row.recovery[i], "%s in %d processes", row.client.Name, size)
+		}
+	}
+}
+
+func TestFloorsOfTheReference(t *testing.T) {
+	sizes := []int{1, 20, 100, 200, 1000}
+	for _, row := range []struct {
+		floor    float64
+		recovery []float64
+	}{
+		{0.1, []float64{21, 23, 28, 36, 141}},
+		{1, []float64{22, 26, 59, gone, gone}},
+		{10, []float64{23, gone, gone, gone, gone}},
+	} {
+		for i, size := range sizes {
+			if !nightly.On && (size != 20 || row.floor == .1) {
+				continue
+			}
+			s := Dip()
+			s.Processes = size
+			c := NewClient("floor", fullJitter(), capped(&TokenBucket{Ratio: .1, Capacity: 10, PaidBySuccess: true, Floor: row.floor}), nil)
+			recovers(t, s, c, row.recovery[i], "success-funded with a floor of %v/s in %d processes", row.floor, size)
+		}
+	}
+}
+
+func TestServersOfTheReference(t *testing.T) {
+	short, long, dropping := Dip(), Dip(), Dip()
+	short.Server.Limit, long.Server.Limit, dropping.Server.DropExpired = 500, 5000, true
+	names := []string{"no retries", "naive 3 retries", "full jitter", "budget 10 %"}
+	for _, row := range []struct {
+		server   string
+		s        Scenario
+		recovery []float64
+	}{
+		{"queue limit 500", short, []float64{.6, .5, .6, .7}},
+		{"queue limit 5000", long, []float64{21, gone, gone, 35}},
+		{"dropping expired work", dropping, []float64{0, 20, gone, .2}},
+	} {
+		for i, name := range names {
+			if !nightly.On && (i != 2 || row.server == "queue limit 5000") {
+				continue
+			}
+			recovers(t, row.s, named(t, References("dip"), name), row.recovery[i], "%s, %s", row.server, name)
+		}
+	}
+}
+
+func TestClosedLoopsOfTheReference(t *testing.T) {
+	for _, row := range []struct {
+		think    time.Duration
+		name     string
+		recovery float64
+	}{
+		{time.Second, "no retries", 1.9}, {time.Second, "naive 3 retries", 7.8},
+		{time.Second, "full jitter", 6.2}, {time.Second, "full jitter, base 1 s", 1.1},
+		{5 * time.Second, "naive 3 retries", gone}, {5 * time.Second, "full jitter", gone},
+		{5 * time.Second, "full jitter, base 1 s", gone}, {5 * time.Second, "budget 10 %", 14},
+		{20 * time.Second, "naive 3 retries", gone}, {20 * time.Second, "full jitter", gone},
+		{20 * time.Second, "budget 10 %", 28},
+	} {
+		if !nightly.On && row.think != time.Second {
+			continue
+		}
+		recovers(t, ClosedDip(row.think), named(t, References("dip"), row.name), row.recovery, "%s, users who think %v", row.name, row.think)
+	}
+}
+
+// chain returns Chain. In a normal run it has a shorter fault and ends soon
+// after it.
+func chain(p float64) Scenario {
+	s := Chain(p)
+	if !nightly.On {
+		s.Fault.For = 240 * time.Second
+		s.From, s.To = 240*time.Second, 360*time.Second
+		s.Horizon = 365 * time.Second
+	}
+	return s
+}
+
+func TestTheChainDoesToEveryPolicyWhatItDoesInTheReference(t *testing.T) {
+	rates := []float64{.01, .1, .5, 1}
+	for _, row := range []struct {
+		name     string
+		calls    [4]float64
+		success  [3]float64
+		onset    float64
+		recovery float64
+	}{
+		{"no retries", [4]float64{1, 1, 1, 1}, [3]float64{.9901, .8999, .5}, 1, 0},
+		{"4 attempts per layer", [4]float64{1.01, 1.111, 2, 64}, [3]float64{1, 1, 1}, 64, 0},
+		{"budget 10 % per layer", [4]float64{1.01, 1.111, 1.331, 1.331}, [3]float64{1, 1, .6653}, 1.36, 0},
+		{"success-funded 10 %", [4]float64{1.01, 1.111, 1.176, 1}, [3]float64{1, 1, .5877}, 1.03, 0},
+		{"500-5-1", [4]float64{1.01, 1.111, 1.953, 1}, [3]float64{1, 1, .9769}, 1.3, 0},
+		{"gRPC 10/0.1", [4]float64{1.01, 1.061, 1, 1}, [3]float64{1, .9547, .5001}, 1.01, 0},
+		{"adaptive K=2", [4]float64{1.01, 1.111, 2.001, .0001}, [3]float64{1, 1, 1}, 29.73, 761},
+		{"adaptive K=2, reject <= 0.9", [4]float64{1.01, 1.111, 2.001, .0014}, [3]float64{1, 1, 1}, 29.73, 571},
+		{"retry at top layer only", [4]float64{1.01, 1.111, 1.875, 4}, [3]float64{1, .9999, .9374}, 4, 0},
+		{"retry at bottom layer only", [4]float64{1.01, 1.111, 1.874, 4}, [3]float64{1, .9999, .9377}, 4, 0},
+		{"bottom only + budget 10 %", [4]float64{1.01, 1.098, 1.1, 1.1}, [3]float64{1, .9882, .5498}, 1.11, 0},
+		{"mark on exhausted", [4]float64{1.01, 1.111, 1.876, 4}, [3]float64{1, .9999, .9375}, 4, 0},
+		{"mark + budget 10 %", [4]float64{1.01, 1.098, 1.1, 1.1}, [3]float64{1, .9883, .5509}, 1.11, 0},
+	} {
+		for i, p := range rates {
+			seeds := nightly.Size(1, 10)
+			if !nightly.On && (p < .5 || row.recovery > 0) {
+				continue
+			}
+			r := run(t, chain(p), seeds, named(t, References("chain"), row.name))[0]
+			noise := nightly.Size(.015, .002)
+			agree(t, want{row.calls[i], .001, 100}, r.Amplification[2], seeds, noise, "calls of %s at %v", row.name, p)
+			if p < 1 {
+				agree(t, want{row.success[i], .001, 100}, r.Success, seeds, noise, "success of %s at %v", row.name, p)
+				continue
+			}
+			agree(t, want{row.onset, .01, 100}, r.Onset, seeds, .02, "onset of %s", row.name)
+			if nightly.On {
+				agree(t, want{row.recovery, max(.1, .03*row.recovery), 10}, r.Recovery, seeds, 5, "recovery of %s", row.name)
+			}
+		}
+	}
+}
+
+// The library's breakers differ from the reference's by design. The purpose is
+// the same.
+func TestBreakersInTheChain(t *testing.T) {
+	for _, name := range []string{"breaker 50 %/30 s", "default, no mark", "default"} {
+		c := named(t, References("chain"), name)
+		down := run(t, chain(1), 1, c)[0]
+		require.Less(t, down.Amplification[2].Mean, .01, name)
+		half := run(t, chain(.5), 1, c)[0]
+		if name == "breaker 50 %/30 s" {
+			require.Less(t, half.Success.Mean, .4, "at its own threshold a breaker does harm")
+		} else {
+			require.Greater(t, half.Success.Mean, .84, "%s: retries carry half, and nothing opens", name)
+		}
+	}
+	retries := run(t, chain(1), 1, named(t, References("chain"), "breaker on retries only"))[0]
+	require.InDelta(t, 1.008, retries.Amplification[2].Mean, .01)
+}
+
+func TestTheHerdIsServedAsInTheReference(t *testing.T) {
+	names := []string{"constant 1 s", "exponential", "exponential ±50 %", "equal jitter", "full jitter", "decorrelated jitter"}
+	for variant, rows := range map[string][6]struct{ wasted, se, peak, drain, drainSE float64 }{
+		"A1": {{8365, 2, 1000, 18.26, 0}, {8365, 2, 1000, 122.96, 0}, {2139, 1, 994, 3.67, .05}, {2697, 1, 1000, 2.95, 0}, {2868, 1, 1176, 5.95, .09}, {1826, 2, 552, 3.59, .02}},
+		"A2": {{12056, 2, 1000, 17.26, 0}, {12999, 2, 1000, 167.91, .05}, {5113, 1, 46, 9.38, .01}, {5639, 1, 70, 6.34, .01}, {6274, 1, 36, 9.72, .01}, {6847, 6, 76, 8.11, .05}},
+		"A3": {{512, 1, 0, 5.02, 0}, {1027, 1, 0, 4.74, 0}, {852, 1, 0, 3.76, 0}, {1071, 1, 0, 4.46, 0}, {1155, 1, 0, 4.41, 0}, {450, 1, 0, 3.02, 0}},
+		"A4": {{8365, 2, 1000, 18.26, 0}, {8367, 2, 1000, 155.26, 0}, {452, 1, 124, 4.44, 0}, {795, 1, 226, 6.54, .01}, {564, 1, 141, 6.72, .11}, {1, 0, 70, 3.53, .10}},
+		"A5": {{36218, 5, 0, 16.2, .05}, {15852, 3, 0, 168, .5}, {}, {9220, 2, 0, 9.8, .05}, {11369, 3, 0, 9.7, .05}, {14597, 15, 0, 10, .01}},
+		"A6": {{}, {4560, 3, 0, 51.6, .3}, {}, {}, {2659, 2, 0, 5.41, .1}, {1678, 2, 0, 3.59, .02}},
+	} {
+		seeds := nightly.Size(6, 200)
+		s, err := Herd(variant)
+		require.NoError(t, err)
+		for i, name := range names {
+			row := rows[i]
+			if row.wasted == 0 || !nightly.On && i < 2 {
+				continue
+			}
+			r := run(t, s, seeds, named(t, HerdReferences(variant), name))[0]
+			agree(t, want{row.wasted, row.se, 200}, r.Wasted, seeds, 1.5, "%s: wasted by %s", variant, name)
+			agree(t, want{row.drain, max(row.drainSE, .005), 200}, r.Drain, seeds, .05, "%s: drain of %s", variant, name)
+			if row.peak > 0 {
+				agree(t, want{row.peak, 1, 200}, r.PeakArrivals, seeds, 1.5, "%s: peak of %s", variant, name)
+			}
+		}
+	}
+}
+
+// If the waits of clients are equal, a recovering server gets a thousand attempts at once. With the
+// zero Policy it gets no more than it can serve.
+func TestTheZeroPolicyIsNoHerd(t *testing.T) {
+	s, err := Herd("A2")
+	require.NoError(t, err)
+	zero := NewClient("zero", backoff.Policy{MaxAttempts: -1}, nil, nil)
+	r := run(t, s, nightly.Size(3, 50), named(t, HerdReferences("A2"), "constant 1 s"), named(t, HerdReferences("A2"), "exponential"), zero)
+	require.Equal(t, 1000.0, r[0].PeakArrivals.Mean)
+	require.Equal(t, 1000.0, r[1].PeakArrivals.Mean)
+	require.Less(t, r[2].PeakArrivals.Mean, 60.0, "500 a second are 50 in 100 ms")
+	require.Zero(t, r[2].Lost.Mean)
+	require.Less(t, r[2].Wasted.Mean, .6*r[1].Wasted.Mean)
+}
+
+func TestTheHerdThatDoesNotWait(t *testing.T) {
+	s, err := Herd("A1")
+	require.NoError(t, err)
+	immediate := HerdReferences("A1")[0]
+	r := run(t, s, nightly.Size(1, 10), immediate)[0]
+	require.InEpsilon(t, 90022, r.Wasted.Mean, .01)
+	require.InDelta(t, 2.01, r.Drain.Mean, .02)
+
+	s, err = Herd("A3")
+	require.NoError(t, err)
+	r = run(t, s, 1, immediate)[0]
+	require.InDelta(t, 504, r.Lost.Mean, 8, "a queue that is full of what nobody waits for serves half of them, ever")
+	require.InEpsilon(t, 302664, r.Wasted.Mean, .01)
+}
+
+// occ returns the cells of the contention model, by strategy and number of
+// clients.
+func occ(t *testing.T, seeds int) map[string]map[int]OCC {
+	t.Helper()
+	var counts []int
+	for n := 10; n <= 120; n += 10 {
+		counts = append(counts, n)
+	}
+	cells, err := RunOCC(OCCReferences(), append(counts, 150, 200), Options{Seeds: seeds})
+	require.NoError(t, err)
+	by := map[string]map[int]OCC{}
+	for _, c := range cells {
+		if by[c.Strategy] == nil {
+			by[c.Strategy] = map[int]OCC{}
+		}
+		by[c.Strategy][c.Clients] = c
+	}
+	return by
+}
+
+func TestTheOrderingsOfTheContentionModel(t *testing.T) {
+	cells := occ(t, nightly.Size(30, 500))
+	calls := func(s string, n int) float64 { return cells[s][n].Calls.Mean }
+	took := func(s string, n int) float64 { return cells[s][n].Seconds.Mean }
+	for n := 10; n <= 120; n += 10 {
+		for _, jittered := range []string{"full", "equal", "decorrelated"} {
+			require.Less(t, calls(jittered, n), min(calls("none", n), calls("exponential", n)), "calls of %s, %d clients", jittered, n)
+		}
+		require.Less(t, calls("full", n), calls("equal", n), "%d clients", n)
+		if n >= 40 {
+			require.Less(t, max(calls("full", n), calls("equal", n)), calls("decorrelated", n), "%d clients", n)
+		}
+		require.Less(t, took("none", n), min(took("full", n), took("decorrelated", n)), "%d clients", n)
+		require.Less(t, max(took("full", n), took("decorrelated", n)), took("equal", n), "%d clients", n)
+		require.Less(t, took("equal", n), took("exponential", n), "%d clients", n)
+		if n >= 20 {
+			require.InDelta(t, 13.5, took("exponential", n)/took("full", n), 1.5+nightly.Size(3.0, .7), "%d clients", n)
+		}
+	}
+	require.InDelta(t, 7, took("exponential", 10)/took("full", 10), nightly.Size(2, 1.))
+	for strategy, exponent := range map[string]float64{"none": 1.84, "exponential": 1.59, "decorrelated": 1.40, "full": 1.25, "equal": 1.21} {
+		require.InDelta(t, exponent, math.Log(calls(strategy, 200)/calls(strategy, 50))/math.Log(4), .02, "growth of %s", strategy)
+	}
+	exponential := calls("exponential", 100)
+	require.InDelta(t, .43, calls("full", 100)/exponential, .02)
+	require.InDelta(t, .54, calls("decorrelated", 100)/exponential, .02)
+	require.InDelta(t, 1.3, calls("none", 100)/exponential, .03)
+}
+
+func TestTheAnchorsOfTheContentionModel(t *testing.T) {
+	seeds := nightly.Size(300, 2000)
+	cells, err := RunOCC(OCCReferences(), []int{1, 2, 3}, Options{Seeds: seeds})
+	require.NoError(t, err)
+	for _, c := range cells {
+		switch c.Clients {
+		case 1:
+			require.Equal(t, Figure{Mean: 1}, c.Calls, c.Strategy)
+			require.InDelta(t, .040, c.Seconds.Mean, .001)
+		case 2:
+			require.Equal(t, Figure{Mean: 3}, c.Calls, c.Strategy)
+		case 3:
+			require.InDelta(t, 6, c.Calls.Mean, .01, c.Strategy)
+		}
+	}
+}
+
+// The formula is that of docs/simulation.md.
+func TestRecoveriesAreWhatTheClosedFormSays(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		ratio, reserve, most float64
+	}{
+		{"no retries", 0, 0, 20}, {"budget 10 %", .1, 10, 41.7}, {"budget 20 %", .2, 10, 145},
+		{"success-funded 10 %", 0, 10, 21}, {"500-5-1", 0, 100, 30},
+	} {
+		const rate, capacity, dip, timeout, processes, length = 800.0, 1000.0, 300.0, 1.0, 20.0, 10.0
+		formula := ((rate*(1+c.ratio)-dip)*length + processes*c.reserve - capacity*timeout) / (capacity - rate*(1+c.ratio))
+		require.InEpsilon(t, c.most, formula, .02, "the formula itself")
+		if !nightly.On && c.ratio == .2 {
+			continue
+		}
+		r := run(t, Dip(), nightly.Size(3, 20), named(t, References("dip"), c.name))[0]
+		require.InDelta(t, formula, r.Recovery.Mean, 3*r.Recovery.SE+.05*formula+1.5, c.name)
+	}
+}
+
+func TestChainsAreWhatTheClosedFormsSay(t *testing.T) {
+	const attempts, layers = 4, 3
+	for _, p := range []float64{.3, .5, .7, 1} {
+		r := run(t, chain(p), 1, named(t, References("chain"), "4 attempts per layer"))[0]
+		hops := make([]float64, layers) // attempts per call of a layer, from the leaf up
+		f := p
+		for i := range hops {
+			hops[i] = attempts
+			if f < 1 {
+				hops[i] = (1 - math.Pow(f, attempts)) / (1 - f)
+			}
+			f = math.Pow(f, attempts)
+		}
+		calls := 1.0
+		for i := range hops {
+			calls *= hops[layers-1-i]
+			require.InEpsilon(t, calls, r.Amplification[i].Mean, .02, "hop %d at %v", i, p)
+		}
+		require.InDelta(t, 1-f, r.Success.Mean, .01)
+	}
+	single := func(name string, p float64) float64 {
+		s := chain(p)
+		s.Layers = 1
+		return run(t, s, nightly.Size(1, 5), named(t, References("chain"), name))[0].Amplification[0].Mean - 1
+	}
+	for _, p := range []float64{.4, .5, .9} {
+		require.InDelta(t, (1-p)/(5*p), single("500-5-1", p), .01, "500-5-1, drained, at %v", p)
+		require.InDelta(t, .1*(1-p)/(1-.1*(1-p)), single("success-funded 10 %", p), .01, "success-funded at %v", p)
+	}
+	require.InDelta(t, 1.1*1.1*1.1, run(t, chain(.9), 1, named(t, References("chain"), "budget 10 % per layer"))[0].Amplification[2].Mean, .02)
+}
+
+// With a budget in each layer, the last service
+// of a chain gets at most 1.1 times the load.
+func TestTheDefaultsKeepTheirPromises(t *testing.T) {
+	ours := run(t, Dip(), nightly.Size(2, 20), libraryClients()...)
+	for _, r := range ours {
+		require.Zero(t, r.Never, r.Client)
+	}
+	require.Less(t, ours[1].Recovery.Mean, 30.0, "%s", ours[1].Client)
+	require.Less(t, ours[3].Recovery.Mean, 15.0, "%s", ours[3].Client)
+
+	for _, name := range []string{"RetryBudget, no mark", "default, Breaker at the top layer, no mark"} {
+		c := named(t, References("chain"), name)
+		require.LessOrEqual(t, run(t, chain(1), 1, c)[0].Amplification[2].Mean, 1.1, name)
+		require.GreaterOrEqual(t, run(t, chain(.5), 1, c)[0].Success.Mean, .55, name)
+	}
+	for _, name := range []string{"RetryBudget", "default", "default, no mark"} {
+		require.LessOrEqual(t, run(t, chain(1), 1, named(t, References("chain"), name))[0].Amplification[2].Mean, 1.1, name)
+	}
+}
