@@ -16,7 +16,6 @@ COUNT     ?= 1
 RUN       ?= .
 TAGS      ?= integration
 PKG       ?= .
-SAMPLE    ?= 0
 
 # Two releases of Go are supported: that of go.mod, which GO is where .ci/run runs, and this one,
 # which GO downloads. race runs on this one, and so does make nightly. NEWER_GO=local takes GO.
@@ -25,6 +24,8 @@ NEWER_GO  ?= go1.27.3
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+GREMLINS    := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
 # Without cgo the tests need no C compiler. A go.work lying about must not
 # decide which versions are tested.
@@ -129,10 +130,9 @@ cover: ## Fail if statement coverage of the root package is below COVER_MIN
 			exit (got < min) \
 		}' cover.out
 
-# The rewritten functions are inlined less, and the tests left out count on inlining.
 .PHONY: mutants
-mutants: ## Change PKG (.) in one place at a time, and list what its tests do not notice; SAMPLE=n takes n changes
-	$(GO) run -C internal/lab ./mutants -sample '$(SAMPLE)' -skip 'AllocatesNothing|DoValueOfAStackCosts' '$(abspath $(PKG))'
+mutants: ## Change PKG (./endpoint; . is all) in one place at a time, and list what its tests do not notice
+	$(GO) run $(GREMLINS) unleash --timeout-coefficient=10 $(PKG)
 
 # With the tag of the tests that run only beside servers: they are checked too.
 .PHONY: lint
@@ -202,41 +202,27 @@ fuzz: ## Run every fuzz target of the root module for FUZZTIME each
 	done; \
 	echo "fuzzed $$n targets for $(FUZZTIME) each"
 
-# In rounds, not with -count: candidates that are compared run side by side, and the
-# least of each counts. What a program weighs is the same in every round.
-ROUNDS = $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=1x ./size && \
-	i=0 && while [ $$i -lt $(COUNT) ]; do \
-		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=1h . || break; \
-		i=$$((i + 1)); \
-	done
+# In rounds, not with -count: candidates that are compared run side by side. The output stays in
+# internal/lab/bench/bench.out, which OLD= of a later run can name.
+OLD ?=
 
 .PHONY: bench
-bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with the floor
-	@cd internal/lab/bench && { $(ROUNDS); } | $(GO) run ./ratios
+bench: ## Run the benchmarks matching BENCH in COUNT rounds, and show them by benchstat, beside those of OLD
+	@cd internal/lab/bench && { $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=1x ./size && \
+		for i in $$(seq $(COUNT)); do $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=1h .; done; } >bench.out; \
+		status=$$?; $(GO) run $(BENCHSTAT) $(OLD) bench.out && exit $$status
 
-# The output stays in bench.out. After a change of notes.md alone, bench-page writes the page anew.
-.PHONY: bench-docs bench-page
-bench-docs: COUNT := 3
-bench-docs: BENCHTIME := 200ms
-bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTIME=200ms
-	@cd internal/lab/bench && { \
-		echo "date: $$(date -u +%Y-%m-%d)"; \
-		echo "toolchain: $$($(GO) env GOVERSION)"; \
-		echo "load: $$(uptime | sed 's/.*load averages*: //; s/,* .*//')"; \
-		echo "how: COUNT=$(COUNT) BENCHTIME=$(BENCHTIME)"; \
-		$(ROUNDS); } | tee bench.out | $(GO) run ./ratios -write ../../../docs/benchmarks.md
+.PHONY: bench-docs
+bench-docs: ## Write the table of docs/benchmarks.md from the output of the last bench
+	@cd internal/lab/bench && $(GO) run ./table ../../../docs/benchmarks.md <bench.out
 
-bench-page: ## Write docs/benchmarks.md again, from the output of the last bench-docs
-	@cd internal/lab/bench && $(GO) run ./ratios -write ../../../docs/benchmarks.md <bench.out >/dev/null
+.PHONY: speed
+speed: ## Fail if a call costs too much beside code written by hand, or a program grows too much; needs a quiet machine
+	@cd internal/lab/bench && $(GO) test -count=1 -v -run='TestSpeed|BesideNetHTTP' . ./size -speed
 
-# The ratios of the last release are in internal/lab/bench/guard/last.txt:
-# speed-baseline writes today's.
-.PHONY: speed speed-baseline
-speed: ## Fail if a call costs half as much again, as a multiple of minimal code, as at the last release
-	@cd internal/lab/bench && $(GO) run ./guard
-
-speed-baseline: ## Keep what calls cost today as that of a release
-	@cd internal/lab/bench && $(GO) run ./guard -write
+.PHONY: house
+house: ## Print how large the project is, beside its limits
+	@$(GO) run -C internal/lab ./house
 
 .PHONY: sim
 sim: ## Print every table of the simulation's reference at full size, in a quarter of an hour
