@@ -1,8 +1,8 @@
-// Command house prints how large the project is, beside the limits that it has set itself. It runs
-// at the root.
+// Command house prints how large the project is, beside its limits. Run it in internal/lab.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -29,7 +28,7 @@ type tally struct {
 func main() {
 	log.SetFlags(0)
 	t := tally{code: map[string]int{}, tests: map[string]int{}, names: map[string]int{}}
-	if err := filepath.WalkDir(".", t.visit); err != nil {
+	if err := errors.Join(os.Chdir("../.."), filepath.WalkDir(".", t.visit)); err != nil {
 		log.Fatal(err)
 	}
 	t.print(kibibytes())
@@ -117,18 +116,17 @@ func exported(f *ast.File) (n int) {
 }
 
 // kibibytes asks the test of package size, which builds two programs.
-func kibibytes() int {
+func kibibytes() string {
 	out, _ := exec.Command("go", "test", "-C=internal/lab", "-v", "-count=1", "-run=BesideNetHTTP", "./bench/size").CombinedOutput()
 	found := regexp.MustCompile(`Policy\.Do beside net/http: (\d+) KiB`).FindSubmatch(out)
 	if found == nil {
 		log.Fatalf("the size is not known: %s", out)
 	}
-	n, _ := strconv.Atoi(string(found[1]))
-	return n
+	return string(found[1])
 }
 
-func (t *tally) print(size int) {
-	row := func(what string, limit, is int) { fmt.Printf("%-45s %8d %8d\n", what, limit, is) }
+func (t *tally) print(size string) {
+	row := func(what string, limit int, is any) { fmt.Printf("%-45s %8d %8v\n", what, limit, is) }
 	fmt.Printf("%-45s %8s %8s\n", "", "at most", "is")
 	row("lines of code", 37_000, sum(t.code))
 	row("lines of tests", 68_000, sum(t.tests))
