@@ -92,12 +92,12 @@ test-all: ## Run the tests that need no server, in every module
 
 # The tag nightly chooses long seeds, large models and two million calls (see internal/nightly). It
 # also adds the tests that build Prometheus and the SDKs of the clouds. What .ci/run tests on one
-# release of Go only, this tests on the other.
+# release of Go only, this tests on the other. Tables are printed by make sim.
 .PHONY: nightly
 nightly: TAGS := integration,nightly
 nightly: export GOTOOLCHAIN := $(NEWER_GO)
 nightly: lint ## Check, test and race what takes too long for every change; takes more than an hour
-	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly ./...)
+	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly -skip=PrintTheTables ./...)
 	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
 	$(call each,examples,echo ./... | $(RACE))
 	$(call each,.,$(BUT_SIM) | GOTOOLCHAIN=local $(RACE))
