@@ -1,4 +1,4 @@
-# Needs only Go and a POSIX shell, except: race needs a C compiler, and
+# Needs only Go and a POSIX shell, except: race needs a C compiler, nightly qemu-arm, and
 # integration needs the servers of compose.yaml, and Chromium.
 #
 # Modules are found, not listed: a new one needs no change here. To work on a
@@ -16,15 +16,18 @@ COUNT     ?= 1
 RUN       ?= .
 TAGS      ?= integration
 PKG       ?= .
-SAMPLE    ?= 0
 
-# Two releases of Go are supported: that of go.mod, which GO is where .ci/run runs, and this one,
-# which GO downloads. race runs on this one, and so does make nightly. NEWER_GO=local takes GO.
+# The root module supports three releases of Go: OLDER_GO, that of its go.mod, on which cover runs;
+# GO, which is that of the other modules where .ci/run runs; and NEWER_GO, on which race and nightly
+# run. GO downloads the two others. NEWER_GO=local and OLDER_GO=local take GO.
+OLDER_GO  ?= go1.25.12
 NEWER_GO  ?= go1.27.3
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 APIDIFF     := golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
+BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+GREMLINS    := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
 # Without cgo the tests need no C compiler. A go.work lying about must not
 # decide which versions are tested.
@@ -43,7 +46,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/go.mod,%,$(shell $(FIND) -name g
 # of another library, which one row is about. The simulator is one goroutine. The
 # examples take their time in real time.)
 SLOW      ?= cmd/backoffsim examples examples/clients internal/lab
-RACED_LAB := ./release ./soak
+RACED_LAB := ./soak
 
 # The files whose tests need servers, and their directories.
 TAGGED      := $(shell $(FIND) -name '*.go' -exec grep -l '^//go:build integration' {} +)
@@ -64,10 +67,13 @@ help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # go test downloads the modules of one module after those of another, while nothing else is
-# done. What cannot be downloaded here fails where it is needed, and says why.
+# done. go mod tidy needs all of them, too, and so it is checked here.
 .PHONY: fetch
-fetch: ## Download what all modules are built from and the newer Go, at once
-	@GOTOOLCHAIN=$(NEWER_GO) $(GO) version & for m in $(MODULES); do (cd "$$m" && $(GO) list -deps -test -tags=$(TAGS) ./... && $(GO) mod tidy -diff) >/dev/null 2>&1 & done; wait
+fetch: ## Download what all modules are built from and the other Gos, at once; fail as tidy-check does
+	@GOTOOLCHAIN=$(NEWER_GO) $(GO) version & GOTOOLCHAIN=$(OLDER_GO) $(GO) version & for m in $(MODULES); do \
+		(cd "$$m" && out=$$($(GO) mod tidy -diff 2>&1 && $(GO) list -deps -test -tags=$(TAGS) ./... 2>&1 >/dev/null) || { echo "== $$m: $$out"; exit 1; }) & \
+		all="$$all $$!"; \
+	done; for p in $$all; do wait $$p || failed=yes; done; wait; [ -z "$$failed" ]
 
 # Some of the examples wait for ten seconds, and so four packages run at once. The cache of go test
 # does not notice that a file outside the module has changed, such as README.md or one of docs.
@@ -82,21 +88,22 @@ test-all: ## Run the tests that need no server, in every module
 	$(call each,$(MODULES),$(GO) test -vet=off ./...)
 	@echo "left out: what needs servers (make integration), and what takes long (make nightly)"
 
-# The tag nightly chooses long seeds, large models and ten million calls (see internal/nightly). It
+# The tag nightly chooses long seeds, large models and two million calls (see internal/nightly). It
 # also adds the tests that build Prometheus and the SDKs of the clouds. What .ci/run tests on one
-# release of Go only, this tests on the other.
+# release of Go only, this tests on the other. Tables are printed by make sim.
 .PHONY: nightly
 nightly: TAGS := integration,nightly
 nightly: export GOTOOLCHAIN := $(NEWER_GO)
-nightly: lint ## Check, test and race what takes too long for every change; takes hours
-	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=6h -tags=nightly ./...)
+nightly: lint ## Check, test and race what takes too long for every change; takes more than an hour
+	$(call each,$(MODULES),$(GO) test -vet=off -count=1 -timeout=1h -tags=nightly -skip=PrintTheTables ./...)
 	$(call each,internal/lab,echo ./sqlstoretest | $(RACE))
 	$(call each,examples,echo ./... | $(RACE))
 	$(call each,.,$(GO) list ./... | GOTOOLCHAIN=local $(RACE))
+	$(call each,.,GOTOOLCHAIN=$(OLDER_GO) $(GO) vet ./... && GOTOOLCHAIN=$(OLDER_GO) $(GO) test -vet=off ./...)
 	$(call each,.,GOARCH=386 $(GO) vet ./... && GOARCH=386 $(GO) build ./...)
 	$(call each,.,GOOS=windows $(GO) vet ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./... && GOOS=js GOARCH=wasm $(GO) vet ./...)
 	$(call each,. cmd/backoffsim,GOOS=plan9 GOARCH=386 $(GO) build ./... && GOOS=freebsd $(GO) build ./...)
-	$(call each,.,GOARCH=arm $(GO) test -vet=off -timeout=6h -exec=qemu-arm . ./backoffhttp ./limit ./internal/...)
+	$(call each,.,$(GO) list ./... | grep -E 'backoff$$|/(backoffhttp|limit|internal/.*)$$' | GOARCH=arm xargs $(GO) test -vet=off -timeout=1h -exec=qemu-arm)
 	@$(MAKE) integration
 	@$(MAKE) fuzz
 
@@ -113,7 +120,10 @@ race: ## Run, on the newer Go, the tests matching RUN under the race detector, C
 # Counted from the profile: the total of "go tool cover" is rounded, and reads
 # 100.0% with one statement of three thousand missing.
 .PHONY: cover
-cover: ## Fail if statement coverage of the root package is below COVER_MIN
+cover: export GOTOOLCHAIN := $(OLDER_GO)
+cover: ## Build the root module on the older Go; fail if statement coverage of its package is below COVER_MIN
+	@$(GO) version
+	@$(GO) build ./...
 	@$(GO) test -vet=off -coverprofile=cover.out .
 	@$(GO) tool cover -func=cover.out | awk '$$NF != "100.0%" || $$1 == "total:"'
 	@awk -v min=$(COVER_MIN) ' \
@@ -124,10 +134,9 @@ cover: ## Fail if statement coverage of the root package is below COVER_MIN
 			exit (got < min) \
 		}' cover.out
 
-# The rewritten functions are inlined less, and the tests left out count on inlining.
 .PHONY: mutants
-mutants: ## Change PKG (.) in one place at a time, and list what its tests do not notice; SAMPLE=n takes n changes
-	$(GO) run -C internal/lab ./mutants -sample '$(SAMPLE)' -skip 'AllocatesNothing|DoValueOfAStackCosts' '$(abspath $(PKG))'
+mutants: ## Change PKG (./endpoint; . is all) in one place at a time, and list what its tests do not notice
+	$(GO) run $(GREMLINS) unleash --timeout-coefficient=10 $(PKG)
 
 # With the tag of the tests that run only beside servers: they are checked too.
 .PHONY: lint
@@ -197,41 +206,28 @@ fuzz: ## Run every fuzz target of the root module for FUZZTIME each
 	done; \
 	echo "fuzzed $$n targets for $(FUZZTIME) each"
 
-# In rounds, not with -count: candidates that are compared run side by side, and the
-# least of each counts. What a program weighs is the same in every round.
-ROUNDS = $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=1x ./size && \
-	i=0 && while [ $$i -lt $(COUNT) ]; do \
-		$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=1h . || break; \
-		i=$$((i + 1)); \
-	done
+# In rounds, not with -count: candidates that are compared run side by side. The output stays in
+# internal/lab/bench/bench.out, which OLD= of a later run can name.
+OLD ?=
 
 .PHONY: bench
-bench: ## Run the benchmarks matching BENCH in COUNT rounds, and compare with the floor
-	@cd internal/lab/bench && { $(ROUNDS); } | $(GO) run ./ratios
+bench: ## Run the benchmarks matching BENCH in COUNT rounds, and show them by benchstat, beside those of OLD
+	@cd internal/lab/bench && { $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=1x ./size && \
+		for i in $$(seq $(COUNT)); do $(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -timeout=1h .; done; } >bench.out; \
+		status=$$?; $(GO) run $(BENCHSTAT) $(OLD) bench.out && exit $$status
 
-# The output stays in bench.out. After a change of notes.md alone, bench-page writes the page anew.
-.PHONY: bench-docs bench-page
-bench-docs: COUNT := 3
-bench-docs: BENCHTIME := 200ms
-bench-docs: ## Run all benchmarks, and write docs/benchmarks.md; COUNT=3 BENCHTIME=200ms
-	@cd internal/lab/bench && { \
-		echo "date: $$(date -u +%Y-%m-%d)"; \
-		echo "toolchain: $$($(GO) env GOVERSION)"; \
-		echo "load: $$(uptime | sed 's/.*load averages*: //; s/,* .*//')"; \
-		echo "how: COUNT=$(COUNT) BENCHTIME=$(BENCHTIME)"; \
-		$(ROUNDS); } | tee bench.out | $(GO) run ./ratios -write ../../../docs/benchmarks.md
+.PHONY: bench-docs
+bench-docs: ## Write the table of docs/benchmarks.md from the output of the last bench
+	@cd internal/lab/bench && $(GO) run ./table ../../../docs/benchmarks.md <bench.out
 
-bench-page: ## Write docs/benchmarks.md again, from the output of the last bench-docs
-	@cd internal/lab/bench && $(GO) run ./ratios -write ../../../docs/benchmarks.md <bench.out >/dev/null
+.PHONY: speed
+speed: ## Fail if a call costs too much beside code written by hand, or a program grows too much; needs a quiet machine
+	@cd internal/lab/bench && $(GO) test -count=1 -v -run=BesideNetHTTP ./size; \
+		size=$$?; $(GO) test -count=1 -v -run=TestSpeed . -speed && exit $$size
 
-# The ratios of the last release are in internal/lab/bench/guard/last.txt:
-# speed-baseline writes today's.
-.PHONY: speed speed-baseline
-speed: ## Fail if a call costs half as much again, as a multiple of minimal code, as at the last release
-	@cd internal/lab/bench && $(GO) run ./guard
-
-speed-baseline: ## Keep what calls cost today as that of a release
-	@cd internal/lab/bench && $(GO) run ./guard -write
+.PHONY: house
+house: ## Print how large the project is, beside its limits
+	@$(GO) run -C internal/lab ./house
 
 .PHONY: sim
 sim: ## Compare the simulation with its reference at full size, in a quarter of an hour
@@ -286,17 +282,17 @@ integration: ## Run the tests that need servers; fails without them (see compose
 tidy-check: ## Fail if go mod tidy would change any go.mod or go.sum
 	$(call each,$(MODULES),$(GO) mod tidy -diff)
 
-# arm tests the width of int and the alignment of 64-bit atomics, in qemu-arm, which .ci/setup
-# installs. The others must compile. make nightly also vets them, and 386, builds for Plan 9 and
-# FreeBSD, and tests more on arm. darwin stands for arm64 on Linux, too.
-ON_ARM := . ./internal/circuit ./internal/clock ./internal/hedging ./internal/histogram \
+# 386 tests the width of int and the alignment of 64-bit atomics, and runs as it is on amd64. The
+# others must compile: all for Windows, the root package for macOS and wasm. make nightly vets all for
+# each, builds for Plan 9 and FreeBSD, and tests on arm. darwin stands for arm64 on Linux, too.
+ON_32 := . ./internal/circuit ./internal/clock ./internal/hedging ./internal/histogram \
 	./internal/inorder ./internal/lazyctx ./internal/limits ./internal/registry ./internal/window
 
 .PHONY: cross
-cross: ## Test what counts on 32-bit arm, in qemu-arm; build the root module for Windows, macOS and wasm
-	@echo "== linux/arm: go test"; GOARCH=arm $(GO) test -vet=off -exec=qemu-arm $(ON_ARM)
-	@set -e; for t in windows/amd64 darwin/arm64 js/wasm; do echo "== $$t: go build"; \
-		GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./...; \
+cross: ## Test what counts on 32 bits, on 386; build for Windows, macOS and wasm
+	@echo "== linux/386: go test"; GOARCH=386 $(GO) test -vet=off $(ON_32)
+	@set -e; for t in windows/amd64/... darwin/arm64 js/wasm; do echo "== $$t: go build"; \
+		GOOS=$${t%%/*} GOARCH=$$(echo $$t | cut -d/ -f2) $(GO) build ./$$(echo $$t | cut -sd/ -f3); \
 	done
 
 # Nothing is published: dist/proxy is what a module proxy would serve, and the tags are

@@ -10,33 +10,6 @@ import (
 )
 
 var (
-	named    = regexp.MustCompile("`((?:Test|Fuzz|Example|Benchmark)[A-Za-z0-9_]*)`")
-	declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)[A-Za-z0-9_]*)\(`)
-)
-
-// Documents name the tests that hold their promises. These tests must exist.
-func TestTheTestsThatDocumentsNameExist(t *testing.T) {
-	known := map[string]bool{}
-	walk(t, "_test.go", func(text string) {
-		for _, m := range declared.FindAllStringSubmatch(text, -1) {
-			known[m[1]] = true
-		}
-	})
-	count := 0
-	walk(t, ".md", func(text string) {
-		for _, m := range named.FindAllStringSubmatch(text, -1) {
-			count++
-			if !known[m[1]] {
-				t.Errorf("no test is called %s", m[1])
-			}
-		}
-	})
-	if count < 30 {
-		t.Errorf("%d tests are named: are the documents still read?", count)
-	}
-}
-
-var (
 	code     = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	pointing = regexp.MustCompile(`\]\(([^):\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -46,7 +19,7 @@ var (
 // The test does not check links to other sites.
 func TestLinksWithinTheDocumentsLeadSomewhere(t *testing.T) {
 	count := 0
-	walkNamed(t, ".md", func(name, text string) {
+	walk(t, ".md", func(name, text string) {
 		for _, m := range pointing.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 			count++
 			file, anchor, _ := strings.Cut(m[1], "#")
@@ -75,11 +48,7 @@ func anchors(t *testing.T, name string) map[string]bool {
 }
 
 // walk reads the files of the repository whose names end in suffix.
-func walk(t *testing.T, suffix string, read func(text string)) {
-	walkNamed(t, suffix, func(_, text string) { read(text) })
-}
-
-func walkNamed(t *testing.T, suffix string, read func(name, text string)) {
+func walk(t *testing.T, suffix string, read func(name, text string)) {
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, suffix) {
 			return err

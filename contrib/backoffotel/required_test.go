@@ -1,12 +1,8 @@
 package backoffotel_test
 
 import (
-	"errors"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -42,26 +38,6 @@ var metricNames = map[string][]string{
 	"state of a circuit":               {"backoff.breaker.state"},
 	"transitions of a circuit":         {"backoff.breaker.transitions"},
 	"histogram of delays":              {"backoff.retry.delay", "backoff.retry.wait", "backoff.retry.slept"},
-}
-
-// The README of the dashboards lists them for users.
-func TestTheListOfWhatTheDocumentsAskForHasTheNamesOfOpenTelemetry(t *testing.T) {
-	list, err := os.ReadFile("../dashboards/README.md")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("this copy of the module comes without the dashboards")
-	}
-	require.NoError(t, err)
-	for _, all := range []map[string][]string{eventNames, metricNames} {
-		for what, names := range all {
-			row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(what) + ` .*\|(.*)\|$`).FindSubmatch(list)
-			require.NotNil(t, row, what)
-			var listed []string
-			for _, name := range regexp.MustCompile("`(.*?)`").FindAllSubmatch(row[1], -1) {
-				listed = append(listed, string(name[1]))
-			}
-			require.Equal(t, names, listed, what)
-		}
-	}
 }
 
 // throttling is a service that throttles the first request of each method, and

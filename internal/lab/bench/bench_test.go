@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -24,44 +23,20 @@ const (
 	limit    = 30 * time.Second
 )
 
-// calls counts what operations without variables of their own are called. It is
-// written by one goroutine.
+// calls counts the calls of operations without variables of their own. One goroutine writes it.
 var calls int
 
-// succeed is a plain function: there is nothing to capture.
+// succeed is a plain function: it captures nothing.
 func succeed(context.Context) error { calls++; return nil }
 
-// start returns a context that can end, as those of real calls can, and begins
-// to count.
+// start returns a context that can end, as those of real calls can, and begins to count.
 func start(b *testing.B) context.Context {
 	b.ReportAllocs()
-	reportCPU(b)
 	calls = 0
 	return b.Context()
 }
 
-// cpuEnv has the benchmarks report their processor time.
-const cpuEnv = "BACKOFF_BENCH_CPU"
-
-func reportCPU(b *testing.B) {
-	if os.Getenv(cpuEnv) == "" {
-		return
-	}
-	begun := spent()
-	b.Cleanup(func() { b.ReportMetric(float64(spent()-begun)/float64(b.N), "cpu-ns/op") })
-}
-
-// spent is the processor time of the process so far.
-func spent() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// expect fails the benchmark unless its operation was called so often per
-// iteration.
+// expect fails the benchmark unless its operation was called so often in each iteration.
 func expect(b *testing.B, got, each int) {
 	b.Helper()
 	if want := b.N * each; got != want {
@@ -77,7 +52,7 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// mustNot fails the benchmark unless err is a failure of the operation.
+// mustNot fails the benchmark unless err is a failure.
 func mustNot(b *testing.B, err error) {
 	if err == nil {
 		b.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/gobackoff/backoff"
 )
 
-// counted is the minimal breaker: a word to look at, and one to add to.
+// counted is the minimal breaker: it loads one word, and adds to another.
 type counted struct {
 	open atomic.Bool
 	good atomic.Int64
@@ -25,7 +25,7 @@ type counted struct {
 var errOpen = errors.New("open")
 
 //go:noinline
-func (c *counted) do(ctx context.Context, op func(context.Context) error) error {
+func (c *counted) do(ctx context.Context, op operation) error {
 	if c.open.Load() {
 		return errOpen
 	}
@@ -36,10 +36,10 @@ func (c *counted) do(ctx context.Context, op func(context.Context) error) error 
 	return err
 }
 
-// doGuarded is do that looks at the context, and counts a panic.
+// doGuarded is do that checks the context, and counts a panic.
 //
 //go:noinline
-func (c *counted) doGuarded(ctx context.Context, op func(context.Context) error) error {
+func (c *counted) doGuarded(ctx context.Context, op operation) error {
 	if c.open.Load() {
 		return errOpen
 	}
@@ -60,8 +60,7 @@ func (c *counted) doGuarded(ctx context.Context, op func(context.Context) error)
 	return err
 }
 
-// The peers' nearest to a breaker that opens at half of at least 20 calls in 10
-// s.
+// The peers' nearest to a breaker that opens at half of at least 20 calls in 10 s.
 
 func gobreakerWindow() *gobreaker.CircuitBreaker[struct{}] {
 	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
@@ -77,19 +76,85 @@ func failsafeBreaker() circuitbreaker.CircuitBreaker[any] {
 // eapacheBreaker counts failures, and has no window.
 func eapacheBreaker() *eapache.Breaker { return eapache.New(20, 2, time.Hour) }
 
-// BenchmarkBreakerClosed is a success through a closed breaker. minimal-guarded
-// looks at the context as well, and counts a panic as a failure. gobreaker has
-// its defaults, and counts since it was made; gobreaker-window has a window.
-// failsafe-permit is asked and told by the caller, without an executor.
-func BenchmarkBreakerClosed(b *testing.B) {
-	b.Run("minimal", func(b *testing.B) {
-		ctx := start(b)
-		var c counted
-		for b.Loop() {
-			must(b, c.do(ctx, succeed))
+// Goroutines share a breaker, and each prepares calls of its own operation.
+type prepared func(operation) (call func() error)
+
+// breakers are those of other libraries. failsafe-permit asks for a permit and reports the result.
+// hystrix runs each call in a new goroutine.
+var breakers = []struct {
+	name string
+	make func(context.Context) prepared
+}{
+	{"gobreaker", func(ctx context.Context) prepared { return throughGobreaker(ctx, gobreakerWindow()) }},
+	{"failsafe", func(ctx context.Context) prepared {
+		executor := failsafe.With(failsafeBreaker())
+		return func(op operation) func() error {
+			one := func() error { return op(ctx) }
+			return func() error { return executor.Run(one) }
 		}
-		expect(b, calls, 1)
-	})
+	}},
+	{"failsafe-permit", func(ctx context.Context) prepared {
+		breaker := failsafeBreaker()
+		return func(op operation) func() error {
+			return func() error {
+				if !breaker.TryAcquirePermit() {
+					return errOpen
+				}
+				err := op(ctx)
+				breaker.RecordError(err)
+				return err
+			}
+		}
+	}},
+	{"eapache", func(ctx context.Context) prepared {
+		breaker := eapacheBreaker()
+		return func(op operation) func() error {
+			one := func() error { return op(ctx) }
+			return func() error { return breaker.Run(one) }
+		}
+	}},
+	{"hystrix", func(ctx context.Context) prepared {
+		// It returns before it has given its ticket back: with few tickets, it refuses calls.
+		hystrix.ConfigureCommand("bench", hystrix.CommandConfig{MaxConcurrentRequests: 100_000, SleepWindow: 3_600_000})
+		hystrix.Flush()
+		return func(op operation) func() error {
+			return func() error { return hystrix.DoC(ctx, "bench", op, nil) }
+		}
+	}},
+}
+
+func throughGobreaker(ctx context.Context, breaker *gobreaker.CircuitBreaker[struct{}]) prepared {
+	return func(op operation) func() error {
+		one := func() (struct{}, error) { return struct{}{}, op(ctx) }
+		return func() error {
+			_, err := breaker.Execute(one)
+			return err
+		}
+	}
+}
+
+func minimalBreaker(b *testing.B) {
+	ctx := start(b)
+	var c counted
+	for b.Loop() {
+		must(b, c.do(ctx, succeed))
+	}
+	expect(b, calls, 1)
+}
+
+func backoffBreaker(b *testing.B) {
+	ctx := start(b)
+	var breaker backoff.Breaker
+	for b.Loop() {
+		must(b, breaker.Do(ctx, succeed))
+	}
+	expect(b, calls, 1)
+}
+
+// BenchmarkBreakerClosed is a success through a closed breaker. minimal-guarded also checks the
+// context, and counts a panic as a failure.
+func BenchmarkBreakerClosed(b *testing.B) {
+	b.Run("minimal", minimalBreaker)
 	b.Run("minimal-guarded", func(b *testing.B) {
 		ctx := start(b)
 		var c counted
@@ -98,140 +163,83 @@ func BenchmarkBreakerClosed(b *testing.B) {
 		}
 		expect(b, calls, 1)
 	})
-	b.Run("backoff", func(b *testing.B) {
-		ctx := start(b)
-		var breaker backoff.Breaker
-		for b.Loop() {
-			must(b, breaker.Do(ctx, succeed))
-		}
-		expect(b, calls, 1)
-	})
-	closedByGobreaker(b, "gobreaker", gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{}))
-	closedByGobreaker(b, "gobreaker-window", gobreakerWindow())
-	closedByPeers(b)
-}
-
-func closedByGobreaker(b *testing.B, name string, breaker *gobreaker.CircuitBreaker[struct{}]) {
-	b.Run(name, func(b *testing.B) {
-		ctx := start(b)
-		for b.Loop() {
-			_, err := breaker.Execute(func() (struct{}, error) { return struct{}{}, succeed(ctx) })
-			must(b, err)
-		}
-		expect(b, calls, 1)
-	})
-}
-
-func closedByPeers(b *testing.B) {
-	b.Run("failsafe", func(b *testing.B) {
-		ctx := start(b)
-		executor := failsafe.With(failsafeBreaker())
-		for b.Loop() {
-			must(b, executor.Run(func() error { return succeed(ctx) }))
-		}
-		expect(b, calls, 1)
-	})
-	b.Run("failsafe-permit", func(b *testing.B) {
-		ctx := start(b)
-		breaker := failsafeBreaker()
-		for b.Loop() {
-			if !breaker.TryAcquirePermit() {
-				b.Fatal("refused")
+	b.Run("backoff", backoffBreaker)
+	for _, p := range breakers {
+		b.Run(p.name, func(b *testing.B) {
+			call := p.make(start(b))(succeed)
+			for b.Loop() {
+				must(b, call())
 			}
-			must(b, succeed(ctx))
-			breaker.RecordSuccess()
-		}
-		expect(b, calls, 1)
-	})
-	b.Run("eapache", func(b *testing.B) {
-		ctx := start(b)
-		breaker := eapacheBreaker()
-		for b.Loop() {
-			must(b, breaker.Run(func() error { return succeed(ctx) }))
-		}
-		expect(b, calls, 1)
-	})
-	b.Run("hystrix", func(b *testing.B) {
-		ctx := start(b)
-		// It returns before it has given its ticket back: with few tickets,
-		// calls are refused.
-		hystrix.ConfigureCommand(b.Name(), hystrix.CommandConfig{MaxConcurrentRequests: 100_000})
-		for b.Loop() {
-			must(b, hystrix.DoC(ctx, b.Name(), succeed, nil))
-		}
-		expect(b, calls, 1)
-	})
+			expect(b, calls, 1)
+		})
+	}
 }
 
-// BenchmarkBreakerClosedParallel is the same on all processors at once. Every
-// goroutine counts the calls of its operation for itself; minimal adds to a
-// counter of the processor's own.
+// BenchmarkBreakerClosedParallel is the same on all processors at once. Every goroutine counts the
+// calls of its operation, and minimal adds to a counter of its processor.
 func BenchmarkBreakerClosedParallel(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		l := newLocal()
 		var open atomic.Bool
-		together(b, func(pb *testing.PB, own *own) {
-			for pb.Next() {
-				if !open.Load() && own.succeed() == nil {
+		together(b, func(op operation) func() error {
+			return func() error {
+				if open.Load() {
+					return errOpen
+				}
+				err := op(b.Context())
+				if err == nil {
 					l.add()
 				}
+				return err
 			}
 		})
 	})
 	b.Run("backoff", func(b *testing.B) {
-		ctx := b.Context()
 		var breaker backoff.Breaker
-		together(b, func(pb *testing.PB, own *own) {
-			for pb.Next() {
-				if breaker.Do(ctx, func(context.Context) error { return own.succeed() }) != nil {
-					b.Error("refused")
-				}
-			}
+		together(b, func(op operation) func() error {
+			return func() error { return breaker.Do(b.Context(), op) }
 		})
 	})
-	closedParallelByPeers(b)
+	for _, p := range breakers {
+		b.Run(p.name, func(b *testing.B) { together(b, p.make(b.Context())) })
+	}
 }
 
-func closedParallelByPeers(b *testing.B) {
-	b.Run("gobreaker-window", func(b *testing.B) {
-		breaker := gobreakerWindow()
-		together(b, func(pb *testing.PB, own *own) {
-			for pb.Next() {
-				if _, err := breaker.Execute(func() (struct{}, error) { return struct{}{}, own.succeed() }); err != nil {
-					b.Error(err)
-				}
-			}
-		})
+// BenchmarkBreakerOpen is a refusal.
+func BenchmarkBreakerOpen(b *testing.B) {
+	b.Run("minimal", func(b *testing.B) {
+		ctx := start(b)
+		var c counted
+		c.open.Store(true)
+		for b.Loop() {
+			mustNot(b, c.do(ctx, succeed))
+		}
+		expect(b, calls, 0)
 	})
-	b.Run("failsafe", func(b *testing.B) {
-		executor := failsafe.With(failsafeBreaker())
-		together(b, func(pb *testing.PB, own *own) {
-			for pb.Next() {
-				if err := executor.Run(own.succeed); err != nil {
-					b.Error(err)
-				}
-			}
-		})
+	b.Run("backoff", func(b *testing.B) {
+		ctx := start(b)
+		breaker := &backoff.Breaker{OpenFor: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
+		breaker.Trip()
+		for b.Loop() {
+			mustNot(b, breaker.Do(ctx, succeed))
+		}
+		expect(b, calls, 0)
 	})
-	b.Run("failsafe-permit", func(b *testing.B) {
-		breaker := failsafeBreaker()
-		together(b, func(pb *testing.PB, own *own) {
-			for pb.Next() {
-				if !breaker.TryAcquirePermit() || own.succeed() != nil {
-					b.Error("refused")
-				}
-				breaker.RecordSuccess()
+	for _, p := range breakers {
+		if p.name == "hystrix" {
+			continue // it counts failures on other goroutines, and opens some time later
+		}
+		b.Run(p.name, func(b *testing.B) {
+			breaker := p.make(start(b))
+			for call := breaker(down); calls < 20; {
+				mustNot(b, call())
 			}
-		})
-	})
-	b.Run("eapache", func(b *testing.B) {
-		breaker := eapacheBreaker()
-		together(b, func(pb *testing.PB, own *own) {
-			for pb.Next() {
-				if err := breaker.Run(own.succeed); err != nil {
-					b.Error(err)
-				}
+			calls = 0
+			call := breaker(succeed)
+			for b.Loop() {
+				mustNot(b, call())
 			}
+			expect(b, calls, 0)
 		})
-	})
+	}
 }

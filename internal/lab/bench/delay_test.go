@@ -86,7 +86,7 @@ func cenkaltiDelays() round {
 	}
 }
 
-var avastRetrier = avast.New(avastOptions(context.Background())...)
+var avastRetrier = avast.New(avastOptions(context.Background(), usual)...)
 
 func avastDelays() round {
 	return func() (sum time.Duration) {
@@ -142,7 +142,8 @@ func awsDelays() round {
 }
 
 func lestrratDelays() round {
-	options := lestrratOptions(rand.New(rand.NewPCG(1, 2)))
+	options := []lestrrat.ExponentialOption{lestrrat.WithMinInterval(initial), lestrrat.WithMaxInterval(limit),
+		lestrrat.WithMultiplier(2), lestrrat.WithJitterFactor(0.5), lestrrat.WithRNG(rand.New(rand.NewPCG(1, 2)))}
 	return func() (sum time.Duration) {
 		interval := lestrrat.NewExponentialInterval(options...)
 		for range waits {

@@ -1,21 +1,15 @@
-// Package bench compares the library with minimal code written by hand for the
-// same work, and with other libraries.
+// Package bench compares the library with code written by hand for the same work, and with other
+// libraries, the peers.
 //
-// A benchmark is named Benchmark<Scenario>/<candidate>, or with a variant
-// between the two. The candidate minimal is the floor, backoff is this library,
-// and the others are peers. Every candidate counts the calls of its operation,
-// and fails if their number is not the one that the scenario requires. Where
-// there is no operation, as for budgets and delays, the candidate checks its
-// results.
+// A benchmark is named Benchmark<Scenario>/<candidate>. The candidate minimal is the code written
+// by hand, backoff is this library, and a suffix is a variant of either. Every candidate counts the
+// calls of its operation, and fails if their number is not the one that the scenario requires.
 //
-// Peers are used in their fastest way: the loop makes only what keeps the state
-// of a call, and shares the rest among calls. If a peer takes the context only
-// when it is constructed, the candidate with the suffix -ctx constructs one per
-// call, as a caller with a context per call must; the candidate without the
-// suffix shares one context among all calls.
+// A peer is a row of a table: a name, and a func that prepares a call. What calls can share is
+// prepared once, the operation included. A peer is called through that func, which takes 1 to 2 ns;
+// minimal and backoff are called directly. If a peer takes the context only when it is constructed,
+// the row with the suffix -ctx constructs one for each call, as a caller with a context for each call
+// must.
 //
-// Package ratios turns the output into tables, and with the text of its
-// notes.md into docs/benchmarks.md. Package size measures the size of programs.
-// Package guard fails if a call costs half as much again, in processor time and
-// as a multiple of the floor, as at the last release: make speed.
+// TestSpeed holds the bars. Package size measures the size of programs.
 package bench

@@ -2,17 +2,20 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"io"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/gobackoff/backoff"
 	"github.com/gobackoff/backoff/backoffmetrics"
+	"github.com/gobackoff/backoff/backoffslog"
 )
 
-// BenchmarkObserved is a call that succeeds at once, and is counted. The floor
-// adds one to a counter of the processor's own. Of the other candidates,
-// unobserved has no Observer, and silent one that does nothing: the difference
-// between these two is what an event costs, that between silent and backoff
-// what backoffmetrics does with it.
+// BenchmarkObserved is a call that succeeds at once: counted, under a logger that is not interested,
+// under an Observer that does nothing, and without one. minimal adds one to a counter of its
+// processor.
 func BenchmarkObserved(b *testing.B) {
 	b.Run("minimal", func(b *testing.B) {
 		ctx := start(b)
@@ -22,54 +25,53 @@ func BenchmarkObserved(b *testing.B) {
 			l.add()
 		}
 		expect(b, calls, 1)
-		expect(b, l.total(), 1)
 	})
-	for _, c := range observed() {
+	logger := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	for _, c := range []struct {
+		name     string
+		observer backoff.Observer
+	}{
+		{"backoff", new(backoffmetrics.Metrics).Observe},
+		{"backoff-log", backoffslog.New(logger, nil)},
+		{"backoff-silent", func(context.Context, backoff.Event) {}},
+		{"backoff-unobserved", nil},
+	} {
+		p := &backoff.Policy{Name: "fetch", Observer: c.observer}
 		b.Run(c.name, func(b *testing.B) {
 			ctx := start(b)
 			for b.Loop() {
-				must(b, c.policy.Do(ctx, succeed))
+				must(b, p.Do(ctx, succeed))
 			}
 			expect(b, calls, 1)
 		})
-	}
-}
-
-// BenchmarkObservedParallel is the same on all processors, for one operation.
-func BenchmarkObservedParallel(b *testing.B) {
-	b.Run("minimal", func(b *testing.B) {
-		ctx := b.Context()
-		l := newLocal()
-		together(b, func(pb *testing.PB, own *own) {
-			for pb.Next() {
-				must(b, standard.do(ctx, func(context.Context) error { return own.succeed() }))
-				l.add()
-			}
-		})
-		expect(b, l.total(), 1)
-	})
-	for _, c := range observed() {
-		b.Run(c.name, func(b *testing.B) {
-			ctx := b.Context()
-			together(b, func(pb *testing.PB, own *own) {
-				for pb.Next() {
-					must(b, c.policy.Do(ctx, func(context.Context) error { return own.succeed() }))
-				}
+		b.Run(c.name+"-parallel", func(b *testing.B) {
+			together(b, func(op operation) func() error {
+				return func() error { return p.Do(b.Context(), op) }
 			})
 		})
 	}
 }
 
-type observedPolicy struct {
-	name   string
-	policy *backoff.Policy
-}
-
-func observed() []observedPolicy {
-	var metrics backoffmetrics.Metrics
-	return []observedPolicy{
-		{"backoff", &backoff.Policy{Name: "fetch", Observer: metrics.Observe}},
-		{"backoff-silent", &backoff.Policy{Name: "fetch", Observer: func(context.Context, backoff.Event) {}}},
-		{"backoff-unobserved", &backoff.Policy{Name: "fetch"}},
+// BenchmarkRecord is a retry that is logged to nowhere. minimal is the same record by slog alone, with
+// the text as it is, and backoff-suppressed one beyond the limit per second.
+func BenchmarkRecord(b *testing.B) {
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	failure := errors.New(`Get "https://example.com/orders?key=abc": dial tcp 127.0.0.1:80: connect: connection refused`)
+	b.Run("minimal", func(b *testing.B) {
+		ctx := start(b)
+		for b.Loop() {
+			logger.LogAttrs(ctx, slog.LevelInfo, "retry", slog.String("operation", "fetch"), slog.Int("attempt", 1), slog.Int("max_attempts", 4),
+				slog.String("class", "unknown"), slog.String("error", failure.Error()), slog.String("error_type", "*errors.errorString"),
+				slog.Duration("delay", time.Second), slog.Duration("wait", time.Second), slog.Duration("slept", 0), slog.Duration("elapsed", 0))
+		}
+	})
+	for name, options := range map[string]*backoffslog.Options{"backoff": {PerSecond: -1}, "backoff-suppressed": nil} {
+		b.Run(name, func(b *testing.B) {
+			ctx := start(b)
+			observe := backoffslog.New(logger, options)
+			for b.Loop() {
+				observe(ctx, backoff.Event{Kind: backoff.EventRetry, Name: "fetch", Attempt: 1, MaxAttempts: 4, Err: failure, Delay: time.Second, Wait: time.Second})
+			}
+		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,16 +14,7 @@ import (
 	"testing"
 	"time"
 
-	avast "github.com/avast/retry-go/v5"
-	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
-	cenkalti "github.com/cenkalti/backoff/v7"
-	eapache "github.com/eapache/go-resiliency/retrier"
-	"github.com/failsafe-go/failsafe-go"
-	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/gobackoff/backoff"
-	"github.com/googleapis/gax-go/v2"
-	sethvargo "github.com/sethvargo/go-retry"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -41,7 +31,11 @@ const (
 // Each measurement is a process of its own, as the runtime reuses what dead
 // goroutines leave behind.
 func BenchmarkWait100k(b *testing.B) {
-	for _, name := range []string{"minimal", "backoff", "backoff-range", "cenkalti", "avast", "avast-ctx", "sethvargo", "failsafe", "eapache", "gax", "k8s", "aws"} {
+	names := []string{"minimal", "backoff", "backoff-range"}
+	for _, p := range peers {
+		names = append(names, p.name)
+	}
+	for _, name := range names {
 		b.Run(name, func(b *testing.B) {
 			var total waited
 			for b.Loop() {
@@ -84,8 +78,8 @@ func waitProcess(name string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var called, failed atomic.Int64
-	call, ok := waiting(ctx, func() error { called.Add(1); return errDown })[name]
-	if !ok {
+	call := waiting(ctx, name, func(context.Context) error { called.Add(1); return errDown })
+	if call == nil {
 		fmt.Fprintln(os.Stderr, "no such candidate:", name)
 		return 2
 	}
@@ -127,77 +121,34 @@ func waitProcess(name string) int {
 	return 0
 }
 
-// waiting returns the candidates, each as a function that waits an hour after
-// op has failed, or until ctx ends.
-func waiting(ctx context.Context, op func() error) map[string]func() error {
-	opCtx := func(context.Context) error { return op() }
+// waiting returns a call that waits an hour after op has failed, or until ctx ends, or nil.
+func waiting(ctx context.Context, name string, op operation) func() error {
 	policy := backoff.Policy{Schedule: backoff.Constant(time.Hour), Jitter: backoff.NoJitter}
-	bare := minimal{attempts: attempts, initial: time.Hour, flat: true}
-	avastOptions := []avast.Option{avast.Context(ctx), avast.Attempts(attempts), avast.Delay(time.Hour),
-		avast.DelayType(avast.FixedDelay), avast.LastErrorOnly(true)}
-	avastShared := avast.New(avastOptions...)
-	eapacheShared := eapache.New(eapache.ConstantBackoff(attempts-1, time.Hour), nil)
-	down := sethvargo.RetryableError(errDown)
-
-	all := waitingKits(ctx, op)
-	maps.Copy(all, map[string]func() error{
-		"minimal": func() error { return bare.do(ctx, opCtx) },
-		"backoff": func() error { return policy.Do(ctx, opCtx) },
-		"backoff-range": func() error {
+	switch name {
+	case "minimal":
+		bare := minimal{attempts: attempts, initial: time.Hour, flat: true}
+		return func() error { return bare.do(ctx, op) }
+	case "backoff":
+		return func() error { return policy.Do(ctx, op) }
+	case "backoff-range":
+		return func() error {
 			r := policy.Start(ctx)
 			for range r.Attempts() {
-				if err := op(); err != nil {
-					r.Fail(err)
-					continue
+				err := op(ctx)
+				if err == nil {
+					break
 				}
-				break
+				r.Fail(err)
 			}
 			return r.Err()
-		},
-		"cenkalti": func() error {
-			_, err := cenkalti.Retry(ctx, func() (struct{}, error) { return struct{}{}, op() },
-				cenkalti.WithBackOff(cenkalti.NewConstantBackOff(time.Hour)), cenkalti.WithMaxElapsedTime(0))
-			return err
-		},
-		"avast":     func() error { return avastShared.Do(op) },
-		"avast-ctx": func() error { return avast.New(avastOptions...).Do(op) },
-		"sethvargo": func() error {
-			constant := sethvargo.NewConstant(time.Hour)
-			return sethvargo.Do(ctx, sethvargo.WithMaxRetries(attempts-1, constant), func(context.Context) error {
-				if op() != nil {
-					return down
-				}
-				return nil
-			})
-		},
-		"eapache": func() error { return eapacheShared.RunCtx(ctx, opCtx) },
-	})
-	return all
-}
-
-func waitingKits(ctx context.Context, op func() error) map[string]func() error {
-	failsafePolicy := retrypolicy.NewBuilder[any]().WithMaxAttempts(attempts).WithDelay(time.Hour).Build()
-	failsafeShared := failsafe.With(failsafePolicy).WithContext(ctx)
-	gaxOption := gax.WithRetry(func() gax.Retryer { return pauseless(time.Hour) })
-	awsShared := awsRetry(func(o *awsretry.StandardOptions) { o.Backoff = awsPause(time.Hour) })
-
-	return map[string]func() error{
-		"failsafe": func() error { return failsafeShared.Run(op) },
-		"gax": func() error {
-			return gax.Invoke(ctx, func(context.Context, gax.CallSettings) error { return op() }, gaxOption)
-		},
-		"k8s": func() error {
-			return wait.ExponentialBackoffWithContext(ctx, wait.Backoff{Duration: time.Hour, Steps: attempts}, func(context.Context) (bool, error) {
-				return op() == nil, nil
-			})
-		},
-		"aws": func() error {
-			_, _, err := awsShared.HandleFinalize(ctx, awsInput{}, awsOperation(func(context.Context, awsInput) (out awsOutput, data awsMetadata, err error) {
-				return out, data, op()
-			}))
-			return err
-		},
+		}
 	}
+	for _, p := range peers {
+		if p.name == name {
+			return p.prepare(ctx, loop{attempts: attempts, pause: time.Hour}, op)
+		}
+	}
+	return nil
 }
 
 // memory returns what is in use, garbage collected.

@@ -21,14 +21,14 @@ var hedges = table{
 		{"hedge-fails", "the first attempt succeeds after 5 s, a hedge sent after 1 s fails at once: the call ends with",
 			with(each(hedgers, resultBesideAFailingHedge), map[string]observation{
 				"failsafe-go": or(virtual(hedgeFails(failsafeHedger)), virtual(hedgeFails(failsafeSuccessHedger)), "CancelIf"),
-			}), "TestHedgeFailureDoesNotBeatAGoodFirstAttempt", ""},
+			}), "TestHedgeFailureDoesNotBeatAGoodFirstAttempt"},
 		{"losers", "in 20 calls the loser returns too late something that must be closed: opened, and passed on to be closed",
-			each(hedgers, closedLosers), "TestHedgeDiscardsEachLosingValueOnce", ""},
+			each(hedgers, closedLosers), "TestHedgeDiscardsEachLosingValueOnce"},
 		{"hedge-panics", "a hedge panics while the first attempt is slow",
 			map[string]observation{ours: child("hedge of "+ours, panicInAHedge(oursHedger)),
-				"failsafe-go": child("hedge of failsafe-go", panicInAHedge(failsafeHedger))}, "TestHedgeCarriesPanicsToTheCaller", ""},
+				"failsafe-go": child("hedge of failsafe-go", panicInAHedge(failsafeHedger))}, "TestHedgeCarriesPanicsToTheCaller"},
 		{"fast-calls", "a call that is over before a hedge is due: goroutines started for it",
-			each(hedgers, goroutinesOfAFastCall), "TestHedgeOfAFastCallStartsNoGoroutine", ""},
+			each(hedgers, goroutinesOfAFastCall), "TestHedgeOfAFastCallStartsNoGoroutine"},
 	},
 }
 

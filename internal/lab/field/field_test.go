@@ -49,15 +49,6 @@ func TestARunCountsEveryCallAndEveryAttempt(t *testing.T) {
 	}
 }
 
-func TestAnUnknownClientOrLoadIsRefused(t *testing.T) {
-	for _, args := range [][]string{{"-clients", "nobody"}, {"-loads", "0"}, {"-loads", "x"}, {"-troubles", "flood"}} {
-		require.Error(t, command(args), args)
-	}
-	plan, err := planned("none,hand", "80,90", "chance,restart", false)
-	require.NoError(t, err)
-	require.Len(t, plan, 8)
-}
-
 // brief returns the setup of a trouble, of a few seconds.
 func brief(of trouble) setup {
 	s := troubled(of)

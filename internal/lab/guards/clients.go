@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	cenkalti "github.com/cenkalti/backoff/v7"
@@ -97,14 +96,6 @@ var clients = []client{
 			return (&http.Client{Transport: base, Timeout: timeout}).Do
 		},
 	},
-}
-
-// clientNamed returns a client, or nil.
-func clientNamed(name string) *client {
-	if i := slices.IndexFunc(clients, func(c client) bool { return c.name == name }); i >= 0 {
-		return &clients[i]
-	}
-	return nil
 }
 
 // library returns how to start the client that backoffhttp.Client makes, after a

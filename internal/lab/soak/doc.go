@@ -13,5 +13,5 @@
 // (adversity_test.go). After each phase no place, ticket, value or body of
 // theirs may be missing.
 //
-// At night it makes ten million calls.
+// At night it makes two million calls.
 package soak

@@ -29,7 +29,7 @@ func TestNothingIsLostOrMadeTwiceOrLeftBehind(t *testing.T) {
 	debug.SetGCPercent(400) // the heap is so small that a collection would begin every millisecond
 	newRig(t, 1000).close() // what the first use of a network leaves for good
 	before := read()
-	r := newRig(t, nightly.Size(20_000, 10_000_000))
+	r := newRig(t, nightly.Size(20_000, 2_000_000))
 	r.soak(t)
 	r.account(t)
 	r.close()

@@ -64,7 +64,7 @@ func contract(t *testing.T, db database) {
 	t.Run("a cancelled context ends Begin", db.cancelled)
 	t.Run("keys are hashes", db.hashes)
 	t.Run("without a table there is no claim", db.missing)
-	t.Run("row 70: one charge for 500 requests under 50 keys", db.oneChargePerKey)
+	t.Run("one charge for 500 requests under 50 keys", db.oneChargePerKey)
 	t.Run("a crash between effect and record", db.crash)
 	t.Run("a crash after both were committed", db.crashRecorded)
 	t.Run("a run that lost its lease cannot commit", db.zombie)

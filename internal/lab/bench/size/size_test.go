@@ -17,9 +17,7 @@ const (
 )
 
 func TestGrowthBesideNetHTTP(t *testing.T) {
-	base := build(t, "http")
-	check(t, "Policy.Do beside net/http", build(t, "httpdo")-base, limitHTTP)
-	t.Logf("all of the package beside net/http: %d KiB", (build(t, "httpmore")-base)>>10)
+	check(t, "Policy.Do beside net/http", build(t, "httpdo")-build(t, "http"), limitHTTP)
 }
 
 func TestGrowthOfBareProgram(t *testing.T) {

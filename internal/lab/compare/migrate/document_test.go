@@ -74,31 +74,6 @@ func indented(text string) string {
 	return strings.Join(lines, "")
 }
 
-var (
-	link     = regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	codeSpan = regexp.MustCompile("`[^`\n]+`")
-)
-
-func TestTheLinksLeadSomewhere(t *testing.T) {
-	prose := codeSpan.ReplaceAllString(fence.ReplaceAllString(read(t, document)+read(t, libraries), ""), "")
-	for _, match := range link.FindAllStringSubmatch(prose, -1) {
-		_, err := os.Stat(filepath.Join(filepath.Dir(document), match[1]))
-		require.NoError(t, err)
-	}
-}
-
-func TestEveryTestThatTheDocumentNamesExists(t *testing.T) {
-	files, err := filepath.Glob("*_test.go")
-	require.NoError(t, err)
-	var tests string
-	for _, file := range files {
-		tests += read(t, file)
-	}
-	for _, match := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(read(t, document), -1) {
-		require.True(t, strings.Contains(tests, "\nfunc "+match[1]+"("), "there is no %s", match[1])
-	}
-}
-
 // read returns the text of a file, with the line ends of Unix.
 func read(t *testing.T, name string) string {
 	t.Helper()

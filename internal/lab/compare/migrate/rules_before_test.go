@@ -528,3 +528,7 @@ func sleeps(ctx context.Context, r *remote, sleep func(time.Duration)) error {
 		sleep(wait)
 	}
 }
+
+func untilDone(ctx context.Context, op func() error, options ...cenkalti.RetryOption) (string, error) {
+	return cenkalti.Retry(ctx, func() (string, error) { return "done", op() }, options...)
+}

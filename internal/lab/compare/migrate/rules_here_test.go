@@ -20,6 +20,12 @@ import (
 
 // What the rules make of it.
 
+var cenkaltisDefault = backoff.Policy{
+	MaxAttempts: -1,
+	Schedule:    backoff.Exponential{Initial: 500 * time.Millisecond, Multiplier: 1.5, Max: time.Minute},
+	Jitter:      backoff.UniformJitter(0.5, 1.5),
+}
+
 func hereCall(ctx context.Context, r *remote) (string, error) {
 	policy := backoff.Policy{
 		MaxAttempts: -1,
